@@ -1,0 +1,9 @@
+//! Heap profiles as values: what a report holds, and everything that is made from one.
+//!
+//! A [`Report`] is plain data with resolved frames. It knows nothing of how it was captured or
+//! served: every file format, page and text here is a function of a report, or a reader into one.
+#![forbid(unsafe_code)]
+
+pub mod model;
+
+pub use model::Report;

@@ -1,0 +1,34 @@
+//! What a report holds. Columns of plain data behind small handles; nothing here computes.
+
+mod about;
+mod call_tree;
+mod event;
+mod site;
+
+pub use about::{About, Conditions, Moment, Overhead, Thread, ThreadId};
+pub use call_tree::{Frame, FrameId, StackId, StackNode, Stacks, StrId, Strings};
+pub use event::Event;
+pub use site::{Allocator, Site, SizeCount, Tally, Totals};
+
+/// One capture, with resolved frames.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Which process, when, and how.
+    pub about: About,
+    /// Every name and path that frames and threads refer to.
+    pub strings: Strings,
+    /// The distinct frames.
+    pub frames: Vec<Frame>,
+    /// The call tree: every distinct call stack, root first.
+    pub stacks: Stacks,
+    /// The threads that allocated. Several threads of one name may be one entry.
+    pub threads: Vec<Thread>,
+    /// What each call site (thread, call stack, allocator) allocated and kept.
+    pub sites: Vec<Site>,
+    /// Memory over time, oldest first.
+    pub timeline: Vec<Moment>,
+    /// Sums over the whole capture, counted exactly.
+    pub totals: Totals,
+    /// What the reader of this report must know about its making.
+    pub conditions: Conditions,
+}

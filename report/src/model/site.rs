@@ -1,0 +1,158 @@
+//! Call sites and the sums over them.
+
+use super::{StackId, ThreadId};
+
+/// The function that was called to get or return memory. Numbers are memray's (capture format, section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)] // each is the C function of that name
+pub enum Allocator {
+    /// Python's own allocator: found in captures that memray wrote.
+    PymallocFree = 1,
+    PymallocMalloc = 2,
+    PymallocCalloc = 3,
+    PymallocRealloc = 4,
+    Free = 5,
+    Malloc = 6,
+    Realloc = 7,
+    Calloc = 8,
+    PosixMemalign = 9,
+    AlignedAlloc = 10,
+    Memalign = 11,
+    Valloc = 12,
+    Pvalloc = 13,
+    Mmap = 14,
+    Munmap = 15,
+}
+
+impl Allocator {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Allocator; 15] = [
+        Allocator::PymallocFree,
+        Allocator::PymallocMalloc,
+        Allocator::PymallocCalloc,
+        Allocator::PymallocRealloc,
+        Allocator::Free,
+        Allocator::Malloc,
+        Allocator::Realloc,
+        Allocator::Calloc,
+        Allocator::PosixMemalign,
+        Allocator::AlignedAlloc,
+        Allocator::Memalign,
+        Allocator::Valloc,
+        Allocator::Pvalloc,
+        Allocator::Mmap,
+        Allocator::Munmap,
+    ];
+
+    /// The allocator of memray's number `id`.
+    #[must_use]
+    pub fn from_id(id: u8) -> Option<Allocator> {
+        Allocator::ALL.get(usize::from(id).wrapping_sub(1)).copied()
+    }
+
+    /// memray's number.
+    #[must_use]
+    pub const fn id(self) -> u8 {
+        self as u8
+    }
+
+    /// memray's name, in capitals.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Allocator::PymallocFree => "PYMALLOC_FREE",
+            Allocator::PymallocMalloc => "PYMALLOC_MALLOC",
+            Allocator::PymallocCalloc => "PYMALLOC_CALLOC",
+            Allocator::PymallocRealloc => "PYMALLOC_REALLOC",
+            Allocator::Free => "FREE",
+            Allocator::Malloc => "MALLOC",
+            Allocator::Realloc => "REALLOC",
+            Allocator::Calloc => "CALLOC",
+            Allocator::PosixMemalign => "POSIX_MEMALIGN",
+            Allocator::AlignedAlloc => "ALIGNED_ALLOC",
+            Allocator::Memalign => "MEMALIGN",
+            Allocator::Valloc => "VALLOC",
+            Allocator::Pvalloc => "PVALLOC",
+            Allocator::Mmap => "MMAP",
+            Allocator::Munmap => "MUNMAP",
+        }
+    }
+
+    /// Whether it returns memory instead of getting some.
+    #[must_use]
+    pub const fn is_free(self) -> bool {
+        matches!(
+            self,
+            Allocator::PymallocFree | Allocator::Free | Allocator::Munmap
+        )
+    }
+}
+
+/// Blocks and the bytes in them, as asked for by the caller (no allocator slack).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Blocks.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What one thread allocated with one function from one call stack.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Site {
+    /// Who.
+    pub thread: ThreadId,
+    /// From where.
+    pub stack: StackId,
+    /// With what.
+    pub allocator: Allocator,
+    /// Everything that was ever allocated here. Zero where the source format does not tell
+    /// (memray's aggregated captures).
+    pub allocated: Tally,
+    /// Live at the moment of the process's high-water mark.
+    pub high_water: Tally,
+    /// Live at the end of the capture.
+    pub live: Tally,
+    /// Freed by the same thread before its next allocation (memray's default threshold, 1).
+    pub temporary: Tally,
+    /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
+    pub oldest_live_ms: Option<u64>,
+}
+
+/// How many allocations had one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeCount {
+    /// Bytes asked for.
+    pub size: u64,
+    /// Allocations of that size.
+    pub count: u64,
+}
+
+/// Sums over the whole capture.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Totals {
+    /// Allocations, frees not counted.
+    pub allocated: Tally,
+    /// Frees of blocks that the capture knew.
+    pub freed: Tally,
+    /// Live at the end.
+    pub live: Tally,
+    /// Live at the high-water mark: the last moment at which the heap was at its largest.
+    pub high_water: Tally,
+    /// Milliseconds since the start at which the high-water mark was reached, if known.
+    pub high_water_ms: Option<u64>,
+    /// Allocations by size, smallest first; exact unless `sizes_rounded`.
+    pub sizes: Vec<SizeCount>,
+    /// Large sizes were counted in steps of under 1 % because there were too many distinct ones.
+    pub sizes_rounded: bool,
+    /// Allocations by function.
+    pub by_allocator: Vec<(Allocator, Tally)>,
+}

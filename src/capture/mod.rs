@@ -1,0 +1,6 @@
+//! The part that runs inside `malloc`, on any thread, at any moment.
+//!
+//! Rules (`docs/how-it-works.md` gives the reasons): it never allocates, never locks, never calls `dl_*` or
+//! `pthread_getattr_np`, and imports only `core`, atomics and `libc`.
+
+pub mod event;

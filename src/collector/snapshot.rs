@@ -1,0 +1,162 @@
+//! What the collector hands out: raw tables by return address, not yet resolved.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::capture::event::{Kind, NodeId};
+use heapray_report::model::{Moment, SizeCount, Tally};
+
+/// An ELF object that was loaded at some time of the capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Path as the loader gave it; `/proc/self/exe`'s target for the program itself.
+    pub path: PathBuf,
+    /// What is added to a virtual address of the file to get the address in memory.
+    pub load_bias: u64,
+    /// First address of the module in memory.
+    pub start: u64,
+    /// Address past its last one.
+    pub end: u64,
+    /// GNU build id; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// The program itself (read it through `/proc/self/exe`, which survives a replaced file).
+    pub is_main: bool,
+}
+
+/// An index into [`Snapshot::modules`]; `ModuleId::NONE` for an address outside of every module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u16);
+
+impl ModuleId {
+    /// No module: code that was generated at run time, or a cut stack's mark.
+    pub const NONE: ModuleId = ModuleId(u16::MAX);
+}
+
+/// A call stack as its caller's stack and one return address more. Node 0 is the empty stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawNode {
+    /// The caller's stack; always a smaller number.
+    pub parent: NodeId,
+    /// The module that `address` lay in when it was seen.
+    pub module: ModuleId,
+    /// A return address (look up `address - 1`), or one of the marks below, which are below any code.
+    pub address: u64,
+}
+
+impl RawNode {
+    /// A root that stands for "the stack was too deep: its outer frames are cut".
+    pub const CUT: u64 = 1;
+    /// A root that stands for "the outer frames could not be found".
+    pub const INCOMPLETE: u64 = 2;
+    /// A root that stands for "ran on a stack that is not the thread's own".
+    pub const FOREIGN: u64 = 3;
+}
+
+/// What one thread allocated with one function from one call stack.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RawSite {
+    /// The thread, as events number them.
+    pub thread: u32,
+    /// The call stack.
+    pub node: NodeId,
+    /// With which function.
+    pub kind: Kind,
+    /// Everything ever allocated here.
+    pub allocated: Tally,
+    /// Live at the high-water mark.
+    pub high_water: Tally,
+    /// Live now.
+    pub live: Tally,
+    /// Freed by the same thread before its next allocation.
+    pub temporary: Tally,
+    /// When the oldest still-live block was allocated: milliseconds since the start, if anything is live.
+    pub oldest_live_ms: Option<u64>,
+}
+
+/// A thread that recorded something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawThread {
+    /// As events number them.
+    pub number: u32,
+    /// The operating system's number.
+    pub tid: u32,
+    /// Its name, if it was learnt.
+    pub name: String,
+}
+
+/// Where the event log is and how much of it belongs to this snapshot.
+#[derive(Debug, Clone)]
+pub struct EventLog {
+    /// The spool file, open for reading at any position (`FileExt::read_at`).
+    pub file: Arc<File>,
+    /// Bytes of it that are whole and belong to this snapshot.
+    pub bytes: u64,
+    /// Events in them.
+    pub events: u64,
+}
+
+/// Exact sums over the session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RawTotals {
+    /// Allocations and frees seen, unknown ones included.
+    pub events: u64,
+    /// Allocations.
+    pub allocated: Tally,
+    /// Frees of known blocks.
+    pub freed: Tally,
+    /// Live now.
+    pub live: Tally,
+    /// Live at the high-water mark.
+    pub high_water: Tally,
+    /// When that was, milliseconds since the start.
+    pub high_water_ms: u64,
+    /// Frees of blocks that the session did not see being allocated.
+    pub unknown_frees: u64,
+    /// Allocations by size, smallest first.
+    pub sizes: Vec<SizeCount>,
+    /// Large sizes are rounded, because there were too many.
+    pub sizes_rounded: bool,
+}
+
+/// A consistent view of a session up to one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// When the session began.
+    pub started: SystemTime,
+    /// The moment of this view; the end, if the session has ended.
+    pub taken: SystemTime,
+    /// The session goes on.
+    pub still_recording: bool,
+    /// The call tree; index 0 is the empty stack, parents come first.
+    pub nodes: Vec<RawNode>,
+    /// The call sites.
+    pub sites: Vec<RawSite>,
+    /// The threads.
+    pub threads: Vec<RawThread>,
+    /// Every ELF object that was loaded at some time, in the order of [`ModuleId`].
+    pub modules: Arc<Vec<Module>>,
+    /// Memory over time.
+    pub timeline: Vec<Moment>,
+    /// Sums.
+    pub totals: RawTotals,
+    /// The event log, unless it was given up.
+    pub log: Option<EventLog>,
+    /// Why it was given up.
+    pub log_given_up: Option<String>,
+    /// Events lost because a ring was full for too long.
+    pub lost_events: u64,
+    /// Stacks that were cut because they were too deep.
+    pub stacks_cut: u64,
+    /// Stacks that end early for want of unwind information.
+    pub stacks_incomplete: u64,
+    /// Memory that heapray holds, in bytes.
+    pub own_bytes: u64,
+    /// CPU time of the collector thread in nanoseconds.
+    pub collector_cpu_ns: u64,
+    /// How allocations are seen: `got`, `global`, `got+global`.
+    pub hooks: &'static str,
+    /// Notes for people.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,7 @@
+//! Heapray: a heap profiler that a long-running Rust service carries inside itself.
+
+pub mod capture;
+pub mod collector;
+#[cfg(feature = "http")]
+pub mod endpoints;
+pub mod symbolize;
