@@ -19,6 +19,8 @@ mod options;
 mod places;
 mod resolver;
 mod stacks;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod trim;
 

@@ -73,7 +73,7 @@ fn ends(nodes: &[RawNode], places: &Places, full: bool) -> Vec<End> {
         };
         nodes.len()
     ];
-    // Whether nothing but entry frames leads to a node: only there do they count as such.
+    // Whether a stack has nothing but entry frames: only there do they count as such.
     let mut at_entry = vec![true; nodes.len()];
     for node in 1..nodes.len() {
         let caller = parent(nodes, node);
@@ -83,14 +83,16 @@ fn ends(nodes: &[RawNode], places: &Places, full: bool) -> Vec<End> {
             frames: index(own.len()),
             has_code: ends[caller].has_code,
         };
-        let is_code = |frame: &u32| match table.role(*frame) {
-            Role::Code => true,
-            Role::Library => false,
-            Role::Entry => !at_entry[caller],
-        };
-        let last_code = own.iter().rposition(is_code);
-        let only_entries = own.iter().all(|&frame| table.role(frame) == Role::Entry);
-        at_entry[node] = at_entry[caller] && only_entries;
+        let mut last_code = None;
+        at_entry[node] = at_entry[caller];
+        for (nth, &frame) in own.iter().enumerate() {
+            match table.role(frame) {
+                Role::Entry if at_entry[node] => continue,
+                Role::Library => {}
+                Role::Entry | Role::Code => last_code = Some(nth),
+            }
+            at_entry[node] = false;
+        }
         ends[node] = match last_code {
             _ if full => whole,
             Some(last) => End {
