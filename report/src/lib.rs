@@ -6,4 +6,6 @@
 
 pub mod model;
 
+pub mod views;
+
 pub use model::Report;
