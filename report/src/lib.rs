@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod model;
+pub mod page;
 
 pub mod views;
 
