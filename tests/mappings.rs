@@ -19,7 +19,10 @@ fn map(at: *mut libc::c_void, length: usize, protection: i32, flags: i32) -> *mu
 
 fn unmap(address: *mut libc::c_void, offset: usize, length: usize) {
     // SAFETY: a part of a mapping of the test's own that nothing refers to.
-    assert_eq!(unsafe { libc::munmap(address.wrapping_byte_add(offset), length) }, 0);
+    assert_eq!(
+        unsafe { libc::munmap(address.wrapping_byte_add(offset), length) },
+        0
+    );
 }
 
 #[test]
@@ -33,8 +36,14 @@ fn address_space_that_nobody_can_touch_is_not_memory() {
         unmap(reserved, 8 * MIB, (64 << 30) - 8 * MIB);
     });
     let sites = my_sites(&snapshot);
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.allocated), tally(1, 4 * MIB as u64));
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.live), tally(1, 3 * MIB as u64));
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.allocated),
+        tally(1, 4 * MIB as u64)
+    );
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.live),
+        tally(1, 3 * MIB as u64)
+    );
 }
 
 #[test]
@@ -45,8 +54,14 @@ fn a_mapping_of_64_gib_is_counted_whole() {
         unmap(huge, 0, 32 << 30);
     });
     let sites = my_sites(&snapshot);
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.allocated), tally(1, 64 << 30));
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.live), tally(1, 32 << 30));
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.allocated),
+        tally(1, 64 << 30)
+    );
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.live),
+        tally(1, 32 << 30)
+    );
 }
 
 #[test]
@@ -73,7 +88,10 @@ fn mremap_ends_the_old_range_and_begins_a_new_one() {
         // SAFETY: as above; shrinking needs no move.
         assert_eq!(unsafe { libc::mremap(moved, 6 * MIB, MIB, 0) }, moved);
         // SAFETY: as above. More address space than there is: it fails, and the range stays.
-        assert_eq!(unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) }, libc::MAP_FAILED);
+        assert_eq!(
+            unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) },
+            libc::MAP_FAILED
+        );
     });
     let live = sum(&my_sites(&snapshot), Some(Kind::Mmap), |site| site.live);
     assert_eq!(live, tally(1, MIB as u64));
@@ -93,7 +111,10 @@ fn a_realloc_that_fails_leaves_the_block_as_it_was() {
     });
     let sites = my_sites(&snapshot);
     assert_eq!(sum(&sites, None, |site| site.allocated), tally(1, 1000));
-    assert_eq!(sum(&sites, Some(Kind::Malloc), |site| site.live), tally(1, 1000));
+    assert_eq!(
+        sum(&sites, Some(Kind::Malloc), |site| site.live),
+        tally(1, 1000)
+    );
     // SAFETY: still the test's block.
     unsafe { libc::free(block) };
 }
@@ -108,7 +129,10 @@ fn a_realloc_to_zero_frees_the_block() {
             assert!(libc::realloc(block, 0).is_null());
         }
     });
-    assert_eq!(sum(&my_sites(&snapshot), None, |site| site.live), tally(0, 0));
+    assert_eq!(
+        sum(&my_sites(&snapshot), None, |site| site.live),
+        tally(0, 0)
+    );
     assert_eq!(snapshot.totals.freed.bytes, 1000);
 }
 
@@ -125,7 +149,10 @@ fn a_failing_allocation_is_none() {
             assert_eq!(libc::munmap(16 as *mut libc::c_void, 100), -1);
         }
     });
-    assert_eq!(sum(&my_sites(&snapshot), None, |site| site.allocated), tally(0, 0));
+    assert_eq!(
+        sum(&my_sites(&snapshot), None, |site| site.allocated),
+        tally(0, 0)
+    );
 }
 
 #[test]
@@ -147,7 +174,9 @@ fn every_function_is_counted_under_its_own_name() {
                 pvalloc(109),
                 place,
             ];
-            blocks.map(|block| libc::free(std::hint::black_box(block)));
+            for block in blocks {
+                libc::free(std::hint::black_box(block));
+            }
         }
     });
     let sites = my_sites(&snapshot);
