@@ -99,9 +99,10 @@ pub struct Tally {
 }
 
 impl std::ops::AddAssign for Tally {
+    /// Stops at the largest number: a damaged capture may claim any size.
     fn add_assign(&mut self, other: Tally) {
-        self.count += other.count;
-        self.bytes += other.bytes;
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
