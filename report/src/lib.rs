@@ -6,5 +6,7 @@
 
 pub mod memray;
 pub mod model;
+pub mod stats;
+pub mod views;
 
 pub use model::Report;
