@@ -45,6 +45,9 @@ impl Ranges {
     /// Takes `start..start + size` from every piece; `taken` says what was there.
     pub(super) fn remove(&mut self, start: u64, size: u64, taken: &mut Vec<Taken>) {
         taken.clear();
+        if size == 0 {
+            return;
+        }
         let end = start.saturating_add(size);
         let reach = (start.saturating_sub(self.longest), 0)..(end, 0);
         let hit: Vec<_> = self
