@@ -79,7 +79,7 @@ fn put_high_water(out: &mut String, report: &Report) -> std::fmt::Result {
         write!(out, ", {} after the start", duration(at))?;
     }
     let live = percent(report.totals.live.bytes, peak.bytes);
-    writeln!(out, "; {live} of it is still live")
+    writeln!(out, "; what is still live is {live} of that")
 }
 
 fn put_threads(out: &mut String, report: &Report) -> std::fmt::Result {
