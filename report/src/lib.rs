@@ -6,6 +6,7 @@
 
 pub mod memray;
 pub mod model;
+pub mod page;
 pub mod stats;
 pub mod views;
 

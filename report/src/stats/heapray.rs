@@ -63,7 +63,7 @@ fn put_live(out: &mut String, report: &Report) -> std::fmt::Result {
             let kept = percent(location.sums.live.count, allocated.count);
             write!(out, ", {kept} of its allocations kept")?;
         }
-        if let Some(born) = location.oldest_live_ms {
+        if let Some(born) = location.sums.oldest_live_ms {
             let age = length_ms(report).saturating_sub(born);
             write!(out, ", oldest {} old", duration(age))?;
         }

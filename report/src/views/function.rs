@@ -42,7 +42,7 @@ pub fn by_function(report: &Report) -> Vec<FunctionSums> {
         .collect();
     for site in &report.sites {
         if let Some(node) = report.stacks.node(site.stack) {
-            functions[frames[node.frame.0 as usize]].own += Sums::from(site);
+            functions[frames[node.frame.0 as usize]].own.add(site);
         }
     }
     let totals = by_stack(report);

@@ -12,8 +12,6 @@ pub struct LocationSums {
     pub frame: Option<FrameId>,
     /// What it allocated.
     pub sums: Sums,
-    /// Milliseconds since the start at which the oldest block that is still live was allocated, if known.
-    pub oldest_live_ms: Option<u64>,
 }
 
 /// One entry for each leaf frame, in the order of their first call site.
@@ -27,16 +25,10 @@ pub fn by_location(report: &Report) -> Vec<LocationSums> {
             locations.push(LocationSums {
                 frame,
                 sums: Sums::default(),
-                oldest_live_ms: None,
             });
             locations.len() - 1
         });
-        let location = &mut locations[at];
-        location.sums += Sums::from(site);
-        location.oldest_live_ms = match (location.oldest_live_ms, site.oldest_live_ms) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        locations[at].sums.add(site);
     }
     locations
 }

@@ -1,30 +1,38 @@
-//! The four sums of a call site, and of whatever joins several.
+//! What call sites allocated and kept together.
 
 use std::ops::AddAssign;
 
 use crate::model::{Report, Site, StackId, Tally};
 
-/// What several call sites allocated and kept together.
+/// What one or several call sites allocated and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
-    /// Ever allocated.
+    /// Everything ever allocated; zero where the source format does not tell.
     pub allocated: Tally,
     /// Live at the high-water mark.
     pub high_water: Tally,
     /// Live at the end.
     pub live: Tally,
-    /// Freed soon by their own thread.
-    pub temporary: Tally,
+    /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
+    pub oldest_live_ms: Option<u64>,
 }
 
-impl From<&Site> for Sums {
-    fn from(site: &Site) -> Sums {
-        Sums {
+impl Sums {
+    /// Adds what `site` holds.
+    pub fn add(&mut self, site: &Site) {
+        *self += Sums {
             allocated: site.allocated,
             high_water: site.high_water,
             live: site.live,
-            temporary: site.temporary,
-        }
+            oldest_live_ms: site.oldest_live_ms,
+        };
+    }
+
+    /// Whether nothing was allocated, in no view.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        let zero = Tally::default();
+        self.allocated == zero && self.high_water == zero && self.live == zero
     }
 }
 
@@ -33,7 +41,10 @@ impl AddAssign for Sums {
         self.allocated += other.allocated;
         self.high_water += other.high_water;
         self.live += other.live;
-        self.temporary += other.temporary;
+        self.oldest_live_ms = match (self.oldest_live_ms, other.oldest_live_ms) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
     }
 }
 
@@ -43,7 +54,7 @@ impl AddAssign for Sums {
 pub fn by_stack(report: &Report) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); report.stacks.len() + 1];
     for site in &report.sites {
-        sums[site.stack.0 as usize] += Sums::from(site);
+        sums[site.stack.0 as usize].add(site);
     }
     for index in (1..sums.len()).rev() {
         let parent = report

@@ -9,7 +9,7 @@ pub fn by_thread(report: &Report) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); report.threads.len()];
     for site in &report.sites {
         if let Some(of_thread) = sums.get_mut(site.thread.0 as usize) {
-            *of_thread += Sums::from(site);
+            of_thread.add(site);
         }
     }
     sums
