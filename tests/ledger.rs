@@ -143,7 +143,7 @@ fn step(books: &Mutex<Books>, thread: usize, random: &mut Random) {
                 return release(block);
             }
             (None, 0) => (Kind::Calloc, libc::calloc(1, size)),
-            (None, 1) => (Kind::Realloc, libc::realloc(null_mut(), size)),
+            (None, 1) => (Kind::Realloc, libc::realloc(black_box(null_mut()), size)),
             (None, 2) => {
                 let mut place = null_mut();
                 assert_eq!(libc::posix_memalign(&raw mut place, 64, size), 0);
