@@ -191,6 +191,7 @@ impl Drop for Release<'_> {
 /// Runs `steps` steps on each thread between a start and a stop, and compares.
 fn run(name: &str, seed: u64, steps: usize) {
     let dir = Dir::new(name);
+    let options = dir.options();
     let books = Mutex::new(Books {
         blocks: vec![None; SLOTS],
         lines: [[Line::default(); 20]; THREADS],
@@ -227,7 +228,7 @@ fn run(name: &str, seed: u64, steps: usize) {
         }
         let _release = Release(&phase);
         wait_for(&ready, THREADS);
-        let session = Session::start(&dir.options()).unwrap();
+        let session = Session::start(&options).unwrap();
         phase.store(1, Ordering::Release);
         wait_for(&done, THREADS);
         let snapshot = session.stop().unwrap();
