@@ -76,11 +76,15 @@ export async function copy(text) {
     return true;
   } catch {
     // No clipboard API without https: the old way.
+    const focused = document.activeElement;
     const area = el("textarea", "hidden", text);
     document.body.append(area);
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
+    if (focused instanceof HTMLElement) {
+      focused.focus();
+    }
     return copied;
   }
 }

@@ -21,7 +21,7 @@ import { fit, segments } from "./names.js";
 
 const SLIDE_MS = 140;
 const PADDING = 5;
-const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+const FAMILY = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 /** Ancestors that stay in sight above a zoomed box, besides the outermost one, which always does. */
 const CONTEXT = 2;
 /** Neighbours of one crate differ a little, or its functions would melt into one surface. */
@@ -54,6 +54,7 @@ export class Graph {
     this.profile = profile;
     this.variables = variables;
     this.rowHeight = 20;
+    this.fontSize = 12;
     /** @type {Scene | null} */
     this.scene = null;
     /** @type {import("./layout.js").Row[]} */
@@ -137,7 +138,9 @@ export class Graph {
   }
 
   resize() {
-    this.rowHeight = this.scroller.clientWidth >= 2200 ? 22 : 20;
+    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    this.rowHeight = Math.round(size * 1.55);
+    this.fontSize = Math.round(size * 0.93);
     this.relayout();
   }
 
@@ -148,9 +151,7 @@ export class Graph {
     }
     this.rows = layout(scene.tree, scene.measure, this.span, this.scroller.clientWidth);
     const inner = this.scroller.clientHeight;
-    // Room to bring a deep zoomed box to the top.
-    const above = Math.max(0, scene.tree.depthOf(scene.zoom) - CONTEXT - 1) * this.rowHeight;
-    const height = Math.max(this.rows.length * this.rowHeight, scene.zoom > 0 ? above + inner : 0, inner);
+    const height = Math.max(this.rows.length * this.rowHeight, inner);
     // Scrolled to its end, the window shows whole rows.
     this.height = Math.ceil((height - inner) / this.rowHeight) * this.rowHeight + inner;
     this.spacer.style.height = `${this.height}px`;
@@ -158,32 +159,23 @@ export class Graph {
     this.paint();
   }
 
-  /** Brings the zoomed box into sight, or where the graph first branches if there is a long way to it. */
+  /** Brings the zoomed box into sight, or where the whole graph branches first: there may be a long way to it. */
   scrollToZoom() {
     const { scene } = this;
     if (scene === null) {
       return;
     }
-    const inner = this.scroller.clientHeight;
-    let depth = scene.tree.depthOf(scene.zoom);
-    if (scene.zoom === 0 && this.rows.length * this.rowHeight > inner) {
-      let node = 0;
-      for (;;) {
-        const children = scene.tree.childrenOf(node, scene.measure);
-        if (children.length === 0) {
-          break;
-        }
-        const value = scene.tree.valueOf(children[0], scene.measure);
-        if (value < 0.9 * scene.tree.valueOf(0, scene.measure)) {
-          break;
-        }
-        node = children[0];
+    const { tree, measure } = scene;
+    let node = scene.zoom;
+    while (scene.zoom === 0) {
+      const largest = tree.childrenOf(node, measure)[0];
+      if (largest === undefined || tree.valueOf(largest, measure) < 0.9 * tree.valueOf(0, measure)) {
+        break;
       }
-      // Only as far as needed to see the last row.
-      const needed = Math.ceil((this.rows.length * this.rowHeight - inner) / this.rowHeight) + CONTEXT + 1;
-      depth = Math.min(scene.tree.depthOf(node), needed);
+      node = largest;
     }
-    this.scrollToDepth(Math.max(0, depth - CONTEXT - 1));
+    // The window does not scroll farther than to the last row: callers stay in sight where there is room.
+    this.scrollToDepth(Math.max(0, tree.depthOf(node) - CONTEXT - 1));
   }
 
   /** @param {number} depth to lie at the edge that the graph grows from */
@@ -265,7 +257,7 @@ export class Graph {
       return;
     }
     const context = prepare(this.canvas, scroller.clientWidth, scroller.clientHeight);
-    context.font = FONT;
+    context.font = `${this.fontSize}px ${FAMILY}`;
     context.textBaseline = "middle";
     for (const [depth, row] of this.rows.entries()) {
       const top = this.top(depth);
@@ -276,7 +268,7 @@ export class Graph {
     this.paintSelection(context, scene);
     if (this.rows.length > 0 && this.top(0) !== this.pinned()) {
       context.fillStyle = this.theme.panel;
-      context.fillRect(0, this.pinned() - 2, scroller.clientWidth, this.rowHeight + 4);
+      context.fillRect(0, this.pinned(), scroller.clientWidth, this.rowHeight);
       this.paintRow(context, scene, this.rows[0], this.pinned());
     }
   }
@@ -318,7 +310,7 @@ export class Graph {
         context.fillRect(left, top, box, height);
       }
       context.globalAlpha = 1;
-      if (box > 30 && row.more[i] === 0) {
+      if (box > 2.5 * this.fontSize && row.more[i] === 0) {
         context.fillStyle = faded ? theme.faded : theme.text;
         this.paintLabel(context, this.nameParts(scene, node), left + PADDING, top + height / 2 + 0.5, box - 2 * PADDING);
       }
@@ -348,7 +340,7 @@ export class Graph {
    */
   paintLabel(context, parts, x, y, room) {
     // A first guess that is rarely too short; measuring decides.
-    let most = Math.floor(room / 5.4);
+    let most = Math.floor(room / (0.45 * this.fontSize));
     for (let tries = 0; tries < 6 && most >= 2; tries += 1) {
       const text = fit(parts, most);
       if (text.length < 4 && text.endsWith("…")) {

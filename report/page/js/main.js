@@ -444,7 +444,9 @@ try {
   const profile = await decode(data.textContent ?? "");
   // The text is the largest string of the page and has served.
   data.remove();
+  performance.mark("decoded");
   new Page(profile);
+  performance.mark("shown");
   document.documentElement.dataset.ready = "true";
 } catch (failure) {
   const text = failure instanceof Error ? failure.message : String(failure);

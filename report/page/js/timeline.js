@@ -86,7 +86,7 @@ export class Timeline {
     }
     const value = (/** @type {string} */ name, /** @type {number} */ size, /** @type {string} */ key) =>
       el("span", `reading ${key}`, el("i", "key"), `${name} `, el("b", "", bytes(size)));
-    const when = moment < 0 ? `at the end, ${duration(at[shown])}` : `at ${duration(at[shown])}`;
+    const when = moment < 0 ? `end, ${duration(at[shown])}` : `at ${duration(at[shown])}`;
     const values = [el("span", "when", when), value("RSS", rss[shown], "rss"), value("Heap", heap[shown], "heap")];
     if (own[shown] > 0) {
       values.push(value("Profiler", own[shown], "own"));
