@@ -60,6 +60,7 @@ export class Graph {
     /** @type {import("./layout.js").Row[]} */
     this.rows = [];
     this.span = { from: 0, to: 1 };
+    this.height = 0;
     /** The frame of an animation that is due; 0 none. */
     this.slide = 0;
     this.paintDue = 0;
@@ -71,6 +72,8 @@ export class Graph {
     this.theme = this.readTheme();
 
     scroller.addEventListener("scroll", () => this.paintSoon());
+    // Tells the first size too, once the page is laid out: nothing is painted before.
+    this.sized = false;
     new ResizeObserver(() => this.resize()).observe(scroller);
   }
 
@@ -101,6 +104,10 @@ export class Graph {
     const before = this.scene;
     this.scene = scene;
     this.hovered = null;
+    if (!this.sized) {
+      this.span = spanOf(scene.tree, scene.measure, scene.zoom);
+      return;
+    }
     const same = before !== null && before.tree === scene.tree && before.measure === scene.measure;
     const target = spanOf(scene.tree, scene.measure, scene.zoom);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -142,6 +149,11 @@ export class Graph {
     this.rowHeight = Math.round(size * 1.55);
     this.fontSize = Math.round(size * 0.93);
     this.relayout();
+    if (!this.sized) {
+      this.sized = true;
+      this.scrollToZoom();
+      this.paint();
+    }
   }
 
   relayout() {
@@ -182,7 +194,7 @@ export class Graph {
   scrollToDepth(depth) {
     const offset = depth * this.rowHeight;
     const down = this.scene?.grow === "down";
-    this.scroller.scrollTop = down ? offset : (this.height ?? 0) - this.scroller.clientHeight - offset;
+    this.scroller.scrollTop = down ? offset : this.height - this.scroller.clientHeight - offset;
   }
 
   /** @param {number} node whose row shall be in sight */
@@ -208,7 +220,7 @@ export class Graph {
    */
   top(depth) {
     const down = this.scene?.grow === "down";
-    const top = down ? depth * this.rowHeight : (this.height ?? 0) - (depth + 1) * this.rowHeight;
+    const top = down ? depth * this.rowHeight : this.height - (depth + 1) * this.rowHeight;
     return top - this.scroller.scrollTop;
   }
 
@@ -237,7 +249,7 @@ export class Graph {
       return { node: 0, more: 0 };
     }
     const inside = y + this.scroller.scrollTop;
-    const depth = Math.floor((down ? inside : (this.height ?? 0) - inside) / this.rowHeight);
+    const depth = Math.floor((down ? inside : this.height - inside) / this.rowHeight);
     const row = this.rows[depth];
     const index = row === undefined ? -1 : boxAt(row, x);
     return index < 0 ? null : { node: row.node[index], more: row.more[index] };

@@ -8,6 +8,9 @@ import { brief, segments } from "./names.js";
 
 /** Rows that are shown at first: what fits beside the graph, and some everywhere. */
 function few() {
+  if (matchMedia("(max-width: 999px)").matches) {
+    return 6;
+  }
   const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
   return Math.max(6, Math.floor((window.innerHeight - 33 * size) / (4 * size)));
 }
@@ -67,7 +70,7 @@ export class SiteTable {
     const rest = sites.slice(most).reduce((sum, site) => sum + site[by], 0);
     this.more.textContent = this.all
       ? "Show fewer"
-      : `Show ${count(sites.length - most)} more (${amount(rest, by)}${by === "count" ? " blocks" : ""})`;
+      : `Show ${count(sites.length - most)} more (${by === "bytes" ? bytes(rest) : plural(rest, "block")})`;
   }
 
   /**
@@ -94,7 +97,7 @@ export class SiteTable {
     bar.style.width = `${whole > 0 ? Math.max(0.5, (100 * site[by]) / whole) : 0}%`;
     const second = el("div", "second", where);
     if (!site.own) {
-      const foreign = el("span", "foreign", "no own code");
+      const foreign = el("span", "foreign", "library");
       foreign.title = "No frame of these stacks is the service’s own";
       second.append(foreign);
     }

@@ -310,10 +310,20 @@ for (const [name, width, height] of [
 // Times are printed, not asserted: they belong to the machine.
 for (const { file, expected } of [middle, large]) {
   await scene(`${count(expected.nodes)} nodes open and answer`, { file }, async (page) => {
-    const opened = await page.evaluate(() => performance.getEntriesByName("shown")[0]?.startTime ?? Number.NaN);
-    const parts = await page.evaluate(() =>
-      performance.getEntriesByType("mark").map((mark) => `${mark.name} ${mark.startTime.toFixed(0)}`),
-    );
+    // The machine is shared: the best of several openings says most about the page.
+    const openings = [];
+    for (let i = 0; i < 7; i += 1) {
+      await page.reload();
+      await page.waitForSelector("html[data-ready]");
+      openings.push(
+        await page.evaluate(() => {
+          const at = (/** @type {string} */ name) => performance.getEntriesByName(name)[0].startTime;
+          const parsed = performance.getEntriesByType("navigation")[0].domInteractive;
+          return { parsed, decoded: at("decoded"), shown: at("shown") };
+        }),
+      );
+    }
+    const best = openings.sort((a, b) => a.shown - b.shown)[0];
     const answer = (selector) =>
       page.evaluate(async (chosen) => {
         const element = document.querySelector(chosen);
@@ -323,7 +333,6 @@ for (const { file, expected } of [middle, large]) {
         return performance.now() - began;
       }, selector);
     const times = {
-      opened: opened.toFixed(0),
       "zoom to a site": (await answer("#sites tr:nth-child(3) .site")).toFixed(0),
       "reset zoom": (await answer("#reset")).toFixed(0),
       "other view": (await answer("input[value=peak]")).toFixed(0),
@@ -338,7 +347,9 @@ for (const { file, expected } of [middle, large]) {
       return performance.now() - began;
     });
     times.search = searched.toFixed(0);
-    console.log(`   ms: ${Object.entries(times).map((pair) => pair.join(" ")).join(", ")} (${parts.join(", ")})`);
+    const open = `parsed ${best.parsed.toFixed(0)}, decoded ${best.decoded.toFixed(0)}, shown ${best.shown.toFixed(0)}`;
+    console.log(`   ms after navigation, best of ${openings.length}: ${open}`);
+    console.log(`   ms to answer: ${Object.entries(times).map((pair) => pair.join(" ")).join(", ")}`);
     console.log(`   page ${count(expected.page_bytes)} bytes, extra memory to write it ${count(expected.extra_kib)} KiB`);
   });
 }
