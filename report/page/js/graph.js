@@ -61,6 +61,10 @@ export class Graph {
     this.rows = [];
     this.span = { from: 0, to: 1 };
     this.height = 0;
+    // The window's size and place, kept: asking the browser may cost a layout of the page.
+    this.width = 0;
+    this.inner = 0;
+    this.scrolled = 0;
     /** The frame of an animation that is due; 0 none. */
     this.slide = 0;
     this.paintDue = 0;
@@ -145,6 +149,8 @@ export class Graph {
   }
 
   resize() {
+    this.width = this.scroller.clientWidth;
+    this.inner = this.scroller.clientHeight;
     const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
     this.rowHeight = Math.round(size * 1.55);
     this.fontSize = Math.round(size * 0.93);
@@ -157,12 +163,11 @@ export class Graph {
   }
 
   relayout() {
-    const { scene } = this;
+    const { scene, inner } = this;
     if (scene === null) {
       return;
     }
-    this.rows = layout(scene.tree, scene.measure, this.span, this.scroller.clientWidth);
-    const inner = this.scroller.clientHeight;
+    this.rows = layout(scene.tree, scene.measure, this.span, this.width);
     const height = Math.max(this.rows.length * this.rowHeight, inner);
     // Scrolled to its end, the window shows whole rows.
     this.height = Math.ceil((height - inner) / this.rowHeight) * this.rowHeight + inner;
@@ -194,7 +199,7 @@ export class Graph {
   scrollToDepth(depth) {
     const offset = depth * this.rowHeight;
     const down = this.scene?.grow === "down";
-    this.scroller.scrollTop = down ? offset : this.height - this.scroller.clientHeight - offset;
+    this.scroller.scrollTop = down ? offset : this.height - this.inner - offset;
   }
 
   /** @param {number} node whose row shall be in sight */
@@ -202,11 +207,12 @@ export class Graph {
     if (this.scene === null) {
       return;
     }
+    this.scrolled = this.scroller.scrollTop;
     const top = this.top(this.scene.tree.depthOf(node));
     // One row at the outer edge is the pinned one's.
     const down = this.scene.grow === "down";
     const first = down ? this.rowHeight : 0;
-    const last = this.scroller.clientHeight - (down ? 1 : 2) * this.rowHeight;
+    const last = this.inner - (down ? 1 : 2) * this.rowHeight;
     if (top < first) {
       this.scroller.scrollTop += top - first;
     } else if (top > last) {
@@ -221,7 +227,7 @@ export class Graph {
   top(depth) {
     const down = this.scene?.grow === "down";
     const top = down ? depth * this.rowHeight : this.height - (depth + 1) * this.rowHeight;
-    return top - this.scroller.scrollTop;
+    return top - this.scrolled;
   }
 
   /** @param {number} node to be outlined */
@@ -264,30 +270,31 @@ export class Graph {
   paint() {
     cancelAnimationFrame(this.paintDue);
     this.paintDue = 0;
-    const { scene, scroller } = this;
-    if (scene === null || scroller.clientWidth === 0) {
+    const { scene } = this;
+    if (scene === null || this.width === 0) {
       return;
     }
-    const context = prepare(this.canvas, scroller.clientWidth, scroller.clientHeight);
+    this.scrolled = this.scroller.scrollTop;
+    const context = prepare(this.canvas, this.width, this.inner);
     context.font = `${this.fontSize}px ${FAMILY}`;
     context.textBaseline = "middle";
     for (const [depth, row] of this.rows.entries()) {
       const top = this.top(depth);
-      if (top + this.rowHeight >= 0 && top <= scroller.clientHeight) {
+      if (top + this.rowHeight >= 0 && top <= this.inner) {
         this.paintRow(context, scene, row, top);
       }
     }
     this.paintSelection(context, scene);
     if (this.rows.length > 0 && this.top(0) !== this.pinned()) {
       context.fillStyle = this.theme.panel;
-      context.fillRect(0, this.pinned(), scroller.clientWidth, this.rowHeight);
+      context.fillRect(0, this.pinned(), this.width, this.rowHeight);
       this.paintRow(context, scene, this.rows[0], this.pinned());
     }
   }
 
   /** @returns {number} the upper edge of the outermost row, which never leaves the window */
   pinned() {
-    return this.scene?.grow === "up" ? this.scroller.clientHeight - this.rowHeight : 0;
+    return this.scene?.grow === "up" ? this.inner - this.rowHeight : 0;
   }
 
   /**
@@ -297,7 +304,7 @@ export class Graph {
    * @param {number} top
    */
   paintRow(context, scene, row, top) {
-    const width = this.scroller.clientWidth;
+    const width = this.width;
     const height = this.rowHeight - 1;
     const { theme, hovered } = this;
     for (let i = 0; i < row.node.length; i += 1) {
@@ -379,7 +386,7 @@ export class Graph {
       return;
     }
     const left = Math.max(row.left[index], 0);
-    const right = Math.min(row.right[index], this.scroller.clientWidth);
+    const right = Math.min(row.right[index], this.width);
     context.strokeStyle = this.theme.accent;
     context.lineWidth = 2;
     context.strokeRect(left + 1, this.top(depth) + 1, Math.max(right - left - 3, 1), this.rowHeight - 3);
