@@ -241,6 +241,11 @@ await scene("the keyboard alone walks, zooms and copies", small, async (page) =>
   assert.notEqual(await text(page, "#status .name"), first);
   await press(page, "ArrowLeft", "ArrowUp", "ArrowDown");
   assert.equal(await text(page, "#status .name"), first);
+  const overlap = await page.evaluate(() => {
+    const box = (/** @type {string} */ selector) => document.querySelector(selector).getBoundingClientRect();
+    return box("#status .place").right - box("#status dl").left;
+  });
+  assert.ok(overlap <= 0, `the place covers ${overlap} px of the numbers`);
   await press(page, "c");
   await page.waitForFunction(() => document.getElementById("toast")?.textContent !== "");
   await shot(page, "keyboard");
