@@ -151,7 +151,7 @@ impl Places {
             };
             let mut with_lines = false;
             for place in found {
-                let role = match role(place.function, &place.file) {
+                let role = match role(place.function, &place.file, place.line) {
                     Role::Code if c_runtime => Role::Entry,
                     role => role,
                 };

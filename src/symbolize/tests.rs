@@ -613,7 +613,7 @@ fn trimmed(whole: &[String]) -> &[String] {
         .iter()
         .map(|frame| {
             let place = parse(frame);
-            role(place.function, &place.file)
+            role(place.function, &place.file, place.line)
         })
         .collect();
     let entries = roles
