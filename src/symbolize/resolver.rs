@@ -476,11 +476,17 @@ mod tests {
             ..elf("", b"")
         };
         assert_eq!(look_up(&mut lookup, &vdso, &[0x1000]), [Vec::new()]);
+        // As `dlopen` was given it; tests run where the package is.
+        let relative = Module {
+            path: "./Cargo.toml".into(),
+            ..elf("", b"")
+        };
+        assert_eq!(look_up(&mut lookup, &relative, &[0x1000]), [Vec::new()]);
         let notes = lookup.notes().join("; ");
         for part in [
             "gone.so is shown as offsets, because the file is no longer there",
             "other.so is shown as offsets, because the file was replaced since it was loaded",
-            "text.so is shown as offsets, because the file could not be read",
+            "text.so, Cargo.toml is shown as offsets, because the file could not be read",
         ] {
             assert!(notes.contains(part), "{notes}");
         }
