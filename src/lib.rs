@@ -4,4 +4,6 @@ pub mod capture;
 pub mod collector;
 #[cfg(feature = "http")]
 pub mod endpoints;
+pub mod quiet;
+pub mod session;
 pub mod symbolize;
