@@ -8,5 +8,6 @@ pub mod memray;
 pub mod model;
 pub mod page;
 pub mod stats;
+pub mod views;
 
 pub use model::Report;

@@ -1,13 +1,13 @@
-//! Stand-in for the pages.
+//! The page: one HTML file that shows a report, opens from disk and asks the network for nothing.
+//!
+//! [`flamegraph`] writes the template with its style and scripts (`report/page/`), and the report as one block of
+//! compressed columns ([`payload`]). Names from the profiled process are hostile input: they travel inside that block
+//! only, as base64, and the scripts put them on the page as text.
 
-use crate::Report;
-use std::io::{self, Write};
+mod assets;
+mod html;
+mod payload;
+mod sha256;
+mod varint;
 
-/// The flame graph.
-///
-/// # Errors
-///
-/// The sink's.
-pub fn flamegraph(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "<!DOCTYPE html><title>{}</title>", report.about.end_ms)
-}
+pub use html::flamegraph;
