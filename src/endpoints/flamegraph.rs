@@ -32,7 +32,7 @@ use crate::store::{OutputKey, OutputKind};
                 ("Last-Modified" = String, description = "The moment that it describes, in whole seconds."),
                 ("Accept-Ranges" = String, description = "`bytes`."),
                 ("Cache-Control" = String, description = "`private, no-cache` of a finished session, `no-store` of a snapshot."),
-                ("X-Heapray-Snapshot" = Option<String>, description = "`true` while the session still records: a consistent view up to X-Heapray-Taken."),
+                ("X-Heapray-Snapshot" = String, description = "`true` while the session still records: a consistent view up to X-Heapray-Taken."),
                 ("X-Heapray-Taken" = String, description = "The moment that it describes, RFC 3339."),
             )
         ),

@@ -19,6 +19,7 @@ use crate::config::Config;
         flamegraph::flamegraph,
         stats::stats
     ),
+    components(schemas(ErrorBody)),
     tags((name = "profiler", description = "Where the memory of this service went: heapray, its built-in heap profiler"))
 )]
 struct Ours;
@@ -111,6 +112,12 @@ pub(crate) struct ReportParams {
     version: Option<FormatVersion>,
 }
 
+/// Bytes that are no text.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[allow(dead_code)]
+pub(crate) struct CaptureFile(Vec<u8>);
+
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase", default = "name")]
 #[allow(dead_code)]
@@ -135,17 +142,17 @@ enum FormatVersion {
 #[allow(dead_code)]
 pub(crate) struct ConditionParams {
     /// One range of bytes, such as `bytes=0-1023`.
-    #[param(rename = "Range")]
-    range: Option<String>,
+    #[param(rename = "Range", required = false)]
+    range: String,
     /// An `ETag`: the range counts only if nothing has changed.
-    #[param(rename = "If-Range")]
-    if_range: Option<String>,
+    #[param(rename = "If-Range", required = false)]
+    if_range: String,
     /// An `ETag`: 304 if nothing has changed.
-    #[param(rename = "If-None-Match")]
-    if_none_match: Option<String>,
+    #[param(rename = "If-None-Match", required = false)]
+    if_none_match: String,
     /// A date: 304 if nothing has changed.
-    #[param(rename = "If-Modified-Since")]
-    if_modified_since: Option<String>,
+    #[param(rename = "If-Modified-Since", required = false)]
+    if_modified_since: String,
 }
 
 /// What any call can meet.
@@ -154,13 +161,13 @@ pub(crate) struct ConditionParams {
 pub(crate) enum CommonFailures {
     /// The bearer token is missing or wrong.
     #[response(status = 401, content_type = "application/json", headers(("WWW-Authenticate" = String, description = "`Bearer`.")))]
-    Unauthorized(#[to_schema] ErrorBody),
+    Unauthorized(ErrorBody),
     /// This process was forked from the profiled one.
     #[response(status = 409, content_type = "application/json")]
-    Forked(#[to_schema] ErrorBody),
+    Forked(ErrorBody),
     /// A fault in the profiler; the service runs on.
     #[response(status = 500, content_type = "application/json")]
-    Internal(#[to_schema] ErrorBody),
+    Internal(ErrorBody),
 }
 
 /// What a call that changes something can meet besides.
@@ -169,10 +176,10 @@ pub(crate) enum CommonFailures {
 pub(crate) enum WriteFailures {
     /// The call came from a page of another site.
     #[response(status = 403, content_type = "application/json")]
-    CrossSite(#[to_schema] ErrorBody),
+    CrossSite(ErrorBody),
     /// The disk, or a limit on it, is full.
     #[response(status = 507, content_type = "application/json")]
-    Full(#[to_schema] ErrorBody),
+    Full(ErrorBody),
 }
 
 /// What asking for an output can meet besides.
@@ -181,14 +188,14 @@ pub(crate) enum WriteFailures {
 pub(crate) enum OutputFailures {
     /// A parameter has a value that is not allowed.
     #[response(status = 400, content_type = "application/json")]
-    BadRequest(#[to_schema] ErrorBody),
+    BadRequest(ErrorBody),
     /// Nothing was recorded yet.
     #[response(status = 404, content_type = "application/json")]
-    NoReport(#[to_schema] ErrorBody),
+    NoReport(ErrorBody),
     /// None of the bytes that were asked for is there.
     #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
-    Range(#[to_schema] ErrorBody),
+    Range(ErrorBody),
     /// The disk, or a limit on it, is full.
     #[response(status = 507, content_type = "application/json")]
-    Full(#[to_schema] ErrorBody),
+    Full(ErrorBody),
 }

@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use super::download::download;
 use super::error::ApiError;
-use super::openapi::{CommonFailures, ConditionParams, OutputFailures, ReportParams};
+use super::openapi::{CaptureFile, CommonFailures, ConditionParams, OutputFailures, ReportParams};
 use super::query;
 use crate::profiler::Profiler;
 use crate::store::{OutputKey, OutputKind};
@@ -24,7 +24,7 @@ use crate::store::{OutputKey, OutputKind};
         (
             status = 200,
             description = "The capture file.",
-            body = Vec<u8>,
+            body = inline(CaptureFile),
             content_type = "application/octet-stream",
             headers(
                 ("Content-Length" = u64, description = "Bytes of the whole."),
@@ -33,14 +33,14 @@ use crate::store::{OutputKey, OutputKind};
                 ("Last-Modified" = String, description = "The moment that it describes, in whole seconds."),
                 ("Accept-Ranges" = String, description = "`bytes`."),
                 ("Cache-Control" = String, description = "`private, no-cache` of a finished session, `no-store` of a snapshot."),
-                ("X-Heapray-Snapshot" = Option<String>, description = "`true` while the session still records: a consistent view up to X-Heapray-Taken."),
+                ("X-Heapray-Snapshot" = String, description = "`true` while the session still records: a consistent view up to X-Heapray-Taken."),
                 ("X-Heapray-Taken" = String, description = "The moment that it describes, RFC 3339."),
             )
         ),
         (
             status = 206,
             description = "The range that was asked for.",
-            body = Vec<u8>,
+            body = inline(CaptureFile),
             content_type = "application/octet-stream",
             headers(("Content-Range" = String, description = "Which bytes of how many."))
         ),

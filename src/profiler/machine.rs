@@ -23,6 +23,19 @@ struct Inner {
     trouble: Option<String>,
 }
 
+/// Where an enabled profiler stands. Only the control thread moves it, so no two moves can race.
+///
+/// ```text
+/// no Machine             Stopped ──── start ───▶ Recording
+/// at all where it           ▲                       │ stop
+/// is not enabled            │                       ▼
+///                        Writing ◀─ last view ── Ending
+///                  report on disk, or a
+///                  clear error
+/// ```
+///
+/// A start where it is recording, and a stop where it is not, move nothing. `Ending` and `Writing` are shown as
+/// [`State::Stopping`]. A forked child never looks in here (`Core::own_process`).
 #[derive(Debug, Default)]
 enum Phase {
     #[default]

@@ -41,6 +41,19 @@ impl Outputs {
         // A panic in between leaves at worst a file that is not remembered.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The output of that key, if its bytes are still those that were written; else it is forgotten. Reads it all.
+    fn verified(&self, key: OutputKey) -> Option<Output> {
+        let (session, mut stored) = self.shelf().stored(key)?;
+        let checked = stored.open_and_verify();
+        let good = matches!(checked, Ok(Some(_)));
+        if !good {
+            let path = stored.path().display();
+            tracing::warn!(%path, "an output is not what was written any more");
+        }
+        self.shelf().checked(session, key, good.then_some(stored));
+        checked.ok().flatten()
+    }
 }
 
 impl Core {
@@ -89,7 +102,7 @@ impl Core {
     fn make(&self, key: OutputKey) -> Result<(Output, Option<(View, Resolved)>), Error> {
         let view = self.machine.view()?;
         if !view.snapshot.still_recording
-            && let Some(output) = self.outputs.shelf().verify(key)
+            && let Some(output) = self.outputs.verified(key)
         {
             return Ok((output, None));
         }
@@ -106,7 +119,7 @@ impl Core {
     fn make_siblings(&self, key: OutputKey, view: &View, resolved: &Resolved) {
         for kind in [OutputKind::Stats, OutputKind::Flamegraph] {
             let sibling = key.sibling(kind);
-            if kind == key.kind() || self.outputs.shelf().find(sibling).is_some() {
+            if kind == key.kind() || self.outputs.shelf().stored(sibling).is_some() {
                 continue;
             }
             // Nobody waits for it. Whoever does ask gets it made again, and is told what is wrong.

@@ -8,18 +8,6 @@ use crate::collector::snapshot::Snapshot;
 use crate::session::Counters;
 
 /// Where the profiler stands.
-///
-/// ```text
-///            enabled              start
-/// Disabled ───────────▶ Stopped ─────────▶ Recording
-///                          ▲                   │ stop
-///                          │                   ▼
-///                          └───────────── Stopping
-///                        report on disk,
-///                        or a clear error
-/// ```
-///
-/// `Forked` is a process apart: the child of one that records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
 #[cfg_attr(feature = "http", serde(rename_all = "lowercase"))]
@@ -94,7 +82,7 @@ pub struct Status {
     #[cfg_attr(
         feature = "http",
         serde(serialize_with = "crate::endpoints::moment::serialize_option"),
-        schema(value_type = Option<String>, format = DateTime)
+        schema(value_type = Option<String>, format = DateTime, required)
     )]
     pub recording_since: Option<SystemTime>,
     /// Allocations and frees seen.
@@ -110,12 +98,15 @@ pub struct Status {
     /// What the capture costs.
     pub overhead: OverheadStatus,
     /// Why there is no event log any more, so that the report holds sums only; null while there is one.
+    #[cfg_attr(feature = "http", schema(required))]
     pub log_given_up: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
     pub hooks: String,
     /// The finished session's report; null if there is none on disk.
+    #[cfg_attr(feature = "http", schema(required))]
     pub report: Option<ReportStatus>,
     /// Why the last start or stop failed; null if it did not.
+    #[cfg_attr(feature = "http", schema(required))]
     pub trouble: Option<String>,
     /// The process that this is about.
     pub pid: u32,

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use twox_hash::XxHash3_64;
 
@@ -136,13 +136,12 @@ impl Draft {
         // The new name is on disk when the directory is. Some file systems refuse to sync one; the rename holds.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         let output = self.output(label)?;
-        let stamp = Stamp::of(&output.file)?;
         let stored = Stored {
             path,
             label,
             len: output.len,
             hash: output.hash,
-            stamp,
+            stamp: None,
         };
         Ok((stored, output))
     }
@@ -183,13 +182,15 @@ impl Drop for Draft {
 }
 
 /// A published file as it was when it was written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Stored {
     path: PathBuf,
     label: Label,
     len: u64,
     hash: u64,
-    stamp: Stamp,
+    /// What the file looked like when its bytes were last known to be right; `None` where that was so shortly after
+    /// a change that another one might look the same.
+    stamp: Option<Stamp>,
 }
 
 impl Stored {
@@ -208,7 +209,8 @@ impl Stored {
     /// Opens it if nobody touched it since. Quick: its times, number and length are compared, not its bytes.
     pub(crate) fn open(&self) -> io::Result<Option<Output>> {
         let output = self.open_unchecked()?;
-        Ok((Stamp::of(&output.file)? == self.stamp).then_some(output))
+        let untouched = self.stamp.as_ref() == Some(&Stamp::of(&output.file)?);
+        Ok(untouched.then_some(output))
     }
 
     /// Opens it if its bytes are those that were written, whatever happened to it since. Reads it all.
@@ -227,7 +229,7 @@ impl Stored {
         if (check.len, check.hash.finish()) != (self.len, self.hash) {
             return Ok(None);
         }
-        self.stamp = stamp;
+        self.stamp = stamp.settled();
         Ok(Some(output))
     }
 
@@ -251,13 +253,17 @@ impl Stored {
 }
 
 /// What tells a file that was touched from one that was not.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
+    /// Device, number, change time.
     #[cfg(unix)]
     inode: (u64, u64, i64, i64),
 }
+
+/// File times advance in steps: of a timer's tick on many file systems, of two seconds on the coarsest.
+const TIME_STEP: Duration = Duration::from_secs(2);
 
 impl Stamp {
     fn of(file: &File) -> io::Result<Stamp> {
@@ -277,6 +283,22 @@ impl Stamp {
                 )
             },
         })
+    }
+
+    /// The stamp, if every later change must give another one: git's "racy" problem.
+    fn settled(self) -> Option<Stamp> {
+        #[cfg(unix)]
+        let changed = {
+            let (_, _, seconds, nanoseconds) = self.inode;
+            let seconds = Duration::from_secs(u64::try_from(seconds).ok()?);
+            SystemTime::UNIX_EPOCH
+                + seconds
+                + Duration::from_nanos(u64::try_from(nanoseconds).ok()?)
+        };
+        #[cfg(not(unix))]
+        let changed = self.modified?;
+        let age = SystemTime::now().duration_since(changed).ok()?;
+        (age > TIME_STEP).then_some(self)
     }
 }
 

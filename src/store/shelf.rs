@@ -56,21 +56,20 @@ impl Shelf {
         self.stored.get(&key)?.open().ok().flatten()
     }
 
-    /// The output of that key, if its bytes are still those that were written; else it is forgotten.
-    pub(crate) fn verify(&mut self, key: OutputKey) -> Option<Output> {
-        let stored = self.stored.get_mut(&key)?;
-        match stored.open_and_verify() {
-            Ok(Some(output)) => Some(output),
-            broken => {
-                let reason = match broken {
-                    Err(error) => error.to_string(),
-                    Ok(_) => "its bytes are not those that were written".into(),
-                };
-                tracing::warn!(path = %stored.path().display(), reason, "an output was damaged");
-                self.stored.remove(&key);
-                None
-            }
+    /// What is known of that key's file, to be checked without holding the shelf: reading it may take long.
+    pub(crate) fn stored(&self, key: OutputKey) -> Option<(u64, Stored)> {
+        Some((self.session, self.stored.get(&key)?.clone()))
+    }
+
+    /// The file of that key was checked: `None`, and it is forgotten.
+    pub(crate) fn checked(&mut self, session: u64, key: OutputKey, stored: Option<Stored>) {
+        if session != self.session {
+            return;
         }
+        match stored {
+            Some(stored) => self.stored.insert(key, stored),
+            None => self.stored.remove(&key),
+        };
     }
 
     /// Length of the report as it is usually made, and when it was taken.
