@@ -11,7 +11,7 @@ use super::worker::Worker;
 use super::{Error, ReportStatus, State, Status};
 use crate::config::Config;
 use crate::session::{Session, SessionOptions};
-use crate::store::{Directory, OutputKey, OutputKind};
+use crate::store::{self, Directory, OutputKey, OutputKind};
 
 /// An enabled profiler. Its threads:
 ///
@@ -101,7 +101,8 @@ impl Core {
             })?;
         let options = SessionOptions {
             spool_dir: path.to_owned(),
-            log_limit: self.config.log_limit,
+            // A log that would grow past the process's own limit on files is given up there, not killed by it.
+            log_limit: self.config.log_limit.min(store::file_size_limit()),
         };
         let session = Session::start(&options).map_err(|error| Error::Start(Arc::new(error)))?;
         // Only now: a start that fails leaves the former report alone.

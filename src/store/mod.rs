@@ -13,4 +13,5 @@ pub(crate) use directory::Directory;
 pub use file::Output;
 pub(crate) use file::{Draft, Label};
 pub use key::{OutputKey, OutputKind};
+pub(crate) use limit::file_size_limit;
 pub(crate) use shelf::Shelf;
