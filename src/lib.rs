@@ -99,6 +99,7 @@
 //! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod alloc;
 pub mod capture;
 pub mod collector;
 pub mod config;
@@ -110,6 +111,7 @@ pub mod session;
 mod store;
 pub mod symbolize;
 
+pub use alloc::Alloc;
 pub use heapray_report::memray::Version;
 pub use profiler::{
     Blocks, Builder, Error, InitError, OverheadStatus, Profiler, ReportStatus, State, Status,

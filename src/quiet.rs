@@ -1,11 +1,27 @@
-//! Stand-in: while the guard lives, nothing this thread allocates is recorded.
+//! Keeping the profiler's own work out of the capture.
 
-/// See [`enter`].
+use std::marker::PhantomData;
+
+use crate::capture::thread::with_local;
+
+/// While it lives, nothing that this thread allocates is recorded. Frees of recorded blocks still are: a quiet thread
+/// may free what others allocated. Guards may be nested.
 #[derive(Debug)]
-pub struct Quiet(std::marker::PhantomData<*const ()>);
+#[must_use = "allocations are recorded again when the guard is dropped"]
+pub struct Quiet {
+    _of_this_thread: PhantomData<*mut ()>,
+}
 
-/// Nothing this thread allocates is recorded until the guard is dropped.
-#[must_use]
+/// Makes the calling thread quiet until the guard is dropped.
 pub fn enter() -> Quiet {
-    Quiet(std::marker::PhantomData)
+    with_local(|local| local.quiet.set(local.quiet.get() + 1));
+    Quiet {
+        _of_this_thread: PhantomData,
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        with_local(|local| local.quiet.set(local.quiet.get() - 1));
+    }
 }

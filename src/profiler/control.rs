@@ -1,9 +1,11 @@
 //! Start and stop. Both run on one thread, one after the other, so that simultaneous requests cannot race; whoever
 //! asks for what is already so gets the state and changes nothing.
 
+use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::machine::Machine;
 use super::outputs::Outputs;
@@ -31,6 +33,8 @@ pub(crate) struct Core {
     #[cfg(feature = "http")]
     pub(crate) servers: crate::endpoints::Servers,
     directory: Directory,
+    /// The event log of a session whose report could not be written.
+    leftover: Mutex<Option<PathBuf>>,
     /// The process that this was made in; a forked child has another.
     pid: u32,
 }
@@ -46,6 +50,7 @@ impl Core {
             #[cfg(feature = "http")]
             servers: crate::endpoints::Servers::default(),
             directory: Directory::new(config.dir.as_deref()),
+            leftover: Mutex::default(),
             pid: std::process::id(),
             config,
         })
@@ -60,6 +65,10 @@ impl Core {
         } else {
             Err(Error::Forked)
         }
+    }
+
+    fn leftover(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.leftover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn directory(&self) -> &Directory {
@@ -105,6 +114,10 @@ impl Core {
             log_limit: self.config.log_limit.min(store::file_size_limit()),
         };
         let session = Session::start(&options).map_err(|error| Error::Start(Arc::new(error)))?;
+        if let Some(spool) = self.leftover().take() {
+            // Somebody else may have removed it.
+            let _ = fs::remove_file(spool);
+        }
         // Only now: a start that fails leaves the former report alone.
         let number = self.machine.begin(session);
         self.outputs.shelf().begin(number, path);
@@ -131,6 +144,7 @@ impl Core {
     }
 
     fn finish(self: &Arc<Core>, session: Session) -> Result<(), Error> {
+        let spool = session.spool().to_owned();
         match session.stop() {
             Ok(last) => self.machine.ended(Some(last)),
             Err(error) => {
@@ -138,7 +152,15 @@ impl Core {
                 return Err(Error::Session(Arc::new(error)));
             }
         }
-        let report = self.wait_for(OutputKey::new(OutputKind::Report))?;
+        let report = self.wait_for(OutputKey::new(OutputKind::Report));
+        if report.is_ok() {
+            // The last view holds it open for whatever else is to be made of it. Without a report its name stays:
+            // all would not be lost if the process ended now.
+            let _ = fs::remove_file(spool);
+        } else {
+            *self.leftover() = Some(spool);
+        }
+        let report = report?;
         tracing::info!(
             bytes = report.len(),
             path = %self.directory.path().join(OutputKind::Report.file_name()).display(),

@@ -138,11 +138,16 @@ impl Machine {
             Phase::Ending | Phase::Writing => State::Stopping,
         });
         match (&inner.phase, &inner.last) {
-            (Phase::Recording(session), _) => status.count(session.counters()),
+            (Phase::Recording(session), _) => match session.counters() {
+                Ok(counters) => status.count(counters),
+                Err(error) => status.trouble = Some(error.to_string()),
+            },
             (_, Some(last)) => status.sum_up(last),
             (_, None) => {}
         }
-        status.trouble.clone_from(&inner.trouble);
+        if inner.trouble.is_some() {
+            status.trouble.clone_from(&inner.trouble);
+        }
         status
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Directory {
 
 /// Every draft's name begins so.
 pub(crate) const DRAFT: &str = ".heapray-";
+/// How an event log's name begins and ends.
+const SPOOL: (&str, &str) = ("heapray-", ".spool");
 
 impl Directory {
     /// The directory that was asked for, or a private one below the system's temporary directory. Creates nothing.
@@ -53,7 +55,7 @@ impl Directory {
         } else {
             fs::create_dir_all(&self.path)?;
         }
-        self.remove_old_drafts();
+        self.remove_old_leftovers();
         let probe = self
             .path
             .join(format!("{DRAFT}{}-probe", std::process::id()));
@@ -93,16 +95,20 @@ impl Directory {
         Ok(())
     }
 
-    /// Drafts that a crash left behind. A volume may be shared: only what nobody can still be writing goes.
-    fn remove_old_drafts(&self) {
+    /// Drafts and event logs that a crash left behind. A volume may be shared: only what nobody has written to for a
+    /// day goes, and who holds it open keeps it even so.
+    fn remove_old_leftovers(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else {
             return;
         };
         let day_ago = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
         for entry in entries.flatten() {
-            let draft = entry.file_name().to_string_lossy().starts_with(DRAFT);
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let ours =
+                name.starts_with(DRAFT) || name.starts_with(SPOOL.0) && name.ends_with(SPOOL.1);
             let old = || entry.metadata().and_then(|m| m.modified()).ok() < Some(day_ago);
-            if draft && old() {
+            if ours && old() {
                 // One that cannot be removed does no harm.
                 let _ = fs::remove_file(entry.path());
             }
