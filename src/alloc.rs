@@ -61,14 +61,22 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = |inner: &A| unsafe { inner.alloc(layout) };
-        if record::is_off() { call(&self.inner) } else { self.allocate(Kind::Malloc, layout.size(), call) }
+        if record::is_off() {
+            call(&self.inner)
+        } else {
+            self.allocate(Kind::Malloc, layout.size(), call)
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = |inner: &A| unsafe { inner.alloc_zeroed(layout) };
-        if record::is_off() { call(&self.inner) } else { self.allocate(Kind::Calloc, layout.size(), call) }
+        if record::is_off() {
+            call(&self.inner)
+        } else {
+            self.allocate(Kind::Calloc, layout.size(), call)
+        }
     }
 
     #[inline]
@@ -93,7 +101,11 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = || unsafe { self.inner.realloc(block, layout, new_size) };
-        if record::is_off() { call() } else { reallocate(block.cast(), new_size, call) }
+        if record::is_off() {
+            call()
+        } else {
+            reallocate(block.cast(), new_size, call)
+        }
     }
 }
 

@@ -15,7 +15,9 @@ pub struct Quiet {
 /// Makes the calling thread quiet until the guard is dropped.
 pub fn enter() -> Quiet {
     with_local(|local| local.quiet.set(local.quiet.get() + 1));
-    Quiet { _of_this_thread: PhantomData }
+    Quiet {
+        _of_this_thread: PhantomData,
+    }
 }
 
 impl Drop for Quiet {

@@ -60,9 +60,14 @@ pub enum StartError {
 impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            StartError::AlreadyRecording => write!(f, "a capture is already being recorded in this process"),
+            StartError::AlreadyRecording => {
+                write!(f, "a capture is already being recorded in this process")
+            }
             StartError::ForkedChild => {
-                write!(f, "this process was forked from a profiled one and does not record; start the profiler in a process of its own")
+                write!(
+                    f,
+                    "this process was forked from a profiled one and does not record; start the profiler in a process of its own"
+                )
             }
             StartError::NothingVisible => write!(
                 f,
@@ -97,7 +102,10 @@ pub struct SessionError;
 
 impl std::fmt::Display for SessionError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the capture was lost: its collector thread is not running in this process")
+        write!(
+            f,
+            "the capture was lost: its collector thread is not running in this process"
+        )
     }
 }
 
@@ -148,8 +156,13 @@ impl Session {
         let _busy = Busy::enter();
         capture::prepare().map_err(StartError::Thread)?;
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let path = options.spool_dir.join(format!("heapray-{}-{number}.spool", std::process::id()));
-        let spool = create_spool(&path).map_err(|source| StartError::Spool { path: path.clone(), source })?;
+        let path = options
+            .spool_dir
+            .join(format!("heapray-{}-{number}.spool", std::process::id()));
+        let spool = create_spool(&path).map_err(|source| StartError::Spool {
+            path: path.clone(),
+            source,
+        })?;
 
         modules::refresh();
         let ticks_per_ms = ticks_per_ms();
@@ -158,15 +171,24 @@ impl Session {
             session: number,
             spool,
             log_limit: options.log_limit,
-            clock: Clock { start_stamp, ticks_per_ms },
+            clock: Clock {
+                start_stamp,
+                ticks_per_ms,
+            },
             started,
         };
         let (requests, receiver) = sync_channel(16);
         let collector = spawn(Worker::new(setup), receiver)
             .inspect_err(|_| drop(std::fs::remove_file(&path)))
             .map_err(StartError::Thread)?;
-        let mut session =
-            Session { requests, collector: Some(collector), spool: path, hooks: "", notes: Vec::new(), _place: place };
+        let mut session = Session {
+            requests,
+            collector: Some(collector),
+            spool: path,
+            hooks: "",
+            notes: Vec::new(),
+            _place: place,
+        };
 
         control::open_session(number);
         hook::patch();
@@ -201,7 +223,8 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn snapshot(&self) -> Result<Snapshot, SessionError> {
-        self.ask(Request::Snapshot).map(|snapshot| self.complete(snapshot))
+        self.ask(Request::Snapshot)
+            .map(|snapshot| self.complete(snapshot))
     }
 
     /// Ends recording: the original pointers are back when it returns. The spool file stays until the snapshot's user
@@ -211,7 +234,9 @@ impl Session {
     /// The collector is gone.
     pub fn stop(mut self) -> Result<Snapshot, SessionError> {
         self.close();
-        let snapshot = self.ask(Request::Stop).map(|snapshot| self.complete(snapshot));
+        let snapshot = self
+            .ask(Request::Stop)
+            .map(|snapshot| self.complete(snapshot));
         if let Some(collector) = self.collector.take() {
             let _busy = Busy::enter();
             drop(collector.join());
@@ -248,7 +273,9 @@ impl Session {
         }
         let _busy = Busy::enter();
         let (answer, answered) = sync_channel(1);
-        self.requests.send(request(answer)).map_err(|_| SessionError)?;
+        self.requests
+            .send(request(answer))
+            .map_err(|_| SessionError)?;
         control::wake_collector();
         answered.recv().map_err(|_| SessionError)
     }
@@ -275,21 +302,34 @@ fn create_spool(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
 }
 
-/// Starts the collector's thread. No signal of the service's is ever handled on it, and nothing it does is recorded.
+/// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
+/// be in the capture. No signal of the service's is ever handled on it.
 fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
     let _signals = sys::BlockSignals::all();
-    std::thread::Builder::new().name("heapray".to_owned()).spawn(move || {
-        let _busy = Busy::enter();
-        let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
-        if std::panic::catch_unwind(run).is_err() {
-            // The service runs on, unprofiled: hooks hand every call on from here.
-            control::close_session();
-            hook::restore();
-        }
-    })
+    let (ready, is_ready) = sync_channel(1);
+    let collector = std::thread::Builder::new()
+        .name("heapray".to_owned())
+        .spawn(move || {
+            Busy::for_good();
+            drop(ready);
+            let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
+            if std::panic::catch_unwind(run).is_err() {
+                // The service runs on, unprofiled: hooks hand every call on from here.
+                control::close_session();
+                hook::restore();
+            }
+        })?;
+    // Nothing is sent: the other end is dropped.
+    let _: Result<(), _> = is_ready.recv();
+    Ok(collector)
 }
 
 /// Who sees an allocation of Rust code: bits of [`seen`].

@@ -18,12 +18,22 @@ fn order_is_right_and_the_report_says_which_clock_was_used() {
             thread::scope(|scope| scope.spawn(move || drop(block)).join().unwrap());
         }
     });
-    let sites = snapshot.sites.iter().filter(|site| site.allocated.bytes == 12_345 * site.allocated.count);
+    let sites = snapshot
+        .sites
+        .iter()
+        .filter(|site| site.allocated.bytes == 12_345 * site.allocated.count);
     let (mut allocated, mut live) = (tally(0, 0), tally(0, 0));
     for site in sites {
         allocated += site.allocated;
         live += site.live;
     }
     assert_eq!((allocated.count, live.count), (2000, 0));
-    assert!(snapshot.notes.iter().any(|note| note.contains("CLOCK_MONOTONIC")), "{:?}", snapshot.notes);
+    assert!(
+        snapshot
+            .notes
+            .iter()
+            .any(|note| note.contains("CLOCK_MONOTONIC")),
+        "{:?}",
+        snapshot.notes
+    );
 }

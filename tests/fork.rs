@@ -2,10 +2,9 @@
 mod common;
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::{Dir, my_sites, record, sum, tally, turn};
+use common::{Dir, StopFlag, my_sites, record, sum, tally, turn};
 use heapray::session::{Session, StartError};
 
 /// Runs `child` in a forked child and returns its exit code.
@@ -20,7 +19,10 @@ fn in_child(child: impl FnOnce() -> i32) -> i32 {
         }
         let mut status = 0;
         assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
-        assert!(libc::WIFEXITED(status), "the child was killed: status {status:#x}");
+        assert!(
+            libc::WIFEXITED(status),
+            "the child was killed: status {status:#x}"
+        );
         libc::WEXITSTATUS(status)
     }
 }
@@ -28,16 +30,17 @@ fn in_child(child: impl FnOnce() -> i32) -> i32 {
 #[test]
 fn children_forked_while_others_allocate_run_and_are_not_recorded() {
     let _turn = turn();
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::default();
     let snapshot = record("fork", || {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
+                    while !stop.is_set() {
                         drop(black_box(vec![0_u8; 100]));
                     }
                 });
             }
+            let _stop = stop.guard();
             for _ in 0..100 {
                 let code = in_child(|| {
                     let blocks: Vec<Vec<u8>> = (0..5000).map(|size| vec![1; size]).collect();
@@ -45,12 +48,14 @@ fn children_forked_while_others_allocate_run_and_are_not_recorded() {
                 });
                 assert_eq!(code, 7);
             }
-            stop.store(true, Ordering::Relaxed);
         });
     });
     assert_eq!(snapshot.lost_events, 0);
     let mine = sum(&my_sites(&snapshot), None, |site| site.allocated);
-    assert!(mine.count < 5000, "the children's allocations are not in the parent's capture");
+    assert!(
+        mine.count < 5000,
+        "the children's allocations are not in the parent's capture"
+    );
 }
 
 #[test]
@@ -66,6 +71,10 @@ fn a_child_can_neither_start_nor_stop_a_capture() {
     });
     assert_eq!(code, 3);
     let snapshot = session.stop().unwrap();
-    assert!(my_sites(&snapshot).iter().any(|site| site.live == tally(1, 4242)));
+    assert!(
+        my_sites(&snapshot)
+            .iter()
+            .any(|site| site.live == tally(1, 4242))
+    );
     drop(block);
 }

@@ -65,7 +65,10 @@ struct Books {
 impl Books {
     fn enter(&mut self, slot: usize, block: Block) {
         let line = &mut self.lines[block.thread][block.kind as usize];
-        let one = Tally { count: 1, bytes: block.size as u64 };
+        let one = Tally {
+            count: 1,
+            bytes: block.size as u64,
+        };
         line.allocated += one;
         line.live += one;
         self.blocks[slot] = Some(block);
@@ -82,7 +85,10 @@ impl Books {
         let live = &mut self.lines[block.thread][block.kind as usize].live;
         live.count -= 1;
         live.bytes -= block.size as u64;
-        self.freed += Tally { count: 1, bytes: block.size as u64 };
+        self.freed += Tally {
+            count: 1,
+            bytes: block.size as u64,
+        };
         self.live -= block.size as u64;
         Some(block)
     }
@@ -92,7 +98,10 @@ fn release(block: Block) {
     // SAFETY: the block or range is the program's own, entered in the books once and now gone from them.
     unsafe {
         if block.kind == Kind::Mmap {
-            libc::munmap(block.address as *mut libc::c_void, block.size.next_multiple_of(PAGE));
+            libc::munmap(
+                block.address as *mut libc::c_void,
+                block.size.next_multiple_of(PAGE),
+            );
         } else {
             libc::free(block.address as *mut libc::c_void);
         }
@@ -120,7 +129,13 @@ fn step(books: &Mutex<Books>, thread: usize, random: &mut Random) {
                 (Kind::Realloc, moved)
             }
             (Some(block), 4) if block.kind != Kind::Mmap => {
-                assert!(libc::realloc(block.address as *mut libc::c_void, black_box(usize::MAX / 2)).is_null());
+                assert!(
+                    libc::realloc(
+                        block.address as *mut libc::c_void,
+                        black_box(usize::MAX / 2)
+                    )
+                    .is_null()
+                );
                 return;
             }
             (Some(_), _) => {
@@ -128,7 +143,7 @@ fn step(books: &Mutex<Books>, thread: usize, random: &mut Random) {
                 return release(block);
             }
             (None, 0) => (Kind::Calloc, libc::calloc(1, size)),
-            (None, 1) => (Kind::Realloc, libc::realloc(null_mut(), size)),
+            (None, 1) => (Kind::Realloc, libc::realloc(black_box(null_mut()), size)),
             (None, 2) => {
                 let mut place = null_mut();
                 assert_eq!(libc::posix_memalign(&raw mut place, 64, size), 0);
@@ -138,17 +153,45 @@ fn step(books: &Mutex<Books>, thread: usize, random: &mut Random) {
             (None, 4) => (Kind::Memalign, libc::memalign(256, size)),
             (None, 5) => {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-                (Kind::Mmap, libc::mmap(null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0))
+                (
+                    Kind::Mmap,
+                    libc::mmap(
+                        null_mut(),
+                        size,
+                        libc::PROT_READ | libc::PROT_WRITE,
+                        flags,
+                        -1,
+                        0,
+                    ),
+                )
             }
             (None, _) => (Kind::Malloc, libc::malloc(size)),
         }
     };
-    books.enter(slot, Block { address: address as usize, size, kind, thread });
+    books.enter(
+        slot,
+        Block {
+            address: address as usize,
+            size,
+            kind,
+            thread,
+        },
+    );
+}
+
+/// Lets the threads end, whatever happens.
+struct Release<'a>(&'a AtomicUsize);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.store(2, Ordering::Release);
+    }
 }
 
 /// Runs `steps` steps on each thread between a start and a stop, and compares.
 fn run(name: &str, seed: u64, steps: usize) {
     let dir = Dir::new(name);
+    let options = dir.options();
     let books = Mutex::new(Books {
         blocks: vec![None; SLOTS],
         lines: [[Line::default(); 20]; THREADS],
@@ -157,7 +200,11 @@ fn run(name: &str, seed: u64, steps: usize) {
         peak: 0,
         at_peak: [[Line::default(); 20]; THREADS],
     });
-    let (phase, ready, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (phase, ready, done) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
     let wait_for = |phase: &AtomicUsize, value| {
         while phase.load(Ordering::Acquire) < value {
             thread::yield_now();
@@ -179,12 +226,12 @@ fn run(name: &str, seed: u64, steps: usize) {
                 wait_for(phase, 2);
             });
         }
+        let _release = Release(&phase);
         wait_for(&ready, THREADS);
-        let session = Session::start(&dir.options()).unwrap();
+        let session = Session::start(&options).unwrap();
         phase.store(1, Ordering::Release);
         wait_for(&done, THREADS);
         let snapshot = session.stop().unwrap();
-        phase.store(2, Ordering::Release);
         snapshot
     });
 
@@ -195,13 +242,28 @@ fn run(name: &str, seed: u64, steps: usize) {
     let mut high_water = Tally::default();
     for (thread, tid) in tids.into_iter().enumerate() {
         let sites = sites_of_thread(&snapshot, tid);
-        for kind in (0..20).map(Kind::from_byte).filter(|kind| kind.is_allocation()) {
+        for kind in (0..20)
+            .map(Kind::from_byte)
+            .filter(|kind| kind.is_allocation())
+        {
             let line = books.lines[thread][kind as usize];
             let at_peak = books.at_peak[thread][kind as usize].live;
             let of = |tally: fn(&_) -> Tally| sum(&sites, Some(kind), tally);
-            assert_eq!(of(|site| site.allocated), line.allocated, "{kind:?} of thread {thread}");
-            assert_eq!(of(|site| site.live), line.live, "live {kind:?} of thread {thread}");
-            assert_eq!(of(|site| site.high_water), at_peak, "high water {kind:?} of thread {thread}");
+            assert_eq!(
+                of(|site| site.allocated),
+                line.allocated,
+                "{kind:?} of thread {thread}"
+            );
+            assert_eq!(
+                of(|site| site.live),
+                line.live,
+                "live {kind:?} of thread {thread}"
+            );
+            assert_eq!(
+                of(|site| site.high_water),
+                at_peak,
+                "high water {kind:?} of thread {thread}"
+            );
             allocated += line.allocated;
             live += line.live;
             high_water += at_peak;
@@ -214,7 +276,12 @@ fn run(name: &str, seed: u64, steps: usize) {
     assert_eq!(snapshot.totals.high_water, high_water);
     assert_eq!(high_water.bytes, books.peak);
     assert_eq!(snapshot.totals.unknown_frees, 0);
-    let by_size: HashMap<u64, u64> = snapshot.totals.sizes.iter().map(|size| (size.size, size.count)).collect();
+    let by_size: HashMap<u64, u64> = snapshot
+        .totals
+        .sizes
+        .iter()
+        .map(|size| (size.size, size.count))
+        .collect();
     assert_eq!(by_size.values().sum::<u64>(), allocated.count);
 
     for slot in 0..SLOTS {

@@ -3,10 +3,9 @@ mod common;
 
 use std::ffi::CStr;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::{my_sites, record, stack, sum, turn};
+use common::{StopFlag, my_sites, record, stack, sum, turn};
 
 /// A library that no Rust program has loaded, and one of its functions that allocates.
 const LIBRARY: &CStr = c"libz.so.1";
@@ -21,7 +20,10 @@ struct Stream([u8; 112]);
 fn open() -> *mut libc::c_void {
     // SAFETY: a C string and flags.
     let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    assert!(!library.is_null(), "this test needs {LIBRARY:?} (Debian: zlib1g)");
+    assert!(
+        !library.is_null(),
+        "this test needs {LIBRARY:?} (Debian: zlib1g)"
+    );
     library
 }
 
@@ -61,7 +63,10 @@ fn a_library_opened_while_recording_is_seen_from_its_first_call() {
         .collect();
     let allocated = sum(&of_zlib, None, |site| site.allocated);
     // deflateInit allocates its state, window, prev, head and pending buffer: about 268 KB.
-    assert!(allocated.count >= 4 && allocated.bytes > 200_000, "{allocated:?}");
+    assert!(
+        allocated.count >= 4 && allocated.bytes > 200_000,
+        "{allocated:?}"
+    );
     assert_eq!(sum(&of_zlib, None, |site| site.live).count, 0);
     // Its callers are found beyond it.
     assert!(stack(&snapshot, &of_zlib[0]).len() > 3);
@@ -70,23 +75,23 @@ fn a_library_opened_while_recording_is_seen_from_its_first_call() {
 #[test]
 fn dlopen_and_dlclose_in_a_loop_beside_threads_that_allocate() {
     let _turn = turn();
-    let stop = AtomicBool::new(false);
+    let stop = StopFlag::default();
     let snapshot = record("loop", || {
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
+                    while !stop.is_set() {
                         drop(black_box(vec![0_u8; 64]));
                     }
                 });
             }
+            let _stop = stop.guard();
             for _ in 0..300 {
                 let library = open();
                 use_once(library);
                 // SAFETY: the handle is closed once, and nothing of the library is used afterwards.
                 unsafe { libc::dlclose(library) };
             }
-            stop.store(true, Ordering::Relaxed);
         });
     });
     assert_eq!(snapshot.lost_events, 0);

@@ -1,6 +1,10 @@
 //! Mappings, failing calls and odd arguments: the books stay right.
+//!
+//! The compiler knows the C library's functions, and drops or replaces calls whose outcome it can foresee: arguments
+//! and results pass through `black_box`.
 mod common;
 
+use std::hint::black_box;
 use std::ptr::null_mut;
 
 use common::{my_sites, record, sum, tally, turn};
@@ -19,7 +23,10 @@ fn map(at: *mut libc::c_void, length: usize, protection: i32, flags: i32) -> *mu
 
 fn unmap(address: *mut libc::c_void, offset: usize, length: usize) {
     // SAFETY: a part of a mapping of the test's own that nothing refers to.
-    assert_eq!(unsafe { libc::munmap(address.wrapping_byte_add(offset), length) }, 0);
+    assert_eq!(
+        unsafe { libc::munmap(address.wrapping_byte_add(offset), length) },
+        0
+    );
 }
 
 #[test]
@@ -33,8 +40,14 @@ fn address_space_that_nobody_can_touch_is_not_memory() {
         unmap(reserved, 8 * MIB, (64 << 30) - 8 * MIB);
     });
     let sites = my_sites(&snapshot);
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.allocated), tally(1, 4 * MIB as u64));
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.live), tally(1, 3 * MIB as u64));
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.allocated),
+        tally(1, 4 * MIB as u64)
+    );
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.live),
+        tally(1, 3 * MIB as u64)
+    );
 }
 
 #[test]
@@ -45,8 +58,14 @@ fn a_mapping_of_64_gib_is_counted_whole() {
         unmap(huge, 0, 32 << 30);
     });
     let sites = my_sites(&snapshot);
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.allocated), tally(1, 64 << 30));
-    assert_eq!(sum(&sites, Some(Kind::Mmap), |site| site.live), tally(1, 32 << 30));
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.allocated),
+        tally(1, 64 << 30)
+    );
+    assert_eq!(
+        sum(&sites, Some(Kind::Mmap), |site| site.live),
+        tally(1, 32 << 30)
+    );
 }
 
 #[test]
@@ -73,7 +92,10 @@ fn mremap_ends_the_old_range_and_begins_a_new_one() {
         // SAFETY: as above; shrinking needs no move.
         assert_eq!(unsafe { libc::mremap(moved, 6 * MIB, MIB, 0) }, moved);
         // SAFETY: as above. More address space than there is: it fails, and the range stays.
-        assert_eq!(unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) }, libc::MAP_FAILED);
+        assert_eq!(
+            unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) },
+            libc::MAP_FAILED
+        );
     });
     let live = sum(&my_sites(&snapshot), Some(Kind::Mmap), |site| site.live);
     assert_eq!(live, tally(1, MIB as u64));
@@ -86,14 +108,17 @@ fn a_realloc_that_fails_leaves_the_block_as_it_was() {
     let snapshot = record("realloc-fails", || {
         // SAFETY: plain calls of the C library; a failed realloc leaves the block valid.
         unsafe {
-            block = libc::malloc(1000);
-            assert!(libc::realloc(block, std::hint::black_box(usize::MAX / 2)).is_null());
+            block = black_box(libc::malloc(1000));
+            assert!(libc::realloc(block, black_box(usize::MAX / 2)).is_null());
             assert!(libc::reallocarray(block, usize::MAX, 16).is_null());
         }
     });
     let sites = my_sites(&snapshot);
     assert_eq!(sum(&sites, None, |site| site.allocated), tally(1, 1000));
-    assert_eq!(sum(&sites, Some(Kind::Malloc), |site| site.live), tally(1, 1000));
+    assert_eq!(
+        sum(&sites, Some(Kind::Malloc), |site| site.live),
+        tally(1, 1000)
+    );
     // SAFETY: still the test's block.
     unsafe { libc::free(block) };
 }
@@ -104,11 +129,14 @@ fn a_realloc_to_zero_frees_the_block() {
     let snapshot = record("realloc-zero", || {
         // SAFETY: glibc frees the block and gives none back.
         unsafe {
-            let block = libc::malloc(1000);
-            assert!(libc::realloc(block, 0).is_null());
+            let block = black_box(libc::malloc(1000));
+            assert!(black_box(libc::realloc(black_box(block), black_box(0))).is_null());
         }
     });
-    assert_eq!(sum(&my_sites(&snapshot), None, |site| site.live), tally(0, 0));
+    assert_eq!(
+        sum(&my_sites(&snapshot), None, |site| site.live),
+        tally(0, 0)
+    );
     assert_eq!(snapshot.totals.freed.bytes, 1000);
 }
 
@@ -118,14 +146,17 @@ fn a_failing_allocation_is_none() {
     let snapshot = record("fails", || {
         // SAFETY: calls that fail.
         unsafe {
-            assert!(libc::malloc(std::hint::black_box(usize::MAX / 2)).is_null());
-            assert!(libc::calloc(std::hint::black_box(usize::MAX), 16).is_null());
+            assert!(black_box(libc::malloc(black_box(usize::MAX / 2))).is_null());
+            assert!(black_box(libc::calloc(black_box(usize::MAX), 16)).is_null());
             let mut place = null_mut();
             assert_ne!(libc::posix_memalign(&raw mut place, 3, 100), 0);
             assert_eq!(libc::munmap(16 as *mut libc::c_void, 100), -1);
         }
     });
-    assert_eq!(sum(&my_sites(&snapshot), None, |site| site.allocated), tally(0, 0));
+    assert_eq!(
+        sum(&my_sites(&snapshot), None, |site| site.allocated),
+        tally(0, 0)
+    );
 }
 
 #[test]
@@ -139,15 +170,17 @@ fn every_function_is_counted_under_its_own_name() {
             let blocks = [
                 libc::malloc(102),
                 libc::calloc(3, 103),
-                libc::realloc(null_mut(), 104),
-                libc::reallocarray(null_mut(), 5, 105),
+                libc::realloc(black_box(null_mut()), 104),
+                libc::reallocarray(black_box(null_mut()), 5, 105),
                 libc::aligned_alloc(64, 128),
                 libc::memalign(64, 107),
                 valloc(108),
                 pvalloc(109),
                 place,
             ];
-            blocks.map(|block| libc::free(std::hint::black_box(block)));
+            for block in blocks {
+                libc::free(black_box(block));
+            }
         }
     });
     let sites = my_sites(&snapshot);

@@ -14,7 +14,9 @@ use heapray_report::model::Tally;
 fn site_of(snapshot: &Snapshot, bytes: u64) -> Vec<Vec<u64>> {
     my_sites(snapshot)
         .iter()
-        .filter(|site| site.allocated.count > 0 && site.allocated.bytes == bytes * site.allocated.count)
+        .filter(|site| {
+            site.allocated.count > 0 && site.allocated.bytes == bytes * site.allocated.count
+        })
         .map(|site| stack(snapshot, site))
         .collect()
 }
@@ -51,7 +53,10 @@ fn panics_that_unwind_through_recorded_frames_leave_stacks_right() {
     assert_eq!(stacks.len(), 200);
     let mut depths: Vec<usize> = stacks.iter().map(Vec::len).collect();
     depths.sort_unstable();
-    assert!(depths.windows(2).all(|pair| pair[1] == pair[0] + 1), "{depths:?}");
+    assert!(
+        depths.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "{depths:?}"
+    );
     assert_eq!(site_of(&snapshot, 30_002).len(), 100);
     assert_eq!(snapshot.stacks_incomplete, 0);
 }
@@ -71,18 +76,27 @@ unsafe extern "C" fn compare(a: *const libc::c_void, b: *const libc::c_void) -> 
 #[test]
 fn a_callback_from_c_is_seen_with_its_callers_beyond_c() {
     let _turn = turn();
-    let mut numbers: Vec<u32> = (0..500_u32).map(|n| n.wrapping_mul(2_654_435_761) % 1000).collect();
+    let mut numbers: Vec<u32> = (0..500_u32)
+        .map(|n| n.wrapping_mul(2_654_435_761) % 1000)
+        .collect();
     let snapshot = record("qsort", || {
         // SAFETY: the array's own length and element size.
         unsafe { libc::qsort(numbers.as_mut_ptr().cast(), numbers.len(), 4, Some(compare)) };
     });
     let of_compare = sum(&my_sites(&snapshot), None, |site| {
-        if site.allocated.bytes == 40_001 * site.allocated.count { site.allocated } else { Tally::default() }
+        if site.allocated.bytes == 40_001 * site.allocated.count {
+            site.allocated
+        } else {
+            Tally::default()
+        }
     });
     assert_eq!(of_compare.count as usize, COMPARISONS.get());
     let stacks = site_of(&snapshot, 40_001);
     let roots: Vec<_> = stacks.iter().map(|stack| *stack.last().unwrap()).collect();
-    assert!(roots.iter().all(|&root| root == roots[0]), "every stack reaches the thread's root");
+    assert!(
+        roots.iter().all(|&root| root == roots[0]),
+        "every stack reaches the thread's root"
+    );
     assert_eq!(snapshot.stacks_incomplete, 0);
 }
 
@@ -101,7 +115,10 @@ fn a_stack_ten_thousand_frames_deep_is_cut_and_says_so() {
             assert_eq!(*deep[0].last().unwrap(), RawNode::CUT);
             assert!((1000..10_000).contains(&deep[0].len()), "{}", deep[0].len());
             let usual = site_of(&snapshot, 50_002);
-            assert!(*usual[0].last().unwrap() > 4096, "a stack of usual depth is whole");
+            assert!(
+                *usual[0].last().unwrap() > 4096,
+                "a stack of usual depth is whole"
+            );
             snapshot
         })
         .unwrap()
@@ -123,25 +140,38 @@ fn allocation_on_an_alternate_signal_stack() {
     let snapshot = record("sigaltstack", || {
         // SAFETY: the stack lives longer than the handler is installed; the handler is a C function.
         unsafe {
-            let stack =
-                libc::stack_t { ss_sp: alternate.as_mut_ptr().cast(), ss_flags: 0, ss_size: alternate.len() };
+            let stack = libc::stack_t {
+                ss_sp: alternate.as_mut_ptr().cast(),
+                ss_flags: 0,
+                ss_size: alternate.len(),
+            };
             let mut before: libc::stack_t = std::mem::zeroed();
             assert_eq!(libc::sigaltstack(&raw const stack, &raw mut before), 0);
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
             action.sa_flags = libc::SA_ONSTACK;
-            assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, null_mut()), 0);
+            assert_eq!(
+                libc::sigaction(libc::SIGUSR1, &raw const action, null_mut()),
+                0
+            );
             for _ in 0..100 {
                 assert_eq!(libc::raise(libc::SIGUSR1), 0);
                 drop(black_box(vec![0_u8; 60_002]));
             }
             action.sa_sigaction = libc::SIG_DFL;
-            assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, null_mut()), 0);
+            assert_eq!(
+                libc::sigaction(libc::SIGUSR1, &raw const action, null_mut()),
+                0
+            );
             assert_eq!(libc::sigaltstack(&raw const before, null_mut()), 0);
         }
     });
     let in_handler = sum(&my_sites(&snapshot), None, |site| {
-        if site.allocated.bytes == 60_001 * site.allocated.count { site.allocated } else { Tally::default() }
+        if site.allocated.bytes == 60_001 * site.allocated.count {
+            site.allocated
+        } else {
+            Tally::default()
+        }
     });
     assert_eq!(in_handler, tally(100, 100 * 60_001));
 }
@@ -176,10 +206,18 @@ fn allocation_on_a_coroutines_stack() {
     });
     let of = |bytes| {
         sum(&my_sites(&snapshot), None, |site| {
-            if site.allocated.bytes == bytes * site.allocated.count { site.allocated } else { Tally::default() }
+            if site.allocated.bytes == bytes * site.allocated.count {
+                site.allocated
+            } else {
+                Tally::default()
+            }
         })
         .count
     };
     assert_eq!((of(70_001), of(70_002)), (1000, 20));
-    assert!(site_of(&snapshot, 70_001).iter().all(|stack| stack.len() > 6));
+    assert!(
+        site_of(&snapshot, 70_001)
+            .iter()
+            .all(|stack| stack.len() > 6)
+    );
 }

@@ -30,7 +30,9 @@ fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
     let theirs: u64 = snapshot
         .sites
         .iter()
-        .filter(|site| site.kind == Kind::Malloc && site.allocated.bytes == 1234 * site.allocated.count)
+        .filter(|site| {
+            site.kind == Kind::Malloc && site.allocated.bytes == 1234 * site.allocated.count
+        })
         .map(|site| site.allocated.count)
         .sum();
     assert_eq!(theirs, 10_000);
@@ -64,7 +66,10 @@ fn what_thread_local_destructors_allocate_is_seen() {
         .unwrap();
     });
     let live = sites_of_thread(&snapshot, tid);
-    assert!(live.iter().any(|site| site.live == tally(1, 17)), "{live:?}");
+    assert!(
+        live.iter().any(|site| site.live == tally(1, 17)),
+        "{live:?}"
+    );
 }
 
 unsafe extern "C" fn late_key(value: *mut libc::c_void) {
@@ -79,7 +84,10 @@ fn what_is_allocated_after_the_end_was_noticed_is_seen_and_leaves_no_state_behin
     drop(record("prepare", || {}));
     let mut key = 0;
     // SAFETY: a valid place; the destructor is a C function.
-    assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(late_key)) }, 0);
+    assert_eq!(
+        unsafe { libc::pthread_key_create(&raw mut key, Some(late_key)) },
+        0
+    );
     let mut tids = Vec::new();
     let snapshot = record("late-key", || {
         for _ in 0..100 {
@@ -94,7 +102,12 @@ fn what_is_allocated_after_the_end_was_noticed_is_seen_and_leaves_no_state_behin
             );
         }
     });
-    let live: u64 = snapshot.sites.iter().filter(|site| site.live.bytes == 4567).map(|site| site.live.count).sum();
+    let live: u64 = snapshot
+        .sites
+        .iter()
+        .filter(|site| site.live.bytes == 4567)
+        .map(|site| site.live.count)
+        .sum();
     assert_eq!(live, 100);
     assert!(heapray::capture::thread::states().count() < 40);
     // SAFETY: no thread uses it any more.
@@ -110,7 +123,10 @@ fn pthread_getattr_np_works_on_a_recorded_thread() {
             let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
             // SAFETY: a place for the result, given back by the destroy call.
             unsafe {
-                assert_eq!(libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()), 0);
+                assert_eq!(
+                    libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()),
+                    0
+                );
                 assert_eq!(libc::pthread_attr_destroy(attributes.as_mut_ptr()), 0);
             }
         })
@@ -147,8 +163,15 @@ fn threads_are_named_whether_they_live_or_have_ended() {
     });
     drop(sender);
     living.unwrap().join().unwrap();
-    let names: Vec<&str> = snapshot.threads.iter().map(|thread| thread.name.as_str()).collect();
-    assert!(names.contains(&"short") && names.contains(&"living"), "{names:?}");
+    let names: Vec<&str> = snapshot
+        .threads
+        .iter()
+        .map(|thread| thread.name.as_str())
+        .collect();
+    assert!(
+        names.contains(&"short") && names.contains(&"living"),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -161,8 +184,18 @@ fn a_block_freed_by_another_thread_is_no_longer_live() {
         }
     });
     let mine = sites_of_thread(&snapshot, my_tid());
-    let blocks: Vec<_> = mine.iter().filter(|site| site.allocated.bytes == 999 * site.allocated.count).collect();
-    assert_eq!(blocks.iter().map(|site| site.allocated.count).sum::<u64>(), 1000);
+    let blocks: Vec<_> = mine
+        .iter()
+        .filter(|site| site.allocated.bytes == 999 * site.allocated.count)
+        .collect();
+    assert_eq!(
+        blocks.iter().map(|site| site.allocated.count).sum::<u64>(),
+        1000
+    );
     assert_eq!(blocks.iter().map(|site| site.live.count).sum::<u64>(), 0);
-    assert_eq!(sum(&mine, None, |site| site.temporary).count, 0, "freed by another thread is not temporary");
+    assert_eq!(
+        sum(&mine, None, |site| site.temporary).count,
+        0,
+        "freed by another thread is not temporary"
+    );
 }

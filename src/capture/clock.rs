@@ -28,13 +28,21 @@ pub fn is_monotonic() -> bool {
 /// A stamp. Loads and stores around it may still be in flight.
 #[inline(always)]
 pub fn stamp() -> u64 {
-    if MONOTONIC.load(Ordering::Relaxed) { monotonic() } else { arch::stamp() }
+    if MONOTONIC.load(Ordering::Relaxed) {
+        monotonic()
+    } else {
+        arch::stamp()
+    }
 }
 
 /// A stamp taken after every load before it is done.
 #[inline(always)]
 pub fn stamp_after_loads() -> u64 {
-    if MONOTONIC.load(Ordering::Relaxed) { monotonic() } else { arch::stamp_after_loads() }
+    if MONOTONIC.load(Ordering::Relaxed) {
+        monotonic()
+    } else {
+        arch::stamp_after_loads()
+    }
 }
 
 /// Milliseconds of `CLOCK_MONOTONIC`, for bounds on waiting.
@@ -45,7 +53,10 @@ pub fn milliseconds() -> u64 {
 #[cold]
 fn monotonic() -> u64 {
     fence(Ordering::SeqCst);
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the clock exists on every POSIX system; the result goes to a live place. The call neither allocates nor
     // locks (it reads the kernel's shared page).
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };

@@ -37,6 +37,7 @@ pub fn prepare() -> io::Result<()> {
         hook::prepare();
         clock::prepare();
         sys::prepare();
+        unwind::prepare();
         if !thread::prepare() {
             return Err(libc::EAGAIN);
         }

@@ -58,7 +58,13 @@ pub fn probed(local: &Local, by: u8) -> bool {
 /// # Safety
 /// `registers` are those of a call that the calling thread is in; the thread is busy.
 #[inline]
-pub unsafe fn allocation(local: &Local, kind: Kind, address: usize, size: usize, registers: Registers) {
+pub unsafe fn allocation(
+    local: &Local,
+    kind: Kind,
+    address: usize,
+    size: usize,
+    registers: Registers,
+) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
@@ -83,7 +89,10 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
     let private = unsafe { &mut *state.private.get() };
     // A thread that recorded nothing in this session has no name to tell.
-    if control::session() == 0 || private.session != control::session() || private.number != local_number(local) {
+    if control::session() == 0
+        || private.session != control::session()
+        || private.number != local_number(local)
+    {
         return;
     }
     // SAFETY: the calling thread owns the ring, and `room` reserved.
@@ -97,19 +106,33 @@ fn local_number(local: &Local) -> u32 {
 }
 
 #[inline]
-fn publish(local: &Local, state: &'static ThreadState, kind: Kind, address: u64, size: u64, node: u32) {
+fn publish(
+    local: &Local,
+    state: &'static ThreadState,
+    kind: Kind,
+    address: u64,
+    size: u64,
+    node: u32,
+) {
     let number = thread::number(local);
     // SAFETY: as in `allocation`; the borrow there has ended.
     let private = unsafe { &mut *state.private.get() };
     let session = control::session();
-    if (private.session != session || private.number != number) && !announce(local, state, session) {
+    if (private.session != session || private.number != number) && !announce(local, state, session)
+    {
         return;
     }
     if !room(state) {
         return;
     }
     // What is handed out was written by others before: its stamp must not be taken before the allocator's loads.
-    let stamp = || if kind.is_allocation() { clock::stamp_after_loads() } else { clock::stamp() };
+    let stamp = || {
+        if kind.is_allocation() {
+            clock::stamp_after_loads()
+        } else {
+            clock::stamp()
+        }
+    };
     // SAFETY: the calling thread owns the ring, and `room` reserved.
     if unsafe { state.ring.push(kind, address, size, node, stamp) } {
         control::wake_collector();
@@ -124,7 +147,15 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
     }
     let number = thread::number(local);
     // SAFETY: the calling thread owns the ring, and `room` reserved.
-    unsafe { state.ring.push(Kind::ThreadStart, u64::from(session), u64::from(arch::gettid()), number, clock::stamp) };
+    unsafe {
+        state.ring.push(
+            Kind::ThreadStart,
+            u64::from(session),
+            u64::from(arch::gettid()),
+            number,
+            clock::stamp,
+        )
+    };
     // SAFETY: as in `allocation`.
     let private = unsafe { &mut *state.private.get() };
     private.session = session;
@@ -178,7 +209,9 @@ pub fn made_room() {
 
 /// Events lost since the process began.
 pub fn lost() -> u64 {
-    let of_threads: u64 = thread::states().map(|state| state.lost.load(Ordering::Relaxed)).sum();
+    let of_threads: u64 = thread::states()
+        .map(|state| state.lost.load(Ordering::Relaxed))
+        .sum();
     of_threads + control::LOST_WITHOUT_STATE.load(Ordering::Relaxed)
 }
 

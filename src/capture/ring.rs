@@ -57,12 +57,16 @@ struct Segment {
     tail: Line<AtomicU64>,
 }
 
-const _: () = assert!(size_of::<Segment>() % 64 == 0 && FIRST_SLOTS.is_power_of_two() && MOST_SLOTS.is_power_of_two());
+const _: () = assert!(
+    size_of::<Segment>() % 64 == 0 && FIRST_SLOTS.is_power_of_two() && MOST_SLOTS.is_power_of_two()
+);
 
 impl Segment {
     fn create(capacity: u64) -> *mut Segment {
         let bytes = size_of::<Segment>() + capacity as usize * size_of::<slot::Cell>();
-        let Some(pages) = memory::map(bytes) else { return ptr::null_mut() };
+        let Some(pages) = memory::map(bytes) else {
+            return ptr::null_mut();
+        };
         let segment = pages.cast::<Segment>().as_ptr();
         // SAFETY: a fresh mapping of at least this size, page aligned, that nobody else knows.
         unsafe {
@@ -85,7 +89,11 @@ impl Segment {
     unsafe fn slot(this: *mut Segment, position: u64) -> *mut slot::Cell {
         // SAFETY: `capacity` slots follow the header in the same mapping, and the index is below `capacity`, which is
         // a power of two.
-        unsafe { this.add(1).cast::<slot::Cell>().add((position & ((*this).capacity - 1)) as usize) }
+        unsafe {
+            this.add(1)
+                .cast::<slot::Cell>()
+                .add((position & ((*this).capacity - 1)) as usize)
+        }
     }
 }
 
@@ -125,7 +133,12 @@ impl Ring {
     /// A ring with its first segment; `None` without memory.
     pub fn new() -> Option<Ring> {
         let segment = Segment::create(FIRST_SLOTS);
-        let producer = Producer { segment, head: 0, limit: FIRST_SLOTS, wake_at: FIRST_SLOTS / 2 };
+        let producer = Producer {
+            segment,
+            head: 0,
+            limit: FIRST_SLOTS,
+            wake_at: FIRST_SLOTS / 2,
+        };
         (!segment.is_null()).then(|| Ring {
             producer: UnsafeCell::new(producer),
             consumer: UnsafeCell::new(segment),
@@ -144,7 +157,12 @@ impl Ring {
         unsafe {
             let segment = *self.consumer.get();
             let tail = (*segment).tail.0.load(Ordering::Relaxed);
-            Some(Reader { ring: self, segment, tail, head: tail })
+            Some(Reader {
+                ring: self,
+                segment,
+                tail,
+                head: tail,
+            })
         }
     }
 
@@ -185,7 +203,12 @@ impl Ring {
             }
             let capacity = (*larger).capacity;
             (*segment).next.store(larger, Ordering::Release);
-            *producer = Producer { segment: larger, head: 0, limit: capacity, wake_at: capacity / 2 };
+            *producer = Producer {
+                segment: larger,
+                head: 0,
+                limit: capacity,
+                wake_at: capacity / 2,
+            };
             Ok(())
         }
     }
@@ -195,12 +218,26 @@ impl Ring {
     /// # Safety
     /// The calling thread owns the ring, and [`Ring::reserve`] said `Ok` since the last push.
     #[inline]
-    pub unsafe fn push(&self, kind: Kind, address: u64, size: u64, node: u32, stamp: impl FnOnce() -> u64) -> bool {
+    pub unsafe fn push(
+        &self,
+        kind: Kind,
+        address: u64,
+        size: u64,
+        node: u32,
+        stamp: impl FnOnce() -> u64,
+    ) -> bool {
         let long = size >= SIZE_IN_NEXT_SLOT;
         let short_size = if long { SIZE_IN_NEXT_SLOT } else { size };
         let head = (kind as u64) << 56 | (address & ADDRESS_MASK);
         // SAFETY: the caller's promise is that of `publish`.
-        unsafe { self.publish(head, short_size << 32 | u64::from(node), long.then_some([size, 0, 0]), stamp) }
+        unsafe {
+            self.publish(
+                head,
+                short_size << 32 | u64::from(node),
+                long.then_some([size, 0, 0]),
+                stamp,
+            )
+        }
     }
 
     /// Publishes a thread's name: 16 bytes, zero padded.
@@ -209,13 +246,31 @@ impl Ring {
     /// As [`Ring::push`].
     pub unsafe fn push_name(&self, name: [u8; 16], stamp: impl FnOnce() -> u64) -> bool {
         let (first, last) = name.split_at(8);
-        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
         // SAFETY: the caller's promise is that of `publish`.
-        unsafe { self.publish((Kind::ThreadName as u64) << 56, 0, Some([word(first), word(last), 0]), stamp) }
+        unsafe {
+            self.publish(
+                (Kind::ThreadName as u64) << 56,
+                0,
+                Some([word(first), word(last), 0]),
+                stamp,
+            )
+        }
     }
 
     #[inline]
-    unsafe fn publish(&self, word1: u64, word2: u64, more: Option<Slot>, stamp: impl FnOnce() -> u64) -> bool {
+    unsafe fn publish(
+        &self,
+        word1: u64,
+        word2: u64,
+        more: Option<Slot>,
+        stamp: impl FnOnce() -> u64,
+    ) -> bool {
         // SAFETY: the producer's side is the calling thread's. The slots at `head` and `head + 1` are not being read:
         // `reserve` saw `tail` past them, and the consumer reads below `head` only.
         unsafe {
@@ -245,7 +300,10 @@ impl Ring {
     unsafe fn half_full(&self, producer: &mut Producer) -> bool {
         // SAFETY: the producer's segment is live, see `reserve_slowly`.
         let (tail, capacity) = unsafe {
-            ((*producer.segment).tail.0.load(Ordering::Acquire), (*producer.segment).capacity)
+            (
+                (*producer.segment).tail.0.load(Ordering::Acquire),
+                (*producer.segment).capacity,
+            )
         };
         producer.limit = tail + capacity;
         let half = tail + capacity / 2;
@@ -363,7 +421,11 @@ impl Reader<'_> {
     pub fn bound(&mut self) -> Bound {
         let open = self.ring.window.load(Ordering::Acquire);
         self.refresh();
-        if open { Bound::LastPublished } else { Bound::All }
+        if open {
+            Bound::LastPublished
+        } else {
+            Bound::All
+        }
     }
 
     fn refresh(&mut self) {
@@ -486,15 +548,33 @@ mod tests {
         let ring = Ring::new().unwrap();
         let mut reader = ring.reader().unwrap();
         let mut pushed = 0;
-        while push(&ring, pushed, if pushed % 3 == 0 { pushed << 31 } else { pushed }) {
+        while push(
+            &ring,
+            pushed,
+            if pushed % 3 == 0 {
+                pushed << 31
+            } else {
+                pushed
+            },
+        ) {
             pushed += 1;
         }
-        assert!(pushed > 6000, "a full ring is of several segments: {pushed}");
+        assert!(
+            pushed > 6000,
+            "a full ring is of several segments: {pushed}"
+        );
         reader.bound();
         for stamp in 0..pushed {
             let event = take(&mut reader).unwrap();
             let size = if stamp % 3 == 0 { stamp << 31 } else { stamp };
-            let expected = Decoded { stamp, kind: Kind::Malloc, address: 0x1000 + stamp, size, node: 7, more: event.more };
+            let expected = Decoded {
+                stamp,
+                kind: Kind::Malloc,
+                address: 0x1000 + stamp,
+                size,
+                node: 7,
+                more: event.more,
+            };
             assert_eq!(event, expected);
         }
         assert_eq!(take(&mut reader), None);
@@ -514,7 +594,11 @@ mod tests {
         while push(&ring, 0, 1) {
             more += 1;
         }
-        assert_eq!(more, MOST_SLOTS - 1, "the last slot is kept free for a second half");
+        assert_eq!(
+            more,
+            MOST_SLOTS - 1,
+            "the last slot is kept free for a second half"
+        );
     }
 
     #[test]
@@ -544,7 +628,10 @@ mod tests {
         assert_eq!(decode(reader.peek().unwrap()).kind, Kind::ThreadName);
         reader.advance();
         let [first, last, _] = reader.peek().unwrap();
-        assert_eq!([first.to_le_bytes(), last.to_le_bytes()].concat(), b"sixteen letters!");
+        assert_eq!(
+            [first.to_le_bytes(), last.to_le_bytes()].concat(),
+            b"sixteen letters!"
+        );
     }
 }
 
@@ -562,7 +649,10 @@ mod loom_tests {
 
     fn model(events: u64) {
         loom::model(move || {
-            let shared = Arc::new(Shared { ring: Ring::new().unwrap(), clock: AtomicU64::new(1) });
+            let shared = Arc::new(Shared {
+                ring: Ring::new().unwrap(),
+                clock: AtomicU64::new(1),
+            });
             let producer = {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
@@ -598,10 +688,16 @@ mod loom_tests {
             reader.bound();
             drain(&mut reader);
             assert_eq!(seen.len(), pushed, "nothing is lost");
-            assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "nothing is out of order");
+            assert!(
+                seen.windows(2).all(|pair| pair[0] < pair[1]),
+                "nothing is out of order"
+            );
             if complete {
                 let late = seen[first..].iter().find(|&&stamp| stamp < now);
-                assert_eq!(late, None, "an event older than the watermark came after it was passed");
+                assert_eq!(
+                    late, None,
+                    "an event older than the watermark came after it was passed"
+                );
             }
         });
     }

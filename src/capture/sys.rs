@@ -26,7 +26,8 @@ pub fn light_barrier() {
 pub fn heavy_barrier() {
     fence(Ordering::SeqCst);
     if HAS_MEMBARRIER.load(Ordering::Relaxed) {
-        arch::membarrier();
+        // Registered, so it can only succeed.
+        let _ = arch::membarrier();
     }
     fence(Ordering::SeqCst);
 }
@@ -41,7 +42,10 @@ pub fn thread_name() -> [u8; 16] {
 
 /// CPU time that the calling thread has used, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the clock exists on Linux; the result goes to a live place.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -76,6 +80,12 @@ impl BlockSignals {
 impl Drop for BlockSignals {
     fn drop(&mut self) {
         // SAFETY: `before` was filled in by the call above.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, core::ptr::null_mut()) };
+        unsafe {
+            libc::pthread_sigmask(
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                core::ptr::null_mut(),
+            )
+        };
     }
 }

@@ -99,9 +99,17 @@ pub struct Busy {
 }
 
 impl Busy {
+    /// Marks the calling thread, to its very end.
+    pub fn for_good() {
+        with_local(|local| local.busy.set(true));
+    }
+
     /// Marks the calling thread.
     pub fn enter() -> Busy {
-        Busy { before: with_local(|local| local.busy.replace(true)), _not_send: PhantomData }
+        Busy {
+            before: with_local(|local| local.busy.replace(true)),
+            _not_send: PhantomData,
+        }
     }
 }
 
@@ -129,7 +137,13 @@ pub fn state(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     let state = local.state.get();
     // SAFETY: a state in a thread's `Local` is owned by that thread and never unmapped.
     match unsafe { state.as_ref() } {
-        Some(state) => Some((state, Borrowed { release: false, state })),
+        Some(state) => Some((
+            state,
+            Borrowed {
+                release: false,
+                state,
+            },
+        )),
         None => adopt(local),
     }
 }
@@ -153,7 +167,9 @@ impl Drop for Borrowed {
 /// The number of the calling thread; given at its first event.
 pub fn number(local: &Local) -> u32 {
     if local.number.get() == 0 {
-        local.number.set(LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1);
+        local
+            .number
+            .set(LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1);
     }
     local.number.get()
 }
@@ -162,14 +178,19 @@ pub fn number(local: &Local) -> u32 {
 fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     let state = take_free().or_else(create)?;
     // SAFETY: this thread owns `state` since `take_free` or `create`.
-    unsafe { (*state.private.get()).unwinder.enter_thread() };
+    unsafe { (*state.private.get()).unwinder.begin_thread() };
     let release = local.ended.get();
     if !release {
         local.state.set(ptr::from_ref(state).cast_mut());
         // SAFETY: the key exists (`prepare` comes before the first session). glibc keeps the values of the first 32
         // keys in the thread descriptor; for a later key it calls `calloc`, which finds this thread busy. The value
         // is a pointer that stays valid.
-        unsafe { libc::pthread_setspecific(END_KEY.load(Ordering::Relaxed) as libc::pthread_key_t, ptr::from_ref(state).cast()) };
+        unsafe {
+            libc::pthread_setspecific(
+                END_KEY.load(Ordering::Relaxed) as libc::pthread_key_t,
+                ptr::from_ref(state).cast(),
+            )
+        };
     }
     Some((state, Borrowed { release, state }))
 }
@@ -177,13 +198,16 @@ fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
 fn take_free() -> Option<&'static ThreadState> {
     states().find(|state| {
         !state.owned.load(Ordering::Relaxed)
-            && state.owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            && state
+                .owned
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     })
 }
 
 fn create() -> Option<&'static ThreadState> {
     let ring = Ring::new()?;
-    let unwinder = ThreadUnwinder::new();
+    let unwinder = ThreadUnwinder::new()?;
     let tree = CallTree::new()?;
     let nodes = tree.nodes();
     let pages = memory::map(size_of::<ThreadState>())?;
@@ -197,7 +221,13 @@ fn create() -> Option<&'static ThreadState> {
             lost: AtomicU64::new(0),
             ring,
             nodes,
-            private: UnsafeCell::new(Private { unwinder, tree, session: 0, number: 0, gave_up: false }),
+            private: UnsafeCell::new(Private {
+                unwinder,
+                tree,
+                session: 0,
+                number: 0,
+                gave_up: false,
+            }),
         });
         let mut first = STATES.load(Ordering::Relaxed);
         loop {

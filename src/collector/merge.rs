@@ -5,8 +5,8 @@
 //! window stays open holds the pass back to the last stamp that its thread is known to have reached. So no event is
 //! handed on before one that is older.
 
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::call_tree::CallTree;
 use super::tables::Tables;
@@ -49,7 +49,12 @@ const UNMAPPED: NodeId = NodeId(u32::MAX);
 impl Merge {
     /// Reads events of session `session` only: what late hooks of an earlier one left behind is skipped.
     pub fn new(session: u32) -> Merge {
-        Merge { session, sources: Vec::new(), batch: Vec::with_capacity(BATCH), queue: BinaryHeap::new() }
+        Merge {
+            session,
+            sources: Vec::new(),
+            batch: Vec::with_capacity(BATCH),
+            queue: BinaryHeap::new(),
+        }
     }
 
     /// Hands every event that is complete by now to `tables`, in order and in batches. Returns how many there were.
@@ -69,7 +74,10 @@ impl Merge {
         let mut events = 0;
         while let Some(Reverse((_, index))) = self.queue.pop() {
             // This ring has the oldest event: take from it until another one has an older one.
-            let until = self.queue.peek().map_or(limit, |Reverse((stamp, _))| *stamp);
+            let until = self
+                .queue
+                .peek()
+                .map_or(limit, |Reverse((stamp, _))| *stamp);
             let source = &mut self.sources[index];
             let mut next = source.next_stamp(limit);
             while let Some(stamp) = next.filter(|&stamp| stamp <= until) {
@@ -100,7 +108,10 @@ impl Merge {
     /// Rings are added at the front of the list and never removed. Called after the barrier: a thread's ring is in
     /// the list before its first stamp is taken.
     fn find_new_rings(&mut self) {
-        let known = self.sources.last().map(|source| std::ptr::from_ref(source.state));
+        let known = self
+            .sources
+            .last()
+            .map(|source| std::ptr::from_ref(source.state));
         let at = self.sources.len();
         for state in thread::states() {
             if known == Some(std::ptr::from_ref(state)) {
@@ -114,7 +125,10 @@ impl Merge {
 
     /// Bytes of the tables here.
     pub fn memory_bytes(&self) -> usize {
-        self.sources.iter().map(|source| source.nodes.capacity() * size_of::<NodeId>()).sum::<usize>()
+        self.sources
+            .iter()
+            .map(|source| source.nodes.capacity() * size_of::<NodeId>())
+            .sum::<usize>()
             + self.batch.capacity() * size_of::<Event>()
     }
 }
@@ -123,7 +137,13 @@ impl Source {
     fn new(state: &'static ThreadState) -> Source {
         // The collector of the session before has ended.
         let reader = state.ring.reader().expect("one collector at a time");
-        Source { state, reader, thread: 0, nodes: Vec::new(), reached: 0 }
+        Source {
+            state,
+            reader,
+            thread: 0,
+            nodes: Vec::new(),
+            reached: 0,
+        }
     }
 
     /// A stamp up to which this ring is complete.
@@ -140,7 +160,10 @@ impl Source {
 
     #[inline]
     fn next_stamp(&mut self, limit: u64) -> Option<u64> {
-        self.reader.peek().map(|slot| slot[0]).filter(|&stamp| stamp <= limit)
+        self.reader
+            .peek()
+            .map(|slot| slot[0])
+            .filter(|&stamp| stamp <= limit)
     }
 
     /// Takes the event that `next_stamp` showed. None if it is not one of this session.
@@ -160,14 +183,29 @@ impl Source {
             }
         }
         if decoded.kind == Kind::ThreadStart {
-            self.thread = if address == u64::from(session) { decoded.node } else { 0 };
+            self.thread = if address == u64::from(session) {
+                decoded.node
+            } else {
+                0
+            };
             address = 0;
         }
         if self.thread == 0 {
             return None;
         }
-        let node = if decoded.kind.is_allocation() { self.node(decoded.node, tree) } else { NodeId::ROOT };
-        Some(Event { stamp: decoded.stamp, thread: self.thread, kind: decoded.kind, address, size, node })
+        let node = if decoded.kind.is_allocation() {
+            self.node(decoded.node, tree)
+        } else {
+            NodeId::ROOT
+        };
+        Some(Event {
+            stamp: decoded.stamp,
+            thread: self.thread,
+            kind: decoded.kind,
+            address,
+            size,
+            node,
+        })
     }
 
     #[inline]
@@ -182,7 +220,8 @@ impl Source {
     #[cold]
     fn map_node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
         if self.nodes.len() <= local as usize {
-            self.nodes.resize((local as usize + 1).next_power_of_two().max(64), UNMAPPED);
+            self.nodes
+                .resize((local as usize + 1).next_power_of_two().max(64), UNMAPPED);
             self.nodes[0] = NodeId::ROOT;
         }
         let mut path = Vec::new();

@@ -83,9 +83,9 @@ pub struct Worker {
     tables: Tables,
     started: SystemTime,
     statm: Option<File>,
-    module_epoch: u64,
+    module_epoch: u32,
     lost_before: u64,
-    stacks_before: unwind::Counters,
+    stacks_before: unwind::StackCounts,
     memory_due: Instant,
 }
 
@@ -100,7 +100,7 @@ impl Worker {
             statm: File::open("/proc/self/statm").ok(),
             module_epoch: modules::epoch(),
             lost_before: record::lost(),
-            stacks_before: unwind::counters(),
+            stacks_before: unwind::counts(),
             memory_due: Instant::now(),
         }
     }
@@ -163,14 +163,19 @@ impl Worker {
     }
 
     fn read_memory(&mut self, now: Instant) {
-        self.tables.reading(clock::stamp(), self.resident(), self.own_bytes());
+        self.tables
+            .reading(clock::stamp(), self.resident(), self.own_bytes());
         self.memory_due = now + Duration::from_millis(self.tables.reading_step_ms());
     }
 
     /// Resident bytes of the process; 0 where the system does not tell.
     fn resident(&self) -> u64 {
         let mut text = [0; 128];
-        let read = self.statm.as_ref().and_then(|statm| statm.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let read = self
+            .statm
+            .as_ref()
+            .and_then(|statm| statm.read_at(&mut text, 0).ok())
+            .unwrap_or(0);
         let pages = std::str::from_utf8(&text[..read])
             .ok()
             .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok())
@@ -201,11 +206,13 @@ impl Worker {
     }
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
-        let stacks = unwind::counters().since(&self.stacks_before);
+        let stacks = unwind::counts();
         let mut exported = self.tables.export();
         for thread in &mut exported.threads {
             // Of a thread that lives: its name by now. One that has ended told it itself.
-            if let Ok(name) = std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread.tid)) {
+            if let Ok(name) =
+                std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread.tid))
+            {
                 thread.name = name.trim_end_matches('\n').to_owned();
             }
         }
@@ -222,8 +229,8 @@ impl Worker {
             log: exported.log,
             log_given_up: exported.log_given_up,
             lost_events: record::lost() - self.lost_before,
-            stacks_cut: stacks.cut,
-            stacks_incomplete: stacks.incomplete,
+            stacks_cut: stacks.cut - self.stacks_before.cut,
+            stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             hooks: "",
@@ -235,6 +242,10 @@ impl Worker {
 /// Sleeps until a producer calls, a request comes, or `longest` has passed.
 fn sleep(wake: u32, longest: Duration) {
     control::ASLEEP.store(true, Ordering::SeqCst);
-    arch::futex_wait(&control::WAKE, wake, u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+    arch::futex_wait(
+        &control::WAKE,
+        wake,
+        u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+    );
     control::ASLEEP.store(false, Ordering::SeqCst);
 }

@@ -40,7 +40,7 @@ fn allocating<R: Copy>(
 macro_rules! plain_allocations {
     ($($name:ident($($argument:ident: $type:ty),*), $kind:ident, $size:expr;)*) => {
         $(
-            pub unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
+            pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
                 let registers = Registers { return_address: ip, sp, bp };
                 // SAFETY: the caller's own call, handed on.
                 allocating(Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
@@ -59,7 +59,7 @@ plain_allocations! {
     memalign(alignment: usize, size: usize), Memalign, size;
 }
 
-pub unsafe extern "C" fn posix_memalign(
+pub(super) unsafe extern "C" fn posix_memalign(
     place: *mut *mut c_void,
     alignment: usize,
     size: usize,
@@ -67,7 +67,11 @@ pub unsafe extern "C" fn posix_memalign(
     sp: u64,
     bp: u64,
 ) -> c_int {
-    let registers = Registers { return_address: ip, sp, bp };
+    let registers = Registers {
+        return_address: ip,
+        sp,
+        bp,
+    };
     allocating(
         Kind::PosixMemalign,
         size,
@@ -75,11 +79,17 @@ pub unsafe extern "C" fn posix_memalign(
         // SAFETY: the caller's own call, handed on.
         || unsafe { real::posix_memalign.get()(place, alignment, size) },
         // SAFETY: on success (0) the real function has written the block's address to `place`.
-        |error| if error == 0 { unsafe { *place } } else { ptr::null_mut() },
+        |error| {
+            if error == 0 {
+                unsafe { *place }
+            } else {
+                ptr::null_mut()
+            }
+        },
     )
 }
 
-pub unsafe extern "C" fn free(block: *mut c_void) {
+pub(super) unsafe extern "C" fn free(block: *mut c_void) {
     with_local(|local| {
         if block.is_null() || !record::wants_free(local) || record::probed(local, seen::GOT) {
             // SAFETY: the caller's own call, handed on.
@@ -110,13 +120,19 @@ fn reallocating(
         }
         local.busy.set(true);
         // Size 0 frees the block (glibc) and may give another one (other allocators): it can't fail.
-        let first = if size == 0 { Kind::Free } else { Kind::ReallocFree };
+        let first = if size == 0 {
+            Kind::Free
+        } else {
+            Kind::ReallocFree
+        };
         record::free(local, first, block as usize, 0);
         let result = call();
         if !result.is_null() {
             if local.quiet.get() == 0 {
                 // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
-                unsafe { record::allocation(local, Kind::Realloc, result as usize, size, registers) };
+                unsafe {
+                    record::allocation(local, Kind::Realloc, result as usize, size, registers)
+                };
             }
         } else if size != 0 {
             record::free(local, Kind::ReallocFailed, block as usize, 0);
@@ -126,13 +142,25 @@ fn reallocating(
     })
 }
 
-pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize, ip: u64, sp: u64, bp: u64) -> *mut c_void {
-    let registers = Registers { return_address: ip, sp, bp };
+pub(super) unsafe extern "C" fn realloc(
+    block: *mut c_void,
+    size: usize,
+    ip: u64,
+    sp: u64,
+    bp: u64,
+) -> *mut c_void {
+    let registers = Registers {
+        return_address: ip,
+        sp,
+        bp,
+    };
     // SAFETY: the caller's own call, handed on.
-    reallocating(block, size, registers, || unsafe { real::realloc.get()(block, size) })
+    reallocating(block, size, registers, || unsafe {
+        real::realloc.get()(block, size)
+    })
 }
 
-pub unsafe extern "C" fn reallocarray(
+pub(super) unsafe extern "C" fn reallocarray(
     block: *mut c_void,
     count: usize,
     size: usize,
@@ -140,11 +168,17 @@ pub unsafe extern "C" fn reallocarray(
     sp: u64,
     bp: u64,
 ) -> *mut c_void {
-    let registers = Registers { return_address: ip, sp, bp };
+    let registers = Registers {
+        return_address: ip,
+        sp,
+        bp,
+    };
     // An overflow makes the real function fail, which must not look like `realloc(block, 0)`.
     let bytes = count.checked_mul(size).unwrap_or(usize::MAX);
     // SAFETY: the caller's own call, handed on.
-    reallocating(block, bytes, registers, || unsafe { real::reallocarray.get()(block, count, size) })
+    reallocating(block, bytes, registers, || unsafe {
+        real::reallocarray.get()(block, count, size)
+    })
 }
 
 /// A mapping that nobody can read or write is address space, not memory: it is not recorded, and over another mapping
@@ -158,7 +192,12 @@ fn mapping(
 ) {
     if address == libc::MAP_FAILED {
     } else if protection == libc::PROT_NONE {
-        record::free(local, Kind::Munmap, address as usize, round_to_pages(length));
+        record::free(
+            local,
+            Kind::Munmap,
+            address as usize,
+            round_to_pages(length),
+        );
     } else if local.quiet.get() == 0 {
         // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
         unsafe { record::allocation(local, Kind::Mmap, address as usize, length, registers) };
@@ -168,7 +207,7 @@ fn mapping(
 macro_rules! mappings {
     ($($name:ident)*) => {
         $(
-            pub unsafe extern "C" fn $name(
+            pub(super) unsafe extern "C" fn $name(
                 hint: *mut c_void,
                 length: usize,
                 protection: c_int,
@@ -196,7 +235,7 @@ macro_rules! mappings {
 
 mappings! { mmap mmap64 }
 
-pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
+pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     with_local(|local| {
         // The kernel refuses an unaligned address and a length of 0; all else it unmaps.
         let valid = (address as usize).is_multiple_of(PAGE) && length != 0;
@@ -205,7 +244,12 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
             return unsafe { real::munmap.get()(address, length) };
         }
         local.busy.set(true);
-        record::free(local, Kind::Munmap, address as usize, round_to_pages(length));
+        record::free(
+            local,
+            Kind::Munmap,
+            address as usize,
+            round_to_pages(length),
+        );
         // SAFETY: the caller's own call, handed on.
         let result = unsafe { real::munmap.get()(address, length) };
         local.busy.set(false);
@@ -214,7 +258,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 }
 
 /// `mremap` ends the old range and begins a new one at the call's own site, as `realloc` does for a block.
-pub unsafe extern "C" fn mremap(
+pub(super) unsafe extern "C" fn mremap(
     old: *mut c_void,
     old_length: usize,
     length: usize,

@@ -14,7 +14,7 @@ macro_rules! entries {
         $(
             /// The entry for the C function of this name.
             #[unsafe(naked)]
-            pub unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+            pub(super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
                 naked_asm!(
                     concat!("mov ", $ip, ", [rsp]"),
                     concat!("lea ", $sp, ", [rsp + 8]"),
@@ -40,7 +40,7 @@ entries! {
 }
 
 /// No stack is taken of a free: its entry is the body.
-pub use body::{free, munmap};
+pub(super) use body::{free, munmap};
 
 /// Entries of functions whose arguments fill the registers: a [`Registers`](crate::capture::arch::Registers) is
 /// built on the stack and its address handed over as the seventh argument.
@@ -51,7 +51,7 @@ macro_rules! wide_entries {
         $(
             /// The entry for the C function of this name.
             #[unsafe(naked)]
-            pub unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+            pub(super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
                 naked_asm!(
                     ".cfi_startproc",
                     "mov r10, [rsp]",       // the return address
@@ -88,7 +88,7 @@ macro_rules! loader_entries {
         $(
             /// The entry for the C function of this name.
             #[unsafe(naked)]
-            pub unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+            pub(super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
                 naked_asm!(
                     ".cfi_startproc",
                     "push rdi",

@@ -45,7 +45,10 @@ pub fn restore() -> usize {
         let original = originals.get(&slot.address).copied().unwrap_or(hooked.real);
         !slot.write(original, object)
     });
-    ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner).take();
+    ORIGINALS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     left
 }
 
@@ -68,7 +71,11 @@ fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -
         count: usize,
     }
 
-    unsafe extern "C" fn each<F>(info: *mut libc::dl_phdr_info, _size: usize, walk: *mut c_void) -> c_int
+    unsafe extern "C" fn each<F>(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        walk: *mut c_void,
+    ) -> c_int
     where
         F: FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool,
     {
@@ -78,7 +85,10 @@ fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -
         // SAFETY: the object stays mapped during the callback, under the loader's lock.
         if let Some(object) = unsafe { Object::of(info) } {
             object.each_slot(|name, slot| {
-                if let Some(hooked) = walk.hooked.iter().find(|hooked| hooked.name.as_bytes() == name)
+                if let Some(hooked) = walk
+                    .hooked
+                    .iter()
+                    .find(|hooked| hooked.name.as_bytes() == name)
                     && (walk.visit)(walk.originals, slot, hooked, &object)
                 {
                     walk.count += 1;
@@ -98,7 +108,12 @@ fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -
     }
 
     let mut originals = ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut walk = Walk { visit, hooked: super::all(), originals: originals.get_or_insert_default(), count: 0 };
+    let mut walk = Walk {
+        visit,
+        hooked: super::all(),
+        originals: originals.get_or_insert_default(),
+        count: 0,
+    };
     run(&mut walk);
     walk.count
 }
@@ -159,11 +174,19 @@ impl Object {
         let (headers, path) = unsafe {
             (
                 slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
-                if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) },
+                if info.dlpi_name.is_null() {
+                    c""
+                } else {
+                    CStr::from_ptr(info.dlpi_name)
+                },
             )
         };
         // The kernel's object is read-only, and the loader must not find its own functions replaced.
-        let file = path.to_bytes().rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let file = path
+            .to_bytes()
+            .rsplit(|&byte| byte == b'/')
+            .next()
+            .unwrap_or_default();
         if file.starts_with(b"linux-vdso") || file.starts_with(b"ld-linux") {
             return None;
         }
@@ -207,7 +230,11 @@ impl Object {
         unsafe {
             while (*entry)[0] != 0 {
                 let [tag, value] = *entry;
-                let address = if (value as usize) < self.start { self.bias + value as usize } else { value as usize };
+                let address = if (value as usize) < self.start {
+                    self.bias + value as usize
+                } else {
+                    value as usize
+                };
                 match tag {
                     tag::STRTAB => self.strings = address as *const i8,
                     tag::SYMTAB => self.symbols = address as *const Symbol,
@@ -221,8 +248,10 @@ impl Object {
             }
             for (target, (address, bytes)) in self.tables.iter_mut().zip(table) {
                 if address != 0 {
-                    *target =
-                        slice::from_raw_parts(address as *const Relocation, bytes / size_of::<Relocation>());
+                    *target = slice::from_raw_parts(
+                        address as *const Relocation,
+                        bytes / size_of::<Relocation>(),
+                    );
                 }
             }
         }
@@ -240,13 +269,25 @@ impl Object {
             let plain = matches!(kind, relocation::GLOB_DAT | relocation::JUMP_SLOT)
                 || (kind == relocation::ABSOLUTE_64 && entry.addend == 0);
             let address = self.bias.wrapping_add(entry.offset as usize);
-            if !plain || symbol == 0 || !self.holds(address) || !address.is_multiple_of(size_of::<usize>()) {
+            if !plain
+                || symbol == 0
+                || !self.holds(address)
+                || !address.is_multiple_of(size_of::<usize>())
+            {
                 continue;
             }
             // SAFETY: a relocation's symbol index is one of the object's symbol table, and a symbol's name is an
             // offset of a NUL-terminated string in its string table: the loader has read both.
-            let name = unsafe { CStr::from_ptr(self.strings.add((*self.symbols.add(symbol)).name as usize)) };
-            visit(name.to_bytes(), &Slot { address, lazy: kind == relocation::JUMP_SLOT });
+            let name = unsafe {
+                CStr::from_ptr(self.strings.add((*self.symbols.add(symbol)).name as usize))
+            };
+            visit(
+                name.to_bytes(),
+                &Slot {
+                    address,
+                    lazy: kind == relocation::JUMP_SLOT,
+                },
+            );
         }
     }
 }
@@ -285,7 +326,13 @@ impl Slot {
 
     fn protect(&self, protection: c_int) -> bool {
         // SAFETY: the page lies in the object's RELRO range, which holds data only; it is readable before and after.
-        unsafe { libc::mprotect(page_of(self.address) as *mut c_void, page_size(), protection) == 0 }
+        unsafe {
+            libc::mprotect(
+                page_of(self.address) as *mut c_void,
+                page_size(),
+                protection,
+            ) == 0
+        }
     }
 }
 

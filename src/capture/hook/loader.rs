@@ -14,17 +14,20 @@ static CHANGED: AtomicBool = AtomicBool::new(false);
 /// One thread at a time looks at modules; others go on without waiting, since the loader's lock may be theirs.
 static LOOKING: Mutex<()> = Mutex::new(());
 
-pub extern "C" fn dlopen() {
+pub(super) extern "C" fn dlopen() {
     CHANGED.store(true, Ordering::Release);
 }
 
-pub extern "C" fn dlclose() {
+pub(super) extern "C" fn dlclose() {
     CHANGED.store(true, Ordering::Release);
 }
 
 /// A program that has opened a module asks for its functions before it calls them.
-pub extern "C" fn dlsym() {
-    if CHANGED.load(Ordering::Acquire) && control::session() != 0 && !thread::with_local(|local| local.busy.get()) {
+pub(super) extern "C" fn dlsym() {
+    if CHANGED.load(Ordering::Acquire)
+        && control::session() != 0
+        && !thread::with_local(|local| local.busy.get())
+    {
         refresh();
     }
 }
@@ -54,7 +57,9 @@ pub fn patched() -> usize {
 
 /// Looks at the loaded modules and, if some came or went, compiles and patches what is new.
 pub fn refresh() {
-    let Ok(_looking) = LOOKING.try_lock() else { return };
+    let Ok(_looking) = LOOKING.try_lock() else {
+        return;
+    };
     let _busy = thread::Busy::enter();
     CHANGED.store(false, Ordering::Release);
     let changed = modules::refresh();

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// The address of a real function of type `F`. The address comes first: entries jump through it.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Real<F> {
+pub(super) struct Real<F> {
     address: AtomicUsize,
     name: &'static CStr,
     _type: PhantomData<F>,
@@ -16,7 +16,11 @@ pub struct Real<F> {
 
 impl<F: Copy> Real<F> {
     const fn new(name: &'static CStr) -> Real<F> {
-        Real { address: AtomicUsize::new(0), name, _type: PhantomData }
+        Real {
+            address: AtomicUsize::new(0),
+            name,
+            _type: PhantomData,
+        }
     }
 
     fn find(&self) {
@@ -27,7 +31,7 @@ impl<F: Copy> Real<F> {
 
     /// 0 if the process has no such function.
     #[inline(always)]
-    pub fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         self.address.load(Ordering::Relaxed)
     }
 
@@ -36,7 +40,7 @@ impl<F: Copy> Real<F> {
     /// # Safety
     /// A hook for it was reached: then its address is known, since entries are patched only where it is.
     #[inline(always)]
-    pub unsafe fn get(&self) -> F {
+    pub(super) unsafe fn get(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
         // SAFETY: `F` is a function pointer type of this size (asserted), and the address is that of the C function
         // whose declaration it is; the caller vouches that it is not 0.
@@ -48,7 +52,7 @@ macro_rules! real {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         $(
             #[allow(non_upper_case_globals)]
-            pub static $name: Real<unsafe extern "C" fn($($argument),*) $(-> $result)?> =
+            pub(super) static $name: Real<unsafe extern "C" fn($($argument),*) $(-> $result)?> =
                 Real::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => panic!("a literal with one NUL at its end"),
