@@ -176,6 +176,21 @@ fn service() -> Program {
             }
         }
     }
+    // The high-water mark comes behind the last reading of memory.
+    let big = Event::Allocation {
+        thread: ThreadId(0),
+        allocator: Allocator::Malloc,
+        address,
+        size: 5_000_000,
+        stack: stack(&mut report, paths[1]),
+    };
+    let freed = Event::Deallocation {
+        thread: ThreadId(1),
+        allocator: Allocator::Free,
+        address,
+        size: 0,
+    };
+    events.extend([big, freed]);
     sum_up(&mut report, &events);
     report.about.end_ms = report.about.start_ms + now as i64 + 5;
     Program { report, events }
@@ -246,6 +261,44 @@ fn its_stats_are_ours_byte_for_byte() {
             "{key} in {json}"
         );
     }
+}
+
+#[test]
+fn ties_are_broken_as_it_breaks_them() {
+    let memray = memray_or_skip!();
+    let directory = directory("ties");
+    let mut report = skeleton(1);
+    let mut events = Vec::new();
+    let allocators = [
+        Allocator::Calloc,
+        Allocator::Malloc,
+        Allocator::Valloc,
+        Allocator::Memalign,
+    ];
+    for (n, allocator) in (1..).zip(allocators) {
+        for path in [&[0][..], &[1, 0, 1], &[2], &[0, 2], &[]] {
+            events.push(Event::Allocation {
+                thread: ThreadId(0),
+                allocator,
+                address: 0x1_0000 * n + 0x100 * events.len() as u64,
+                size: 64,
+                stack: stack(&mut report, path),
+            });
+        }
+    }
+    sum_up(&mut report, &events);
+    let [all, _] = write_both(&Program { report, events }, &directory);
+    let capture = read(File::open(&all).unwrap()).unwrap();
+    let theirs = text(run(Command::new(&memray).arg("stats").arg(&all)));
+    let ours = stats::memray_text(&capture.report);
+    // Modules of one size come in the order of a hash table of memray's.
+    let before_modules = |text: &str| {
+        text.split("🥇 Top 5 allocating modules")
+            .next()
+            .map(str::to_owned)
+    };
+    assert_eq!(before_modules(&theirs), before_modules(&ours));
+    assert!(ours.contains("MEMALIGN: 5\n\t VALLOC: 5"));
 }
 
 #[test]
@@ -376,6 +429,7 @@ fn it_finds_the_same_sums_in_all_events() {
     let totals = &report.totals;
     for (key, value) in [
         ("peak", totals.high_water.bytes.to_string()),
+        ("temporal", totals.high_water.bytes.to_string()),
         ("command", report.about.command_line.clone()),
         ("pid", report.about.pid.to_string()),
         // One more than we have: the capture's end.
@@ -392,6 +446,28 @@ fn it_finds_the_same_sums_in_all_events() {
         assert!(rows.len() > 5);
         assert_eq!(rows, &our_rows(report, view, *merged), "{view} {merged}");
     }
+}
+
+#[test]
+fn its_temporal_view_has_what_came_after_the_last_reading_of_memory() {
+    let memray = memray_or_skip!();
+    let directory = directory("temporal");
+    let mut report = skeleton(1);
+    let allocation = |address, size| Event::Allocation {
+        thread: ThreadId(0),
+        allocator: Allocator::Malloc,
+        address,
+        size,
+        stack: StackId::EMPTY,
+    };
+    let events = vec![
+        allocation(0x1000, 100),
+        Event::Memory { at_ms: 10, rss: 1 },
+        allocation(0x2000, 900),
+    ];
+    sum_up(&mut report, &events);
+    let [all, _] = write_both(&Program { report, events }, &directory);
+    assert_eq!(memrays_sums(&memray, &all).numbers["temporal"], "1000");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! which is every event in order, or *aggregated*, which is sums by call stack. Frames are written
 //! resolved, so memray's own commands open our files as they are. What the format cannot say (capture
 //! conditions, overhead, totals of an aggregated capture, …) follows memray's end-of-capture record,
-//! where memray does not look: see [`extension`].
+//! where memray does not look (`extension.rs`).
 //!
 //! Nothing here holds a whole file. Reading never panics and never allocates what a length merely claims.
 

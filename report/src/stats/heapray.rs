@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::{TOP, duration, place, size};
 use crate::memray::in_one_line;
-use crate::model::{Report, Tally};
-use crate::views::{LocationSums, Sums, by_location, by_thread};
+use crate::model::{FrameId, Report, Tally};
+use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
 
 pub(super) fn put(out: &mut String, report: &Report) {
     // Writing to a string cannot fail.
@@ -41,29 +41,59 @@ fn put_live(out: &mut String, report: &Report) -> std::fmt::Result {
         "at the end"
     };
     writeln!(out, "\n💧 Still live {when}:\n\t{}", amount(live))?;
-    let mut locations: Vec<LocationSums> = by_location(report)
+    let mut locations: Vec<Place> = by_location(report)
         .into_iter()
-        .filter(|location| location.sums.live.count > 0)
+        .map(|location| (location.frame, location.sums))
         .collect();
-    if locations.is_empty() {
+    locations.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.live.bytes, sums.live.count)));
+    let locations = still_live(locations);
+    put_places(out, report, "still-live locations (by size)", &locations)?;
+    // Who asked for memory is often a library; who keeps it is a line of the service.
+    let own = own_sites(report, &Origins::of(report))
+        .into_iter()
+        .filter(|site| site.is_own)
+        .map(|site| (site.frame, site.sums))
+        .collect();
+    let own = still_live(own);
+    if own != locations {
+        put_places(
+            out,
+            report,
+            "lines of the service's own that still-live memory came from (by size)",
+            &own,
+        )?;
+    }
+    Ok(())
+}
+
+/// A line and what was allocated there or through it.
+type Place = (Option<FrameId>, Sums);
+
+/// The first few that hold anything.
+fn still_live(mut places: Vec<Place>) -> Vec<Place> {
+    places.retain(|(_, sums)| sums.live.count > 0);
+    places.truncate(TOP);
+    places
+}
+
+fn put_places(out: &mut String, report: &Report, what: &str, places: &[Place]) -> std::fmt::Result {
+    if places.is_empty() {
         return Ok(());
     }
-    locations.sort_by_key(|l| std::cmp::Reverse((l.sums.live.bytes, l.sums.live.count)));
-    writeln!(out, "\n💧 Top {TOP} still-live locations (by size):")?;
-    for location in locations.iter().take(TOP) {
+    writeln!(out, "\n💧 Top {TOP} {what}:")?;
+    for (frame, sums) in places {
         write!(
             out,
             "\t- {} -> {}, {} of live",
-            place(report, location.frame),
-            amount(location.sums.live),
-            percent(location.sums.live.bytes, live.bytes)
+            place(report, *frame),
+            amount(sums.live),
+            percent(sums.live.bytes, report.totals.live.bytes)
         )?;
-        let allocated = location.sums.allocated;
-        if allocated.count > 0 {
-            let kept = percent(location.sums.live.count, allocated.count);
+        if sums.allocated.count > 0 {
+            let kept = percent(sums.live.count, sums.allocated.count);
             write!(out, ", {kept} of its allocations kept")?;
         }
-        if let Some(born) = location.sums.oldest_live_ms {
+        if let Some(born) = sums.oldest_live_ms {
             let age = length_ms(report).saturating_sub(born);
             write!(out, ", oldest {} old", duration(age))?;
         }

@@ -38,6 +38,8 @@ def main(path):
         snapshots = list(reader.get_memory_snapshots())
         print("snapshots", len(snapshots))
         if meta.file_format == FileFormat.ALL_ALLOCATIONS:
+            _, by_interval = reader.get_temporal_high_water_mark_allocation_records()
+            print("temporal", max(by_interval, default=0))
             frees = (AllocatorType.FREE, AllocatorType.MUNMAP, AllocatorType.PYMALLOC_FREE)
             blocks = [r for r in reader.get_allocation_records() if AllocatorType(r.allocator) not in frees]
             print("allocated", len(blocks), sum(block.size for block in blocks))
