@@ -434,6 +434,20 @@ mod tests {
         table.remove(Place::of(address), address)
     }
 
+    /// Whether each line counts its blocks beside it, and only there.
+    fn counts_are_right(shard: &Shard) -> bool {
+        let mut beside = vec![0; shard.lines.len()];
+        for &key in shard.beside.keys() {
+            beside[shard.line(key)] += 1;
+        }
+        let counts = |slot: &Slot| (slot[0] & BESIDE) >> BESIDE_SHIFT;
+        shard.lines.iter().zip(beside).all(|(line, beside)| {
+            let first = counts(&line.0[0]);
+            let only_there = line.0[1..].iter().all(|slot| counts(slot) == 0);
+            (first == beside || first == BESIDE_MOST) && only_there
+        })
+    }
+
     fn address() -> impl Strategy<Value = u64> {
         prop_oneof![
             8 => (0u64..4000).prop_map(|n| 0x7f00_0000_0000 + n * 16),
@@ -456,8 +470,15 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn it_behaves_as_a_map(steps in prop::collection::vec((0u8..5, address(), size(), 0u32..1 << SiteId::BITS), 0..6000)) {
+        fn it_behaves_as_a_map(
+            filled in 0u64..12_000,
+            steps in prop::collection::vec((0u8..5, address(), size(), 0u32..1 << SiteId::BITS), 0..3000),
+        ) {
             let (mut table, mut model) = (LiveTable::default(), HashMap::new());
+            for number in 0..filled {
+                let address = 0x7f00_0000_0000 + number * 16;
+                prop_assert_eq!(insert(&mut table, address, block(number, 7)), model.insert(address, block(number, 7)));
+            }
             for (what, address, size, site) in steps {
                 if what < 3 {
                     prop_assert_eq!(insert(&mut table, address, block(size, site)), model.insert(address, block(size, site)));
@@ -469,6 +490,7 @@ mod tests {
                 prop_assert!(seen.is_none() || seen == model.get(&address).map(|block| block.site));
                 prop_assert_eq!(table.len(), model.len());
             }
+            prop_assert!(table.shards.iter().all(counts_are_right));
             let mut births: Vec<_> = table.births().collect();
             let mut expected: Vec<_> = model.values().map(|block| (block.site, block.birth)).collect();
             births.sort_unstable();
