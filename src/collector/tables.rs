@@ -324,7 +324,8 @@ impl Tables {
         while let Some(cut) = self.ranges.cut(event.address, event.size) {
             found = true;
             self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
-            if cut.whole {
+            // A temporary range is given back as it was handed out.
+            if cut.whole && cut.start == event.address && cut.bytes == event.size {
                 self.notice_temporary(event.thread, cut.start, cut.site, cut.bytes);
             }
         }
