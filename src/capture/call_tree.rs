@@ -182,9 +182,9 @@ impl CallTree {
         let tag = tag(parent, address);
         let mask = (1usize << self.bits) - 1;
         let mut slot = (tag >> (32 - self.bits)) as usize;
-        let slots = self.slots.as_slice();
         loop {
-            let entry = slots[slot & mask];
+            // SAFETY: the table has 2^bits slots, and the mask is one less.
+            let entry = unsafe { *self.slots.as_ptr().add(slot & mask) };
             if entry == 0 {
                 break;
             }

@@ -31,6 +31,13 @@ impl Recorder {
         }
     }
 
+    /// Gives its memory back.
+    pub fn release(self) {
+        self.unwinder.release();
+        // SAFETY: nobody else reads the tree.
+        unsafe { self.tree.release() };
+    }
+
     /// # Safety
     /// As [`ThreadUnwinder::capture`].
     pub unsafe fn capture(&mut self, registers: Registers) -> Stack {
