@@ -245,7 +245,8 @@ fn a_coroutine_is_captured_on_its_own_stack_and_leaves_the_threads_stack_kept() 
             contexts[1].uc_stack.ss_sp = stack.as_mut_ptr().cast();
             contexts[1].uc_stack.ss_size = stack.len();
             let [main, other] = &mut *contexts;
-            (MAIN.set(main), OTHER.set(other));
+            MAIN.set(main);
+            OTHER.set(other);
             libc::makecontext(other, coroutine, 0);
             for _ in 0..30 {
                 assert_eq!(check().mark, None);
@@ -348,13 +349,13 @@ fn a_stack_that_is_too_deep_is_cut_and_says_so_and_no_other_is() {
 fn a_stack_that_passes_the_limit_step_by_step_down_and_up_is_always_told_right() {
     fn down(left: u32) {
         let room = black_box([left; 3]);
-        if left % 7 == 0 {
+        if left.is_multiple_of(7) {
             check_cut();
         }
         if left > 0 {
             down(left - 1);
         }
-        if left % 5 == 0 {
+        if left.is_multiple_of(5) {
             check_cut();
         }
         black_box(room);
