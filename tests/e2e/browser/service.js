@@ -1,7 +1,7 @@
 // The sample as a child process, and a proxy as gateways put it in front of jobs.
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -9,6 +9,8 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
+
+const SOURCE = join(ROOT, "sample/memory-leak/src/main.rs");
 
 export const PROFILER = "/api/v1/profiler/memray";
 export const PICTURES = join(TARGET, "e2e");
@@ -101,4 +103,10 @@ export function startProxy(prefix, port) {
       }),
     );
   });
+}
+
+/** The number of the sample's line that asks for the leaked memory. */
+export function leakingLine() {
+  const lines = readFileSync(SOURCE, "utf8").split("\n");
+  return lines.findIndex((line) => line.includes("vec!") && line.includes("1_000_000")) + 1;
 }
