@@ -5,5 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod model;
+pub mod page;
+
+pub mod views;
 
 pub use model::Report;

@@ -1,0 +1,265 @@
+//! Symbols from ELF files, by blazesym.
+//!
+//! Memory is the scarce thing: this runs in the service that is being profiled, perhaps because it is short
+//! of memory. blazesym keeps the debug information of every compilation unit it has touched, so addresses
+//! are looked up in ascending chunks and the symbolizer is dropped after each.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use blazesym::helper::read_elf_build_id;
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{CodeInfo, Input, Reason, Sym, Symbolized, Symbolizer};
+
+use super::lookup::{Found, Lookup, Place};
+use super::names::demangle;
+use super::notes::about_modules;
+use crate::collector::snapshot::Module;
+
+/// Addresses that one symbolizer looks up. A tenth more time than in one go, for less than half the memory.
+const CHUNK: usize = 2500;
+
+/// Looks into the ELF files of modules, and into their separate debug files.
+#[derive(Debug)]
+pub(super) struct ElfLookup {
+    /// Where separate debug files are, as gdb has it: `<dir>/.build-id/ab/cdef….debug`, or by debug link.
+    debug_dirs: Vec<PathBuf>,
+    gone: Vec<String>,
+    replaced: Vec<String>,
+    unreadable: Vec<String>,
+}
+
+impl Default for ElfLookup {
+    fn default() -> Self {
+        ElfLookup::with_debug_dirs(vec!["/usr/lib/debug".into(), "/lib/debug".into()])
+    }
+}
+
+impl Lookup for ElfLookup {
+    fn lookup(&mut self, module: &Module, offsets: &[u64], found: &mut Found<'_>) {
+        let mut left: Vec<usize> = (0..offsets.len()).collect();
+        for source in self.sources(module) {
+            if left.is_empty() {
+                break;
+            }
+            let mut still_left = Vec::new();
+            for chunk in left.chunks(CHUNK) {
+                still_left.extend(self.look_up_chunk(&source, chunk, offsets, found));
+            }
+            left = still_left;
+        }
+        for nth in left {
+            found(nth, &[]);
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        [
+            about_modules(&self.gone, "is no longer there"),
+            about_modules(&self.replaced, "was replaced since it was loaded"),
+            about_modules(&self.unreadable, "could not be read"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+impl ElfLookup {
+    fn with_debug_dirs(debug_dirs: Vec<PathBuf>) -> Self {
+        ElfLookup {
+            debug_dirs,
+            gone: Vec::new(),
+            replaced: Vec::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// The files that may know the code of `module`, best first.
+    fn sources(&mut self, module: &Module) -> Vec<PathBuf> {
+        let mut sources = Vec::new();
+        sources.extend(self.debug_file(&module.build_id));
+        sources.extend(self.object(module));
+        sources
+    }
+
+    /// The file that `module` was loaded from. Another file of its name would give wrong names, which is
+    /// worse than none.
+    fn object(&mut self, module: &Module) -> Option<PathBuf> {
+        if !module.path.is_absolute() {
+            // The kernel's own, `linux-vdso.so.1`.
+            return None;
+        }
+        let path = if module.is_main {
+            own_program(&module.path)
+        } else {
+            module.path.clone()
+        };
+        let name = || {
+            let name = module.path.file_name().unwrap_or(module.path.as_os_str());
+            name.to_string_lossy().into_owned()
+        };
+        match read_elf_build_id(&path) {
+            Ok(found) => {
+                let found = found.unwrap_or_default();
+                if module.build_id.is_empty() || found == module.build_id {
+                    return Some(path);
+                }
+                self.replaced.push(name());
+            }
+            Err(_) if !path.exists() => self.gone.push(name()),
+            Err(_) => self.unreadable.push(name()),
+        }
+        None
+    }
+
+    /// The separate debug file of a build id. blazesym looks for one only where a debug link names it.
+    fn debug_file(&self, build_id: &[u8]) -> Option<PathBuf> {
+        let (first, rest) = build_id.split_first()?;
+        let mut name = format!(".build-id/{first:02x}/");
+        for byte in rest {
+            // Writing to a string cannot fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        name.push_str(".debug");
+        self.debug_dirs
+            .iter()
+            .map(|dir| dir.join(&name))
+            .find(|path| matches!(read_elf_build_id(path), Ok(Some(found)) if found == build_id))
+    }
+
+    /// Looks up those of `offsets` that `chunk` names, first with debug information, then, where that is
+    /// broken, by symbol table alone. Returns what was not found.
+    fn look_up_chunk(
+        &self,
+        path: &Path,
+        chunk: &[usize],
+        offsets: &[u64],
+        found: &mut Found<'_>,
+    ) -> Vec<usize> {
+        let mut left = Vec::new();
+        let mut broken = Vec::new();
+        self.look_up(
+            path,
+            true,
+            chunk,
+            offsets,
+            &mut |nth, result| match result {
+                Answer::Frames(places) => found(nth, places),
+                Answer::Unknown => left.push(nth),
+                Answer::Broken => broken.push(nth),
+            },
+        );
+        if !broken.is_empty() {
+            self.look_up(
+                path,
+                false,
+                &broken,
+                offsets,
+                &mut |nth, result| match result {
+                    Answer::Frames(places) => found(nth, places),
+                    Answer::Unknown | Answer::Broken => left.push(nth),
+                },
+            );
+        }
+        left
+    }
+
+    /// Calls `answer` once for each of `chunk`.
+    fn look_up(
+        &self,
+        path: &Path,
+        debug_syms: bool,
+        chunk: &[usize],
+        offsets: &[u64],
+        answer: &mut dyn FnMut(usize, Answer<'_>),
+    ) {
+        let addresses: Vec<u64> = chunk.iter().map(|&nth| offsets[nth]).collect();
+        let symbolizer = Symbolizer::builder()
+            .enable_auto_reload(false)
+            .enable_demangling(false)
+            .set_debug_dirs(Some(&self.debug_dirs))
+            .build();
+        let mut elf = Elf::new(path);
+        elf.debug_syms = debug_syms;
+        // blazesym indexes tables of the file it reads: a corrupt one must not take the service down.
+        let symbols = catch_unwind(AssertUnwindSafe(|| {
+            symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(&addresses))
+        }));
+        let Ok(Ok(symbols)) = symbols else {
+            for &nth in chunk {
+                answer(nth, Answer::Broken);
+            }
+            return;
+        };
+        let mut names = Names::default();
+        for (&nth, symbol) in chunk.iter().zip(&symbols) {
+            match symbol {
+                Symbolized::Sym(sym) => {
+                    names.learn(sym);
+                    answer(nth, Answer::Frames(&names.places(sym)));
+                }
+                Symbolized::Unknown(Reason::IgnoredError) => answer(nth, Answer::Broken),
+                Symbolized::Unknown(_) => answer(nth, Answer::Unknown),
+            }
+        }
+    }
+}
+
+/// What a file says about an address.
+enum Answer<'a> {
+    Frames(&'a [Place<'a>]),
+    Unknown,
+    /// The debug information is damaged, or of a kind that is not understood.
+    Broken,
+}
+
+/// Demangled names of one chunk: most occur many times.
+#[derive(Debug, Default)]
+struct Names<'s>(HashMap<&'s str, Cow<'s, str>>);
+
+impl<'s> Names<'s> {
+    fn learn(&mut self, sym: &'s Sym<'_>) {
+        let inlined = sym.inlined.iter().map(|inlined| inlined.name.as_ref());
+        for symbol in inlined.chain([sym.name.as_ref()]) {
+            self.0.entry(symbol).or_insert_with(|| demangle(symbol));
+        }
+    }
+
+    fn places<'a>(&'a self, sym: &'a Sym<'_>) -> Vec<Place<'a>> {
+        let outer = self.place(&sym.name, sym.code_info.as_deref());
+        let inlined = sym
+            .inlined
+            .iter()
+            .map(|inlined| self.place(&inlined.name, inlined.code_info.as_ref()));
+        [outer].into_iter().chain(inlined).collect()
+    }
+
+    fn place<'a>(&'a self, symbol: &str, code: Option<&'a CodeInfo<'_>>) -> Place<'a> {
+        let file = code.map_or(Cow::Borrowed(""), |code| match code.to_path() {
+            Cow::Borrowed(path) => path.to_string_lossy(),
+            Cow::Owned(path) => Cow::Owned(path.to_string_lossy().into_owned()),
+        });
+        Place {
+            function: self.0.get(symbol).map_or("", |name| name),
+            file,
+            line: code.and_then(|code| code.line).unwrap_or(0),
+        }
+    }
+}
+
+/// The program's own file: by its path as long as that is still the same file, because debug links and
+/// packages (`.dwp`) are found beside it; else through `/proc/self/exe`, which outlives it.
+fn own_program(path: &Path) -> PathBuf {
+    let exe = Path::new("/proc/self/exe");
+    let id = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
+    if id(exe).is_none() || id(exe) == id(path) {
+        path.to_owned()
+    } else {
+        exe.to_owned()
+    }
+}
