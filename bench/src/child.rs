@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::measure::Result;
-use crate::mode::{Mode, heaptrack};
-use crate::{live, pairs, report, service};
+use crate::mode::{Mode, directory, heaptrack};
+use crate::{instructions, live, pairs, report, service};
 
 /// What a child does, told by its arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mode: Mode = mode.parse()?;
     match what.as_str() {
         "pairs" => pairs::child(mode, rest),
+        "count" => instructions::child(mode, rest),
         "live" => live::child(mode, rest),
         "report" => report::child(mode),
         "serve" => service::child(mode),
@@ -50,10 +51,10 @@ impl Measured {
     /// Starts any program as a child in `mode`.
     pub(crate) fn spawn(mut command: Command, mode: Mode) -> Result<Measured> {
         if mode == Mode::Heaptrack {
-            // Written as heaptrack's own script has it: to a pipe or file, uncompressed.
+            // To a file, uncompressed: what heaptrack's own script does besides runs in other processes.
             command
                 .env("LD_PRELOAD", heaptrack().ok_or("heaptrack is not installed")?)
-                .env("DUMP_HEAPTRACK_OUTPUT", std::env::temp_dir().join("heapray-bench-heaptrack.raw"));
+                .env("DUMP_HEAPTRACK_OUTPUT", heaptrack_output());
         }
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let output = process.stdout.take().ok_or("a child has an output")?;
@@ -72,6 +73,19 @@ impl Measured {
         Ok(value.ok_or_else(|| format!("the child said {line:?} instead of {name}"))?.to_owned())
     }
 
+    /// Ends a child that has nothing to tell.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        self.clean_up();
+        Ok(())
+    }
+
+    fn clean_up(&self) {
+        drop(std::fs::remove_dir_all(directory(self.id())));
+        drop(std::fs::remove_file(heaptrack_output()));
+    }
+
     /// Lets the child end (its input is closed) and gives what it printed.
     pub(crate) fn finish(mut self) -> Result<Values> {
         drop(self.input.take());
@@ -84,8 +98,7 @@ impl Measured {
             }
         }
         let status = self.process.wait()?;
-        drop(std::fs::remove_dir_all(std::env::temp_dir().join(format!("heapray-bench-{}", self.process.id()))));
-        drop(std::fs::remove_file(std::env::temp_dir().join("heapray-bench-heaptrack.raw")));
+        self.clean_up();
         if !status.success() {
             return Err(format!("a measured process failed: {status}").into());
         }
@@ -112,4 +125,8 @@ impl Values {
 /// Runs a child to its end.
 pub(crate) fn measured(what: &str, mode: Mode, rest: &[String]) -> Result<Values> {
     Measured::start(&[], what, mode, rest)?.finish()
+}
+
+fn heaptrack_output() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("heapray-bench-heaptrack-{}", std::process::id()))
 }

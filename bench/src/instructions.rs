@@ -38,3 +38,11 @@ fn run(mode: Mode, pairs: u64) -> Result<f64> {
     let total = text?.lines().find_map(|line| line.strip_prefix("totals: ").or(line.strip_prefix("summary: "))?.trim().parse().ok());
     total.ok_or_else(|| "callgrind told no sum".into())
 }
+
+/// What is counted.
+pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
+    let _profiler = mode.enter()?;
+    let pairs = rest.first().ok_or("how many pairs?")?.parse()?;
+    crate::pairs::still(pairs);
+    Ok(())
+}

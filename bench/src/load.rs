@@ -26,6 +26,24 @@ pub(crate) fn drive(address: SocketAddr, path: &str, duration: Duration) -> Resu
     Ok(answers)
 }
 
+/// Waits until a service that was just started accepts connections.
+pub(crate) fn wait_for(address: SocketAddr) -> Result<()> {
+    let start = Instant::now();
+    while let Err(error) = TcpStream::connect(address) {
+        if start.elapsed() > Duration::from_secs(20) {
+            return Err(format!("nothing listens on {address}: {error}").into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Sends `POST path` once.
+pub(crate) fn post(address: SocketAddr, path: &str) -> Result<()> {
+    let request = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n");
+    Connection::open(address, request.as_bytes())?.receive()
+}
+
 /// A connection whose answers are all of one length.
 #[derive(Debug)]
 struct Connection<'a> {

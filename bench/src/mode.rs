@@ -47,7 +47,7 @@ impl Mode {
         let builder = heapray::builder().ignore_environment();
         let profiler = match self {
             Mode::Off | Mode::Heaptrack => builder.init(),
-            Mode::Stopped | Mode::Recording => builder.enabled(true).dir(directory()).try_init()?,
+            Mode::Stopped | Mode::Recording => builder.enabled(true).dir(directory(std::process::id())).try_init()?,
         };
         if self == Mode::Stopped {
             profiler.stop()?;
@@ -65,9 +65,9 @@ impl FromStr for Mode {
     }
 }
 
-/// Where a child's profiler writes; its parent removes it.
-pub(crate) fn directory() -> PathBuf {
-    std::env::temp_dir().join(format!("heapray-bench-{}", std::process::id()))
+/// Where the profiler of child `process` writes; its parent removes it.
+pub(crate) fn directory(process: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("heapray-bench-{process}"))
 }
 
 /// The library that heaptrack preloads, if it is installed.

@@ -62,7 +62,8 @@ pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// `pairs` pairs at the end of one call stack.
+/// `pairs` pairs at the end of one call stack. Its own function, by whose name callgrind finds it.
+#[inline(never)]
 pub(crate) fn still(pairs: usize) {
     deep::at_depth(DEPTH, &mut || {
         for _ in 0..pairs {

@@ -39,8 +39,8 @@ pub(crate) fn section() -> Result<()> {
     table(&Mode::available(), "/orders", start, true)?;
     println!("\n### The sample, `GET /live`\n");
     let sample = build_sample()?;
-    let modes: Vec<Mode> = Mode::available();
-    table(&modes, "/live", |mode| start_sample(&sample, mode), false)
+    table(&Mode::available(), "/live", |mode| start_sample(&sample, mode), false)?;
+    Ok(std::fs::remove_dir_all(sample_directory())?)
 }
 
 fn table(
@@ -53,7 +53,7 @@ fn table(
     let mut allocations = f64::NAN;
     for _ in 0..ROUNDS {
         for (&mode, rounds) in modes.iter().zip(&mut rounds) {
-            let (mut child, address) = start(mode)?;
+            let (child, address) = start(mode)?;
             let warm = load::drive(address, path, WARM_UP)?;
             let before = thread_times(child.id())?;
             let answers = load::drive(address, path, DURATION)? as f64;
@@ -124,11 +124,16 @@ fn start_sample(program: &PathBuf, mode: Mode) -> Result<(Measured, SocketAddr)>
     command
         .env("PORT", address.port().to_string())
         .env("TOKIO_WORKER_THREADS", "1")
-        .env("MEMRAY_PROFILER", enabled.to_string());
+        .env("MEMRAY_PROFILER", enabled.to_string())
+        .env("MEMRAY_PROFILER_DIR", sample_directory());
     let child = Measured::spawn(command, mode)?;
     load::wait_for(address)?;
     if mode == Mode::Stopped {
         load::post(address, "/api/v1/profiler/memray/stop")?;
     }
     Ok((child, address))
+}
+
+fn sample_directory() -> PathBuf {
+    std::env::temp_dir().join(format!("heapray-bench-sample-{}", std::process::id()))
 }

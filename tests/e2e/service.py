@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SAMPLE = TARGET / "release" / "memory-leak"
-SOURCE = ROOT / "sample" / "memory-leak" / "src" / "main.rs"
+SOURCE = ROOT / "sample" / "memory-leak" / "src" / "leak.rs"
 PROFILER = "/api/v1/profiler/memray"
 
 # Nothing here takes this long; a check that does has failed.

@@ -25,14 +25,14 @@ def after(heading: str, text: str) -> str:
 
 def test_stats_names_the_leaking_line_first_by_size(leak):
     largest = after("largest allocating locations (by size):", memray("stats", leak.report))
-    assert re.fullmatch(rf"- \S.*:\S*memory-leak/src/main\.rs:{leak.line} -> 24\.000MB", largest), largest
+    assert re.fullmatch(rf"- \S.*:\S*memory-leak/src/leak\.rs:{leak.line} -> 24\.000MB", largest), largest
 
 
 def test_our_stats_name_the_leaking_line_first_by_size_and_among_what_is_live(leak):
     largest = after("largest allocating locations (by size):", leak.stats)
-    assert largest.endswith(f"memory-leak/src/main.rs:{leak.line} -> 24.000MB"), largest
+    assert largest.endswith(f"memory-leak/src/leak.rs:{leak.line} -> 24.000MB"), largest
     live = after("still-live locations (by size):", leak.stats)
-    assert f"memory-leak/src/main.rs:{leak.line}" in live and "24.000MB" in live, live
+    assert f"memory-leak/src/leak.rs:{leak.line}" in live and "24.000MB" in live, live
 
 
 def test_our_stats_begin_as_memrays_do(leak):
@@ -64,7 +64,7 @@ def test_the_leak_is_one_leaked_record_of_three_blocks(leak):
     largest = max(records, key=lambda record: record.size)
     assert (largest.size, largest.n_allocations) == (LEAKED_BYTES, 3)
     function, file, line = largest.stack_trace(max_stacks=1)[0]
-    assert file.endswith("memory-leak/src/main.rs") and line == leak.line, (function, file, line)
+    assert file.endswith("memory-leak/src/leak.rs") and line == leak.line, (function, file, line)
 
 
 def test_stats_json_agrees_with_the_text(leak, tmp_path):
@@ -75,11 +75,11 @@ def test_stats_json_agrees_with_the_text(leak, tmp_path):
     assert stats["total_bytes_allocated"] == leak.status["allocated"]["bytes"]
     largest = stats["top_allocations_by_size"][0]
     assert largest["size"] == LEAKED_BYTES
-    assert largest["location"].endswith(f"memory-leak/src/main.rs:{leak.line}")
+    assert largest["location"].endswith(f"memory-leak/src/leak.rs:{leak.line}")
 
 
 def test_tree_draws_the_leak(leak):
-    drawn = memray_at_a_terminal("tree", leak.report, until="main.rs", then=b"q")
+    drawn = memray_at_a_terminal("tree", leak.report, until="leak.rs", then=b"q")
     assert "24.0" in drawn
 
 
@@ -90,7 +90,7 @@ def test_summary_has_the_leak(leak):
 def test_table_has_the_leaking_line(leak, tmp_path):
     target = tmp_path / "table.html"
     memray("table", "--no-web", "--output", target, leak.report)
-    assert f"memory-leak/src/main.rs:{leak.line}" in target.read_text()
+    assert f"memory-leak/src/leak.rs:{leak.line}" in target.read_text()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_flamegraph_has_the_leaking_line(leak, tmp_path, options):
     target = tmp_path / "flamegraph.html"
     memray("flamegraph", *options, "--no-web", "--output", target, leak.report)
     page = target.read_text()
-    assert "memory-leak/src/main.rs" in page
+    assert "memory-leak/src/leak.rs" in page
     assert "24000000" in page or "--temporal" in options
 
 
@@ -114,7 +114,7 @@ def test_transform_to_csv_has_the_leak(leak, tmp_path):
     target = tmp_path / "leak.csv"
     memray("transform", "csv", "--leaks", "--output", target, leak.report)
     with target.open() as file:
-        sizes = [int(row["size"]) for row in csv.DictReader(file) if "memory-leak/src/main.rs" in row["stack_trace"]]
+        sizes = [int(row["size"]) for row in csv.DictReader(file) if "memory-leak/src/leak.rs" in row["stack_trace"]]
     assert max(sizes) >= LEAKED_BYTES // 3
 
 
@@ -122,7 +122,7 @@ def test_transform_to_gprof2dot_has_the_leak(leak, tmp_path):
     target = tmp_path / "leak.json"
     memray("transform", "gprof2dot", "--output", target, leak.report)
     functions = json.loads(target.read_text())["functions"]
-    assert any("memory-leak/src/main.rs" in function["module"] for function in functions)
+    assert any("memory-leak/src/leak.rs" in function["module"] for function in functions)
 
 
 def test_transform_to_speedscope_has_the_leak(leak, tmp_path):
@@ -130,7 +130,7 @@ def test_transform_to_speedscope_has_the_leak(leak, tmp_path):
     memray("transform", "speedscope", "--output", target, leak.report)
     profile = json.loads(target.read_text())
     frames = profile["shared"]["frames"]
-    assert any(frame.get("file", "").endswith("memory-leak/src/main.rs") for frame in frames)
+    assert any(frame.get("file", "").endswith("memory-leak/src/leak.rs") for frame in frames)
 
 
 def test_past_the_limit_of_the_event_log_the_report_is_aggregated_and_says_so(leak, tmp_path):

@@ -27,7 +27,7 @@ after(async () => {
 test("the flame graph names the leaking line before anything is clicked", { skip }, async () => {
   assert.match(await page.locator("#program").innerText(), /memory-leak/);
   const first = await page.locator("#sites tr").first().innerText();
-  assert.match(first, new RegExp(`main\\.rs:${leakingLine()}\\b`));
+  assert.match(first, new RegExp(`leak\\.rs:${leakingLine()}\\b`));
   assert.match(first, /24\.0+ ?MB/);
   await browser.picture(page, "flamegraph");
 });

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const TARGET = process.env.CARGO_TARGET_DIR ?? join(ROOT, "target");
 
-const SOURCE = join(ROOT, "sample/memory-leak/src/main.rs");
+const SOURCE = join(ROOT, "sample/memory-leak/src/leak.rs");
 
 export const PROFILER = "/api/v1/profiler/memray";
 export const PICTURES = join(TARGET, "e2e");
