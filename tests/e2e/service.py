@@ -49,6 +49,7 @@ class Service:
 
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
+    command: list[str | Path] = field(default_factory=lambda: [SAMPLE])
 
     def __enter__(self) -> Service:
         with socket.socket() as probe:
@@ -64,9 +65,10 @@ class Service:
         environment |= {"PORT": str(self.port), "MEMRAY_PROFILER": "true"}
         environment |= {"MEMRAY_PROFILER_DIR": str(self.directory / "profiler")}
         (self.directory / "profiler").mkdir(exist_ok=True)
-        self.process = subprocess.Popen(
-            [SAMPLE], env=environment | self.environment, stdout=self.log, stderr=self.log
-        )
+        environment |= self.environment
+        # An empty one is unset.
+        environment = {name: value for name, value in environment.items() if value}
+        self.process = subprocess.Popen(self.command, env=environment, stdout=self.log, stderr=self.log)
         self._wait_until_live()
         return self
 
