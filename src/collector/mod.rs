@@ -14,6 +14,7 @@ mod hash;
 mod index;
 mod live;
 pub mod log;
+pub mod merge;
 mod peak;
 mod ranges;
 mod reallocs;
@@ -23,6 +24,7 @@ pub mod snapshot;
 mod tables;
 mod threads;
 pub mod timeline;
+pub mod worker;
 
 pub use call_tree::CallTree;
 pub use clock::Clock;

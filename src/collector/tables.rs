@@ -91,6 +91,12 @@ impl Tables {
         self.log.as_mut()
     }
 
+    /// The event log, to ask it how it stands.
+    #[must_use]
+    pub fn log(&self) -> Option<&LogWriter> {
+        self.log.as_ref()
+    }
+
     /// The sums up to the last event.
     #[must_use]
     pub fn counters(&self) -> Counters {

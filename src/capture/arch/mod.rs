@@ -1,0 +1,88 @@
+//! Everything that depends on the processor or the kernel's interface: register names, unwind rules and their
+//! evaluation, the time stamp counter, raw system calls.
+//!
+//! One file (or folder) an architecture, all with the same names, chosen here. `portable` compiles anywhere and is
+//! used where nothing better exists, or with `--cfg heapray_portable`.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod x86_64;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+pub use x86_64::*;
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+mod portable;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+pub use portable::*;
+
+/// Where a call stack begins: the state of the caller at the moment it will be returned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Registers {
+    /// The address that the caller goes on at.
+    pub return_address: u64,
+    /// The caller's stack pointer after the return: the CFA of the function that it called.
+    pub sp: u64,
+    /// The caller's frame pointer register, whatever it holds.
+    pub bp: u64,
+}
+
+/// One row of a module's call frame information, in DWARF's terms (DWARF 5, section 6.4.1).
+#[derive(Debug, Clone, Copy)]
+pub struct DwarfRow<'a> {
+    /// How the canonical frame address is computed.
+    pub cfa: DwarfCfa<'a>,
+    /// Where the caller's frame pointer register is.
+    pub frame_pointer: DwarfPlace<'a>,
+    /// Where the return address is.
+    pub return_address: DwarfPlace<'a>,
+    /// The frame belongs to a signal trampoline (augmentation `S`): its caller was interrupted, it called nothing.
+    pub is_signal_frame: bool,
+}
+
+/// How a canonical frame address is computed.
+#[derive(Debug, Clone, Copy)]
+pub enum DwarfCfa<'a> {
+    /// A register's value and an offset.
+    Register {
+        /// DWARF's number of the register.
+        number: u16,
+        /// Bytes to add to it.
+        offset: i64,
+    },
+    /// What this DWARF expression computes.
+    Expression(&'a [u8]),
+}
+
+/// Where a caller's register is.
+#[derive(Debug, Clone, Copy)]
+pub enum DwarfPlace<'a> {
+    /// Not said.
+    Unspecified,
+    /// Said to be lost; for the return address this is how an outermost frame is marked.
+    Undefined,
+    /// Still in the register.
+    Unchanged,
+    /// In memory, at CFA plus this offset.
+    AtCfa(i64),
+    /// In memory, where this DWARF expression says.
+    AtExpression(&'a [u8]),
+    /// Anywhere else.
+    Elsewhere,
+}
+
+/// The memory that a step of the walk may read.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+pub(crate) trait StackSlots {
+    /// The word at `address`; `None` if it is not aligned or not known to be readable.
+    fn read(&mut self, address: u64) -> Option<u64>;
+}
+
+/// Why a walk cannot take another step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+pub(crate) enum Stop {
+    /// The frame is the outermost.
+    Outermost,
+    /// What is known of the frame's code does not lead to its caller.
+    Lost,
+}

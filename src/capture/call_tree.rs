@@ -1,0 +1,306 @@
+//! The call tree of one thread: call stacks as numbered nodes, each a parent and a return address.
+//!
+//! Only the thread that records adds nodes, inside its hooks; the collector reads them from another thread, through
+//! [`Nodes`], without stopping it. Nodes are only ever appended, to chunks that never move:
+//!
+//! ```text
+//! chunk 0: nodes 0..256   chunk 1: 256..768   chunk 2: 768..1792 …   (each twice as long as the one before)
+//! ```
+//! A node is written before `count` is raised past it with `Release`; whoever reads `count` with `Acquire`, or has the
+//! number from an event that was published with `Release` after that, sees it whole. Written once, it never changes.
+//!
+//! Children are found by a hash table that belongs to the recording thread alone.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::memory::{self, GrowArray, Plain};
+
+/// Nodes in the first chunk.
+const FIRST_CHUNK: u32 = 256;
+/// Slots of the first hash table.
+const FIRST_SLOTS: usize = 512;
+const CHUNKS: usize = 24;
+/// All that a tree has at first, in one piece: the chunk list, the first chunk, the first hash table.
+const BLOCK: usize = 8192;
+
+const _: () = assert!(
+    size_of::<Head>() + FIRST_CHUNK as usize * size_of::<Node>() + FIRST_SLOTS * 8 <= BLOCK,
+    "a tree's first tables fit into its first block"
+);
+
+/// Packed to 12 bytes: there may be millions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C, packed(4))]
+struct Node {
+    address: u64,
+    parent: u32,
+}
+
+// SAFETY: integers.
+unsafe impl Plain for Node {}
+
+/// What the collector reads. It never moves, and lives until the tree is released.
+#[repr(C)]
+struct Head {
+    chunks: [AtomicPtr<Node>; CHUNKS],
+    count: AtomicU32,
+}
+
+impl Head {
+    /// The chunk of node `number` and its place in it.
+    #[inline(always)]
+    fn place(number: u32) -> (usize, usize) {
+        // Counted from 256 on, chunk c is the range 256 << c .. 512 << c.
+        let shifted = u64::from(number) + u64::from(FIRST_CHUNK);
+        let chunk = shifted.ilog2() - FIRST_CHUNK.ilog2();
+        (
+            chunk as usize,
+            (shifted - (u64::from(FIRST_CHUNK) << chunk)) as usize,
+        )
+    }
+
+    /// # Safety
+    /// Node `number` has been added before, as the calling thread knows through `count` or an event.
+    #[inline(always)]
+    unsafe fn node(&self, number: u32) -> Node {
+        let (chunk, index) = Head::place(number);
+        let chunk = self.chunks[chunk].load(Ordering::Acquire);
+        // SAFETY: the chunk of an added node exists and is long enough (`place`), and the node in it was written
+        // before it became known and is never written again.
+        unsafe { chunk.add(index).read() }
+    }
+}
+
+/// A thread's call tree, seen from another thread.
+#[derive(Clone, Copy)]
+pub struct Nodes(NonNull<Head>);
+
+// SAFETY: the head is made of atomics, and nodes that are known are never written again (module documentation).
+unsafe impl Send for Nodes {}
+// SAFETY: as above.
+unsafe impl Sync for Nodes {}
+
+impl core::fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Nodes")
+            .field("count", &self.count())
+            .finish()
+    }
+}
+
+impl Nodes {
+    /// How many nodes there are, the root (node 0) included.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        // SAFETY: whoever releases a tree promises that no `Nodes` of it is used afterwards.
+        unsafe { self.0.as_ref() }.count.load(Ordering::Acquire)
+    }
+
+    /// Parent and return address of node `number`; the root is its own parent. A parent's number is smaller than its
+    /// children's.
+    ///
+    /// # Panics
+    /// If there is no such node yet.
+    #[must_use]
+    pub fn node(self, number: u32) -> (u32, u64) {
+        assert!(number < self.count(), "node {number} of {}", self.count());
+        // SAFETY: the head is alive as in `count`, which has just been read past `number`.
+        let node = unsafe { self.0.as_ref().node(number) };
+        (node.parent, node.address)
+    }
+}
+
+/// A thread's call tree, for the thread that adds to it. It may be handed on to another thread, nodes and all.
+#[derive(Debug)]
+pub struct CallTree {
+    head: NonNull<Head>,
+    count: u32,
+    /// Numbers below this have a chunk.
+    room: u32,
+    /// Child table, open addressing: hash tag << 32 | node, 0 where empty. The slot is the tag's highest bits, so that
+    /// a larger table is filled by reading the smaller one alone.
+    slots: GrowArray<u64>,
+    bits: u32,
+    used: usize,
+}
+
+// SAFETY: it owns the block and the tables it points to; nothing in it refers to a thread.
+unsafe impl Send for CallTree {}
+
+impl CallTree {
+    /// A tree that has only its root, in 8 KiB. `None` if the kernel gives no memory.
+    #[must_use]
+    pub fn new() -> Option<CallTree> {
+        let block = memory::map(BLOCK)?;
+        let head = block.cast::<Head>();
+        // SAFETY: both follow the head inside the block (asserted above): slots 8 bytes aligned, then nodes, 4 bytes.
+        // Fresh pages are zeroed, which is a valid `Head`, the root node (parent 0, address 0) and an empty table.
+        let (slots, nodes) = unsafe {
+            let slots = head.add(1).cast::<u64>();
+            (
+                GrowArray::borrowed(slots, FIRST_SLOTS),
+                slots.add(FIRST_SLOTS).cast::<Node>(),
+            )
+        };
+        // SAFETY: nobody else knows the block yet.
+        let shared = unsafe { head.as_ref() };
+        shared.chunks[0].store(nodes.as_ptr(), Ordering::Release);
+        shared.count.store(1, Ordering::Release);
+        let bits = FIRST_SLOTS.ilog2();
+        Some(CallTree {
+            head,
+            count: 1,
+            room: FIRST_CHUNK,
+            slots,
+            bits,
+            used: 0,
+        })
+    }
+
+    /// The tree for its readers. Good until [`release`](CallTree::release).
+    #[must_use]
+    pub fn nodes(&self) -> Nodes {
+        Nodes(self.head)
+    }
+
+    /// How many nodes there are, the root included.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn head(&self) -> &Head {
+        // SAFETY: the block lives as long as the tree.
+        unsafe { self.head.as_ref() }
+    }
+
+    /// The node for `address` called from `parent`, made if need be. Gives `parent` itself when there is no memory
+    /// for another: the stack is then short of its innermost frames.
+    #[inline]
+    pub fn child(&mut self, parent: u32, address: u64) -> u32 {
+        let tag = tag(parent, address);
+        let mask = (1usize << self.bits) - 1;
+        let mut slot = (tag >> (32 - self.bits)) as usize;
+        let slots = self.slots.as_slice();
+        loop {
+            let entry = slots[slot & mask];
+            if entry == 0 {
+                break;
+            }
+            if (entry >> 32) as u32 == tag {
+                let number = entry as u32;
+                // SAFETY: this thread entered the number, after it had added the node.
+                if unsafe { self.head().node(number) } == (Node { address, parent }) {
+                    return number;
+                }
+            }
+            slot += 1;
+        }
+        self.add(parent, address, tag, slot & mask)
+    }
+
+    #[cold]
+    fn add(&mut self, parent: u32, address: u64, tag: u32, mut slot: usize) -> u32 {
+        if (self.used + 1) * 4 > 3 << self.bits {
+            if self.rehash() {
+                slot = self.free_slot(tag);
+            } else if self.used + 2 > 1 << self.bits {
+                // One slot stays empty, or a search would not end.
+                return parent;
+            }
+        }
+        if self.count == self.room && !self.add_chunk() {
+            return parent;
+        }
+        let number = self.count;
+        let (chunk, index) = Head::place(number);
+        let chunk = self.head().chunks[chunk].load(Ordering::Relaxed);
+        // SAFETY: `number` is below `room`, so its chunk exists and has the place. No reader knows the number yet.
+        unsafe { chunk.add(index).write(Node { address, parent }) };
+        self.count += 1;
+        self.head().count.store(self.count, Ordering::Release);
+        self.slots.as_mut_slice()[slot] = u64::from(tag) << 32 | u64::from(number);
+        self.used += 1;
+        number
+    }
+
+    fn add_chunk(&mut self) -> bool {
+        let (chunk, _) = Head::place(self.room);
+        let length = FIRST_CHUNK << chunk;
+        let Some(room) = self.room.checked_add(length) else {
+            return false;
+        };
+        let Some(start) = memory::map(length as usize * size_of::<Node>()) else {
+            return false;
+        };
+        self.head().chunks[chunk].store(start.cast().as_ptr(), Ordering::Release);
+        self.room = room;
+        true
+    }
+
+    fn free_slot(&self, tag: u32) -> usize {
+        let mask = (1usize << self.bits) - 1;
+        let mut slot = (tag >> (32 - self.bits)) as usize;
+        while self.slots.as_slice()[slot & mask] != 0 {
+            slot += 1;
+        }
+        slot & mask
+    }
+
+    fn rehash(&mut self) -> bool {
+        let bits = self.bits + 1;
+        if bits > 31 {
+            return false;
+        }
+        let Some(slots) = GrowArray::mapped(1 << bits) else {
+            return false;
+        };
+        let old = core::mem::replace(&mut self.slots, slots);
+        let entries = 1usize << self.bits;
+        self.bits = bits;
+        for &entry in &old.as_slice()[..entries] {
+            if entry != 0 {
+                let slot = self.free_slot((entry >> 32) as u32);
+                self.slots.as_mut_slice()[slot] = entry;
+            }
+        }
+        old.release();
+        true
+    }
+
+    /// Forgets which nodes exist, because addresses now mean something else; numbers go on, and the old nodes stay
+    /// readable.
+    #[cold]
+    pub fn reset(&mut self) {
+        let entries = 1usize << self.bits;
+        self.slots.as_mut_slice()[..entries].fill(0);
+        self.used = 0;
+    }
+
+    /// Gives all memory back.
+    ///
+    /// # Safety
+    /// No [`Nodes`] of this tree is used any more.
+    pub unsafe fn release(self) {
+        for (chunk, start) in self.head().chunks.iter().enumerate().skip(1) {
+            if let Some(start) = NonNull::new(start.load(Ordering::Relaxed)) {
+                let bytes = (FIRST_CHUNK as usize) << chunk;
+                // SAFETY: mapped by `add_chunk` with this length; no reader is left.
+                unsafe { memory::unmap(start.cast(), bytes * size_of::<Node>()) };
+            }
+        }
+        let head = self.head;
+        self.slots.release();
+        // SAFETY: the block of `new`; no reader is left, and the tree is gone.
+        unsafe { memory::unmap(head.cast(), BLOCK) };
+    }
+}
+
+/// 32 well-mixed bits of a child's key.
+#[inline(always)]
+fn tag(parent: u32, address: u64) -> u32 {
+    let key = address ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let product = u128::from(key) * 0xd6e8_feb8_6659_fd93_u128;
+    ((product >> 64) as u64 ^ product as u64) as u32
+}

@@ -1,0 +1,206 @@
+//! Heapray's own memory: pages straight from the kernel, every one of them counted.
+//!
+//! Runs inside hooks, so nothing here calls the allocator or libc. When the kernel gives no more pages, callers go on
+//! with what they have.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::arch;
+
+static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of address space that heapray has mapped for itself and not given back.
+#[must_use]
+pub fn own_bytes() -> usize {
+    OWN_BYTES.load(Ordering::Relaxed)
+}
+
+/// `bytes` rounded up to whole pages, if that can be told.
+const fn whole_pages(bytes: usize) -> Option<usize> {
+    bytes.checked_next_multiple_of(arch::PAGE)
+}
+
+/// At least `bytes` of zeroed memory, page aligned; `None` if the kernel gives none.
+#[must_use]
+pub fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let bytes = whole_pages(bytes)?;
+    let start = arch::map_pages(bytes)?;
+    OWN_BYTES.fetch_add(bytes, Ordering::Relaxed);
+    Some(start)
+}
+
+/// Gives back what [`map`] gave for the same `bytes`.
+///
+/// # Safety
+/// Nobody uses the memory any more.
+pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    let bytes = whole_pages(bytes).unwrap_or(bytes);
+    // SAFETY: the caller's duty.
+    unsafe { arch::unmap_pages(start, bytes) };
+    OWN_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+}
+
+/// Room for plain values, which grows. It knows its capacity; how much of it is in use is its owner's business.
+///
+/// It begins in memory that somebody else owns (a thread's first block) and moves to pages of its own when it grows.
+/// All-zero bytes must be a valid `T`: fresh room is zeroed.
+#[derive(Debug)]
+pub struct GrowArray<T> {
+    start: NonNull<T>,
+    capacity: usize,
+    /// Bytes of the mapping that is its own; 0 while it lies in borrowed memory.
+    mapped: usize,
+}
+
+// SAFETY: it owns its values like a `Vec<T>`; nothing in it refers to a thread.
+unsafe impl<T: Send> Send for GrowArray<T> {}
+
+// SAFETY: a shared array is only read (`as_slice`).
+unsafe impl<T: Sync> Sync for GrowArray<T> {}
+
+/// Values for which all-zero bytes are valid and which need no drop.
+///
+/// # Safety
+/// Both must be true of the type.
+pub unsafe trait Plain: Copy {}
+
+// SAFETY: integers.
+unsafe impl Plain for u32 {}
+// SAFETY: integers.
+unsafe impl Plain for u64 {}
+
+impl<T: Plain> GrowArray<T> {
+    /// Room for `capacity` values in memory of somebody else's.
+    ///
+    /// # Safety
+    /// `start` is aligned, and the memory is zeroed, exclusively this array's, and outlives it.
+    #[must_use]
+    pub const unsafe fn borrowed(start: NonNull<T>, capacity: usize) -> GrowArray<T> {
+        GrowArray {
+            start,
+            capacity,
+            mapped: 0,
+        }
+    }
+
+    /// Room for at least `capacity` values in pages of its own.
+    #[must_use]
+    pub fn mapped(capacity: usize) -> Option<GrowArray<T>> {
+        let bytes = whole_pages(capacity.checked_mul(size_of::<T>())?)?;
+        let start = map(bytes)?.cast();
+        Some(GrowArray {
+            start,
+            capacity: bytes / size_of::<T>(),
+            mapped: bytes,
+        })
+    }
+
+    /// How many values it has room for.
+    #[inline(always)]
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Where they are. Moves when it grows.
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_ptr(&self) -> *mut T {
+        self.start.as_ptr()
+    }
+
+    /// All of its room as a slice.
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_slice(&self) -> &[T] {
+        // SAFETY: `capacity` values lie there, all valid: zeroed at first (`Plain`), or written since.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
+    }
+
+    /// All of its room as a slice to write to.
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_slice`; the memory is exclusively this array's.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity) }
+    }
+
+    /// Makes room for at least `capacity` values and keeps those that are there. `false` if the kernel gives no more
+    /// memory: everything is as it was.
+    #[cold]
+    pub fn grow(&mut self, capacity: usize) -> bool {
+        if capacity <= self.capacity {
+            return true;
+        }
+        let Some(bytes) = capacity.checked_mul(size_of::<T>()).and_then(whole_pages) else {
+            return false;
+        };
+        if self.mapped == 0 {
+            let Some(start) = map(bytes) else {
+                return false;
+            };
+            // SAFETY: both are `capacity` values long at least, and the new mapping overlaps nothing.
+            unsafe {
+                start
+                    .cast::<T>()
+                    .copy_from_nonoverlapping(self.start, self.capacity)
+            };
+            self.start = start.cast();
+        } else {
+            // SAFETY: the mapping is this array's own; `start` is replaced at once.
+            let moved = unsafe { arch::remap_pages(self.start.cast(), self.mapped, bytes) };
+            let Some(start) = moved else {
+                return false;
+            };
+            OWN_BYTES.fetch_add(bytes - self.mapped, Ordering::Relaxed);
+            self.start = start.cast();
+        }
+        self.mapped = bytes;
+        self.capacity = bytes / size_of::<T>();
+        true
+    }
+
+    /// Gives pages of its own back.
+    pub fn release(self) {
+        if self.mapped != 0 {
+            // SAFETY: the mapping is this array's own, and the array is gone after this.
+            unsafe { unmap(self.start.cast(), self.mapped) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_keeps_its_values_when_it_moves_from_borrowed_memory_to_its_own_and_grows_on() {
+        let mut first = [0u64; 16];
+        // SAFETY: `first` outlives the array and is not used otherwise meanwhile.
+        let mut array = unsafe { GrowArray::borrowed(NonNull::from(&mut first).cast(), 16) };
+        for (index, value) in array.as_mut_slice().iter_mut().enumerate() {
+            *value = index as u64;
+        }
+        for capacity in [17, 600, 100_000] {
+            assert!(array.grow(capacity));
+            assert!(array.capacity() >= capacity);
+            let (kept, fresh) = array.as_slice().split_at(16);
+            assert!(kept.iter().copied().eq(0..16));
+            assert!(fresh.iter().all(|&value| value == 0));
+        }
+        array.release();
+    }
+
+    #[test]
+    fn a_request_that_the_kernel_refuses_changes_nothing() {
+        let mut array = GrowArray::<u64>::mapped(10).unwrap();
+        array.as_mut_slice()[9] = 99;
+        let capacity = array.capacity();
+        assert!(!array.grow(usize::MAX / 8));
+        assert!(!array.grow(usize::MAX));
+        assert_eq!((array.capacity(), array.as_slice()[9]), (capacity, 99));
+        array.release();
+        assert!(map(1 << 60).is_none());
+    }
+}

@@ -1,0 +1,54 @@
+//! Which code is loaded, and how to unwind it.
+//!
+//! [`refresh`] asks the loader, compiles the unwind information of what is new, and publishes the result for hooks;
+//! it is called when a capture begins, after each `dlopen` and `dlclose`, and now and then by the collector. It is
+//! ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for allocations.
+//! Hooks see only what `published` holds.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod compile;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+#[path = "not_compiled.rs"]
+mod compile;
+#[cfg(target_os = "linux")]
+mod known;
+#[cfg(target_os = "linux")]
+mod list;
+#[cfg(target_os = "linux")]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(heapray_portable))),
+    allow(dead_code)
+)]
+pub(crate) mod published;
+#[cfg(target_os = "linux")]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", not(heapray_portable))),
+    allow(dead_code)
+)]
+mod table;
+
+#[cfg(target_os = "linux")]
+pub use known::{epoch, history, module_of, module_of_at, refresh, table_size};
+
+#[cfg(not(target_os = "linux"))]
+mod portable;
+#[cfg(not(target_os = "linux"))]
+pub use portable::{epoch, history, module_of, module_of_at, refresh, table_size};
+
+/// What a [`refresh`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// Modules that are loaded now and were not.
+    pub added: usize,
+    /// Modules that were loaded and are not any more.
+    pub removed: usize,
+}
+
+/// How large the unwind rules of all modules are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TableSize {
+    /// Rows: places in the code where the rule changes.
+    pub rows: usize,
+    /// Bytes of memory.
+    pub bytes: usize,
+}

@@ -1,0 +1,156 @@
+//! The modules' code ranges and rules as hooks see them, changed under their eyes without ever making them wait.
+//!
+//! A *latch*: two copies of a sorted list and a sequence number. While the number is even, readers use copy 0; the
+//! writer makes it odd, which sends readers to copy 1, rewrites copy 0, makes it even again, and rewrites copy 1.
+//! A reader that finds the number changed after it has read tries again. So there is always a whole copy to read, even
+//! for a signal handler that has interrupted the writer, and nothing is ever freed that a reader could still hold:
+//! rule tables live forever (a module that is loaded again gets its old one), and the lists are replaced only when
+//! they are too short, by ones twice as long, so that all retired ones together are no longer than the current one.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+
+use super::table::Table;
+use crate::capture::arch::Rule;
+
+/// A range of code and its rules.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CodeRange {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// `None`: the module has no unwind information.
+    pub(super) table: Option<&'static Table>,
+}
+
+struct Slot {
+    start: AtomicU64,
+    end: AtomicU64,
+    table: AtomicPtr<Table>,
+}
+
+struct List {
+    length: AtomicUsize,
+    slots: Box<[Slot]>,
+}
+
+struct Latch {
+    sequence: AtomicU64,
+    copies: [List; 2],
+}
+
+static CURRENT: AtomicPtr<Latch> = AtomicPtr::new(null_mut());
+
+/// High half: how often a module was removed. Low half: how often anything changed.
+static VERSION: AtomicU64 = AtomicU64::new(0);
+
+/// Says which code is loaded. One number for all that hooks keep about code: while it stays, all of it is good.
+#[inline(always)]
+pub(crate) fn version() -> u64 {
+    VERSION.load(Ordering::Acquire)
+}
+
+/// The part of a [`version`] that changes when a module is removed, so that addresses may mean something else.
+pub(crate) fn epoch_of(version: u64) -> u32 {
+    (version >> 32) as u32
+}
+
+/// The range that `address` lies in: its rule, or `None` if it lies in no module's code.
+pub(crate) fn rule_at(address: u64) -> Option<Rule> {
+    let latch = CURRENT.load(Ordering::Acquire);
+    // SAFETY: null before the first `publish`, else a leaked box.
+    let latch = unsafe { latch.as_ref() }?;
+    let (start, table) = latch.find(address)?;
+    // SAFETY: null, or a table that lives forever.
+    let table = unsafe { table.as_ref() };
+    Some(table.map_or(Rule::NONE, |table| table.rule(address - start)))
+}
+
+/// Whether `address` lies in a module's code.
+pub(crate) fn is_code(address: u64) -> bool {
+    // SAFETY: as in `rule_at`.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+        .is_some_and(|latch| latch.find(address).is_some())
+}
+
+/// Replaces what hooks see. `ranges` are sorted and do not overlap; only one thread may publish at a time.
+pub(super) fn publish(ranges: &[CodeRange], removed: bool) {
+    // SAFETY: as in `rule_at`.
+    match unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+        Some(latch) if ranges.len() <= latch.copies[0].slots.len() => latch.write(ranges),
+        _ => {
+            let latch = Latch::new(ranges.len().next_power_of_two().max(64));
+            latch.write(ranges);
+            // Leaked: a hook may be reading the one before, which is why it stays too.
+            CURRENT.store(Box::leak(Box::new(latch)), Ordering::Release);
+        }
+    }
+    let changed = 1 + if removed { 1 << 32 } else { 0 };
+    VERSION.fetch_add(changed, Ordering::Release);
+}
+
+impl Latch {
+    fn new(capacity: usize) -> Latch {
+        let list = || List {
+            length: AtomicUsize::new(0),
+            slots: (0..capacity)
+                .map(|_| Slot {
+                    start: AtomicU64::new(0),
+                    end: AtomicU64::new(0),
+                    table: AtomicPtr::new(null_mut()),
+                })
+                .collect(),
+        };
+        Latch {
+            sequence: AtomicU64::new(0),
+            copies: [list(), list()],
+        }
+    }
+
+    fn write(&self, ranges: &[CodeRange]) {
+        for copy in [0, 1] {
+            // Sends readers away from this copy. The fence pairs with the one in `find`: a reader that has seen any
+            // of the writes below sees the new number, too.
+            self.sequence.fetch_add(1, Ordering::Release);
+            fence(Ordering::Release);
+            self.copies[copy].write(ranges);
+        }
+    }
+
+    /// Start and table of the range that `address` lies in.
+    fn find(&self, address: u64) -> Option<(u64, *const Table)> {
+        loop {
+            let sequence = self.sequence.load(Ordering::Acquire);
+            let found = self.copies[(sequence & 1) as usize].find(address);
+            fence(Ordering::Acquire);
+            if self.sequence.load(Ordering::Relaxed) == sequence {
+                return found;
+            }
+        }
+    }
+}
+
+impl List {
+    fn write(&self, ranges: &[CodeRange]) {
+        for (slot, range) in self.slots.iter().zip(ranges) {
+            slot.start.store(range.start, Ordering::Relaxed);
+            slot.end.store(range.end, Ordering::Relaxed);
+            let table = range
+                .table
+                .map_or(null_mut(), |table| core::ptr::from_ref(table).cast_mut());
+            // Release: a reader that finds the table finds it filled.
+            slot.table.store(table, Ordering::Release);
+        }
+        self.length.store(ranges.len(), Ordering::Relaxed);
+    }
+
+    fn find(&self, address: u64) -> Option<(u64, *const Table)> {
+        let slots = self.slots.get(..self.length.load(Ordering::Relaxed))?;
+        let after = slots.partition_point(|slot| slot.start.load(Ordering::Relaxed) <= address);
+        let slot = slots.get(after.checked_sub(1)?)?;
+        let start = slot.start.load(Ordering::Relaxed);
+        if address >= slot.end.load(Ordering::Relaxed) || address < start {
+            return None;
+        }
+        Some((start, slot.table.load(Ordering::Acquire)))
+    }
+}

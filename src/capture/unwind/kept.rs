@@ -1,0 +1,274 @@
+//! The last captured stack of a thread, and what must still be true for it to be the current one.
+//!
+//! Unwinding is a function of the registers of a frame and of the stack words that are read on the way. So if a walk
+//! comes to the registers of a kept frame, and every word that was read from there on still holds what it held, then
+//! the rest of the stack is the kept one, without looking at it.
+//!
+//! ```text
+//! frames   root │ 0 │ 1 │ 2 │ …          leaf        checks    words read to step from frame 0 outward, from 1, …
+//!                 │   └ checks_end ─────────────────────────────────▶│
+//!                 └ checks_end ──────────────────────────▶│
+//! ```
+//! rbp is part of a frame's registers only if stepping from it, or from a frame further out, uses it before it is
+//! restored ("needed"): comparing it everywhere would make the stack look changed nearly always.
+
+use super::walk::Frame;
+use crate::capture::arch::{Registers, Rule};
+use crate::capture::memory::{GrowArray, Plain};
+
+/// A kept frame.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct KeptFrame {
+    sp: u64,
+    return_address: u64,
+    /// Only meaningful if it is needed.
+    bp: u64,
+    /// Its node in the call tree.
+    pub(super) node: u32,
+    /// How to step from it outward.
+    rule: u32,
+    /// Past the checks of this frame and all frames further out.
+    checks_end: u32,
+    needs_bp: u32,
+}
+
+// SAFETY: integers.
+unsafe impl Plain for KeptFrame {}
+
+/// A stack word that was read.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Check {
+    slot: u64,
+    value: u64,
+}
+
+// SAFETY: integers.
+unsafe impl Plain for Check {}
+
+impl Check {
+    /// 0 if the word is as it was.
+    ///
+    /// # Safety
+    /// The slot lies between the thread's current stack pointer and the upper end of its stack.
+    #[inline(always)]
+    unsafe fn difference(self) -> u64 {
+        // SAFETY: mapped, as the caller says; all slots are aligned. Volatile as in `Slots::read`.
+        let now = unsafe { (self.slot as *const u64).read_volatile() };
+        now ^ self.value
+    }
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// At the outermost frame.
+    Whole,
+    /// The outer frames could not be found.
+    Lost,
+    /// There are more frames than are recorded.
+    Cut,
+}
+
+/// The last stack, root first.
+#[derive(Debug)]
+pub(super) struct KeptStack {
+    frames: GrowArray<KeptFrame>,
+    checks: GrowArray<Check>,
+    length: usize,
+    /// How the walk ended that found the outermost kept frame.
+    pub(super) ending: Ending,
+    /// If it was cut: at least how many frames are further out.
+    pub(super) beyond: usize,
+}
+
+impl KeptStack {
+    pub(super) fn new(frames: GrowArray<KeptFrame>, checks: GrowArray<Check>) -> KeptStack {
+        KeptStack {
+            frames,
+            checks,
+            length: 0,
+            ending: Ending::Whole,
+            beyond: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    #[inline(always)]
+    pub(super) fn frame(&self, index: usize) -> &KeptFrame {
+        debug_assert!(index < self.length);
+        // SAFETY: every caller counts down from `length`, which is no more than the capacity.
+        unsafe { &*self.frames.as_ptr().add(index) }
+    }
+
+    /// Forgets all frames but the `length` outermost.
+    #[inline(always)]
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// The outermost `below` frames end at this one: how many of them have a stack pointer not below `sp`.
+    #[inline(always)]
+    pub(super) fn below(&self, mut below: usize, sp: u64) -> usize {
+        while below > 0 && self.frame(below - 1).sp < sp {
+            below -= 1;
+        }
+        below
+    }
+
+    /// Whether frame `index` and everything further out depend on nothing that differs between it and `at`.
+    #[inline(always)]
+    pub(super) fn is_at(&self, index: usize, at: Registers) -> bool {
+        let frame = self.frame(index);
+        frame.sp == at.sp
+            && frame.return_address == at.return_address
+            && (frame.needs_bp == 0 || frame.bp == at.bp)
+    }
+
+    /// The innermost frame from `index` outward whose step does not lead where it led any more.
+    ///
+    /// # Safety
+    /// The stack pointer of frame `index` is that of a frame of the running thread, on its own stack.
+    #[inline(always)]
+    pub(super) unsafe fn stale(&self, index: usize) -> Option<usize> {
+        const AT_ONCE: usize = 8;
+        let end = self.frame(index).checks_end as usize;
+        // SAFETY: `checks_end` is no more than the checks that were written.
+        let checks = unsafe { core::slice::from_raw_parts(self.checks.as_ptr(), end) };
+        let mut groups = checks.rchunks_exact(AT_ONCE);
+        for group in &mut groups {
+            let mut difference = 0;
+            for check in group {
+                // SAFETY: all checks up to `checks_end` of a frame are of slots at or above its stack pointer and
+                // below the stack's upper end, where they were read before.
+                difference |= unsafe { check.difference() };
+            }
+            if difference != 0 {
+                return Some(self.first_stale(index));
+            }
+        }
+        let mut difference = 0;
+        for check in groups.remainder() {
+            // SAFETY: as above.
+            difference |= unsafe { check.difference() };
+        }
+        if difference != 0 {
+            Some(self.first_stale(index))
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_stale(&self, index: usize) -> usize {
+        let end = self.frame(index).checks_end as usize;
+        let checks = &self.checks.as_slice()[..end];
+        // SAFETY: as in `stale`, which has read the same slots.
+        let stale = checks
+            .iter()
+            .rposition(|&check| unsafe { check.difference() } != 0);
+        let stale = stale.unwrap_or(0) as u32;
+        let frames = &self.frames.as_slice()[..=index];
+        frames.partition_point(|frame| frame.checks_end <= stale)
+    }
+
+    /// Frame `index` as a walk found it, but for its rbp.
+    pub(super) fn walked(&self, index: usize, bp: u64) -> Frame {
+        let frame = self.frame(index);
+        let at = Registers {
+            return_address: frame.return_address,
+            sp: frame.sp,
+            bp,
+        };
+        Frame::new(at, Rule::from_bits(frame.rule))
+    }
+
+    /// Makes room for `more` frames; without it they cannot be kept.
+    #[inline(always)]
+    pub(super) fn reserve(&mut self, more: usize) -> bool {
+        // A step reads three words at most.
+        const CHECKS: usize = 3;
+        let frames = self.length + more;
+        let checks = self.checks_end() + more * CHECKS;
+        let room = self.frames.capacity() >= frames && self.checks.capacity() >= checks;
+        room || self.grow(frames, checks)
+    }
+
+    #[cold]
+    fn grow(&mut self, frames: usize, checks: usize) -> bool {
+        self.frames.grow(frames.next_power_of_two()) && self.checks.grow(checks.next_power_of_two())
+    }
+
+    #[inline(always)]
+    fn checks_end(&self) -> usize {
+        if self.length == 0 {
+            0
+        } else {
+            self.frame(self.length - 1).checks_end as usize
+        }
+    }
+
+    /// Adds the frame inside of the last one. `outer` is what the step from it outward led to, if it was one; `slots`
+    /// are words that decided that there was none. There must be room.
+    #[inline(always)]
+    pub(super) fn push(
+        &mut self,
+        frame: &Frame,
+        outer: Option<Registers>,
+        why_not: [Option<u64>; 2],
+        node: u32,
+    ) {
+        let rule = frame.rule();
+        let mut end = self.checks_end();
+        let outer_needs_bp = self.length > 0 && self.frame(self.length - 1).needs_bp != 0;
+        let checks = self.checks.as_ptr();
+        let mut check = |slot: u64, value: u64| {
+            // SAFETY: `reserve` was told of this frame and has made room for three checks of each.
+            unsafe { checks.add(end).write(Check { slot, value }) };
+            end += 1;
+        };
+        let at = frame.at();
+        let mut needs_bp = rule.uses_bp();
+        if let Some(outer) = outer {
+            check(outer.sp - 8, outer.return_address);
+            if let Some((slot, value)) = rule.cfa_slot(at, outer.sp) {
+                check(slot, value);
+            }
+            if rule.keeps_bp() {
+                needs_bp |= outer_needs_bp;
+            } else if outer_needs_bp {
+                check(rule.bp_slot(at, outer.sp), outer.bp);
+            }
+        } else {
+            needs_bp |= rule == Rule::NONE;
+            for slot in why_not.into_iter().flatten() {
+                // SAFETY: the walk has read the word just now.
+                let value = unsafe { (slot as *const u64).read_volatile() };
+                check(slot, value);
+            }
+        }
+        let kept = KeptFrame {
+            sp: at.sp,
+            return_address: at.return_address,
+            bp: at.bp,
+            node,
+            rule: rule.to_bits(),
+            checks_end: end as u32,
+            needs_bp: u32::from(needs_bp),
+        };
+        // SAFETY: `reserve` has made room for the frame.
+        unsafe { self.frames.as_ptr().add(self.length).write(kept) };
+        self.length += 1;
+    }
+
+    pub(super) fn release(self) {
+        self.frames.release();
+        self.checks.release();
+    }
+}

@@ -1,0 +1,54 @@
+//! The call stack of a thread, from inside `malloc`: exact, without frame pointers, at tens of nanoseconds.
+//!
+//! [`ThreadUnwinder::capture`] walks from the leaf outward by the rules that `modules` has compiled ahead, and stops
+//! as soon as it meets the stack of its last capture: what was read to unwind that is checked to be unchanged (two
+//! loads and a compare a frame) instead of being unwound again. See `docs/how-it-works.md`.
+//!
+//! Nothing here allocates, locks or calls libc. Only memory of the current stack is read.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod kept;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod rules;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod stack;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod thread;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+mod walk;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+pub(crate) use stack::prepare;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+pub use thread::ThreadUnwinder;
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+mod portable;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+pub use portable::ThreadUnwinder;
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// The most frames of a call stack that are recorded. Of a deeper stack the innermost ones are, between a quarter of
+/// this and all of it.
+pub const MAX_DEPTH: usize = 2048;
+
+/// What captures of all threads could not do, since the process began.
+pub fn counts() -> StackCounts {
+    StackCounts {
+        cut: CUT.load(Ordering::Relaxed),
+        incomplete: INCOMPLETE.load(Ordering::Relaxed),
+    }
+}
+
+static CUT: AtomicU64 = AtomicU64::new(0);
+static INCOMPLETE: AtomicU64 = AtomicU64::new(0);
+
+/// What captures could not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StackCounts {
+    /// Captures whose stack was deeper than [`MAX_DEPTH`] and was cut.
+    pub cut: u64,
+    /// Captures whose outer frames could not be found.
+    pub incomplete: u64,
+}

@@ -1,0 +1,144 @@
+//! Call stacks by frame pointers, for where nothing better is written yet.
+//!
+//! Exact in code that was compiled with frame pointers. Elsewhere it leaves frames out or ends early, and says only
+//! what it can know: that it did not come to an outermost frame.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::{MAX_DEPTH, StackCounts};
+use crate::capture::arch::{self, Registers};
+use crate::capture::call_tree::CallTree;
+use crate::capture::memory::GrowArray;
+use crate::capture::modules;
+use crate::collector::snapshot::RawNode;
+
+/// A step of more bytes than this is no frame but a stray pointer.
+const LARGEST_FRAME: u64 = 1 << 20;
+
+/// Return addresses may carry a signature in their upper bits (aarch64 pointer authentication).
+const ADDRESS_BITS: u64 = (1 << 48) - 1;
+
+/// Captures the call stacks of one thread.
+///
+/// It belongs to one thread at a time, and to one [`CallTree`].
+#[derive(Debug)]
+pub struct ThreadUnwinder {
+    epoch: u32,
+    addresses: GrowArray<u64>,
+    cut: AtomicU64,
+    incomplete: AtomicU64,
+}
+
+impl ThreadUnwinder {
+    /// An unwinder; `None` if the kernel gives no memory.
+    #[must_use]
+    pub fn new() -> Option<ThreadUnwinder> {
+        Some(ThreadUnwinder {
+            epoch: modules::epoch(),
+            addresses: GrowArray::mapped(MAX_DEPTH)?,
+            cut: AtomicU64::new(0),
+            incomplete: AtomicU64::new(0),
+        })
+    }
+
+    /// Forgets the thread that it served, before another one uses it.
+    pub fn begin_thread(&mut self) {}
+
+    /// What captures could not do so far.
+    pub fn counts(&self) -> StackCounts {
+        StackCounts {
+            cut: self.cut.load(Ordering::Relaxed),
+            incomplete: self.incomplete.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The node of the call stack that begins at `registers`; its address is the return address there.
+    ///
+    /// # Safety
+    /// `registers` are those of a frame of the calling thread that has not returned yet.
+    pub unsafe fn capture(&mut self, registers: Registers, tree: &mut CallTree) -> u32 {
+        let epoch = modules::epoch();
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            tree.reset();
+        }
+        let mut length = 0;
+        let mut push = |address: u64| {
+            self.addresses.as_mut_slice()[length] = address & ADDRESS_BITS;
+            length += 1;
+            length < MAX_DEPTH
+        };
+        let mut room = registers.return_address == 0 || push(registers.return_address);
+        let mut readable = Readable {
+            low: registers.sp,
+            high: registers.sp,
+        };
+        let (mut sp, mut bp) = (registers.sp, registers.bp);
+        let mut is_whole = false;
+        while room {
+            // A frame record: the caller's frame pointer, then the return address (AAPCS64 6.4.6; x86-64 psABI 3.2.2).
+            if bp < sp || bp - sp > LARGEST_FRAME || bp % 8 != 0 {
+                break;
+            }
+            let (Some(outer), Some(address)) = (readable.word(bp), readable.word(bp + 8)) else {
+                break;
+            };
+            if address == 0 {
+                is_whole = true;
+                break;
+            }
+            room = push(address);
+            is_whole = outer == 0;
+            if is_whole {
+                break;
+            }
+            (sp, bp) = (bp + 16, outer);
+        }
+        let mut node = 0;
+        if !room {
+            self.cut
+                .store(self.cut.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            node = tree.child(0, RawNode::CUT);
+        } else if !is_whole {
+            self.incomplete.store(
+                self.incomplete.load(Ordering::Relaxed) + 1,
+                Ordering::Relaxed,
+            );
+            node = tree.child(0, RawNode::INCOMPLETE);
+        }
+        for &address in self.addresses.as_slice()[..length].iter().rev() {
+            node = tree.child(node, address);
+        }
+        node
+    }
+
+    /// Gives all memory back.
+    pub fn release(self) {
+        self.addresses.release();
+    }
+}
+
+/// Stack memory that the kernel was asked for, page by page without a gap.
+struct Readable {
+    low: u64,
+    high: u64,
+}
+
+impl Readable {
+    fn word(&mut self, address: u64) -> Option<u64> {
+        // The smallest page that a system has.
+        const STEP: u64 = 4096;
+        while address + 8 > self.high {
+            let next = self.high & !(STEP - 1);
+            if !arch::is_readable(next) {
+                return None;
+            }
+            self.high = next + STEP;
+        }
+        if address < self.low {
+            return None;
+        }
+        // SAFETY: aligned, and between the stack pointer and pages that were readable just now and join its own.
+        Some(unsafe { (address as *const u64).read_volatile() })
+    }
+}

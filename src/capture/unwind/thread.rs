@@ -1,0 +1,279 @@
+//! What a thread needs to capture its call stack.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::kept::{Check, Ending, KeptFrame, KeptStack};
+use super::rules::{Entry, RuleCache};
+use super::stack::{OwnStack, Slots};
+use super::walk::{Found, Frame, Walk};
+use super::{MAX_DEPTH, StackCounts};
+use crate::capture::arch::Registers;
+use crate::capture::call_tree::CallTree;
+use crate::capture::memory::{self, GrowArray};
+use crate::capture::modules::published;
+use crate::collector::snapshot::RawNode;
+
+/// All that an unwinder has at first, in one piece.
+const BLOCK: usize = 8192;
+const FIRST_RULES: usize = 128;
+const FIRST_KEPT: usize = 62;
+const FIRST_CHECKS: usize = 96;
+const FIRST_FRAMES: usize = 64;
+
+const _: () = assert!(
+    FIRST_RULES * size_of::<Entry>()
+        + FIRST_KEPT * size_of::<KeptFrame>()
+        + FIRST_CHECKS * size_of::<Check>()
+        + FIRST_FRAMES * size_of::<Frame>()
+        <= BLOCK,
+    "an unwinder's first tables fit into its first block"
+);
+
+/// A stack that is deeper than `MAX_DEPTH` is cut to this, so that the next deeper one need not be cut again at once.
+const CUT_TO: usize = MAX_DEPTH / 4 * 3;
+/// A stack that was cut and has lost frames since is walked further out when fewer than this are left.
+const LEAST: usize = MAX_DEPTH / 4;
+
+/// Captures the call stacks of one thread. Begins with 8 KiB and grows with what it sees.
+///
+/// It belongs to one thread at a time, and to one [`CallTree`]: kept stacks hold its node numbers.
+#[derive(Debug)]
+pub struct ThreadUnwinder {
+    block: NonNull<u8>,
+    version: u64,
+    stack: OwnStack,
+    rules: RuleCache,
+    kept: KeptStack,
+    frames: GrowArray<Frame>,
+    cut: AtomicU64,
+    incomplete: AtomicU64,
+}
+
+// SAFETY: it owns all it points to; what is known of a thread is forgotten by `begin_thread`.
+unsafe impl Send for ThreadUnwinder {}
+
+impl ThreadUnwinder {
+    /// An unwinder for the calling thread or, after [`begin_thread`](Self::begin_thread), any other. `None` if the
+    /// kernel gives no memory.
+    #[must_use]
+    pub fn new() -> Option<ThreadUnwinder> {
+        let block = memory::map(BLOCK)?;
+        let mut used = 0;
+        // SAFETY: the pieces lie behind each other inside the block (asserted above), which is zeroed, lives as long
+        // as the unwinder, and is used for nothing else. Each size is a multiple of 8, which aligns the next.
+        let (rules, frames, checks, walked) = unsafe {
+            (
+                piece(block, &mut used, FIRST_RULES),
+                piece(block, &mut used, FIRST_KEPT),
+                piece(block, &mut used, FIRST_CHECKS),
+                piece(block, &mut used, FIRST_FRAMES),
+            )
+        };
+        Some(ThreadUnwinder {
+            block,
+            version: published::version(),
+            stack: OwnStack::UNKNOWN,
+            rules: RuleCache::new(rules),
+            kept: KeptStack::new(frames, checks),
+            frames: walked,
+            cut: AtomicU64::new(0),
+            incomplete: AtomicU64::new(0),
+        })
+    }
+
+    /// Forgets the thread that it served, before another one uses it.
+    pub fn begin_thread(&mut self) {
+        self.stack = OwnStack::UNKNOWN;
+        self.kept.truncate(0);
+    }
+
+    /// What captures with this unwinder could not do so far.
+    pub fn counts(&self) -> StackCounts {
+        StackCounts {
+            cut: self.cut.load(Ordering::Relaxed),
+            incomplete: self.incomplete.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The node of the call stack that begins at `registers`; its address is the return address there.
+    ///
+    /// It never allocates, locks, or calls libc. `tree` must be the same one each time.
+    ///
+    /// # Safety
+    /// `registers` are those of a frame of the calling thread that has not returned yet, from `registers_here` or a
+    /// hook's entry. The calling thread is the one that has used this unwinder since it was made or since
+    /// [`begin_thread`](Self::begin_thread).
+    #[inline]
+    pub unsafe fn capture(&mut self, registers: Registers, tree: &mut CallTree) -> u32 {
+        let version = published::version();
+        if version != self.version {
+            self.renew(version, tree);
+        }
+        let own = self.stack.contains(registers.sp) || self.stack.reaches(registers.sp);
+        let slots = if own {
+            self.stack.slots(registers.sp)
+        } else {
+            Slots::elsewhere(registers.sp)
+        };
+        let mut walk = Walk {
+            rules: &mut self.rules,
+            candidates: if own { self.kept.len() } else { 0 },
+            kept: &self.kept,
+            own: &mut self.stack,
+            frames: &mut self.frames,
+            slots,
+            at: registers,
+            began_on_own: own,
+            length: 0,
+            keep_from: if own { 0 } else { usize::MAX },
+            outer: None,
+            why_not: [None; 2],
+        };
+        let found = walk.run(MAX_DEPTH);
+        let (outer_kept, ending, beyond) = match found {
+            Found::Kept(kept)
+                if walk.length + kept <= MAX_DEPTH && walk.kept.ending != Ending::Cut =>
+            {
+                (kept, walk.kept.ending, 0)
+            }
+            Found::End(ending) if ending != Ending::Cut => (0, ending, 0),
+            _ => fit(&mut walk, found),
+        };
+
+        let mut outer = if outer_kept > 0 {
+            Some(walk.at)
+        } else {
+            walk.outer
+        };
+        let (length, keep_from, mut why_not) = (walk.length, walk.keep_from, walk.why_not);
+        let mut node = 0;
+        if ending != Ending::Whole || !own {
+            self.count(ending);
+            node = root(ending, own, tree);
+        }
+        if own {
+            if outer_kept == 0 {
+                self.kept.ending = ending;
+                self.kept.beyond = beyond;
+            } else {
+                node = self.kept.frame(outer_kept - 1).node;
+            }
+            self.kept.truncate(outer_kept);
+        }
+        let keeps = own && keep_from < length && self.kept.reserve(length);
+        for index in (0..length).rev() {
+            // SAFETY: the walk has written this many frames.
+            let frame = unsafe { &*self.frames.as_ptr().add(index) };
+            node = tree.child(node, frame.at().return_address);
+            if keeps && index >= keep_from {
+                self.kept.push(frame, outer, why_not, node);
+                outer = Some(frame.at());
+                why_not = [None; 2];
+            }
+        }
+        node
+    }
+
+    #[cold]
+    fn count(&self, ending: Ending) {
+        let (counter, of_all) = match ending {
+            Ending::Whole => return,
+            Ending::Lost => (&self.incomplete, &super::INCOMPLETE),
+            Ending::Cut => (&self.cut, &super::CUT),
+        };
+        of_all.fetch_add(1, Ordering::Relaxed);
+        // Only this thread writes.
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Takes note of modules that came or went.
+    #[cold]
+    #[inline(never)]
+    fn renew(&mut self, version: u64, tree: &mut CallTree) {
+        self.rules.forget();
+        self.kept.truncate(0);
+        if published::epoch_of(version) != published::epoch_of(self.version) {
+            tree.reset();
+        }
+        self.version = version;
+    }
+
+    /// Gives all memory back.
+    pub fn release(self) {
+        self.rules.release();
+        self.kept.release();
+        self.frames.release();
+        // SAFETY: the block of `new`, in which nothing of the unwinder lies any more.
+        unsafe { memory::unmap(self.block, BLOCK) };
+    }
+}
+
+/// Room for `length` values behind the `used` bytes of `block`.
+///
+/// # Safety
+/// The block is zeroed, large enough, aligned there, and nobody else uses that part of it as long as the array lives.
+unsafe fn piece<T: memory::Plain>(
+    block: NonNull<u8>,
+    used: &mut usize,
+    length: usize,
+) -> GrowArray<T> {
+    // SAFETY: the caller's duty.
+    unsafe {
+        let start = block.add(*used).cast();
+        *used += length * size_of::<T>();
+        GrowArray::borrowed(start, length)
+    }
+}
+
+/// The node that a stack hangs from which is not whole, or not the thread's own.
+#[cold]
+fn root(ending: Ending, own: bool, tree: &mut CallTree) -> u32 {
+    match ending {
+        _ if !own => tree.child(0, RawNode::FOREIGN),
+        Ending::Whole => 0,
+        Ending::Lost => tree.child(0, RawNode::INCOMPLETE),
+        Ending::Cut => tree.child(0, RawNode::CUT),
+    }
+}
+
+/// Cuts a stack that is too deep, or looks again at one that was cut: how many kept frames remain, how the stack ends,
+/// and how many frames are known to lie beyond a cut.
+///
+/// A stack is only cut if it is deeper than `MAX_DEPTH`, and then to a depth that leaves room for more: each cut gives
+/// all frames new nodes.
+#[cold]
+#[inline(never)]
+fn fit(walk: &mut Walk<'_>, found: Found) -> (usize, Ending, usize) {
+    let mut ending = match found {
+        Found::End(ending) => ending,
+        Found::Kept(kept) => {
+            let depth = walk.length + kept;
+            let is_deep = depth + walk.kept.beyond > MAX_DEPTH && depth >= LEAST;
+            if depth <= MAX_DEPTH && is_deep {
+                return (kept, Ending::Cut, walk.kept.beyond);
+            }
+            // Walk past the kept frames, and further out.
+            walk.candidates = 0;
+            let went_on = walk.take_over(kept - 1, 0);
+            match walk.run(2 * MAX_DEPTH) {
+                Found::End(ending) if went_on => ending,
+                _ => Ending::Cut,
+            }
+        }
+    };
+    if walk.length > MAX_DEPTH {
+        ending = Ending::Cut;
+    }
+    if ending != Ending::Cut {
+        return (0, ending, 0);
+    }
+    let depth = walk.length + 1;
+    if walk.length > CUT_TO {
+        // SAFETY: the walk has written this frame.
+        walk.outer = Some(unsafe { &*walk.frames.as_ptr().add(CUT_TO) }.at());
+        walk.why_not = [None; 2];
+        walk.length = CUT_TO;
+    }
+    (0, Ending::Cut, depth - walk.length)
+}

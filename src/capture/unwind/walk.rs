@@ -1,0 +1,238 @@
+//! The walk from the leaf outward, until it meets the kept stack or ends.
+
+use super::kept::{Ending, KeptStack};
+use super::rules::RuleCache;
+use super::stack::{OwnStack, Slots};
+use crate::capture::arch::{Registers, Rule, StackSlots, Stop};
+use crate::capture::memory::{GrowArray, Plain};
+use crate::capture::modules::published;
+
+/// A frame that was walked.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Frame {
+    at: Registers,
+    rule: u32,
+    unused: u32,
+}
+
+// SAFETY: integers.
+unsafe impl Plain for Frame {}
+
+impl Frame {
+    #[inline(always)]
+    pub(super) fn new(at: Registers, rule: Rule) -> Frame {
+        Frame {
+            at,
+            rule: rule.to_bits(),
+            unused: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self) -> Registers {
+        self.at
+    }
+
+    #[inline(always)]
+    pub(super) fn rule(&self) -> Rule {
+        Rule::from_bits(self.rule)
+    }
+}
+
+/// Where a walk stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// At the innermost of this many kept frames, all of which hold.
+    Kept(usize),
+    /// At an end of its own.
+    End(Ending),
+}
+
+/// A walk in progress.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    pub(super) rules: &'a mut RuleCache,
+    pub(super) kept: &'a KeptStack,
+    pub(super) own: &'a mut OwnStack,
+    /// Room for the frames, leaf first.
+    pub(super) frames: &'a mut GrowArray<Frame>,
+    pub(super) slots: Slots,
+    /// The frame to go on with.
+    pub(super) at: Registers,
+    /// Whether the leaf is on the thread's own stack.
+    pub(super) began_on_own: bool,
+    /// How many frames were walked.
+    pub(super) length: usize,
+    /// How many of the outermost kept frames may still be met.
+    pub(super) candidates: usize,
+    /// Frames from this one outward may be kept.
+    pub(super) keep_from: usize,
+    /// What the step from the outermost frame led to, if there was one, though it is not part of the stack.
+    pub(super) outer: Option<Registers>,
+    /// Slots that decided that there was no step.
+    pub(super) why_not: [Option<u64>; 2],
+}
+
+/// More signal handlers than this on top of each other are no stack but a loop.
+const MOST_SIGNALS: u32 = 16;
+
+/// How many frames of generated code may follow each other by their frame pointers alone.
+const MOST_GENERATED: usize = 64;
+
+impl Walk<'_> {
+    /// Walks on until there are `most` frames.
+    #[inline(always)]
+    pub(super) fn run(&mut self, most: usize) -> Found {
+        let mut signals = 0;
+        let mut interrupted = false;
+        loop {
+            self.candidates = self.kept.below(self.candidates, self.at.sp);
+            if self.candidates > 0 && !interrupted && self.kept.is_at(self.candidates - 1, self.at)
+            {
+                let inner = self.candidates - 1;
+                // SAFETY: candidates are frames of the own stack, and the walk is on it at this frame's place.
+                let Some(stale) = (unsafe { self.kept.stale(inner) }) else {
+                    return Found::Kept(self.candidates);
+                };
+                // The frames up to the stale one are as they were; the walk goes on there.
+                if !self.take_over(inner, stale) {
+                    return self.cut();
+                }
+                self.candidates = stale;
+            }
+            if self.length >= most || !self.has_room() {
+                return self.cut();
+            }
+            let pc = self.at.return_address.wrapping_sub(u64::from(!interrupted));
+            let rule = self.rules.rule(pc);
+            self.push(Frame::new(self.at, rule));
+            match rule.step(self.at, pc, &mut self.slots) {
+                Ok(outer) if rule != Rule::SIGNAL => {
+                    interrupted = false;
+                    self.at = outer;
+                }
+                Ok(outer) => {
+                    signals += 1;
+                    interrupted = true;
+                    self.resume_at(outer);
+                    if signals > MOST_SIGNALS {
+                        return self.lost();
+                    }
+                }
+                Err(Stop::Outermost) => return Found::End(Ending::Whole),
+                Err(Stop::Lost) if rule == Rule::NONE => {
+                    let Some(outer) = self.frame_pointer_step() else {
+                        return Found::End(Ending::Lost);
+                    };
+                    interrupted = false;
+                    self.at = outer;
+                }
+                Err(Stop::Lost) if rule == Rule::UNSUPPORTED => return Found::End(Ending::Lost),
+                Err(Stop::Lost) => return self.lost(),
+            }
+            if self.at.return_address == 0 {
+                // Stacks made by hand end like this.
+                self.outer = Some(self.at);
+                return Found::End(Ending::Whole);
+            }
+        }
+    }
+
+    /// Walks past the kept frames from `inner`, where the walk is, to `outer`, which is where it is then.
+    #[cold]
+    pub(super) fn take_over(&mut self, inner: usize, outer: usize) -> bool {
+        for index in (outer + 1..=inner).rev() {
+            if !self.has_room() {
+                return false;
+            }
+            let frame = self.kept.walked(index, self.at.bp);
+            self.push(frame);
+            let mut next = self.kept.walked(index - 1, self.at.bp).at();
+            if !frame.rule().keeps_bp() {
+                // A kept frame's rbp is only good if it is needed, and who needs it may change.
+                let slot = frame.rule().bp_slot(frame.at(), next.sp);
+                next.bp = self.slots.read(slot).unwrap_or(0);
+            }
+            self.at = next;
+        }
+        true
+    }
+
+    fn cut(&mut self) -> Found {
+        self.outer = Some(self.at);
+        Found::End(Ending::Cut)
+    }
+
+    /// Ends for a reason that is not worth remembering: nothing of this walk is kept.
+    #[cold]
+    fn lost(&mut self) -> Found {
+        self.keep_from = usize::MAX;
+        Found::End(Ending::Lost)
+    }
+
+    #[inline(always)]
+    fn has_room(&mut self) -> bool {
+        self.length < self.frames.capacity() || self.frames.grow(2 * self.length)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, frame: Frame) {
+        debug_assert!(self.length < self.frames.capacity());
+        // SAFETY: every caller has seen `has_room`.
+        unsafe { self.frames.as_ptr().add(self.length).write(frame) };
+        self.length += 1;
+    }
+
+    fn last_frame(&mut self) -> &mut Frame {
+        &mut self.frames.as_mut_slice()[self.length - 1]
+    }
+
+    /// Goes on at code that a signal interrupted, which may be on another stack.
+    #[cold]
+    fn resume_at(&mut self, outer: Registers) {
+        // What is inside of it is not kept: a signal frame's registers are read in other ways than a check can say.
+        self.keep_from = self.length + 1;
+        // Leaf functions may use the 128 bytes below their stack pointer (psABI 3.2.2).
+        let lowest = outer.sp.wrapping_sub(128);
+        if self.own.contains(outer.sp) || self.own.reaches(outer.sp) {
+            // Of a walk that began elsewhere nothing is looked for in the kept stack.
+            self.candidates = if self.began_on_own {
+                self.kept.len()
+            } else {
+                0
+            };
+            self.slots = self.own.slots(lowest);
+        } else if !self.slots.contains(outer.sp) || outer.sp <= self.at.sp {
+            self.candidates = 0;
+            self.slots = Slots::elsewhere(outer.sp);
+        }
+        self.at = outer;
+    }
+
+    /// Code that no module knows, such as generated code: its caller, if a chain of frame pointers leads back to a
+    /// module's code.
+    #[cold]
+    fn frame_pointer_step(&mut self) -> Option<Registers> {
+        let outer = self.by_frame_pointer(self.at)?;
+        self.why_not = [Some(self.at.bp), Some(self.at.bp + 8)];
+        let mut further = outer;
+        for _ in 0..MOST_GENERATED {
+            if published::is_code(further.return_address.wrapping_sub(1)) {
+                self.why_not = [None; 2];
+                self.last_frame().rule = Rule::FRAME_POINTER.to_bits();
+                return Some(outer);
+            }
+            further = self.by_frame_pointer(further)?;
+        }
+        None
+    }
+
+    fn by_frame_pointer(&mut self, at: Registers) -> Option<Registers> {
+        // `push rbp; mov rbp, rsp` at a function's entry leaves rbp 16 bytes aligned (psABI 3.2.2).
+        if !at.bp.is_multiple_of(16) || at.bp < at.sp {
+            return None;
+        }
+        Rule::FRAME_POINTER.step(at, 0, &mut self.slots).ok()
+    }
+}

@@ -1,0 +1,87 @@
+//! C code for heapray's own tests: functions with all kinds of stack frames, compiled without frame pointers and
+//! with them, and libraries to load at run time.
+
+use std::ffi::c_void;
+
+/// What the C functions run: bytes that say what to call next.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Program {
+    /// The next byte.
+    pub next: *const u8,
+    /// Past the last one.
+    pub end: *const u8,
+    /// What a byte may call, by its remainder.
+    pub functions: *const Function,
+    /// How many there are.
+    pub count: usize,
+    /// What [`CAPTURE`] calls.
+    pub capture: Function,
+}
+
+/// A function that runs a piece of a program.
+pub type Function = unsafe extern "C" fn(*mut Program);
+
+/// The byte that makes a function return.
+pub const RETURN: u8 = 255;
+/// The byte that calls `capture`.
+pub const CAPTURE: u8 = 254;
+
+/// A function that C code calls back.
+pub type Callback = unsafe extern "C" fn(*mut c_void);
+
+macro_rules! frames {
+    ($($name:ident),* / $land:ident $jump_out:ident $recurse:ident) => {
+        unsafe extern "C" {
+            $(fn $name(program: *mut Program);)*
+            /// Calls `inside`, which may leave by the jump from any depth, then `after` from the same frame.
+            ///
+            /// # Safety
+            /// The callbacks must be sound to call with `argument`, and nothing that is jumped over may need dropping.
+            pub fn $land(inside: Callback, after: Callback, argument: *mut c_void);
+            /// Leaves the running `land`.
+            ///
+            /// # Safety
+            /// There must be one.
+            pub fn $jump_out() -> !;
+            /// Calls itself to `depth`, and `leaf` there.
+            ///
+            /// # Safety
+            /// `leaf` must be sound to call with `argument`, and the stack large enough.
+            pub fn $recurse(depth: u64, leaf: Callback, argument: *mut c_void);
+        }
+    };
+}
+
+frames!(
+    plain_without, large_without, with_alloca_without, with_vla_without, aligned_without,
+    aligned_alloca_without, registers_without / land_without jump_out_without recurse_without
+);
+frames!(
+    plain_with, large_with, with_alloca_with, with_vla_with, aligned_with,
+    aligned_alloca_with, registers_with / land_with jump_out_with recurse_with
+);
+
+/// All C functions that run programs.
+pub const FUNCTIONS: [Function; 14] = [
+    plain_without,
+    large_without,
+    with_alloca_without,
+    with_vla_without,
+    aligned_without,
+    aligned_alloca_without,
+    registers_without,
+    plain_with,
+    large_with,
+    with_alloca_with,
+    with_vla_with,
+    aligned_with,
+    aligned_alloca_with,
+    registers_with,
+];
+
+/// Two libraries whose function `call_back(callback, argument)` has the same name and different frames.
+pub const PLUGINS: [&str; 2] = [
+    concat!(env!("OUT_DIR"), "/plugin1.so"),
+    concat!(env!("OUT_DIR"), "/plugin2.so"),
+];

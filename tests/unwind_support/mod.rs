@@ -1,0 +1,143 @@
+//! What the unwinder's tests share: captures as lists of addresses, and libgcc's opinion on them.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses some of it, in tests only
+
+use std::ffi::c_void;
+
+use heapray::capture::arch::{Registers, registers_here};
+use heapray::capture::call_tree::CallTree;
+use heapray::capture::modules;
+use heapray::capture::unwind::ThreadUnwinder;
+use heapray::collector::snapshot::RawNode;
+
+/// A thread's unwinder and its tree.
+pub struct Recorder {
+    pub unwinder: ThreadUnwinder,
+    pub tree: CallTree,
+}
+
+/// Leaf first; the mark of the root, if any, apart.
+#[derive(Debug, PartialEq, Eq, Clone, Default)]
+pub struct Stack {
+    pub addresses: Vec<u64>,
+    pub mark: Option<u64>,
+}
+
+impl Recorder {
+    pub fn new() -> Recorder {
+        modules::refresh();
+        Recorder {
+            unwinder: ThreadUnwinder::new().unwrap(),
+            tree: CallTree::new().unwrap(),
+        }
+    }
+
+    /// # Safety
+    /// As [`ThreadUnwinder::capture`].
+    pub unsafe fn capture(&mut self, registers: Registers) -> Stack {
+        // SAFETY: the caller's duty.
+        let node = unsafe { self.unwinder.capture(registers, &mut self.tree) };
+        self.stack(node)
+    }
+
+    pub fn stack(&self, mut node: u32) -> Stack {
+        let mut stack = Stack::default();
+        while node != 0 {
+            let (parent, address) = self.tree.nodes().node(node);
+            assert!(parent < node);
+            if address <= RawNode::FOREIGN {
+                assert_eq!(parent, 0, "marks are roots");
+                stack.mark = Some(address);
+            } else {
+                stack.addresses.push(address);
+            }
+            node = parent;
+        }
+        stack
+    }
+
+    /// Captures here and compares with `backtrace`; the caller is the innermost frame that both see alike.
+    #[inline(never)]
+    pub fn check(&mut self) -> Stack {
+        // SAFETY: this function's own registers.
+        let stack = unsafe { self.capture(registers_here()) };
+        let mut expected = libgcc();
+        // Leaf frames: `libgcc` and this function there, this function here.
+        expected.remove(0);
+        let ours = &stack.addresses[1..];
+        if ours != &expected[1..] {
+            let at = ours
+                .iter()
+                .zip(&expected[1..])
+                .take_while(|(a, b)| a == b)
+                .count();
+            panic!(
+                "stacks differ at frame {at}: {}",
+                differences(ours, &expected[1..])
+            );
+        }
+        stack
+    }
+}
+
+fn differences(ours: &[u64], theirs: &[u64]) -> String {
+    let line = |index: usize| {
+        let show = |list: &[u64]| {
+            list.get(index)
+                .map_or("-".into(), |&address| symbol(address))
+        };
+        format!("\n  {index:3}  {:70} {}", show(ours), show(theirs))
+    };
+    (0..ours.len().max(theirs.len()).min(100))
+        .map(line)
+        .collect()
+}
+
+/// The name of the function that `address` returns to, as far as the dynamic symbol table knows it.
+pub fn symbol(address: u64) -> String {
+    // SAFETY: `dladdr` only fills the structure.
+    unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr((address - 1) as *const c_void, &mut info) == 0 {
+            return format!("{address:#x}");
+        }
+        let module = std::ffi::CStr::from_ptr(info.dli_fname)
+            .to_string_lossy()
+            .into_owned();
+        let base = info.dli_fbase as u64;
+        format!(
+            "{}+{:#x}",
+            module.rsplit('/').next().unwrap_or(""),
+            address - base
+        )
+    }
+}
+
+/// glibc's `backtrace`, which asks libgcc, from this function outward.
+#[inline(never)]
+pub fn libgcc() -> Vec<u64> {
+    let mut addresses = vec![std::ptr::null_mut::<c_void>(); 20_000];
+    // SAFETY: it writes as many addresses as there is room for.
+    let count = unsafe { libc::backtrace(addresses.as_mut_ptr(), addresses.len() as i32) };
+    addresses.truncate(count as usize);
+    addresses
+        .into_iter()
+        .map(|address| address as u64)
+        .collect()
+}
+
+/// A small, good enough source of numbers: splitmix64.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
