@@ -310,20 +310,26 @@ fn create_spool(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Starts the collector's thread. No signal of the service's is ever handled on it, and nothing it does is recorded.
+/// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
+/// be in the capture. No signal of the service's is ever handled on it.
 fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
     let _signals = sys::BlockSignals::all();
-    std::thread::Builder::new()
+    let (ready, is_ready) = sync_channel(1);
+    let collector = std::thread::Builder::new()
         .name("heapray".to_owned())
         .spawn(move || {
-            let _busy = Busy::enter();
+            Busy::for_good();
+            drop(ready);
             let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
             if std::panic::catch_unwind(run).is_err() {
                 // The service runs on, unprofiled: hooks hand every call on from here.
                 control::close_session();
                 hook::restore();
             }
-        })
+        })?;
+    // Nothing is sent: the other end is dropped.
+    let _: Result<(), _> = is_ready.recv();
+    Ok(collector)
 }
 
 /// Who sees an allocation of Rust code: bits of [`seen`].

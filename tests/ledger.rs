@@ -143,7 +143,7 @@ fn step(books: &Mutex<Books>, thread: usize, random: &mut Random) {
                 return release(block);
             }
             (None, 0) => (Kind::Calloc, libc::calloc(1, size)),
-            (None, 1) => (Kind::Realloc, libc::realloc(null_mut(), size)),
+            (None, 1) => (Kind::Realloc, libc::realloc(black_box(null_mut()), size)),
             (None, 2) => {
                 let mut place = null_mut();
                 assert_eq!(libc::posix_memalign(&raw mut place, 64, size), 0);
@@ -191,6 +191,7 @@ impl Drop for Release<'_> {
 /// Runs `steps` steps on each thread between a start and a stop, and compares.
 fn run(name: &str, seed: u64, steps: usize) {
     let dir = Dir::new(name);
+    let options = dir.options();
     let books = Mutex::new(Books {
         blocks: vec![None; SLOTS],
         lines: [[Line::default(); 20]; THREADS],
@@ -227,7 +228,7 @@ fn run(name: &str, seed: u64, steps: usize) {
         }
         let _release = Release(&phase);
         wait_for(&ready, THREADS);
-        let session = Session::start(&dir.options()).unwrap();
+        let session = Session::start(&options).unwrap();
         phase.store(1, Ordering::Release);
         wait_for(&done, THREADS);
         let snapshot = session.stop().unwrap();

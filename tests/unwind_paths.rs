@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::hint::black_box;
 
 use heapray_c_fixtures::{CAPTURE, FUNCTIONS, Function, Program, RETURN};
-use unwind_support::{Numbers, Recorder};
+use unwind_support::{Numbers, Recorder, random_program};
 
 thread_local! {
     static RECORDER: RefCell<(Recorder, u64)> = RefCell::new((Recorder::new(), 0));
@@ -113,31 +113,6 @@ unsafe extern "C" fn rust_catch(program: *mut Program) {
         }
     });
     assert!(outcome.is_err());
-}
-
-/// A walk through calls and returns that comes back to where it was again and again, never deeper than `deepest`.
-fn random_program(numbers: &mut Numbers, captures: usize, deepest: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut depth = 0;
-    let mut made = 0;
-    while made < captures {
-        match numbers.below(10) {
-            0..4 if depth < deepest => {
-                bytes.push(numbers.below(200) as u8);
-                depth += 1;
-            }
-            4..7 if depth > 0 => {
-                bytes.push(RETURN);
-                depth -= 1;
-            }
-            _ => {
-                let repeats = 1 + numbers.below(4) as usize;
-                bytes.extend(std::iter::repeat_n(CAPTURE, repeats));
-                made += repeats;
-            }
-        }
-    }
-    bytes
 }
 
 fn run_program(bytes: &[u8]) {

@@ -182,9 +182,9 @@ impl CallTree {
         let tag = tag(parent, address);
         let mask = (1usize << self.bits) - 1;
         let mut slot = (tag >> (32 - self.bits)) as usize;
-        let slots = self.slots.as_slice();
         loop {
-            let entry = slots[slot & mask];
+            // SAFETY: the table has 2^bits slots, and the mask is one less.
+            let entry = unsafe { *self.slots.as_ptr().add(slot & mask) };
             if entry == 0 {
                 break;
             }
@@ -303,4 +303,71 @@ fn tag(parent: u32, address: u64) -> u32 {
     let key = address ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let product = u128::from(key) * 0xd6e8_feb8_6659_fd93_u128;
     ((product >> 64) as u64 ^ product as u64) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::sync::atomic::AtomicBool;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_tree_gives_the_numbers_that_a_map_gives(
+            steps in prop::collection::vec((any::<u16>(), 0u64..40, 0u32..200), 1..3000),
+        ) {
+            let mut tree = CallTree::new().unwrap();
+            let mut map = HashMap::new();
+            let mut nodes = vec![(0, 0)];
+            for (parent, address, chance) in steps {
+                if chance == 0 {
+                    tree.reset();
+                    map.clear();
+                }
+                let parent = u32::from(parent) % nodes.len() as u32;
+                let address = 0x7f00_0000_0000 + address * 8;
+                let expected = *map.entry((parent, address)).or_insert_with(|| {
+                    nodes.push((parent, address));
+                    nodes.len() as u32 - 1
+                });
+                prop_assert_eq!(tree.child(parent, address), expected);
+            }
+            prop_assert_eq!(tree.count() as usize, nodes.len());
+            for (number, &node) in nodes.iter().enumerate() {
+                prop_assert_eq!(tree.nodes().node(number as u32), node);
+            }
+            // SAFETY: nobody else reads it.
+            unsafe { tree.release() };
+        }
+    }
+
+    #[test]
+    fn a_reader_on_another_thread_sees_every_node_that_it_is_told_of_whole() {
+        const LENGTH: u32 = 200_000;
+        let address = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut tree = CallTree::new().unwrap();
+        let nodes = tree.nodes();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut seen = 1;
+                while !done.load(Ordering::Acquire) || seen < nodes.count() {
+                    while seen < nodes.count() {
+                        assert_eq!(nodes.node(seen), (seen - 1, address(seen)));
+                        seen += 1;
+                    }
+                }
+                assert_eq!(seen, LENGTH + 1);
+            });
+            for number in 1..=LENGTH {
+                assert_eq!(tree.child(number - 1, address(number)), number);
+            }
+            done.store(true, Ordering::Release);
+        });
+        // SAFETY: the reader is gone.
+        unsafe { tree.release() };
+    }
 }

@@ -99,6 +99,11 @@ pub struct Busy {
 }
 
 impl Busy {
+    /// Marks the calling thread, to its very end.
+    pub fn for_good() {
+        with_local(|local| local.busy.set(true));
+    }
+
     /// Marks the calling thread.
     pub fn enter() -> Busy {
         Busy {

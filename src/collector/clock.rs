@@ -1,5 +1,7 @@
 //! From time stamps to milliseconds since the start of the session.
 
+use super::birth::Birth;
+
 /// How time stamps count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {
@@ -26,6 +28,7 @@ impl Clock {
 pub(super) struct CoarseClock {
     clock: Clock,
     now_ms: u64,
+    now: Birth,
     /// The stamp from which `now_ms` may be too small.
     until: u64,
 }
@@ -35,6 +38,7 @@ impl CoarseClock {
         CoarseClock {
             clock,
             now_ms: 0,
+            now: Birth::at_ms(0),
             until: clock.start_stamp,
         }
     }
@@ -48,9 +52,17 @@ impl CoarseClock {
         self.now_ms
     }
 
+    /// The birth of a block that is allocated at `stamp`.
+    #[inline]
+    pub(super) fn birth(&mut self, stamp: u64) -> Birth {
+        self.at_ms(stamp);
+        self.now
+    }
+
     #[cold]
     fn advance(&mut self, stamp: u64) {
         self.now_ms = self.now_ms.max(self.clock.at_ms(stamp));
+        self.now = Birth::at_ms(self.now_ms);
         let next = (self.now_ms + 1) as f64 * self.clock.ticks_per_ms;
         // Rounded up, so that the quotient at `until` has really reached the next millisecond; a float's error near it
         // costs another division, not a wrong answer.

@@ -29,7 +29,7 @@ pub(super) struct Key {
 impl Key {
     /// A hash whose high 4 bits are the kind, so that equal tags mean equal kinds.
     #[inline]
-    fn tag(self) -> u32 {
+    pub(super) fn tag(self) -> u32 {
         let hash = mix(u64::from(self.thread) << 32 | u64::from(self.node.0));
         (self.kind as u32) << 28 | (hash >> 36) as u32
     }
@@ -79,10 +79,9 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// The site of `key`, which is added if it is new.
-    #[inline]
-    pub(super) fn of(&mut self, key: Key) -> SiteId {
-        let tag = key.tag();
+    /// The site of `key`, whose tag is `tag`; it is added if it is new.
+    #[inline(always)]
+    pub(super) fn of(&mut self, key: Key, tag: u32) -> SiteId {
         let hot = &self.hot;
         let found = self.index.find(tag, |at| {
             hot.get(at as usize)
@@ -119,7 +118,7 @@ impl Sites {
     }
 
     /// A block of `size` bytes was allocated. `keep` is [`Peak::move_to`](super::peak::Peak::move_to)'s answer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn allocate(&mut self, site: SiteId, size: u64, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
         if let Some(epoch) = keep {
@@ -133,7 +132,7 @@ impl Sites {
 
     /// `bytes` of the live ones are gone; with them `blocks` blocks, or -1 if a block was split in two.
     /// `keep` as for [`allocate`](Self::allocate).
-    #[inline]
+    #[inline(always)]
     pub(super) fn free(&mut self, site: SiteId, blocks: i64, bytes: u64, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
         if let Some(epoch) = keep {
@@ -187,10 +186,23 @@ impl Sites {
         self.hot.len()
     }
 
-    /// Reads the index slot of the site `key`, so that it is in the cache when it is needed.
+    /// Reads where the search for the site of `tag` begins, so that it is in the cache when it is needed.
     #[inline]
-    pub(super) fn touch(&self, key: Key) -> u64 {
-        self.index.touch(key.tag())
+    pub(super) fn touch_tag(&self, tag: u32) -> u64 {
+        self.index.touch(tag)
+    }
+
+    /// Reads the site that most probably has `tag`.
+    #[inline]
+    pub(super) fn touch_site_of(&self, tag: u32) -> u64 {
+        let position = (self.index.touch(tag) as u32).wrapping_sub(1);
+        self.touch_site(SiteId(position))
+    }
+
+    /// Reads a site.
+    #[inline]
+    pub(super) fn touch_site(&self, site: SiteId) -> u64 {
+        self.hot.get(site.0 as usize).map_or(0, |site| site.kept)
     }
 
     /// Bytes of memory it holds.

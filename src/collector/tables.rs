@@ -2,10 +2,9 @@
 
 use heapray_report::model::{Moment, Tally};
 
-use super::birth::Birth;
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
-use super::live::{Block, LiveTable};
+use super::live::{Block, LiveTable, Place};
 use super::log::{LogEntry, LogWriter};
 use super::peak::Peak;
 use super::ranges::Ranges;
@@ -18,6 +17,30 @@ use crate::capture::event::{Event, Kind};
 
 /// Events that are looked up together, so that the cache misses of one are waited for with those of the others.
 const TOGETHER: usize = 32;
+/// With more sites than this, the cache does not hold them all.
+const MANY_SITES: usize = 2048;
+
+/// Where an event is to be looked up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lookup {
+    place: Place,
+    /// The tag of an allocation's site.
+    tag: u32,
+}
+
+impl Lookup {
+    #[inline]
+    fn of(event: &Event) -> Lookup {
+        Lookup {
+            place: Place::of(event.address),
+            tag: if event.kind == Kind::Free {
+                0
+            } else {
+                site_key(event).tag()
+            },
+        }
+    }
+}
 
 /// The sums that cost nothing to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,28 +151,51 @@ impl Tables {
         }
     }
 
-    /// Takes in events, oldest first. Faster than one by one where tables are larger than the cache.
+    /// Takes in events, oldest first. Faster than one by one.
     pub fn apply_batch(&mut self, events: &[Event]) {
+        let mut lookups = [Lookup::default(); TOGETHER];
         for events in events.chunks(TOGETHER) {
             let mut touched = 0;
-            for event in events {
-                touched ^= self.touch(event);
+            for (event, lookup) in events.iter().zip(&mut lookups) {
+                *lookup = Lookup::of(event);
+                touched ^= self.live.touch(lookup.place);
+                touched ^= self.sites.touch_tag(lookup.tag);
             }
+            if self.sites.len() > MANY_SITES {
+                for (event, lookup) in events.iter().zip(&lookups) {
+                    touched ^= self.touch_site(event, lookup);
+                }
+            }
+            // The values are of no use; only that they were read.
             std::hint::black_box(touched);
-            for event in events {
-                self.apply(event);
+            for (event, &lookup) in events.iter().zip(&lookups) {
+                self.take(event, lookup);
             }
         }
     }
 
     /// Takes in an event.
-    #[inline]
     pub fn apply(&mut self, event: &Event) {
+        self.take(event, Lookup::of(event));
+    }
+
+    #[inline]
+    fn touch_site(&self, event: &Event, lookup: &Lookup) -> u64 {
+        if event.kind == Kind::Free {
+            let site = self.live.site(lookup.place);
+            site.map_or(0, |site| self.sites.touch_site(site))
+        } else {
+            self.sites.touch_site_of(lookup.tag)
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, event: &Event, lookup: Lookup) {
         if !self.reallocs.is_empty() && self.settle(event) {
             return;
         }
         match event.kind {
-            Kind::Free => self.free(event),
+            Kind::Free => self.free(event, lookup),
             Kind::Malloc
             | Kind::Realloc
             | Kind::Calloc
@@ -157,8 +203,8 @@ impl Tables {
             | Kind::AlignedAlloc
             | Kind::Memalign
             | Kind::Valloc
-            | Kind::Pvalloc => self.allocate(event),
-            Kind::Mmap => self.map(event),
+            | Kind::Pvalloc => self.allocate(event, lookup),
+            Kind::Mmap => self.map(event, lookup),
             Kind::Munmap => self.unmap(event),
             Kind::ReallocFree => {
                 let known = self.live.contains(event.address);
@@ -169,17 +215,6 @@ impl Tables {
             Kind::ThreadStart => self.threads.start(event),
             Kind::ThreadName => self.threads.name(event),
         }
-    }
-
-    /// Reads what [`apply`](Self::apply) will look up first.
-    #[inline]
-    fn touch(&self, event: &Event) -> u64 {
-        let site = if event.kind.is_allocation() {
-            self.sites.touch(site_key(event))
-        } else {
-            0
-        };
-        site ^ self.live.touch(event.address)
     }
 
     /// Bytes of memory that the tables hold.
@@ -195,25 +230,27 @@ impl Tables {
             + self.log.as_ref().map_or(0, LogWriter::memory_bytes)
     }
 
-    fn allocate(&mut self, event: &Event) {
-        let site = self.sites.of(site_key(event));
+    #[inline(always)]
+    fn allocate(&mut self, event: &Event, lookup: Lookup) {
+        let site = self.sites.of(site_key(event), lookup.tag);
         let block = Block {
             size: event.size,
             site,
-            birth: Birth::at_ms(self.clock.at_ms(event.stamp)),
+            birth: self.clock.birth(event.stamp),
         };
-        if let Some(old) = self.live.insert(event.address, block) {
+        if let Some(old) = self.live.insert(lookup.place, event.address, block) {
             self.replaced(event, &old);
         }
         self.count_allocation(event, site);
     }
 
-    fn free(&mut self, event: &Event) {
+    #[inline(always)]
+    fn free(&mut self, event: &Event, lookup: Lookup) {
         self.counters.events += 1;
         if !self.reallocs.is_empty() {
             self.reallocs.forget_block(event.address);
         }
-        match self.live.remove(event.address) {
+        match self.live.remove(lookup.place, event.address) {
             Some(block) => self.count_free(event.stamp, event.thread, event.address, &block),
             None => self.counters.unknown_frees += 1,
         }
@@ -234,6 +271,7 @@ impl Tables {
     }
 
     /// Finishes the reallocation that the event's thread had begun, if any. Whether the event is done with.
+    #[cold]
     fn settle(&mut self, event: &Event) -> bool {
         if matches!(event.kind, Kind::ThreadStart | Kind::ThreadName) {
             return false;
@@ -249,10 +287,12 @@ impl Tables {
     }
 
     /// The reallocation's old block is gone.
+    #[cold]
     fn finish(&mut self, stamp: u64, realloc: UnderWay) {
         self.counters.events += 1;
         let block = if realloc.known {
-            self.live.remove(realloc.address)
+            self.live
+                .remove(Place::of(realloc.address), realloc.address)
         } else {
             None
         };
@@ -262,19 +302,21 @@ impl Tables {
         }
     }
 
-    fn map(&mut self, event: &Event) {
+    #[cold]
+    fn map(&mut self, event: &Event, lookup: Lookup) {
         // The kernel refuses to map nothing.
         if event.size == 0 {
             return;
         }
         // `MAP_FIXED` replaces what is there.
         self.cut(event);
-        let site = self.sites.of(site_key(event));
-        let birth = Birth::at_ms(self.clock.at_ms(event.stamp));
+        let site = self.sites.of(site_key(event), lookup.tag);
+        let birth = self.clock.birth(event.stamp);
         self.ranges.insert(event.address, event.size, site, birth);
         self.count_allocation(event, site);
     }
 
+    #[cold]
     fn unmap(&mut self, event: &Event) {
         self.counters.events += 1;
         if !self.cut(event) {
@@ -288,7 +330,8 @@ impl Tables {
         while let Some(cut) = self.ranges.cut(event.address, event.size) {
             found = true;
             self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
-            if cut.whole {
+            // A temporary range is given back as it was handed out.
+            if cut.whole && cut.start == event.address && cut.bytes == event.size {
                 self.notice_temporary(event.thread, cut.start, cut.site, cut.bytes);
             }
         }
@@ -304,7 +347,7 @@ impl Tables {
     }
 
     /// Everything that an allocation does to sums, peak and log; the block itself is in its table.
-    #[inline]
+    #[inline(always)]
     fn count_allocation(&mut self, event: &Event, site: SiteId) {
         let counters = &mut self.counters;
         counters.events += 1;
@@ -324,7 +367,7 @@ impl Tables {
     }
 
     /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
-    #[inline]
+    #[inline(always)]
     fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
         self.lower(stamp, block.site, 1, block.size);
         self.notice_temporary(thread, address, block.site, block.size);
@@ -337,7 +380,7 @@ impl Tables {
     }
 
     /// Fewer live bytes, and blocks fewer (or one more).
-    #[inline]
+    #[inline(always)]
     fn lower(&mut self, stamp: u64, site: SiteId, blocks: i64, bytes: u64) {
         let counters = &mut self.counters;
         counters.freed.count += u64::from(blocks == 1);
@@ -349,17 +392,25 @@ impl Tables {
     }
 
     /// `thread` freed a whole block of `site`: was it a temporary one?
-    #[inline]
+    #[inline(always)]
     fn notice_temporary(&mut self, thread: u32, address: u64, site: SiteId, size: u64) {
-        if self.sites.thread(site) == thread && self.threads.allocated_lately(thread, address) {
+        // Both are asked, since neither can be predicted.
+        if (self.sites.thread(site) == thread) & self.threads.allocated_lately(thread, address) {
             self.sites.temporary(site, size);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn tell(&mut self, entry: LogEntry) {
+        if self.log.is_some() {
+            self.write(&entry);
+        }
+    }
+
+    #[inline(never)]
+    fn write(&mut self, entry: &LogEntry) {
         if let Some(log) = &mut self.log {
-            log.push(&entry);
+            log.push(entry);
         }
     }
 }

@@ -227,7 +227,10 @@ impl Model {
         self.freed.bytes += before.bytes - after.bytes;
         self.freed.count += gone.len() as u64;
         for (number, _) in gone {
-            if let Some(&start) = untouched.get(&number) {
+            let exact = event.size == self.born[number].size;
+            if let Some(&start) = untouched.get(&number)
+                && (start == event.address && exact)
+            {
                 self.gone(event.thread, start, number);
             }
         }

@@ -21,7 +21,7 @@ pub(super) struct Threads {
     /// Addresses of each thread's last allocations, the latest first.
     window: Vec<[u64; TEMPORARY_WINDOW]>,
     by_number: Map<u32, ThreadSlot>,
-    /// (number, slot) of threads seen lately, at number modulo the length. No thread has the number 0.
+    /// (number, slot) of threads seen lately, at number modulo the length.
     recent: [(u32, ThreadSlot); RECENT],
 }
 
@@ -31,7 +31,8 @@ impl Default for Threads {
             about: Vec::new(),
             window: Vec::new(),
             by_number: Map::default(),
-            recent: [(0, ThreadSlot(0)); RECENT],
+            // Numbers that are not looked for at these positions.
+            recent: std::array::from_fn(|at| (at as u32 + 1, ThreadSlot(0))),
         }
     }
 }
@@ -41,12 +42,13 @@ impl Threads {
     #[inline]
     pub(super) fn slot(&mut self, number: u32) -> ThreadSlot {
         let (recent, slot) = self.recent[number as usize % RECENT];
-        if recent == number && number != 0 {
+        if recent == number {
             return slot;
         }
         self.look_up(number)
     }
 
+    #[cold]
     fn look_up(&mut self, number: u32) -> ThreadSlot {
         let next = ThreadSlot(self.about.len() as u32);
         let slot = *self.by_number.entry(number).or_insert(next);
@@ -67,7 +69,7 @@ impl Threads {
     pub(super) fn allocated(&mut self, thread: u32, address: u64) {
         let slot = self.slot(thread);
         let window = &mut self.window[slot.0 as usize];
-        window.rotate_right(1);
+        window.copy_within(..TEMPORARY_WINDOW - 1, 1);
         window[0] = address;
     }
 
@@ -75,7 +77,10 @@ impl Threads {
     #[inline]
     pub(super) fn allocated_lately(&mut self, thread: u32, address: u64) -> bool {
         let slot = self.slot(thread);
-        self.window[slot.0 as usize].contains(&address)
+        let window = &self.window[slot.0 as usize];
+        window
+            .iter()
+            .fold(false, |found, &one| found | (one == address))
     }
 
     /// A thread begins: the event's size is its operating system number.

@@ -12,6 +12,7 @@
 
 mod about;
 mod assemble;
+mod events;
 mod lookup;
 mod names;
 mod notes;

@@ -130,10 +130,10 @@ impl Places {
         let c_runtime = is_c_runtime(&path);
         let first = self.spans.len();
         self.spans.resize(first + addresses.len(), (0, 0));
-        // An address below the bias cannot be one of the module's; no file offset is as large as this.
+        // Saturating keeps them ascending, even if a module says that it lies where it does not.
         let offsets: Vec<u64> = addresses
             .iter()
-            .map(|address| (address - 1).wrapping_sub(module.load_bias))
+            .map(|address| (address - 1).saturating_sub(module.load_bias))
             .collect();
         let (table, frames, spans) = (&mut self.table, &mut self.frames, &mut self.spans);
         let coverage = &mut self.main;
@@ -151,7 +151,7 @@ impl Places {
             };
             let mut with_lines = false;
             for place in found {
-                let role = match role(place.function, &place.file) {
+                let role = match role(place.function, &place.file, place.line) {
                     Role::Code if c_runtime => Role::Entry,
                     role => role,
                 };

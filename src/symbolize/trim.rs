@@ -29,21 +29,19 @@ const ENTRIES: [&str; 9] = [
     "start_thread",
 ];
 
-/// The role of a frame; `file` is empty if unknown.
-pub(crate) fn role(function: &str, file: &str) -> Role {
+/// The role of a frame; `file` is empty if unknown, and so is a `line` of 0.
+pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     if is_allocator(function) {
         return Role::Library;
     }
-    let library = if file.is_empty() {
-        if ENTRIES.contains(&function) {
-            return Role::Entry;
-        }
-        is_library_name(function)
-    } else {
-        library_dir(file).is_some()
-            || is_vendored(file)
-            || (has_library_sources(file) && is_library_name(function))
-    };
+    if file.is_empty() && ENTRIES.contains(&function) {
+        return Role::Entry;
+    }
+    // Code that the compiler made has line 0, and then its file is often that of the crate's root.
+    let name_decides = line == 0 || has_library_sources(file);
+    let library = library_dir(file).is_some()
+        || is_vendored(file)
+        || (name_decides && is_library_name(function));
     if library { Role::Library } else { Role::Code }
 }
 
@@ -108,6 +106,9 @@ fn is_allocator(function: &str) -> bool {
         || function.starts_with("<heapray::alloc::")
 }
 
+/// Crates whose names are as good as their files; see [`is_vendored`] for the last two.
+const LIBRARIES: [&str; 5] = ["alloc", "core", "std", "hashbrown", "allocator_api2"];
+
 /// Whether a demangled name is of the language's library, as far as a name can tell.
 ///
 /// In `<T as Trait>::f` both must be of the library; a `T` without a path (a generic parameter, a primitive,
@@ -125,7 +126,7 @@ fn is_library_name(function: &str) -> bool {
 }
 
 fn is_library_path(path: &str) -> bool {
-    head(path).is_some_and(|head| matches!(head, "alloc" | "core" | "std"))
+    head(path).is_some_and(|head| LIBRARIES.contains(&head))
 }
 
 /// The first segment of a path of several; `None` for a single one. References and pointers are seen through.
@@ -188,7 +189,7 @@ mod tests {
             ("main", "/home/me/app/main.c".into(), Role::Code),
         ];
         for (function, file, expected) in cases {
-            assert_eq!(role(function, &file), expected, "{function} in {file}");
+            assert_eq!(role(function, &file, 7), expected, "{function} in {file}");
         }
     }
 
@@ -234,8 +235,19 @@ mod tests {
             ("main", Role::Entry),
         ];
         for (function, expected) in cases {
-            assert_eq!(role(function, ""), expected, "{function}");
+            assert_eq!(role(function, "", 0), expected, "{function}");
         }
+    }
+
+    #[test]
+    fn the_name_helps_where_the_compiler_gave_no_line() {
+        let root = "/home/me/app/src/lib.rs";
+        let hashbrown = "hashbrown::raw::TableLayout::calculate_layout_for";
+        assert_eq!(role(hashbrown, root, 0), Role::Library);
+        assert_eq!(role(hashbrown, root, 7), Role::Code);
+        assert_eq!(role("app::main", root, 0), Role::Code);
+        let library = format!("{RUSTC}/library/core/src/ub_checks.rs");
+        assert_eq!(role("app::main", &library, 0), Role::Library);
     }
 
     #[test]
@@ -251,14 +263,14 @@ mod tests {
             "<tikv_jemallocator::Jemalloc as core::alloc::global::GlobalAlloc>::realloc",
             "heapray::alloc::record",
         ] {
-            assert_eq!(role(function, user), Role::Library, "{function}");
+            assert_eq!(role(function, user, 7), Role::Library, "{function}");
         }
         for function in [
             "__rust_begin_short_backtrace",
             "heapray::allocation_report",
             "my::__rust_alloc",
         ] {
-            assert_eq!(role(function, user), Role::Code, "{function}");
+            assert_eq!(role(function, user, 7), Role::Code, "{function}");
         }
     }
 

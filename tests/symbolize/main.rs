@@ -1,42 +1,67 @@
-//! Snapshots of this very process, resolved and compared with what other symbolizers say.
+//! Snapshots of real processes, resolved and compared with what other symbolizers say.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as no test
 
-#![allow(clippy::unwrap_used)] // helpers of tests count as no test
-
+mod allocations;
+mod child;
+mod oracles;
 mod process;
 
-use heapray::symbolize::{ReportOptions, resolve};
-use process::{backtrace_frames, here, snapshot_of, stack_frames};
+use std::hint::black_box;
+
+use heapray::symbolize::{ReportOptions, ThreadMode, resolve};
+
+use process::{here, modules, snapshot, stack_frames};
+
+const FULL: ReportOptions = ReportOptions {
+    full: true,
+    threads: ThreadMode::ByName,
+};
+
+/// The line of each call in the functions below, counted from here.
+const ANCHOR: u32 = line!();
 
 #[inline(never)]
-fn outermost() -> Vec<u64> {
-    let stack = middle();
-    std::hint::black_box(stack)
-}
-
-fn middle() -> Vec<u64> {
-    generic(7u8, || std::hint::black_box(here()))
+fn deepest() -> Vec<u64> {
+    black_box(here())
 }
 
 #[inline(always)]
-fn generic<T, R>(value: T, call: impl Fn() -> R) -> R {
-    let result = call();
-    std::hint::black_box(&value);
-    result
+fn inlined<T>(value: T, call: impl Fn() -> Vec<u64>) -> Vec<u64> {
+    let stack = call();
+    black_box(&value);
+    stack
+}
+
+#[inline(never)]
+fn caller() -> Vec<u64> {
+    let stack = inlined("a type", || black_box(deepest()));
+    black_box(stack)
 }
 
 #[test]
-fn a_real_call_stack_resolves_as_the_backtrace_crate_does() {
-    let stack = outermost();
-    let snapshot = snapshot_of(&stack);
-    let resolved = resolve(
-        &snapshot,
-        &ReportOptions {
-            full: true,
-            ..ReportOptions::default()
-        },
+fn every_frame_of_a_real_call_stack_has_its_function_file_and_line() {
+    let stack = caller();
+    let resolved = resolve(&snapshot(modules(), std::slice::from_ref(&stack)), &FULL);
+    let report = &resolved.report;
+    let ours = stack_frames(report, report.sites[0].stack);
+    let expected = [
+        ("symbolize::deepest", 4),
+        ("symbolize::caller::{{closure}}", 16),
+        ("symbolize::inlined", 9),
+        ("symbolize::caller", 16),
+    ];
+    for ((function, file, line), (expected, below)) in ours.iter().zip(expected) {
+        assert_eq!(function, expected);
+        assert!(file.ends_with("/tests/symbolize/main.rs"), "{file}");
+        assert_eq!(*line, ANCHOR + below, "{function}");
+    }
+    assert!(
+        ours.len() > 10,
+        "down to the thread's first function: {ours:?}"
     );
-    let ours = stack_frames(&resolved.report, resolved.report.sites[0].stack);
-    let theirs = backtrace_frames(&stack);
-    assert_eq!(ours, theirs);
-    assert!(ours.len() > 10, "{ours:?}");
+    assert!(
+        report.conditions.notes.is_empty(),
+        "{:?}",
+        report.conditions.notes
+    );
 }

@@ -14,39 +14,64 @@ use heapray_report::model::{StackId, Tally};
 /// A frame as function, file and line.
 pub(crate) type Shown = (String, String, u32);
 
-/// The return addresses above the caller, leaf first, as libgcc unwinds them.
+/// The return addresses above the caller's call of this function, leaf first, as libgcc unwinds them.
 #[inline(never)]
 pub(crate) fn here() -> Vec<u64> {
     let mut addresses = Vec::new();
     backtrace::trace(|frame| {
-        addresses.push(frame.ip() as u64);
-        !frame.ip().is_null()
+        addresses.push((frame.ip() as u64, frame.symbol_address() as usize));
+        true
     });
-    let own = here as fn() -> Vec<u64> as usize as u64;
+    // Frames of the backtrace crate come first, then this function's own.
+    let own = here as fn() -> Vec<u64> as usize;
+    let first = addresses.iter().position(|&(_, function)| function == own);
+    let callers = addresses.split_off(first.expect("this function is on the stack") + 1);
+    let callers = callers.into_iter().map(|(address, _)| address);
     // The outermost frame has no caller: libgcc shows its return address as null.
-    addresses.retain(|&address| address != 0);
-    // Frames of the backtrace crate and this function's own come first.
-    let first = addresses
-        .iter()
-        .position(|&address| address > own && address - own < 2000);
-    addresses.split_off(first.map_or(0, |first| first + 1))
+    callers.filter(|&address| address != 0).collect()
+}
+
+/// One line of `/proc/self/maps` that names a file.
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    executable: bool,
+    path: PathBuf,
+}
+
+fn mappings() -> Vec<Mapping> {
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let parse = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let executable = fields.next()?.contains('x');
+        let offset = number(fields.next()?);
+        let path = fields.nth(2).filter(|path| path.starts_with('/'))?;
+        Some(Mapping {
+            start: number(start),
+            end: number(end),
+            offset,
+            executable,
+            path: path.into(),
+        })
+    };
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter_map(parse).collect()
 }
 
 /// The ELF objects that this process has mapped, by the kernel's account.
 pub(crate) fn modules() -> Vec<Module> {
     let exe = std::env::current_exe().unwrap();
     let mut modules: Vec<Module> = Vec::new();
-    for line in std::fs::read_to_string("/proc/self/maps").unwrap().lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let range = fields.next().unwrap();
-        let offset = fields.nth(1).unwrap();
-        let Some(path) = fields.nth(2).filter(|path| path.starts_with('/')) else {
-            continue;
-        };
-        let (start, end) = range.split_once('-').unwrap();
-        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
-        let (start, end, offset) = (number(start), number(end), number(offset));
-        let path = PathBuf::from(path);
+    for Mapping {
+        start,
+        end,
+        offset,
+        path,
+        ..
+    } in mappings()
+    {
         if let Some(last) = modules.last_mut().filter(|last| last.path == path) {
             last.end = end;
         } else {
@@ -65,9 +90,13 @@ pub(crate) fn modules() -> Vec<Module> {
     modules
 }
 
-/// A snapshot with one call stack (leaf first) and one site on it.
-pub(crate) fn snapshot_of(stack: &[u64]) -> Snapshot {
-    snapshot(modules(), &[stack.to_vec()])
+/// Addresses of this program's machine code in memory.
+pub(crate) fn own_code() -> std::ops::Range<u64> {
+    let exe = std::env::current_exe().unwrap();
+    let mut mappings = mappings().into_iter();
+    let code = mappings.find(|mapping| mapping.executable && mapping.path == exe);
+    let code = code.unwrap();
+    code.start..code.end
 }
 
 /// A snapshot with one site on each of `stacks` (leaf first).
@@ -148,21 +177,18 @@ pub(crate) fn stack_frames(report: &Report, stack: StackId) -> Vec<Shown> {
         .collect()
 }
 
-/// What the `backtrace` crate makes of return addresses, leaf first.
-pub(crate) fn backtrace_frames(stack: &[u64]) -> Vec<Shown> {
-    let mut frames = Vec::new();
-    for &address in stack {
-        backtrace::resolve((address - 1) as *mut _, |symbol| {
-            frames.push((
-                symbol
-                    .name()
-                    .map_or(String::new(), |name| format!("{name:#}")),
-                symbol
-                    .filename()
-                    .map_or(String::new(), |path| path.display().to_string()),
-                symbol.lineno().unwrap_or(0),
-            ));
-        });
+/// Whether the program `name` is installed. In CI it must be.
+pub(crate) fn has_tool(name: &str) -> bool {
+    let found = std::process::Command::new(name)
+        .arg("--version")
+        .output()
+        .is_ok();
+    assert!(
+        found || std::env::var_os("CI").is_none(),
+        "{name} is not installed"
+    );
+    if !found {
+        println!("skipped: {name} is not installed");
     }
-    frames
+    found
 }

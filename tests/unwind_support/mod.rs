@@ -8,6 +8,7 @@ use heapray::capture::call_tree::CallTree;
 use heapray::capture::modules;
 use heapray::capture::unwind::ThreadUnwinder;
 use heapray::collector::snapshot::RawNode;
+use heapray_c_fixtures::{CAPTURE, RETURN};
 
 /// A thread's unwinder and its tree.
 pub struct Recorder {
@@ -29,6 +30,13 @@ impl Recorder {
             unwinder: ThreadUnwinder::new().unwrap(),
             tree: CallTree::new().unwrap(),
         }
+    }
+
+    /// Gives its memory back.
+    pub fn release(self) {
+        self.unwinder.release();
+        // SAFETY: nobody else reads the tree.
+        unsafe { self.tree.release() };
     }
 
     /// # Safety
@@ -140,4 +148,29 @@ impl Numbers {
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
+}
+
+/// A walk through calls and returns that comes back to where it was again and again, never deeper than `deepest`.
+pub fn random_program(numbers: &mut Numbers, captures: usize, deepest: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut depth = 0;
+    let mut made = 0;
+    while made < captures {
+        match numbers.below(10) {
+            0..4 if depth < deepest => {
+                bytes.push(numbers.below(200) as u8);
+                depth += 1;
+            }
+            4..7 if depth > 0 => {
+                bytes.push(RETURN);
+                depth -= 1;
+            }
+            _ => {
+                let repeats = 1 + numbers.below(4) as usize;
+                bytes.extend(std::iter::repeat_n(CAPTURE, repeats));
+                made += repeats;
+            }
+        }
+    }
+    bytes
 }

@@ -12,7 +12,7 @@ import { MEASURES } from "./decode.js";
  * @property {(node: number) => number} depthOf
  * @property {(node: number, measure: number) => number} valueOf with everything below it
  * @property {(node: number, measure: number) => number} ownOf what no child holds
- * @property {(node: number, measure: number) => Int32Array} childrenOf largest first, without those of value 0
+ * @property {(node: number, measure: number) => readonly number[]} childrenOf largest first, without those of value 0
  * @property {(node: number, frame: number) => number} childOf the child of that frame, or -1
  */
 
@@ -45,7 +45,7 @@ export class CallTree {
     this.totals = new Array(MEASURES).fill(undefined);
     /** @type {(Float64Array | undefined)[]} */
     this.owns = new Array(MEASURES).fill(undefined);
-    /** @type {Map<number, Int32Array>[]} */
+    /** @type {Map<number, number[]>[]} */
     this.children = Array.from({ length: MEASURES }, () => new Map());
   }
 
@@ -116,7 +116,7 @@ export class CallTree {
   /**
    * @param {number} node
    * @param {number} measure
-   * @returns {Int32Array}
+   * @returns {readonly number[]}
    */
   childrenOf(node, measure) {
     const known = this.children[measure].get(node);
@@ -130,9 +130,9 @@ export class CallTree {
         found.push(child);
       }
     }
-    const sorted = Int32Array.from(found.sort((a, b) => total[b] - total[a] || a - b));
-    this.children[measure].set(node, sorted);
-    return sorted;
+    found.sort((a, b) => total[b] - total[a] || a - b);
+    this.children[measure].set(node, found);
+    return found;
   }
 
   /**

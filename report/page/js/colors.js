@@ -23,7 +23,7 @@ export function swatches(tree) {
   const packages = profile.head.packages;
   // By the area a package covers in the graph, the same for every view so that colours never change.
   const area = new Float64Array(packages.length);
-  for (const view of /** @type {const} */ (["live", "peak", "total"])) {
+  for (const view of /** @type {const} */ (["live", "peak"])) {
     const total = tree.totalColumn(measureOf(view, "bytes"));
     for (let node = 1; node < tree.size; node += 1) {
       area[profile.frames.package[tree.frame[node]]] += total[0] > 0 ? total[node] / total[0] : 0;

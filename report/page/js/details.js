@@ -151,7 +151,8 @@ export function showTooltip(facts, rest, x, y) {
 export function showStatus(facts) {
   const name = el("span", "name", facts.name);
   name.title = facts.name;
-  const place = el("span", "place", facts.place);
+  // Cut on the left, as in the table.
+  const place = el("span", "place", el("bdi", "", facts.place));
   place.title = facts.place;
   byId("status", HTMLElement).replaceChildren(
     el("div", "frame", swatch(facts), name, place),

@@ -55,15 +55,28 @@ export function prepare(canvas, width, height) {
   return context;
 }
 
+/** @type {Map<string, string>} asking the browser costs a pass over the page's styles */
+const known = new Map();
+
 /**
  * @param {string} name of a CSS variable that holds a colour
  * @returns {string} the colour under the present theme, as a canvas takes it
  */
 export function themed(name) {
-  // Only a real property resolves `light-dark()`.
-  const probe = byId("probe", HTMLElement);
-  probe.style.color = `var(${name})`;
-  return getComputedStyle(probe).color;
+  let color = known.get(name);
+  if (color === undefined) {
+    // Only a real property resolves `light-dark()`.
+    const probe = byId("probe", HTMLElement);
+    probe.style.color = `var(${name})`;
+    color = getComputedStyle(probe).color;
+    known.set(name, color);
+  }
+  return color;
+}
+
+/** To be called when the theme has changed. */
+export function forgetTheme() {
+  known.clear();
 }
 
 /**
@@ -76,11 +89,15 @@ export async function copy(text) {
     return true;
   } catch {
     // No clipboard API without https: the old way.
+    const focused = document.activeElement;
     const area = el("textarea", "hidden", text);
     document.body.append(area);
     area.select();
     const copied = document.execCommand("copy");
     area.remove();
+    if (focused instanceof HTMLElement) {
+      focused.focus();
+    }
     return copied;
   }
 }

@@ -21,7 +21,7 @@ import { fit, segments } from "./names.js";
 
 const SLIDE_MS = 140;
 const PADDING = 5;
-const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+const FAMILY = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 /** Ancestors that stay in sight above a zoomed box, besides the outermost one, which always does. */
 const CONTEXT = 2;
 /** Neighbours of one crate differ a little, or its functions would melt into one surface. */
@@ -54,11 +54,17 @@ export class Graph {
     this.profile = profile;
     this.variables = variables;
     this.rowHeight = 20;
+    this.fontSize = 12;
     /** @type {Scene | null} */
     this.scene = null;
     /** @type {import("./layout.js").Row[]} */
     this.rows = [];
     this.span = { from: 0, to: 1 };
+    this.height = 0;
+    // The window's size and place, kept: asking the browser may cost a layout of the page.
+    this.width = 0;
+    this.inner = 0;
+    this.scrolled = 0;
     /** The frame of an animation that is due; 0 none. */
     this.slide = 0;
     this.paintDue = 0;
@@ -70,6 +76,8 @@ export class Graph {
     this.theme = this.readTheme();
 
     scroller.addEventListener("scroll", () => this.paintSoon());
+    // Tells the first size too, once the page is laid out: nothing is painted before.
+    this.sized = false;
     new ResizeObserver(() => this.resize()).observe(scroller);
   }
 
@@ -100,6 +108,10 @@ export class Graph {
     const before = this.scene;
     this.scene = scene;
     this.hovered = null;
+    if (!this.sized) {
+      this.span = spanOf(scene.tree, scene.measure, scene.zoom);
+      return;
+    }
     const same = before !== null && before.tree === scene.tree && before.measure === scene.measure;
     const target = spanOf(scene.tree, scene.measure, scene.zoom);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -137,20 +149,26 @@ export class Graph {
   }
 
   resize() {
-    this.rowHeight = this.scroller.clientWidth >= 2200 ? 22 : 20;
+    this.width = this.scroller.clientWidth;
+    this.inner = this.scroller.clientHeight;
+    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    this.rowHeight = Math.round(size * 1.55);
+    this.fontSize = Math.round(size * 0.93);
     this.relayout();
+    if (!this.sized) {
+      this.sized = true;
+      this.scrollToZoom();
+      this.paint();
+    }
   }
 
   relayout() {
-    const { scene } = this;
+    const { scene, inner } = this;
     if (scene === null) {
       return;
     }
-    this.rows = layout(scene.tree, scene.measure, this.span, this.scroller.clientWidth);
-    const inner = this.scroller.clientHeight;
-    // Room to bring a deep zoomed box to the top.
-    const above = Math.max(0, scene.tree.depthOf(scene.zoom) - CONTEXT - 1) * this.rowHeight;
-    const height = Math.max(this.rows.length * this.rowHeight, scene.zoom > 0 ? above + inner : 0, inner);
+    this.rows = layout(scene.tree, scene.measure, this.span, this.width);
+    const height = Math.max(this.rows.length * this.rowHeight, inner);
     // Scrolled to its end, the window shows whole rows.
     this.height = Math.ceil((height - inner) / this.rowHeight) * this.rowHeight + inner;
     this.spacer.style.height = `${this.height}px`;
@@ -158,39 +176,30 @@ export class Graph {
     this.paint();
   }
 
-  /** Brings the zoomed box into sight, or where the graph first branches if there is a long way to it. */
+  /** Brings the zoomed box into sight, or where the whole graph branches first: there may be a long way to it. */
   scrollToZoom() {
     const { scene } = this;
     if (scene === null) {
       return;
     }
-    const inner = this.scroller.clientHeight;
-    let depth = scene.tree.depthOf(scene.zoom);
-    if (scene.zoom === 0 && this.rows.length * this.rowHeight > inner) {
-      let node = 0;
-      for (;;) {
-        const children = scene.tree.childrenOf(node, scene.measure);
-        if (children.length === 0) {
-          break;
-        }
-        const value = scene.tree.valueOf(children[0], scene.measure);
-        if (value < 0.9 * scene.tree.valueOf(0, scene.measure)) {
-          break;
-        }
-        node = children[0];
+    const { tree, measure } = scene;
+    let node = scene.zoom;
+    while (scene.zoom === 0) {
+      const largest = tree.childrenOf(node, measure)[0];
+      if (largest === undefined || tree.valueOf(largest, measure) < 0.9 * tree.valueOf(0, measure)) {
+        break;
       }
-      // Only as far as needed to see the last row.
-      const needed = Math.ceil((this.rows.length * this.rowHeight - inner) / this.rowHeight) + CONTEXT + 1;
-      depth = Math.min(scene.tree.depthOf(node), needed);
+      node = largest;
     }
-    this.scrollToDepth(Math.max(0, depth - CONTEXT - 1));
+    // The window does not scroll farther than to the last row: callers stay in sight where there is room.
+    this.scrollToDepth(Math.max(0, tree.depthOf(node) - CONTEXT - 1));
   }
 
   /** @param {number} depth to lie at the edge that the graph grows from */
   scrollToDepth(depth) {
     const offset = depth * this.rowHeight;
     const down = this.scene?.grow === "down";
-    this.scroller.scrollTop = down ? offset : (this.height ?? 0) - this.scroller.clientHeight - offset;
+    this.scroller.scrollTop = down ? offset : this.height - this.inner - offset;
   }
 
   /** @param {number} node whose row shall be in sight */
@@ -198,11 +207,12 @@ export class Graph {
     if (this.scene === null) {
       return;
     }
+    this.scrolled = this.scroller.scrollTop;
     const top = this.top(this.scene.tree.depthOf(node));
     // One row at the outer edge is the pinned one's.
     const down = this.scene.grow === "down";
     const first = down ? this.rowHeight : 0;
-    const last = this.scroller.clientHeight - (down ? 1 : 2) * this.rowHeight;
+    const last = this.inner - (down ? 1 : 2) * this.rowHeight;
     if (top < first) {
       this.scroller.scrollTop += top - first;
     } else if (top > last) {
@@ -216,8 +226,8 @@ export class Graph {
    */
   top(depth) {
     const down = this.scene?.grow === "down";
-    const top = down ? depth * this.rowHeight : (this.height ?? 0) - (depth + 1) * this.rowHeight;
-    return top - this.scroller.scrollTop;
+    const top = down ? depth * this.rowHeight : this.height - (depth + 1) * this.rowHeight;
+    return top - this.scrolled;
   }
 
   /** @param {number} node to be outlined */
@@ -245,7 +255,7 @@ export class Graph {
       return { node: 0, more: 0 };
     }
     const inside = y + this.scroller.scrollTop;
-    const depth = Math.floor((down ? inside : (this.height ?? 0) - inside) / this.rowHeight);
+    const depth = Math.floor((down ? inside : this.height - inside) / this.rowHeight);
     const row = this.rows[depth];
     const index = row === undefined ? -1 : boxAt(row, x);
     return index < 0 ? null : { node: row.node[index], more: row.more[index] };
@@ -260,30 +270,31 @@ export class Graph {
   paint() {
     cancelAnimationFrame(this.paintDue);
     this.paintDue = 0;
-    const { scene, scroller } = this;
-    if (scene === null || scroller.clientWidth === 0) {
+    const { scene } = this;
+    if (scene === null || this.width === 0) {
       return;
     }
-    const context = prepare(this.canvas, scroller.clientWidth, scroller.clientHeight);
-    context.font = FONT;
+    this.scrolled = this.scroller.scrollTop;
+    const context = prepare(this.canvas, this.width, this.inner);
+    context.font = `${this.fontSize}px ${FAMILY}`;
     context.textBaseline = "middle";
     for (const [depth, row] of this.rows.entries()) {
       const top = this.top(depth);
-      if (top + this.rowHeight >= 0 && top <= scroller.clientHeight) {
+      if (top + this.rowHeight >= 0 && top <= this.inner) {
         this.paintRow(context, scene, row, top);
       }
     }
     this.paintSelection(context, scene);
     if (this.rows.length > 0 && this.top(0) !== this.pinned()) {
       context.fillStyle = this.theme.panel;
-      context.fillRect(0, this.pinned() - 2, scroller.clientWidth, this.rowHeight + 4);
+      context.fillRect(0, this.pinned(), this.width, this.rowHeight);
       this.paintRow(context, scene, this.rows[0], this.pinned());
     }
   }
 
   /** @returns {number} the upper edge of the outermost row, which never leaves the window */
   pinned() {
-    return this.scene?.grow === "up" ? this.scroller.clientHeight - this.rowHeight : 0;
+    return this.scene?.grow === "up" ? this.inner - this.rowHeight : 0;
   }
 
   /**
@@ -293,7 +304,7 @@ export class Graph {
    * @param {number} top
    */
   paintRow(context, scene, row, top) {
-    const width = this.scroller.clientWidth;
+    const width = this.width;
     const height = this.rowHeight - 1;
     const { theme, hovered } = this;
     for (let i = 0; i < row.node.length; i += 1) {
@@ -318,7 +329,7 @@ export class Graph {
         context.fillRect(left, top, box, height);
       }
       context.globalAlpha = 1;
-      if (box > 30 && row.more[i] === 0) {
+      if (box > 2.5 * this.fontSize && row.more[i] === 0) {
         context.fillStyle = faded ? theme.faded : theme.text;
         this.paintLabel(context, this.nameParts(scene, node), left + PADDING, top + height / 2 + 0.5, box - 2 * PADDING);
       }
@@ -348,7 +359,7 @@ export class Graph {
    */
   paintLabel(context, parts, x, y, room) {
     // A first guess that is rarely too short; measuring decides.
-    let most = Math.floor(room / 5.4);
+    let most = Math.floor(room / (0.45 * this.fontSize));
     for (let tries = 0; tries < 6 && most >= 2; tries += 1) {
       const text = fit(parts, most);
       if (text.length < 4 && text.endsWith("…")) {
@@ -375,7 +386,7 @@ export class Graph {
       return;
     }
     const left = Math.max(row.left[index], 0);
-    const right = Math.min(row.right[index], this.scroller.clientWidth);
+    const right = Math.min(row.right[index], this.width);
     context.strokeStyle = this.theme.accent;
     context.lineWidth = 2;
     context.strokeRect(left + 1, this.top(depth) + 1, Math.max(right - left - 3, 1), this.rowHeight - 3);

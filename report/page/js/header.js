@@ -20,11 +20,13 @@ export function showHeader(tree) {
     el("div", "fact", el("dt", "", name), el("dd", "", value, el("span", "note", note)));
   const live = fact("Still live", bytes(totals.live[1]), plural(totals.live[0], "block"));
   live.classList.add("lead");
+  const process = fact("Process", String(head.pid), plural(head.threads, "thread"));
+  process.classList.add("process");
   byId("facts", HTMLElement).replaceChildren(
     live,
     fact("Peak", bytes(totals.high_water[1]), `${plural(totals.high_water[0], "block")}${peakAt}`),
     fact("Recorded", duration(head.end_ms - head.start_ms), `from ${clock(head.start_ms)}`),
-    fact("Process", String(head.pid), plural(head.threads, "thread")),
+    process,
   );
   byId("banners", HTMLElement).replaceChildren(...warnings(tree).map(banner), ...notes(head).map(banner));
 }
@@ -81,6 +83,8 @@ function banner({ text, kind }) {
   close.ariaLabel = "Hide this note";
   const box = el("div", `banner ${kind}`, el("span", "sign", kind === "wrong" ? "!" : "i"), el("p", "", text), close);
   close.addEventListener("click", () => box.remove());
+  // Narrow screens show one line of it until it is tapped.
+  box.addEventListener("click", () => box.classList.toggle("open"));
   return box;
 }
 

@@ -27,12 +27,18 @@ export class InvertedTree {
     this.first = [0];
     /** @type {number[]} */
     this.last = [node.length];
-    /** @type {number[][]} */
-    this.values = Array.from({ length: MEASURES }, (_, measure) => [tree.valueOf(0, measure)]);
+    /** @type {number[][]} sums over a node's stacks, added up when asked for; -1 before */
+    this.values = Array.from({ length: MEASURES }, () => [-1]);
     /** @type {(number[] | undefined)[]} */
     this.made = [undefined];
-    /** @type {Map<number, Int32Array>[]} */
+    /** @type {Map<number, number[]>[]} */
     this.sorted = Array.from({ length: MEASURES }, () => new Map());
+    /** By frame: which child of the node being expanded it is, if `seenBy` names that node. */
+    this.slot = new Int32Array(tree.profile.frames.line.length);
+    this.seenBy = new Int32Array(tree.profile.frames.line.length).fill(-1);
+    /** Room for one expansion: thousands happen for a picture, of few stacks each. */
+    this.group = new Int32Array(node.length);
+    this.before = new Int32Array(node.length);
   }
 
   /** @param {number} node */
@@ -55,7 +61,16 @@ export class InvertedTree {
    * @param {number} measure
    */
   valueOf(node, measure) {
-    return this.values[measure][node];
+    const column = this.values[measure];
+    if (column[node] < 0) {
+      const of = this.tree.profile.own.values[measure];
+      let sum = 0;
+      for (let i = this.first[node]; i < this.last[node]; i += 1) {
+        sum += of[this.stacks[i]];
+      }
+      column[node] = sum;
+    }
+    return column[node];
   }
 
   /**
@@ -63,9 +78,9 @@ export class InvertedTree {
    * @param {number} measure
    */
   ownOf(node, measure) {
-    let own = this.values[measure][node];
+    let own = this.valueOf(node, measure);
     for (const child of this.expand(node)) {
-      own -= this.values[measure][child];
+      own -= this.valueOf(child, measure);
     }
     return own;
   }
@@ -73,7 +88,7 @@ export class InvertedTree {
   /**
    * @param {number} node
    * @param {number} measure
-   * @returns {Int32Array}
+   * @returns {number[]}
    */
   childrenOf(node, measure) {
     const known = this.sorted[measure].get(node);
@@ -81,8 +96,10 @@ export class InvertedTree {
       return known;
     }
     const value = this.values[measure];
-    const found = this.expand(node).filter((child) => value[child] > 0);
-    const sorted = Int32Array.from(found.sort((a, b) => value[b] - value[a] || a - b));
+    const sorted = this.expand(node).filter((child) => this.valueOf(child, measure) > 0);
+    if (sorted.length > 1) {
+      sorted.sort((a, b) => value[b] - value[a] || a - b);
+    }
     this.sorted[measure].set(node, sorted);
     return sorted;
   }
@@ -105,53 +122,44 @@ export class InvertedTree {
     if (known !== undefined) {
       return known;
     }
-    const { tree, stacks, cursor } = this;
-    const values = tree.profile.own.values;
+    const { tree, stacks, cursor, slot, seenBy, group, before } = this;
     const from = this.first[node];
     const to = this.last[node];
     /** @type {number[]} */
     const children = [];
-    /** @type {Map<number, number>} */
-    const byFrame = new Map();
-    const group = new Int32Array(to - from);
     /** @type {number[]} */
     const sizes = [];
     for (let i = from; i < to; i += 1) {
       const stack = stacks[i];
+      before[i] = stack;
       if (node !== 0) {
         cursor[stack] = tree.parent[cursor[stack]];
       }
       // The stack has no further caller: it stays with `node`, behind its children's runs.
       if (cursor[stack] <= 0) {
-        group[i - from] = -1;
+        group[i] = -1;
         continue;
       }
       const frame = tree.frame[cursor[stack]];
-      let index = byFrame.get(frame);
-      if (index === undefined) {
-        index = children.length;
-        byFrame.set(frame, index);
+      if (seenBy[frame] !== node) {
+        seenBy[frame] = node;
+        slot[frame] = children.length;
         children.push(this.add(node, frame));
         sizes.push(0);
       }
-      group[i - from] = index;
-      sizes[index] += 1;
-      for (let measure = 0; measure < MEASURES; measure += 1) {
-        this.values[measure][children[index]] += values[measure][stack];
-      }
+      group[i] = slot[frame];
+      sizes[slot[frame]] += 1;
     }
 
-    const next = [];
     let at = from;
-    for (const [index, child] of children.entries()) {
-      this.first[child] = at;
-      next.push(at);
+    for (let index = 0; index < children.length; index += 1) {
+      this.first[children[index]] = at;
+      // From here on where the next stack of that child goes.
+      this.last[children[index]] = at;
       at += sizes[index];
-      this.last[child] = at;
     }
-    const before = stacks.slice(from, to);
-    for (const [i, stack] of before.entries()) {
-      stacks[group[i] < 0 ? at++ : next[group[i]]++] = stack;
+    for (let i = from; i < to; i += 1) {
+      stacks[group[i] < 0 ? at++ : this.last[children[group[i]]]++] = before[i];
     }
     this.made[node] = children;
     return children;
@@ -171,7 +179,7 @@ export class InvertedTree {
     this.last.push(0);
     this.made.push(undefined);
     for (const column of this.values) {
-      column.push(0);
+      column.push(-1);
     }
     return node;
   }

@@ -76,7 +76,7 @@ export function layout(tree, measure, span, width) {
    * @param {number} depth
    * @param {number} start
    * @param {number} node
-   * @param {Int32Array} children
+   * @param {readonly number[]} children
    * @param {number} first
    */
   function addRest(depth, start, node, children, first) {

@@ -5,7 +5,7 @@ import { swatches } from "./colors.js";
 import { decode, measureOf, OWN, VIEWS } from "./decode.js";
 import { factsOf, showStatus, showTooltip, spoken, stackText } from "./details.js";
 import { prepareDialogs } from "./dialogs.js";
-import { byId, copy, el } from "./dom.js";
+import { byId, copy, el, forgetTheme } from "./dom.js";
 import { amount, bytes, count, percent, plural } from "./format.js";
 import { Graph } from "./graph.js";
 import { showHeader } from "./header.js";
@@ -287,7 +287,10 @@ class Page {
     items[items.length - 1].ariaCurrent = "location";
     const list = byId("crumbs", HTMLElement);
     list.replaceChildren(...items);
-    list.scrollLeft = list.scrollWidth;
+    // Asking for its width makes the browser lay out the page: not when there is nothing to scroll.
+    if (path.length > 0) {
+      list.scrollLeft = list.scrollWidth;
+    }
   }
 
   /**
@@ -416,15 +419,10 @@ class Page {
     const root = document.documentElement;
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const repaint = () => {
+      forgetTheme();
       this.graph.retheme();
       this.timeline.paint();
     };
-    try {
-      root.dataset.theme = localStorage.getItem("heapray-theme") ?? "";
-    } catch {
-      // Pages from disk may have no storage: the system's theme then.
-    }
-    this.graph.retheme();
     dark.addEventListener("change", repaint);
     byId("theme", HTMLButtonElement).addEventListener("click", () => {
       const isDark = root.dataset.theme === "dark" || (root.dataset.theme !== "light" && dark.matches);
@@ -440,11 +438,18 @@ class Page {
 }
 
 try {
+  document.documentElement.dataset.theme = localStorage.getItem("heapray-theme") ?? "";
+} catch {
+  // Pages from disk may have no storage: the system's theme then.
+}
+try {
   const data = byId("data", HTMLScriptElement);
   const profile = await decode(data.textContent ?? "");
   // The text is the largest string of the page and has served.
   data.remove();
+  performance.mark("decoded");
   new Page(profile);
+  performance.mark("shown");
   document.documentElement.dataset.ready = "true";
 } catch (failure) {
   const text = failure instanceof Error ? failure.message : String(failure);

@@ -6,7 +6,14 @@ import { brief, segments } from "./names.js";
 
 /** @typedef {import("./sites.js").OwnSite} OwnSite */
 
-const FEW = 8;
+/** Rows that are shown at first: what fits beside the graph, and some everywhere. */
+function few() {
+  if (matchMedia("(max-width: 999px)").matches) {
+    return 6;
+  }
+  const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+  return Math.max(6, Math.floor((window.innerHeight - 33 * size) / (4 * size)));
+}
 
 const HEADINGS = {
   live: "Top still-live call sites",
@@ -55,14 +62,15 @@ export class SiteTable {
   render() {
     const { sites, by } = this;
     const whole = sites.reduce((sum, site) => sum + site[by], 0);
-    const shown = this.all ? sites : sites.slice(0, FEW);
+    const most = few();
+    const shown = this.all ? sites : sites.slice(0, most);
     byId("sites", HTMLElement).replaceChildren(...shown.map((site) => this.row(site, whole)));
     byId("sites-none", HTMLElement).hidden = sites.length > 0;
-    this.more.hidden = sites.length <= FEW;
-    const rest = sites.slice(FEW).reduce((sum, site) => sum + site[by], 0);
+    this.more.hidden = sites.length <= most;
+    const rest = sites.slice(most).reduce((sum, site) => sum + site[by], 0);
     this.more.textContent = this.all
       ? "Show fewer"
-      : `Show ${count(sites.length - FEW)} more (${amount(rest, by)}${by === "count" ? " blocks" : ""})`;
+      : `Show ${count(sites.length - most)} more (${by === "bytes" ? bytes(rest) : plural(rest, "block")})`;
   }
 
   /**
@@ -87,13 +95,16 @@ export class SiteTable {
     oldest.title = "Time of the capture at which the oldest of these blocks was allocated";
     const bar = el("i", "bar");
     bar.style.width = `${whole > 0 ? Math.max(0.5, (100 * site[by]) / whole) : 0}%`;
+    const second = el("div", "second", where);
     if (!site.own) {
-      button.append(el("span", "foreign", "no own code"));
+      const foreign = el("span", "foreign", "library");
+      foreign.title = "No frame of these stacks is the service’s own";
+      second.append(foreign);
     }
     return el(
       "tr",
       site.own ? "own" : "",
-      el("td", "what", button, where, bar),
+      el("td", "what", button, second, bar),
       el("td", "amount", amount(site[by], by), el("span", "notes", other)),
       el("td", "share", percent(site[by], whole), oldest),
     );

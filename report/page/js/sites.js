@@ -78,8 +78,10 @@ function responsibleNodes(tree) {
   const own = new Int32Array(tree.size);
   const dependency = new Int32Array(tree.size);
   const found = new Int32Array(tree.size);
+  const { profile } = tree;
+  const kinds = Uint8Array.from(profile.frames.line, (_, frame) => kindOf(profile, frame));
   for (let node = 1; node < tree.size; node += 1) {
-    const kind = kindOf(tree.profile, tree.frame[node]);
+    const kind = kinds[tree.frame[node]];
     const parent = tree.parent[node];
     own[node] = kind === OWN ? node : own[parent];
     dependency[node] = kind === PACKAGE ? node : dependency[parent];

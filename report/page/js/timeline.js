@@ -30,8 +30,9 @@ export class Timeline {
     }
     box.hidden = at.length < 2;
     this.describe();
-    this.read(-1);
+    this.write();
 
+    // Tells the first size too.
     new ResizeObserver(() => this.paint()).observe(box);
     canvas.addEventListener("pointermove", (event) => this.read(this.momentAt(event.offsetX)));
     canvas.addEventListener("pointerleave", () => this.read(-1));
@@ -79,20 +80,25 @@ export class Timeline {
   /** @param {number} moment its index, or -1 for the end of the capture */
   read(moment) {
     this.at = moment;
+    this.write();
+    this.paint();
+  }
+
+  write() {
     const { at, rss, heap, own } = this.curves;
+    const moment = this.at;
     const shown = moment < 0 ? at.length - 1 : moment;
     if (shown < 0) {
       return;
     }
     const value = (/** @type {string} */ name, /** @type {number} */ size, /** @type {string} */ key) =>
       el("span", `reading ${key}`, el("i", "key"), `${name} `, el("b", "", bytes(size)));
-    const when = moment < 0 ? `at the end, ${duration(at[shown])}` : `at ${duration(at[shown])}`;
+    const when = moment < 0 ? `end, ${duration(at[shown])}` : `at ${duration(at[shown])}`;
     const values = [el("span", "when", when), value("RSS", rss[shown], "rss"), value("Heap", heap[shown], "heap")];
     if (own[shown] > 0) {
       values.push(value("Profiler", own[shown], "own"));
     }
     this.reading.replaceChildren(...values);
-    this.paint();
   }
 
   paint() {
@@ -176,7 +182,8 @@ export class Timeline {
     context.arc(Math.min(Math.max(x, 4), width - 4), Math.max(y, 5), 4, 0, 2 * Math.PI);
     context.fill();
     context.stroke();
-    context.font = "600 11px system-ui, sans-serif";
+    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    context.font = `600 ${Math.round(size * 0.85)}px system-ui, sans-serif`;
     context.textBaseline = "middle";
     const text = `peak ${bytes(this.peakBytes)}`;
     const length = context.measureText(text).width;

@@ -3,41 +3,9 @@
 //! Nodes stand in preorder: a subtree is one run of neighbours, so a reader needs no child lists and sums
 //! a subtree in one pass. Nothing is pruned; only stacks without any allocation below them are left out.
 
+use super::Sums;
 use crate::Report;
-use crate::model::{FrameId, Site, StackId, Tally};
-
-/// What was allocated from exactly one call stack, its callees not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sums {
-    /// Everything ever allocated; zero where the source format does not tell.
-    pub allocated: Tally,
-    /// Live at the high-water mark.
-    pub high_water: Tally,
-    /// Live at the end.
-    pub live: Tally,
-    /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
-    pub oldest_live_ms: Option<u64>,
-}
-
-impl Sums {
-    /// Adds what `site` holds.
-    pub fn add(&mut self, site: &Site) {
-        self.allocated += site.allocated;
-        self.high_water += site.high_water;
-        self.live += site.live;
-        self.oldest_live_ms = match (self.oldest_live_ms, site.oldest_live_ms) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    }
-
-    /// Whether nothing was allocated, in no view.
-    #[must_use]
-    pub fn is_zero(&self) -> bool {
-        let zero = Tally::default();
-        self.allocated == zero && self.high_water == zero && self.live == zero
-    }
-}
+use crate::model::{FrameId, StackId};
 
 /// A node of a [`CallTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +115,7 @@ fn children(report: &Report, slot_of: &[u32], sums: &[Sums]) -> (Vec<u32>, Vec<u
 mod tests {
     use super::*;
     use crate::model::{Allocator, Frame, ThreadId};
+    use crate::model::{Site, Tally};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 

@@ -2,9 +2,19 @@
 //! own; the page, the texts and the endpoints show views and compute nothing themselves.
 
 mod call_tree;
+mod function;
+mod location;
+mod module;
 mod origin;
 mod own_site;
+mod sums;
+mod thread;
 
-pub use call_tree::{CallTree, Sums, TreeNode};
+pub use call_tree::{CallTree, TreeNode};
+pub use function::{FunctionSums, by_function};
+pub use location::{LocationSums, by_location};
+pub use module::{ModuleNames, by_module};
 pub use origin::{Kind, Origins, Package};
 pub use own_site::{OwnSite, own_sites};
+pub use sums::{Sums, by_stack};
+pub use thread::by_thread;

@@ -44,22 +44,32 @@ impl Origins {
         let roots = own_crate_names(report, &paths);
         let mut origins = Origins::default();
         let mut index: HashMap<Package, u32> = HashMap::new();
-        // Neighbours in `frames` often share a file; names matter only where the path does not decide.
-        let mut by_file: HashMap<StrId, Option<Package>> = HashMap::new();
+        // Most frames share their file with others; names matter only where the path does not decide.
+        let mut by_file: HashMap<StrId, Option<u32>> = HashMap::new();
         for frame in &report.frames {
             let file = report.strings.get(frame.file);
-            let package = by_file
-                .entry(frame.file)
-                .or_insert_with(|| paths.by_path(file, &roots))
-                .clone()
-                .unwrap_or_else(|| paths.by_name(report.strings.get(frame.function), file));
-            let id = *index.entry(package).or_insert_with_key(|package| {
-                origins.packages.push(package.clone());
-                u32::try_from(origins.packages.len() - 1).expect("fewer packages than frames")
+            let by_path = *by_file.entry(frame.file).or_insert_with(|| {
+                let package = paths.by_path(file, &roots)?;
+                Some(origins.number(package, &mut index))
+            });
+            let id = by_path.unwrap_or_else(|| {
+                let package = paths.by_name(report.strings.get(frame.function), file);
+                origins.number(package, &mut index)
             });
             origins.of_frame.push(id);
         }
         origins
+    }
+
+    /// The index of `package`, which is added if it is new.
+    fn number(&mut self, package: Package, index: &mut HashMap<Package, u32>) -> u32 {
+        if let Some(&known) = index.get(&package) {
+            return known;
+        }
+        let new = u32::try_from(self.packages.len()).expect("fewer packages than frames");
+        self.packages.push(package.clone());
+        index.insert(package, new);
+        new
     }
 
     /// The packages, each once, in the order in which frames name them.

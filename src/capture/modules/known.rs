@@ -1,6 +1,6 @@
 //! The list of modules, loaded now or earlier, and what is kept of each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,36 @@ use super::{Changed, TableSize};
 use crate::capture::unwind;
 use crate::collector::snapshot::{Module, ModuleId};
 
-/// A module of the history and when it was there.
+/// A module that is loaded now.
 #[derive(Debug, Clone, Copy)]
-struct Stay {
+struct Present {
+    /// Its place in the history.
+    index: usize,
     /// The epoch in which it came.
     from: u32,
-    /// The epoch that its removal began, if it is gone.
-    until: Option<u32>,
     code: Option<CodeRange>,
 }
+
+/// A time that a module was loaded for.
+#[derive(Debug, Clone, Copy)]
+struct Past {
+    index: usize,
+    from: u32,
+    /// The epoch that its removal began.
+    until: u32,
+}
+
+/// Older stays than these many are forgotten: a program may load and unload for years.
+const MOST_PAST: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Known {
     counts: Option<LoaderCounts>,
     /// Everything that was ever loaded; the index is the `ModuleId`.
     history: Arc<Vec<Module>>,
-    stays: Vec<Stay>,
-    /// Modules that are loaded now, by their start.
-    loaded: Vec<usize>,
+    /// By their start.
+    loaded: Vec<Present>,
+    past: VecDeque<Past>,
     /// Compiled tables by what they were made from: a module that comes again gets its old one.
     tables: HashMap<u64, &'static Table>,
 }
@@ -77,27 +89,27 @@ pub fn module_of(address: u64) -> ModuleId {
 #[must_use]
 pub fn module_of_at(address: u64, epoch: u32) -> ModuleId {
     let known = lock();
-    let covers = |&index: &usize| {
+    let covers = |index: usize| {
         let module = &known.history[index];
         (module.start..module.end).contains(&address)
     };
-    let there = |&index: &usize| {
-        let stay = &known.stays[index];
-        stay.from <= epoch && stay.until.is_none_or(|until| epoch < until)
-    };
     let after = known
         .loaded
-        .partition_point(|&index| known.history[index].start <= address);
+        .partition_point(|present| known.history[present.index].start <= address);
     let now = after
         .checked_sub(1)
         .map(|before| known.loaded[before])
-        .filter(covers);
-    let found = now.filter(there).or_else(|| {
-        let mut past = (0..known.history.len()).rev().filter(covers);
-        let first = past.clone().next();
-        past.find(there).or(now).or(first)
-    });
-    found.map_or(ModuleId::NONE, module_id)
+        .filter(|present| covers(present.index));
+    if let Some(present) = now.filter(|present| present.from <= epoch) {
+        return module_id(present.index);
+    }
+    let past = || known.past.iter().rev().filter(|past| covers(past.index));
+    let then = past().find(|past| (past.from..past.until).contains(&epoch));
+    let index = then
+        .map(|past| past.index)
+        .or(now.map(|present| present.index));
+    let index = index.or_else(|| past().next().map(|past| past.index));
+    index.map_or(ModuleId::NONE, module_id)
 }
 
 /// Every module that was loaded at some time; the index is the [`ModuleId`].
@@ -123,14 +135,14 @@ fn module_id(index: usize) -> ModuleId {
 }
 
 impl Known {
-    /// The history's entry for a module that the loader has.
-    fn find(&self, loaded: &[usize], module: &Loaded, removals: bool) -> Option<usize> {
+    /// The entry of `loaded` for a module that the loader has.
+    fn find(&self, loaded: &[Present], module: &Loaded, removals: bool) -> Option<Present> {
         // After a removal, a module without a build id may be another file that took the name and the place.
         let certain = !removals || module.is_main || !module.build_id.is_empty();
-        loaded
+        let found = loaded
             .iter()
-            .copied()
-            .find(|&index| certain && self.is_same(index, module))
+            .find(|present| certain && self.is_same(present.index, module));
+        found.copied()
     }
 
     fn is_same(&self, index: usize, module: &Loaded) -> bool {
@@ -145,35 +157,49 @@ impl Known {
 
     fn replace(&mut self, modules: Vec<Loaded>, removals: bool) -> Changed {
         let before = std::mem::take(&mut self.loaded);
-        let mut changed = Changed::default();
         let mut loaded = Vec::with_capacity(modules.len());
-        let next_epoch = epoch().wrapping_add(1);
+        let mut added = Vec::new();
         for module in modules {
-            let index = match self.find(&before, &module, removals) {
-                Some(index) => index,
-                None => {
-                    changed.added += 1;
-                    self.add(module)
-                }
-            };
-            loaded.push(index);
-        }
-        for &index in before.iter().filter(|index| !loaded.contains(index)) {
-            changed.removed += 1;
-            self.stays[index].until = Some(next_epoch);
-        }
-        if changed.removed > 0 {
-            for &index in loaded.iter().filter(|index| !before.contains(index)) {
-                self.stays[index].from = next_epoch;
+            match self.find(&before, &module, removals) {
+                Some(present) => loaded.push(present),
+                None => added.push(module),
             }
         }
-        loaded.sort_by_key(|&index| self.history[index].start);
+        let stays = |gone: &&Present| {
+            loaded
+                .iter()
+                .any(|present: &Present| present.index == gone.index)
+        };
+        let gone: Vec<Present> = before
+            .iter()
+            .filter(|present| !stays(present))
+            .copied()
+            .collect();
+        let changed = Changed {
+            added: added.len(),
+            removed: gone.len(),
+        };
+        let next_epoch = epoch().wrapping_add(u32::from(!gone.is_empty()));
+        for present in gone {
+            if self.past.len() == MOST_PAST {
+                self.past.pop_front();
+            }
+            self.past.push_back(Past {
+                index: present.index,
+                from: present.from,
+                until: next_epoch,
+            });
+        }
+        for module in added {
+            loaded.push(self.add(module, next_epoch));
+        }
+        loaded.sort_by_key(|present| self.history[present.index].start);
         self.loaded = loaded;
         if changed != Changed::default() {
             let mut ranges: Vec<CodeRange> = self
                 .loaded
                 .iter()
-                .filter_map(|&index| self.stays[index].code)
+                .filter_map(|present| present.code)
                 .collect();
             ranges.sort_by_key(|range| range.start);
             published::publish(&ranges, changed.removed > 0);
@@ -182,25 +208,14 @@ impl Known {
     }
 
     /// Enters a module that is new, or was there before and comes again.
-    fn add(&mut self, module: Loaded) -> usize {
-        let table = module
-            .unwind
-            .as_ref()
-            .zip(module.code)
-            .and_then(|(bytes, code)| self.table(bytes, code, &module));
+    fn add(&mut self, module: Loaded, from: u32) -> Present {
+        let unwind = module.unwind.as_ref().zip(module.code);
+        let table = unwind.and_then(|(bytes, code)| self.table(bytes, code, &module));
         let code = module
             .code
             .map(|(start, end)| CodeRange { start, end, table });
-        let stay = Stay {
-            from: epoch(),
-            until: None,
-            code,
-        };
-        let again = (0..self.history.len())
-            .find(|&index| self.stays[index].until.is_some() && self.is_same(index, &module));
-        if let Some(index) = again {
-            self.stays[index] = stay;
-            return index;
+        if let Some(index) = (0..self.history.len()).find(|&index| self.is_same(index, &module)) {
+            return Present { index, from, code };
         }
         Arc::make_mut(&mut self.history).push(Module {
             path: if module.is_main {
@@ -214,8 +229,11 @@ impl Known {
             build_id: module.build_id,
             is_main: module.is_main,
         });
-        self.stays.push(stay);
-        self.stays.len() - 1
+        Present {
+            index: self.history.len() - 1,
+            from,
+            code,
+        }
     }
 
     fn table(

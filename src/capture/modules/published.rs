@@ -154,3 +154,55 @@ impl List {
         Some((start, slot.table.load(Ordering::Acquire)))
     }
 }
+
+#[cfg(all(test, target_arch = "x86_64", not(heapray_portable)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    fn ranges(generation: u64) -> Vec<CodeRange> {
+        let range = |index: u64| CodeRange {
+            start: 0x1000 * (index + 1) + generation,
+            end: 0x1000 * (index + 1) + 0x800 + generation,
+            table: None,
+        };
+        (0..10 + generation % 20).map(range).collect()
+    }
+
+    #[test]
+    fn an_address_is_found_in_its_range_only() {
+        let latch = Latch::new(64);
+        assert_eq!(latch.find(0x1000), None);
+        latch.write(&ranges(0));
+        assert_eq!(latch.find(0xfff), None);
+        assert_eq!(latch.find(0x1000).map(|found| found.0), Some(0x1000));
+        assert_eq!(latch.find(0x17ff).map(|found| found.0), Some(0x1000));
+        assert_eq!(latch.find(0x1800), None);
+        assert_eq!(latch.find(0xa001).map(|found| found.0), Some(0xa000));
+        assert_eq!(latch.find(0xb001), None);
+        latch.write(&[]);
+        assert_eq!(latch.find(0x1000), None);
+    }
+
+    #[test]
+    fn readers_never_see_half_of_a_change() {
+        let latch = Latch::new(64);
+        latch.write(&ranges(0));
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        // In every generation this address is inside of the fifth range.
+                        let (start, _) = latch.find(0x5400).expect("it is in every list");
+                        assert_eq!(start & !0x3ff, 0x5000);
+                    }
+                });
+            }
+            for generation in 0..100_000 {
+                latch.write(&ranges(generation % 0x3ff));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

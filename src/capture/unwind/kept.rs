@@ -48,15 +48,15 @@ pub(super) struct Check {
 unsafe impl Plain for Check {}
 
 impl Check {
-    /// 0 if the word is as it was.
+    /// Whether the word is another one now.
     ///
     /// # Safety
     /// The slot lies between the thread's current stack pointer and the upper end of its stack.
     #[inline(always)]
-    unsafe fn difference(self) -> u64 {
+    unsafe fn is_stale(&self) -> bool {
         // SAFETY: mapped, as the caller says; all slots are aligned. Volatile as in `Slots::read`.
         let now = unsafe { (self.slot as *const u64).read_volatile() };
-        now ^ self.value
+        now != self.value
     }
 }
 
@@ -140,42 +140,33 @@ impl KeptStack {
         let end = self.frame(index).checks_end as usize;
         // SAFETY: `checks_end` is no more than the checks that were written.
         let checks = unsafe { core::slice::from_raw_parts(self.checks.as_ptr(), end) };
+        // Innermost first: that is what changes. Unrolled, since this is where the time of a capture goes.
         let mut groups = checks.rchunks_exact(AT_ONCE);
         for group in &mut groups {
-            let mut difference = 0;
-            for check in group {
+            for check in group.iter().rev() {
                 // SAFETY: all checks up to `checks_end` of a frame are of slots at or above its stack pointer and
                 // below the stack's upper end, where they were read before.
-                difference |= unsafe { check.difference() };
+                if unsafe { check.is_stale() } {
+                    return Some(self.frame_of(check));
+                }
             }
-            if difference != 0 {
-                return Some(self.first_stale(index));
-            }
         }
-        let mut difference = 0;
-        for check in groups.remainder() {
-            // SAFETY: as above.
-            difference |= unsafe { check.difference() };
-        }
-        if difference != 0 {
-            Some(self.first_stale(index))
-        } else {
-            None
-        }
+        // SAFETY: as above.
+        let stale = groups
+            .remainder()
+            .iter()
+            .rev()
+            .find(|check| unsafe { check.is_stale() });
+        stale.map(|check| self.frame_of(check))
     }
 
+    /// The frame that a check is for.
     #[cold]
     #[inline(never)]
-    fn first_stale(&self, index: usize) -> usize {
-        let end = self.frame(index).checks_end as usize;
-        let checks = &self.checks.as_slice()[..end];
-        // SAFETY: as in `stale`, which has read the same slots.
-        let stale = checks
-            .iter()
-            .rposition(|&check| unsafe { check.difference() } != 0);
-        let stale = stale.unwrap_or(0) as u32;
-        let frames = &self.frames.as_slice()[..=index];
-        frames.partition_point(|frame| frame.checks_end <= stale)
+    fn frame_of(&self, check: &Check) -> usize {
+        // SAFETY: the check is one of these.
+        let index = unsafe { core::ptr::from_ref(check).offset_from(self.checks.as_ptr()) } as u32;
+        self.frames.as_slice()[..self.length].partition_point(|frame| frame.checks_end <= index)
     }
 
     /// Frame `index` as a walk found it, but for its rbp.
@@ -214,9 +205,26 @@ impl KeptStack {
         }
     }
 
-    /// Adds the frame inside of the last one. `outer` is what the step from it outward led to, if it was one; `slots`
-    /// are words that decided that there was none. There must be room.
+    /// Adds the frame inside of the last one, from which a plain step has led to `outer`, which is the last one or, if
+    /// there is none, not kept. There must be room.
     #[inline(always)]
+    pub(super) fn push_plain(&mut self, frame: &Frame, outer: Registers, node: u32) {
+        let (rule, at) = (frame.rule(), frame.at());
+        let (mut end, mut outer_needs_bp) = (0, false);
+        if self.length > 0 {
+            let last = self.frame(self.length - 1);
+            (end, outer_needs_bp) = (last.checks_end as usize, last.needs_bp != 0);
+        }
+        self.check(&mut end, outer.sp - 8, outer.return_address);
+        if outer_needs_bp && !rule.keeps_bp() {
+            self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
+        }
+        let needs_bp = rule.uses_bp() || (rule.keeps_bp() && outer_needs_bp);
+        self.add(frame, end, needs_bp, node);
+    }
+
+    /// Adds the frame inside of the last one, whatever the step from it was: `outer` is what it led to, if there was
+    /// one; `why_not` are words that decided that there was none. There must be room.
     pub(super) fn push(
         &mut self,
         frame: &Frame,
@@ -224,42 +232,53 @@ impl KeptStack {
         why_not: [Option<u64>; 2],
         node: u32,
     ) {
-        let rule = frame.rule();
+        let (rule, at) = (frame.rule(), frame.at());
+        if let Some(outer) = outer.filter(|_| rule.is_plain()) {
+            return self.push_plain(frame, outer, node);
+        }
         let mut end = self.checks_end();
-        let outer_needs_bp = self.length > 0 && self.frame(self.length - 1).needs_bp != 0;
-        let checks = self.checks.as_ptr();
-        let mut check = |slot: u64, value: u64| {
-            // SAFETY: `reserve` was told of this frame and has made room for three checks of each.
-            unsafe { checks.add(end).write(Check { slot, value }) };
-            end += 1;
-        };
-        let at = frame.at();
         let mut needs_bp = rule.uses_bp();
         if let Some(outer) = outer {
-            check(outer.sp - 8, outer.return_address);
+            let outer_needs_bp = self.length > 0 && self.frame(self.length - 1).needs_bp != 0;
+            self.check(&mut end, outer.sp - 8, outer.return_address);
             if let Some((slot, value)) = rule.cfa_slot(at, outer.sp) {
-                check(slot, value);
+                self.check(&mut end, slot, value);
             }
             if rule.keeps_bp() {
                 needs_bp |= outer_needs_bp;
             } else if outer_needs_bp {
-                check(rule.bp_slot(at, outer.sp), outer.bp);
+                self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
             }
         } else {
             needs_bp |= rule == Rule::NONE;
             for slot in why_not.into_iter().flatten() {
                 // SAFETY: the walk has read the word just now.
                 let value = unsafe { (slot as *const u64).read_volatile() };
-                check(slot, value);
+                self.check(&mut end, slot, value);
             }
         }
+        self.add(frame, end, needs_bp, node);
+    }
+
+    #[inline(always)]
+    fn check(&mut self, end: &mut usize, slot: u64, value: u64) {
+        debug_assert!(*end < self.checks.capacity());
+        // SAFETY: `reserve` was told of the frame and has made room for three checks of each.
+        unsafe { self.checks.as_ptr().add(*end).write(Check { slot, value }) };
+        *end += 1;
+    }
+
+    #[inline(always)]
+    fn add(&mut self, frame: &Frame, checks_end: usize, needs_bp: bool, node: u32) {
+        debug_assert!(self.length < self.frames.capacity());
+        let at = frame.at();
         let kept = KeptFrame {
             sp: at.sp,
             return_address: at.return_address,
             bp: at.bp,
             node,
-            rule: rule.to_bits(),
-            checks_end: end as u32,
+            rule: frame.rule().to_bits(),
+            checks_end: checks_end as u32,
             needs_bp: u32::from(needs_bp),
         };
         // SAFETY: `reserve` has made room for the frame.

@@ -10,7 +10,7 @@ const MOST: usize = 8192;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Entry {
-    /// 0 where empty: no code lies there.
+    /// 0 where empty, with no rule: no code lies there.
     pc: u64,
     rule: u32,
     unused: u32,
@@ -85,9 +85,11 @@ impl RuleCache {
     /// Forgets everything, because the modules have changed.
     #[cold]
     pub(super) fn forget(&mut self) {
-        for entry in self.entries.as_mut_slice() {
-            entry.pc = 0;
-        }
+        self.entries.as_mut_slice().fill(Entry {
+            pc: 0,
+            rule: Rule::NONE.to_bits(),
+            unused: 0,
+        });
     }
 
     pub(super) fn release(self) {

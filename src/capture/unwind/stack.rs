@@ -58,6 +58,12 @@ impl OwnStack {
         sp.wrapping_sub(self.low) < self.high - self.low
     }
 
+    /// Past the last word of it.
+    #[inline(always)]
+    pub(super) fn high(&self) -> u64 {
+        self.high
+    }
+
     /// Whether `sp` is on this stack, learning what is needed to tell.
     #[cold]
     pub(super) fn reaches(&mut self, sp: u64) -> bool {

@@ -107,6 +107,77 @@ impl ThreadUnwinder {
     #[inline]
     pub unsafe fn capture(&mut self, registers: Registers, tree: &mut CallTree) -> u32 {
         let version = published::version();
+        if version == self.version && self.stack.contains(registers.sp) {
+            // SAFETY: the caller's duty; the stack pointer is on the thread's own stack.
+            if let Some(node) = unsafe { self.capture_near(registers, tree) } {
+                return node;
+            }
+        }
+        // SAFETY: the caller's duty.
+        unsafe { self.capture_anywhere(registers, version, tree) }
+    }
+
+    /// The common case: a few plain frames inside of a kept stack that still holds. `None` if it is anything else;
+    /// nothing has changed then.
+    ///
+    /// # Safety
+    /// As for [`capture`](Self::capture), and `registers.sp` is on the thread's own stack.
+    #[inline(always)]
+    unsafe fn capture_near(&mut self, registers: Registers, tree: &mut CallTree) -> Option<u32> {
+        let high = self.stack.high();
+        let mut at = registers;
+        let mut length = 0;
+        let mut kept = self.kept.len();
+        loop {
+            kept = self.kept.below(kept, at.sp);
+            if kept == 0 {
+                return None;
+            }
+            if self.kept.is_at(kept - 1, at) {
+                break;
+            }
+            let rule = self.rules.rule(at.return_address.wrapping_sub(1));
+            if !rule.is_plain() || length == FIRST_FRAMES {
+                return None;
+            }
+            // SAFETY: there is room for this many from the beginning.
+            unsafe { self.frames.as_ptr().add(length).write(Frame::new(at, rule)) };
+            length += 1;
+            // SAFETY: the walk goes outward from the running function on the thread's own stack, all of which is
+            // mapped from there up to `high`.
+            at = unsafe { rule.plain_step(at, high) }?;
+        }
+        // SAFETY: as above; the walk is at this kept frame.
+        if unsafe { self.kept.stale(kept - 1) }.is_some() || self.kept.ending != Ending::Whole {
+            return None;
+        }
+        self.kept.truncate(kept);
+        if length + kept > MAX_DEPTH || !self.kept.reserve(length) {
+            return None;
+        }
+        let mut node = self.kept.frame(kept - 1).node;
+        for index in (0..length).rev() {
+            // SAFETY: written above.
+            let frame = unsafe { self.frames.as_ptr().add(index).read() };
+            node = tree.child(node, frame.at().return_address);
+            self.kept.push_plain(&frame, at, node);
+            at = frame.at();
+        }
+        Some(node)
+    }
+
+    /// Every case.
+    ///
+    /// # Safety
+    /// As for [`capture`](Self::capture).
+    #[cold]
+    #[inline(never)]
+    unsafe fn capture_anywhere(
+        &mut self,
+        registers: Registers,
+        version: u64,
+        tree: &mut CallTree,
+    ) -> u32 {
         if version != self.version {
             self.renew(version, tree);
         }
@@ -188,8 +259,6 @@ impl ThreadUnwinder {
     }
 
     /// Takes note of modules that came or went.
-    #[cold]
-    #[inline(never)]
     fn renew(&mut self, version: u64, tree: &mut CallTree) {
         self.rules.forget();
         self.kept.truncate(0);

@@ -3,7 +3,7 @@
 use super::kept::{Ending, KeptStack};
 use super::rules::RuleCache;
 use super::stack::{OwnStack, Slots};
-use crate::capture::arch::{Registers, Rule, StackSlots, Stop};
+use crate::capture::arch::{self, Registers, Rule, StackSlots, Stop};
 use crate::capture::memory::{GrowArray, Plain};
 use crate::capture::modules::published;
 
@@ -82,7 +82,6 @@ const MOST_GENERATED: usize = 64;
 
 impl Walk<'_> {
     /// Walks on until there are `most` frames.
-    #[inline(always)]
     pub(super) fn run(&mut self, most: usize) -> Found {
         let mut signals = 0;
         let mut interrupted = false;
@@ -135,6 +134,10 @@ impl Walk<'_> {
                 // Stacks made by hand end like this.
                 self.outer = Some(self.at);
                 return Found::End(Ending::Whole);
+            }
+            if self.at.return_address < arch::PAGE as u64 {
+                // No code lies there, and the lowest numbers are marks.
+                return self.lost();
             }
         }
     }

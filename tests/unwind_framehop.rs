@@ -1,0 +1,143 @@
+//! Random call paths through C: every capture equals framehop's, an unwinder that shares no code with libgcc.
+#![cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    target_env = "gnu",
+    not(heapray_portable)
+))]
+#![allow(clippy::unwrap_used)]
+
+mod unwind_support;
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
+use heapray::capture::arch::registers_here;
+use heapray_c_fixtures::{FUNCTIONS, Program};
+use unwind_support::{Numbers, Recorder, random_program};
+
+struct Framehop {
+    unwinder: UnwinderX86_64<&'static [u8]>,
+    cache: CacheX86_64,
+}
+
+/// Adds each module's `.eh_frame` and code, found in memory.
+unsafe extern "C" fn add_module(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
+    // SAFETY: the loader's structure and the unwinder below; the test loads and unloads nothing.
+    unsafe {
+        let (info, framehop) = (&*info, &mut *data.cast::<Framehop>());
+        let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+        let load = |header: &libc::Elf64_Phdr| {
+            let start = info.dlpi_addr + header.p_vaddr;
+            start..start + header.p_memsz
+        };
+        let bytes = |range: &std::ops::Range<u64>| {
+            std::slice::from_raw_parts(range.start as *const u8, (range.end - range.start) as usize)
+        };
+        let loads: Vec<_> = headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD)
+            .collect();
+        let text = loads
+            .iter()
+            .find(|header| header.p_flags & libc::PF_X != 0)
+            .map(|header| load(header));
+        let index = headers
+            .iter()
+            .find(|header| header.p_type == libc::PT_GNU_EH_FRAME)
+            .map(load);
+        let (Some(text), Some(index)) = (text, index) else {
+            return 0;
+        };
+        // LSB 5.0, `.eh_frame_hdr`: four bytes, then a relative pointer to `.eh_frame`.
+        let pointer = (index.start as *const i32).add(1);
+        let frames = pointer as u64;
+        let frames = frames.wrapping_add_signed(i64::from(pointer.read_unaligned()));
+        let end = loads
+            .iter()
+            .map(|header| load(header))
+            .find(|range| range.contains(&frames))
+            .unwrap()
+            .end;
+        let frames = frames..end;
+        let all = load(loads[0]).start..load(loads[loads.len() - 1]).end;
+        framehop.unwinder.add_module(Module::new(
+            String::new(),
+            all.clone(),
+            all.start,
+            ExplicitModuleSectionInfo {
+                base_svma: all.start,
+                text: Some(bytes(&text)),
+                text_svma: Some(text),
+                eh_frame: Some(bytes(&frames)),
+                eh_frame_svma: Some(frames),
+                eh_frame_hdr: Some(bytes(&index)),
+                eh_frame_hdr_svma: Some(index),
+                ..Default::default()
+            },
+        ));
+    }
+    0
+}
+
+thread_local! {
+    static BOTH: RefCell<(Recorder, Framehop, usize)> = {
+        let mut framehop = Framehop { unwinder: UnwinderX86_64::new(), cache: CacheX86_64::new() };
+        // SAFETY: `add_module` takes the unwinder.
+        unsafe { libc::dl_iterate_phdr(Some(add_module), (&raw mut framehop).cast()) };
+        RefCell::new((Recorder::new(), framehop, 0))
+    };
+}
+
+unsafe extern "C" fn capture(_: *mut Program) {
+    let registers = registers_here();
+    BOTH.with_borrow_mut(|(recorder, framehop, captures)| {
+        // SAFETY: this thread's own registers.
+        let ours = unsafe { recorder.capture(registers) };
+        let start = UnwindRegsX86_64::new(registers.return_address, registers.sp, registers.bp);
+        // SAFETY: framehop reads words of this thread's stack.
+        let mut read = |address: u64| Ok(unsafe { (address as *const u64).read_volatile() });
+        let mut theirs = Vec::new();
+        let mut frames = framehop.unwinder.iter_frames(
+            registers.return_address,
+            start,
+            &mut framehop.cache,
+            &mut read,
+        );
+        while let Ok(Some(frame)) = frames.next() {
+            theirs.push(frame.address());
+        }
+        assert_eq!(ours.mark, None);
+        assert_eq!(ours.addresses[1..], theirs[1..]);
+        *captures += 1;
+    });
+}
+
+#[test]
+fn ten_thousand_stacks_of_random_paths_equal_those_of_framehop() {
+    // Functions that realign their stack are beyond framehop, which loses the stack there; libgcc agrees with us.
+    let realign = |index: &usize| matches!(index % 7, 4 | 5);
+    let functions: Vec<_> = (0..FUNCTIONS.len())
+        .filter(|index| !realign(index))
+        .map(|index| FUNCTIONS[index])
+        .collect();
+    let mut numbers = Numbers(7);
+    for _ in 0..20 {
+        let bytes = random_program(&mut numbers, 500, 50);
+        let range = bytes.as_ptr_range();
+        let mut program = Program {
+            next: range.start,
+            end: range.end,
+            functions: functions.as_ptr(),
+            count: functions.len(),
+            capture,
+        };
+        while program.next < program.end {
+            // SAFETY: the program is valid, and the functions are made to run it.
+            unsafe { functions[0](&mut program) };
+        }
+    }
+    assert!(BOTH.with_borrow(|both| both.2) >= 10_000);
+}

@@ -1,0 +1,93 @@
+//! What modules say about code, and stacks through code that no module says anything about.
+#![cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    target_env = "gnu",
+    not(heapray_portable)
+))]
+#![allow(clippy::unwrap_used)]
+
+mod unwind_support;
+
+use std::ffi::c_void;
+
+use heapray::capture::arch::{map_pages, registers_here, unmap_pages};
+use heapray::capture::modules;
+use heapray::collector::snapshot::{ModuleId, RawNode};
+use heapray_c_fixtures::Callback;
+use unwind_support::{Recorder, Stack};
+
+type CallBack = unsafe extern "C" fn(Callback, *mut c_void);
+
+struct Scene {
+    recorder: Recorder,
+    stack: Stack,
+}
+
+#[test]
+fn the_program_and_its_libraries_are_told_apart() {
+    modules::refresh();
+    let history = modules::history();
+    let main = modules::module_of(the_program_and_its_libraries_are_told_apart as *const () as u64);
+    let libc = modules::module_of(libc::malloc as *const () as u64);
+    assert!(history[usize::from(main.0)].is_main);
+    assert_eq!(
+        history[usize::from(main.0)].path,
+        std::env::current_exe().unwrap()
+    );
+    assert!(
+        history[usize::from(libc.0)]
+            .path
+            .to_str()
+            .unwrap()
+            .contains("libc.so")
+    );
+    assert_eq!(modules::module_of(0x10), ModuleId::NONE);
+    assert!(modules::table_size().rows > 10_000);
+}
+
+#[test]
+fn code_that_nobody_knows_is_passed_by_its_frame_pointer_or_ends_the_stack() {
+    // push rbp; mov rbp, rsp; sub rsp, 32; mov rax, rdi; mov rdi, rsi; call rax; leave; ret
+    const WITH: &[u8] = &[
+        0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff,
+        0xd0, 0xc9, 0xc3,
+    ];
+    // push rbp; xor ebp, ebp; mov rax, rdi; mov rdi, rsi; call rax; pop rbp; ret
+    const WITHOUT: &[u8] = &[
+        0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3,
+    ];
+    unsafe extern "C" fn capture(scene: *mut c_void) {
+        // SAFETY: the scene of the test, and this function's own registers.
+        unsafe {
+            let scene = &mut *scene.cast::<Scene>();
+            scene.stack = scene.recorder.capture(registers_here());
+        }
+    }
+    let mut scene = Scene {
+        recorder: Recorder::new(),
+        stack: Stack::default(),
+    };
+    let page = map_pages(4096).unwrap();
+    for (code, mark) in [
+        (WITH, None),
+        (WITHOUT, Some(RawNode::INCOMPLETE)),
+        (WITH, None),
+    ] {
+        // SAFETY: a page of this test's own, filled with a function of this type.
+        unsafe {
+            let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+            assert_eq!(libc::mprotect(page.as_ptr().cast(), 4096, all), 0);
+            page.as_ptr().copy_from(code.as_ptr(), code.len());
+            let function = std::mem::transmute::<*mut u8, CallBack>(page.as_ptr());
+            for _ in 0..3 {
+                function(capture, (&raw mut scene).cast());
+                assert_eq!(scene.stack.mark, mark);
+                assert_eq!(scene.stack.addresses.len() > 5, mark.is_none());
+            }
+        }
+    }
+    assert_eq!(scene.recorder.unwinder.counts().incomplete, 3);
+    // SAFETY: nothing runs there any more.
+    unsafe { unmap_pages(page, 4096) };
+}
