@@ -34,7 +34,12 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Starts a child, under `wrapper` (a command and its arguments) if there is one.
-    pub(crate) fn start(wrapper: &[&str], what: &str, mode: Mode, rest: &[String]) -> Result<Measured> {
+    pub(crate) fn start(
+        wrapper: &[&str],
+        what: &str,
+        mode: Mode,
+        rest: &[String],
+    ) -> Result<Measured> {
         let this = std::env::current_exe()?;
         let mut command = match wrapper {
             [] => Command::new(&this),
@@ -44,7 +49,11 @@ impl Measured {
                 command
             }
         };
-        command.args(["child", what, mode.name()]).args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["child", what, mode.name()])
+            .args(rest)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         Measured::spawn(command, mode)
     }
 
@@ -53,13 +62,23 @@ impl Measured {
         if mode == Mode::Heaptrack {
             // To a file, uncompressed: what heaptrack's own script does besides runs in other processes.
             command
-                .env("LD_PRELOAD", heaptrack().ok_or("heaptrack is not installed")?)
+                .env(
+                    "LD_PRELOAD",
+                    heaptrack().ok_or("heaptrack is not installed")?,
+                )
                 .env("DUMP_HEAPTRACK_OUTPUT", heaptrack_output());
         }
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let output = process.stdout.take().ok_or("a child has an output")?;
         let input = process.stdin.take();
-        Ok(Measured { process, lines: BufReader::new(output).lines(), input })
+        Ok(Measured {
+            process,
+            lines: BufReader::new(output).lines(),
+            input,
+        })
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -68,9 +87,16 @@ impl Measured {
 
     /// The value of the next line, which must be `name=value`.
     pub(crate) fn next(&mut self, name: &str) -> Result<String> {
-        let line = self.lines.next().ok_or_else(|| format!("the child ended before it told {name}"))??;
-        let value = line.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
-        Ok(value.ok_or_else(|| format!("the child said {line:?} instead of {name}"))?.to_owned())
+        let line = self
+            .lines
+            .next()
+            .ok_or_else(|| format!("the child ended before it told {name}"))??;
+        let value = line
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('='));
+        Ok(value
+            .ok_or_else(|| format!("the child said {line:?} instead of {name}"))?
+            .to_owned())
     }
 
     /// Ends a child that has nothing to tell.

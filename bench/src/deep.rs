@@ -38,18 +38,30 @@ pub(crate) fn at_depth(depth: usize, leaf: &mut dyn FnMut()) {
 
 /// Calls `leaf` at the end of a path of calls that `path` chooses bit by bit: each number is another call stack.
 pub(crate) fn along(path: u32, bits: u32, leaf: &mut dyn FnMut()) {
-    black_box(if path & 1 == 0 { left(path >> 1, bits, leaf) } else { right(path >> 1, bits, leaf) });
+    black_box(if path & 1 == 0 {
+        left(path >> 1, bits, leaf)
+    } else {
+        right(path >> 1, bits, leaf)
+    });
 }
 
 #[inline(never)]
 fn left(path: u32, bits: u32, leaf: &mut dyn FnMut()) -> u32 {
-    if bits <= 1 { leaf() } else { along(path, bits - 1, leaf) }
+    if bits <= 1 {
+        leaf()
+    } else {
+        along(path, bits - 1, leaf)
+    }
     black_box(path ^ 0x55)
 }
 
 #[inline(never)]
 fn right(path: u32, bits: u32, leaf: &mut dyn FnMut()) -> u32 {
-    if bits <= 1 { leaf() } else { along(path, bits - 1, leaf) }
+    if bits <= 1 {
+        leaf()
+    } else {
+        along(path, bits - 1, leaf)
+    }
     black_box(path ^ 0xaa)
 }
 

@@ -50,7 +50,10 @@ fn main() -> ExitCode {
 }
 
 fn sections(wanted: &[String]) -> measure::Result<()> {
-    if let Some(unknown) = wanted.iter().find(|name| SECTIONS.iter().all(|(known, _)| known != name)) {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| SECTIONS.iter().all(|(known, _)| known != name))
+    {
         let known = SECTIONS.map(|(name, _)| name).join(" ");
         return Err(format!("{unknown} is no section; there are: {known}").into());
     }

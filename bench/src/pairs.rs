@@ -19,7 +19,9 @@ const PAIRS: usize = 100_000;
 pub(crate) fn section() -> Result<()> {
     println!("\n## A malloc+free pair, stack {DEPTH} frames deep\n");
     println!("CPU time of the thread, median of {ROUNDS} rounds of {PAIRS} pairs, 64 bytes.\n");
-    println!("| | same stack | {MOVED} frames change every {RUN} pairs | collector, ns an event | lost events |");
+    println!(
+        "| | same stack | {MOVED} frames change every {RUN} pairs | collector, ns an event | lost events |"
+    );
     println!("|---|---|---|---|---|");
     for mode in Mode::available() {
         let still = measured("pairs", mode, &["still".to_owned()])?;
@@ -31,7 +33,11 @@ pub(crate) fn section() -> Result<()> {
             mode.name(),
             still.get("ns"),
             moving.get("ns"),
-            or_none(format!("{:.1}, {:.1}", still.get("collector_ns"), moving.get("collector_ns"))),
+            or_none(format!(
+                "{:.1}, {:.1}",
+                still.get("collector_ns"),
+                moving.get("collector_ns")
+            )),
             or_none(format!("{}, {}", still.whole("lost"), moving.whole("lost"))),
         );
     }
@@ -56,7 +62,10 @@ pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
     println!("ns={}", median(rounds.split_off(1)));
     if mode == Mode::Recording {
         let status = profiler.stop()?;
-        println!("collector_ns={}", status.overhead.collector_cpu_ns as f64 / status.events as f64);
+        println!(
+            "collector_ns={}",
+            status.overhead.collector_cpu_ns as f64 / status.events as f64
+        );
         println!("lost={}", status.lost_events);
     }
     Ok(())

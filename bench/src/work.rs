@@ -14,7 +14,9 @@ const ORDERS: &str = r#"[
 
 /// The service's routes.
 pub(crate) fn app() -> Router {
-    Router::new().route("/orders", get(orders)).route("/events", get(|| async { "" }))
+    Router::new()
+        .route("/orders", get(orders))
+        .route("/events", get(|| async { "" }))
 }
 
 async fn orders() -> Json<Value> {
