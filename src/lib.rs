@@ -1,7 +1,123 @@
-//! Heapray: a heap profiler that a long-running Rust service carries inside itself.
+//! A heap profiler that a long-running service carries inside itself.
+//!
+//! Set `MEMRAY_PROFILER=true`, and the service records every allocation from its first instruction on and answers
+//! `start`, `stop`, `report`, `flamegraph` and `stats` over HTTP, beside its own routes. Nobody needs a shell in the
+//! container, an operator, or a rebuild. Not enabled, nothing of this exists: no route, no thread, no hook.
+//!
+//! # Set-up
+//!
+//! An axum service:
+//!
+//! ```
+//! use axum::{Router, routing::get};
+//!
+//! # #[cfg(feature = "http")] {
+//! // The first line of `main`: what is allocated before it is not seen.
+//! let profiler = heapray::init();
+//!
+//! let app = Router::new().route("/hello", get(|| async { "hello" }));
+//! let app: Router = heapray::mount(app);
+//! // axum::serve(listener, app).with_graceful_shutdown(…).await?;
+//!
+//! // The last: what was recorded becomes a report.
+//! profiler.shutdown()?;
+//! # }
+//! # Ok::<(), heapray::Error>(())
+//! ```
+//!
+//! and in its `Cargo.toml`, or there are no files and lines in a report:
+//!
+//! ```toml
+//! [profile.release]
+//! debug = 1
+//! ```
+//!
+//! A program without HTTP of its own has the routes served on a thread and a runtime that answer even while the
+//! program is stuck:
+//!
+//! ```
+//! # #[cfg(feature = "http")] {
+//! heapray::init();
+//! heapray::serve("127.0.0.1:7001")?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Profiler::layer`] and [`Profiler::service`] do the same for any tower service, such as one on plain hyper
+//! (`examples/plain_hyper.rs`); [`Profiler::router`] gives the bare routes; [`Profiler::mount_documented`] joins
+//! our OpenAPI document with the service's own. Without the feature `http`, [`start`], [`stop`], [`status`],
+//! [`report()`], [`flamegraph`] and [`stats`] do in code what the endpoints do.
+//!
+//! # Endpoints
+//!
+//! At the root and below the job prefix (`/pub/job/{name}/{version}`; any name and version match), with and without a
+//! slash at the end:
+//!
+//! | method and path | answer |
+//! |---|---|
+//! | `POST /api/v1/profiler/memray/start` | the state, JSON; a new session replaces the former report |
+//! | `POST /api/v1/profiler/memray/stop` | the state, JSON, when the report is on disk |
+//! | `GET /api/v1/profiler/memray/status` | the state, JSON |
+//! | `GET /api/v1/profiler/memray/report` | `memray-report.bin`, for `memray` from PyPI |
+//! | `GET /api/v1/profiler/memray/flamegraph` | one self-contained HTML page |
+//! | `GET /api/v1/profiler/memray/stats` | text |
+//! | `GET /docs/`, `GET /openapi.json` | Swagger UI, from vendored assets, and what it shows |
+//!
+//! `report`, `flamegraph` and `stats` take `?full=true` (keep the standard library's leaf frames) and `?threads=each`
+//! (do not take threads of one name for one), `report` also `?version=12`. While a session runs they give a consistent
+//! snapshot of it, marked by the header `X-Heapray-Snapshot: true`; the session goes on. Every failure is
+//! `{"error", "type"}` with the right status.
+//!
+//! # Configuration
+//!
+//! Each has a method of [`Builder`]; where both say something, the environment has the last word.
+//!
+//! | variable | meaning | default |
+//! |---|---|---|
+//! | `MEMRAY_PROFILER` | whether there is a profiler: `true t yes y 1`, any case | no |
+//! | `MEMRAY_PROFILER_DIR` | where reports and the event log go | a private directory below the system's temporary one |
+//! | `MEMRAY_PROFILER_LOG_LIMIT` | bytes of event log above which a session keeps sums only | 512 MiB |
+//! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
+//! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
+//! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
+//!
+//! # Your duties and ours
+//!
+//! Ours: nothing that the profiler or a request to it allocates shows up in a report; nothing slow runs on your async
+//! workers; no failure of the profiler's, not even a full disk, ends or blocks your service; memory and disk are bounded
+//! however long it runs.
+//!
+//! Yours: build with debug information; call [`shutdown`] where your service ends, or its last session is lost; and mind
+//! who can reach the endpoints. A report tells much of a program, and recording costs speed: set a token where strangers can call.
+//!
+//! # Features
+//!
+//! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
+//!   dependency on tokio or axum.
+//! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
+//!
+//! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod alloc;
 pub mod capture;
 pub mod collector;
+pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
+mod profiler;
+pub mod quiet;
+pub mod session;
+mod store;
 pub mod symbolize;
+
+pub use alloc::Alloc;
+pub use heapray_report::memray::Version;
+pub use profiler::{
+    Blocks, Builder, Error, InitError, OverheadStatus, Profiler, ReportStatus, State, Status,
+    builder, flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,
+};
+#[cfg(feature = "http")]
+pub use profiler::{mount, openapi, router, serve};
+pub use store::{Output, OutputKey, OutputKind};
+pub use symbolize::ThreadMode;

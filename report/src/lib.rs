@@ -4,6 +4,10 @@
 //! served: every file format, page and text here is a function of a report, or a reader into one.
 #![forbid(unsafe_code)]
 
+pub mod memray;
 pub mod model;
+pub mod page;
+pub mod stats;
+pub mod views;
 
 pub use model::Report;

@@ -30,6 +30,35 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind of number `byte`; a number that is none reads as `Free` of an address that nobody knows.
+    #[inline]
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Kind {
+        const ALL: [Kind; 20] = [
+            Kind::Free,
+            Kind::Free,
+            Kind::Free,
+            Kind::Free,
+            Kind::Free,
+            Kind::Free,
+            Kind::Malloc,
+            Kind::Realloc,
+            Kind::Calloc,
+            Kind::PosixMemalign,
+            Kind::AlignedAlloc,
+            Kind::Memalign,
+            Kind::Valloc,
+            Kind::Pvalloc,
+            Kind::Mmap,
+            Kind::Munmap,
+            Kind::ReallocFree,
+            Kind::ReallocFailed,
+            Kind::ThreadStart,
+            Kind::ThreadName,
+        ];
+        ALL.get(usize::from(byte)).copied().unwrap_or(Kind::Free)
+    }
+
     /// Whether memory is handed out.
     #[must_use]
     pub fn is_allocation(self) -> bool {

@@ -1,11 +1,51 @@
 //! The part that runs inside `malloc`, on any thread, at any moment.
 //!
-//! Rules (`docs/how-it-works.md` gives the reasons): it never allocates, never locks, never calls `dl_*` or
-//! `pthread_getattr_np`, and imports only `core`, atomics and `libc`.
+//! Rules (`docs/how-it-works.md` gives the reasons): what runs in a hook never allocates, never locks, never calls
+//! `dl_*` or `pthread_getattr_np`, and imports only `core`, atomics and `libc`. The parts that run outside of hooks
+//! (`hook::got`, `hook::loader`, `modules`) say so at their head.
+//!
+//! ```text
+//!  hook, or crate::Alloc ─▶ record ─▶ unwind + call_tree ─▶ ring ─▶ (the collector)
+//!                             │
+//!                          thread: state, handed on from thread to thread
+//! ```
 
 pub mod arch;
 pub mod call_tree;
+pub mod clock;
+pub mod control;
 pub mod event;
+pub mod hook;
 pub mod memory;
 pub mod modules;
+pub mod record;
+pub mod ring;
+pub mod sys;
+pub mod thread;
 pub mod unwind;
+
+use std::io;
+use std::sync::OnceLock;
+
+/// Does what must be done once before the first session, outside of every hook.
+///
+/// # Errors
+/// The process has no thread key left, or the system refused to call us in forked children.
+pub fn prepare() -> io::Result<()> {
+    static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
+    let done = *DONE.get_or_init(|| {
+        hook::prepare();
+        clock::prepare();
+        sys::prepare();
+        unwind::prepare();
+        if !thread::prepare() {
+            return Err(libc::EAGAIN);
+        }
+        // SAFETY: the handler only stores to atomics and to a thread-local cell.
+        match unsafe { libc::pthread_atfork(None, None, Some(control::after_fork_in_child)) } {
+            0 => Ok(()),
+            error => Err(error),
+        }
+    });
+    done.map_err(io::Error::from_raw_os_error)
+}

@@ -1,3 +1,36 @@
 //! The part that owns every table: one thread, no lock, no atomic, ordinary safe Rust.
+//!
+//! Events of all threads come in, merged in the order of time ([`Tables::apply_batch`]); sums come out at any time
+//! ([`Tables::counters`]), and everything at once when a report is asked for ([`Tables::export`]).
+//!
+//! `tables` says what an event does; each other module is one noun: the blocks and ranges that are live, the call sites,
+//! the high-water mark, sizes, threads, reallocations under way, memory over time, the call tree, the event log.
 
+mod birth;
+pub mod call_tree;
+pub mod clock;
+mod export;
+mod hash;
+mod index;
+mod live;
+pub mod log;
+pub mod merge;
+mod peak;
+mod ranges;
+mod reallocs;
+mod sites;
+mod sizes;
 pub mod snapshot;
+mod tables;
+mod threads;
+pub mod timeline;
+pub mod worker;
+
+pub use call_tree::CallTree;
+pub use clock::Clock;
+pub use export::Export;
+pub use log::{LogEntry, LogReader, LogWriter};
+pub use tables::{Counters, Tables};
+
+#[cfg(test)]
+mod tests;

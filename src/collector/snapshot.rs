@@ -69,7 +69,7 @@ pub struct RawSite {
     pub high_water: Tally,
     /// Live now.
     pub live: Tally,
-    /// Freed by the same thread before its next allocation.
+    /// Freed by the same thread among its last two allocations: at most one other in between (memray's threshold of 1).
     pub temporary: Tally,
     /// When the oldest still-live block was allocated: milliseconds since the start, if anything is live.
     pub oldest_live_ms: Option<u64>,

@@ -1,1 +1,37 @@
-//! The HTTP face of the profiler.
+//! The HTTP face of the profiler: routes, OpenAPI description, Swagger UI, and the ways to have them answered: in an
+//! axum app, in any tower stack, on a thread of their own.
+//!
+//! ```text
+//! request ─▶ Mounted: prefix off; ours or the app's? ─▶ Door: quiet, token, origin ─▶ one handler a file
+//! ```
+//!
+//! Nothing here blocks, and nothing that a request of ours allocates is recorded: every poll of a handler and of a
+//! response body happens inside [`quiet`](crate::quiet).
+
+mod docs;
+mod door;
+mod download;
+mod error;
+mod file_body;
+mod flamegraph;
+mod guard;
+pub(crate) mod moment;
+mod mount;
+mod mounted;
+mod openapi;
+mod precondition;
+mod query;
+mod quietly;
+mod range;
+mod reply;
+mod report;
+mod serve;
+mod start;
+mod stats;
+mod status;
+mod stop;
+
+pub use error::ErrorBody;
+pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
+pub use serve::ServeError;
+pub(crate) use serve::Servers;

@@ -1,1 +1,29 @@
-//! From addresses to frames; the only user of debug information. Runs when a report is made, never while capturing.
+//! From return addresses to functions, files and lines; the only user of debug information.
+//!
+//! Runs when a report is made, never while capturing, on whatever thread asks: the caller keeps that thread's
+//! own allocations out of the capture. Data flow one way:
+//!
+//! ```text
+//! Snapshot ─▶ places (distinct addresses) ─▶ frames of each node ─▶ trimmed stacks ─▶ merged sites ─▶ Report
+//!               ▲ lookup: resolver (blazesym), or a fake in tests
+//! ```
+//!
+//! Nothing here fails: what has no symbols becomes `module+0xoffset`, and the report's notes say why.
+
+mod about;
+mod assemble;
+mod events;
+mod lookup;
+mod names;
+mod notes;
+mod options;
+mod places;
+mod resolver;
+mod stacks;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod trim;
+
+pub use assemble::{Resolved, resolve};
+pub use options::{ReportOptions, ThreadMode};

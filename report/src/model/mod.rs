@@ -23,7 +23,8 @@ pub struct Report {
     pub stacks: Stacks,
     /// The threads that allocated. Several threads of one name may be one entry.
     pub threads: Vec<Thread>,
-    /// What each call site (thread, call stack, allocator) allocated and kept.
+    /// What each call site (thread, call stack, allocator) allocated and kept, in the order of their first allocation
+    /// if known: memray breaks ties by it.
     pub sites: Vec<Site>,
     /// Memory over time, oldest first.
     pub timeline: Vec<Moment>,

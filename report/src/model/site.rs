@@ -99,9 +99,10 @@ pub struct Tally {
 }
 
 impl std::ops::AddAssign for Tally {
+    /// Stops at the largest number: a damaged capture may claim any size.
     fn add_assign(&mut self, other: Tally) {
-        self.count += other.count;
-        self.bytes += other.bytes;
+        self.count = self.count.saturating_add(other.count);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
@@ -121,7 +122,7 @@ pub struct Site {
     pub high_water: Tally,
     /// Live at the end of the capture.
     pub live: Tally,
-    /// Freed by the same thread before its next allocation (memray's default threshold, 1).
+    /// Freed by the same thread with at most one other allocation of it in between (memray's default threshold, 1).
     pub temporary: Tally,
     /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
     pub oldest_live_ms: Option<u64>,
@@ -153,6 +154,6 @@ pub struct Totals {
     pub sizes: Vec<SizeCount>,
     /// Large sizes were counted in steps of under 1 % because there were too many distinct ones.
     pub sizes_rounded: bool,
-    /// Allocations by function.
+    /// Allocations by function, in the order of their first use if known: memray breaks ties by it.
     pub by_allocator: Vec<(Allocator, Tally)>,
 }

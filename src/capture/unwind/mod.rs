@@ -27,11 +27,24 @@ mod portable;
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
 pub use portable::ThreadUnwinder;
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 /// The most frames of a call stack that are recorded. Of a deeper stack the innermost ones are, between a quarter of
 /// this and all of it.
 pub const MAX_DEPTH: usize = 2048;
 
-/// What captures of one thread could not do.
+/// What captures of all threads could not do, since the process began.
+pub fn counts() -> StackCounts {
+    StackCounts {
+        cut: CUT.load(Ordering::Relaxed),
+        incomplete: INCOMPLETE.load(Ordering::Relaxed),
+    }
+}
+
+static CUT: AtomicU64 = AtomicU64::new(0);
+static INCOMPLETE: AtomicU64 = AtomicU64::new(0);
+
+/// What captures could not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackCounts {
     /// Captures whose stack was deeper than [`MAX_DEPTH`] and was cut.

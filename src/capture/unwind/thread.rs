@@ -88,7 +88,7 @@ impl ThreadUnwinder {
         self.kept.truncate(0);
     }
 
-    /// What captures could not do so far. Another thread may read it through a pointer while this one captures.
+    /// What captures with this unwinder could not do so far.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             cut: self.cut.load(Ordering::Relaxed),
@@ -263,11 +263,12 @@ impl ThreadUnwinder {
 
     #[inline]
     fn count(&self, ending: Ending) {
-        let counter = match ending {
+        let (counter, of_all) = match ending {
             Ending::Whole => return,
-            Ending::Lost => &self.incomplete,
-            Ending::Cut => &self.cut,
+            Ending::Lost => (&self.incomplete, &super::INCOMPLETE),
+            Ending::Cut => (&self.cut, &super::CUT),
         };
+        of_all.fetch_add(1, Ordering::Relaxed);
         // Only this thread writes.
         counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }

@@ -1,0 +1,57 @@
+//! Memory that heapray needs for itself: for live blocks, for call sites, for threads.
+
+use std::hint::black_box;
+use std::thread;
+
+use crate::child::measured;
+use crate::deep;
+use crate::measure::{Result, mib};
+use crate::mode::Mode;
+
+const BLOCKS: usize = 2_000_000;
+const SITES: u32 = 100_000;
+const THREADS: u32 = 32;
+
+/// Prints the figures.
+pub(crate) fn section() -> Result<()> {
+    println!("\n## Memory of heapray's own\n");
+    let blocks = measured("live", Mode::Recording, &["blocks".to_owned()])?;
+    let each = (blocks.get("after") - blocks.get("before")) / blocks.get("live");
+    println!("- {each:.1} bytes a live block, at {} live blocks", blocks.whole("live"));
+    let sites = measured("live", Mode::Recording, &["sites".to_owned()])?;
+    println!("- {} for {SITES} call sites of {THREADS} threads", mib(sites.whole("after")));
+    println!("- {} at the start of a capture", mib(blocks.whole("before")));
+    Ok(())
+}
+
+/// Measures in this process.
+pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
+    let profiler = mode.enter()?;
+    println!("before={}", profiler.status().overhead.memory_bytes);
+    match rest.first().map(String::as_str) {
+        Some("blocks") => {
+            let mut blocks: Vec<Vec<u8>> = Vec::with_capacity(BLOCKS);
+            blocks.extend((0..BLOCKS).map(|number| deep::block(16 + number % 200)));
+            let status = profiler.status();
+            println!("after={}\nlive={}", status.overhead.memory_bytes, status.live.count);
+            black_box(blocks);
+        }
+        _ => {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|thread| thread::spawn(move || paths(SITES / THREADS * thread, SITES / THREADS)))
+                .collect();
+            for thread in threads {
+                thread.join().map_err(|_| "a thread panicked")?;
+            }
+            println!("after={}", profiler.status().overhead.memory_bytes);
+        }
+    }
+    Ok(())
+}
+
+/// A pair from each of `count` call stacks.
+fn paths(first: u32, count: u32) {
+    for path in first..first + count {
+        deep::along(path, 17, &mut || deep::pair(64));
+    }
+}

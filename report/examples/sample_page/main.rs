@@ -1,0 +1,68 @@
+//! Writes the page of a made-up service, and beside it what the page must show:
+//! `sample_page OUT.html [NODES]` writes `OUT.html` and `OUT.html.json`.
+
+mod report;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use heapray_report::views::{CallTree, Kind, Origins, own_sites};
+use serde_json::json;
+
+fn main() -> io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let Some(out) = arguments.next() else {
+        return Err(io::Error::other("usage: sample_page OUT.html [NODES]"));
+    };
+    let nodes = arguments.next().map_or(Ok(0), |n| n.parse());
+    let sample = report::sample(nodes.map_err(io::Error::other)?);
+
+    let before = peak_memory();
+    let mut page = BufWriter::new(File::create(&out)?);
+    heapray_report::page::flamegraph(&sample, &mut page)?;
+    page.flush()?;
+    let after = peak_memory();
+
+    let tree = CallTree::of(&sample);
+    let total = tree.total();
+    let sites: Vec<_> = own_sites(&sample, &Origins::of(&sample))
+        .iter()
+        .filter_map(|site| site.frame.map(|id| (site, sample.frames[id.0 as usize])))
+        .map(|(site, frame)| {
+            json!({
+                "function": sample.strings.get(frame.function),
+                "file": sample.strings.get(frame.file),
+                "line": frame.line,
+                "own": site.is_own,
+                "bytes": site.sums.live.bytes,
+                "count": site.sums.live.count,
+            })
+        })
+        .collect();
+    let origins = Origins::of(&sample);
+    let own_frames = tree
+        .nodes
+        .iter()
+        .filter(|n| origins.kind(n.frame) == Kind::Own);
+    let expected = json!({
+        "nodes": tree.nodes.len(),
+        "own_nodes": own_frames.count(),
+        "depth": tree.nodes.iter().map(|node| node.depth).max(),
+        "live": [total.live.count, total.live.bytes],
+        "high_water": [total.high_water.count, total.high_water.bytes],
+        "allocated": [total.allocated.count, total.allocated.bytes],
+        "sites": sites,
+        "hostile": report::HOSTILE,
+        "page_bytes": std::fs::metadata(&out)?.len(),
+        "extra_kib": after.zip(before).map(|(after, before)| after - before),
+    });
+    serde_json::to_writer_pretty(File::create(out + ".json")?, &expected)?;
+    Ok(())
+}
+
+/// The process's highest resident size so far in KiB, where `/proc` tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}

@@ -1,0 +1,163 @@
+// The call tree, root first. Nodes are numbers; 0 is the empty stack, the parent of every root frame.
+
+import { MEASURES } from "./decode.js";
+
+/** @typedef {import("./decode.js").Profile} Profile */
+
+/**
+ * What the graph needs of a tree; {@link CallTree} and `InvertedTree` are two.
+ * @typedef {object} Tree
+ * @property {(node: number) => number} frameOf the frame; -1 for node 0
+ * @property {(node: number) => number} parentOf -1 for node 0
+ * @property {(node: number) => number} depthOf
+ * @property {(node: number, measure: number) => number} valueOf with everything below it
+ * @property {(node: number, measure: number) => number} ownOf what no child holds
+ * @property {(node: number, measure: number) => readonly number[]} childrenOf largest first, without those of value 0
+ * @property {(node: number, frame: number) => number} childOf the child of that frame, or -1
+ */
+
+/** @implements {Tree} */
+export class CallTree {
+  /** @param {Profile} profile */
+  constructor(profile) {
+    const size = profile.nodes.frame.length + 1;
+    this.size = size;
+    this.profile = profile;
+    this.frame = new Int32Array(size);
+    this.parent = new Int32Array(size);
+    this.depth = new Int32Array(size);
+    /** First node after the subtree. */
+    this.end = new Int32Array(size).fill(size);
+    this.frame.set(profile.nodes.frame, 1);
+    this.frame[0] = -1;
+    this.parent[0] = -1;
+
+    const open = [0];
+    for (let node = 1; node < size; node += 1) {
+      for (let closed = profile.nodes.closed[node - 1]; closed > 0; closed -= 1) {
+        this.end[/** @type {number} */ (open.pop())] = node;
+      }
+      this.parent[node] = open[open.length - 1];
+      this.depth[node] = open.length;
+      open.push(node);
+    }
+    /** @type {(Float64Array | undefined)[]} */
+    this.totals = new Array(MEASURES).fill(undefined);
+    /** @type {(Float64Array | undefined)[]} */
+    this.owns = new Array(MEASURES).fill(undefined);
+    /** @type {Map<number, number[]>[]} */
+    this.children = Array.from({ length: MEASURES }, () => new Map());
+  }
+
+  /**
+   * @param {number} measure
+   * @returns {Float64Array} by node, what it holds itself
+   */
+  ownColumn(measure) {
+    let column = this.owns[measure];
+    if (column === undefined) {
+      column = new Float64Array(this.size);
+      const { node, values } = this.profile.own;
+      for (let i = 0; i < node.length; i += 1) {
+        column[node[i]] = values[measure][i];
+      }
+      this.owns[measure] = column;
+    }
+    return column;
+  }
+
+  /**
+   * @param {number} measure
+   * @returns {Float64Array} by node, with everything below it
+   */
+  totalColumn(measure) {
+    let column = this.totals[measure];
+    if (column === undefined) {
+      column = this.ownColumn(measure).slice();
+      for (let node = this.size - 1; node > 0; node -= 1) {
+        column[this.parent[node]] += column[node];
+      }
+      this.totals[measure] = column;
+    }
+    return column;
+  }
+
+  /** @param {number} node */
+  frameOf(node) {
+    return this.frame[node];
+  }
+
+  /** @param {number} node */
+  parentOf(node) {
+    return this.parent[node];
+  }
+
+  /** @param {number} node */
+  depthOf(node) {
+    return this.depth[node];
+  }
+
+  /**
+   * @param {number} node
+   * @param {number} measure
+   */
+  valueOf(node, measure) {
+    return this.totalColumn(measure)[node];
+  }
+
+  /**
+   * @param {number} node
+   * @param {number} measure
+   */
+  ownOf(node, measure) {
+    return this.ownColumn(measure)[node];
+  }
+
+  /**
+   * @param {number} node
+   * @param {number} measure
+   * @returns {readonly number[]}
+   */
+  childrenOf(node, measure) {
+    const known = this.children[measure].get(node);
+    if (known !== undefined) {
+      return known;
+    }
+    const total = this.totalColumn(measure);
+    const found = [];
+    for (let child = node + 1; child < this.end[node]; child = this.end[child]) {
+      if (total[child] > 0) {
+        found.push(child);
+      }
+    }
+    found.sort((a, b) => total[b] - total[a] || a - b);
+    this.children[measure].set(node, found);
+    return found;
+  }
+
+  /**
+   * @param {number} node
+   * @param {number} frame
+   */
+  childOf(node, frame) {
+    for (let child = node + 1; child < this.end[node]; child = this.end[child]) {
+      if (this.frame[child] === frame) {
+        return child;
+      }
+    }
+    return -1;
+  }
+}
+
+/**
+ * @param {Tree} tree
+ * @param {number} node
+ * @returns {number[]} the nodes from below the empty stack down to `node`
+ */
+export function pathTo(tree, node) {
+  const path = [];
+  for (let at = node; at > 0; at = tree.parentOf(at)) {
+    path.push(at);
+  }
+  return path.reverse();
+}

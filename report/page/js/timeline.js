@@ -1,0 +1,223 @@
+// Memory over time: resident size as a surface, live heap as a line, the high-water mark as a mark.
+
+import { el, prepare, themed } from "./dom.js";
+import { bytes, duration } from "./format.js";
+
+const TOP = 8;
+const BOTTOM = 4;
+
+export class Timeline {
+  /**
+   * @param {HTMLElement} box
+   * @param {HTMLCanvasElement} canvas
+   * @param {HTMLElement} reading where the values under the pointer are written
+   * @param {import("./decode.js").Profile} profile
+   */
+  constructor(box, canvas, reading, profile) {
+    this.canvas = canvas;
+    this.reading = reading;
+    this.curves = profile.timeline;
+    this.peak = profile.head.totals.high_water_ms;
+    this.peakBytes = profile.head.totals.high_water[1];
+    /** The moment that is read; -1 none. */
+    this.at = -1;
+    const { at, rss, heap } = this.curves;
+    this.first = at[0] ?? 0;
+    this.last = Math.max(at[at.length - 1] ?? 0, this.first + 1);
+    this.most = 1;
+    for (let i = 0; i < at.length; i += 1) {
+      this.most = Math.max(this.most, rss[i], heap[i]);
+    }
+    box.hidden = at.length < 2;
+    this.describe();
+    this.write();
+
+    // Tells the first size too.
+    new ResizeObserver(() => this.paint()).observe(box);
+    canvas.addEventListener("pointermove", (event) => this.read(this.momentAt(event.offsetX)));
+    canvas.addEventListener("pointerleave", () => this.read(-1));
+    canvas.addEventListener("blur", () => this.read(-1));
+    canvas.addEventListener("keydown", (event) => {
+      const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -at.length, End: at.length };
+      if (event.key in steps) {
+        const step = steps[/** @type {keyof typeof steps} */ (event.key)] * Math.max(1, Math.round(at.length / 200));
+        this.read(Math.min(at.length - 1, Math.max(0, this.at + step)));
+        event.preventDefault();
+      }
+    });
+  }
+
+  describe() {
+    const { rss, heap } = this.curves;
+    if (rss.length > 0) {
+      const end = rss.length - 1;
+      this.canvas.ariaLabel =
+        `Memory over ${duration(this.last)}: resident size from ${bytes(rss[0])} to ${bytes(rss[end])}, ` +
+        `heap from ${bytes(heap[0])} to ${bytes(heap[end])}. Arrow keys read single moments.`;
+    }
+  }
+
+  /**
+   * @param {number} x in pixels
+   * @returns {number} the nearest moment
+   */
+  momentAt(x) {
+    const { at } = this.curves;
+    const ms = this.first + (x / this.canvas.clientWidth) * (this.last - this.first);
+    let low = 0;
+    let high = at.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (at[middle] < ms) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return ms - at[low] < at[high] - ms ? low : high;
+  }
+
+  /** @param {number} moment its index, or -1 for the end of the capture */
+  read(moment) {
+    this.at = moment;
+    this.write();
+    this.paint();
+  }
+
+  write() {
+    const { at, rss, heap, own } = this.curves;
+    const moment = this.at;
+    const shown = moment < 0 ? at.length - 1 : moment;
+    if (shown < 0) {
+      return;
+    }
+    const value = (/** @type {string} */ name, /** @type {number} */ size, /** @type {string} */ key) =>
+      el("span", `reading ${key}`, el("i", "key"), `${name} `, el("b", "", bytes(size)));
+    const when = moment < 0 ? `end, ${duration(at[shown])}` : `at ${duration(at[shown])}`;
+    const values = [el("span", "when", when), value("RSS", rss[shown], "rss"), value("Heap", heap[shown], "heap")];
+    if (own[shown] > 0) {
+      values.push(value("Profiler", own[shown], "own"));
+    }
+    this.reading.replaceChildren(...values);
+  }
+
+  paint() {
+    const { canvas } = this;
+    const box = canvas.parentElement;
+    if (box === null || box.clientWidth === 0 || this.curves.at.length < 2) {
+      return;
+    }
+    const width = box.clientWidth;
+    const height = box.clientHeight;
+    const context = prepare(canvas, width, height);
+    const { rss, heap, own } = this.curves;
+    const floor = height - BOTTOM;
+    const x = (/** @type {number} */ ms) => ((ms - this.first) / (this.last - this.first)) * width;
+    const y = (/** @type {number} */ size) => floor - (size / this.most) * (floor - TOP);
+
+    context.fillStyle = themed("--curve-rss");
+    this.trace(context, rss, x, y);
+    context.lineTo(width, floor);
+    context.lineTo(0, floor);
+    context.fill();
+    if (own.some((size) => size > 0)) {
+      context.strokeStyle = themed("--curve-own");
+      context.lineWidth = 1;
+      this.trace(context, own, x, y);
+      context.stroke();
+    }
+    context.strokeStyle = themed("--curve-heap");
+    context.lineWidth = 1.75;
+    context.lineJoin = "round";
+    this.trace(context, heap, x, y);
+    context.stroke();
+
+    if (this.peak !== null) {
+      this.paintPeak(context, x(this.peak), y(this.peakBytes), width);
+    }
+    if (this.at >= 0) {
+      this.paintReading(context, x(this.curves.at[this.at]), y(rss[this.at]), y(heap[this.at]), floor);
+    }
+  }
+
+  /**
+   * A path through a curve. Of the moments that share a pixel the highest and the lowest are drawn: no spike is lost.
+   * @param {CanvasRenderingContext2D} context
+   * @param {Float64Array} curve
+   * @param {(ms: number) => number} x
+   * @param {(size: number) => number} y
+   */
+  trace(context, curve, x, y) {
+    const { at } = this.curves;
+    context.beginPath();
+    let i = 0;
+    while (i < at.length) {
+      const pixel = Math.floor(x(at[i]));
+      let high = i;
+      let low = i;
+      let end = i;
+      while (end < at.length && Math.floor(x(at[end])) === pixel) {
+        high = curve[end] > curve[high] ? end : high;
+        low = curve[end] < curve[low] ? end : low;
+        end += 1;
+      }
+      for (const moment of [i, Math.min(high, low), Math.max(high, low), end - 1]) {
+        context.lineTo(x(at[moment]), y(curve[moment]));
+      }
+      i = end;
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   */
+  paintPeak(context, x, y, width) {
+    context.fillStyle = themed("--curve-heap");
+    context.strokeStyle = themed("--panel");
+    context.lineWidth = 2;
+    context.beginPath();
+    context.arc(Math.min(Math.max(x, 4), width - 4), Math.max(y, 5), 4, 0, 2 * Math.PI);
+    context.fill();
+    context.stroke();
+    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    context.font = `600 ${Math.round(size * 0.85)}px system-ui, sans-serif`;
+    context.textBaseline = "middle";
+    const text = `peak ${bytes(this.peakBytes)}`;
+    const length = context.measureText(text).width;
+    const left = x - 10 - length > 0;
+    context.textAlign = left ? "right" : "left";
+    context.lineWidth = 4;
+    context.lineJoin = "round";
+    const at = x + (left ? -9 : 9);
+    const line = Math.max(y, 8);
+    context.strokeText(text, at, line);
+    context.fillStyle = themed("--ink");
+    context.fillText(text, at, line);
+    context.textAlign = "left";
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} x
+   * @param {number} rss
+   * @param {number} heap
+   * @param {number} floor
+   */
+  paintReading(context, x, rss, heap, floor) {
+    context.strokeStyle = themed("--muted");
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(Math.round(x) + 0.5, 0);
+    context.lineTo(Math.round(x) + 0.5, floor);
+    context.stroke();
+    for (const y of [rss, heap]) {
+      context.fillStyle = themed("--ink");
+      context.beginPath();
+      context.arc(x, y, 2.5, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+}

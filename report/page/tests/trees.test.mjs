@@ -1,0 +1,215 @@
+// The page's trees, layout, search and words against naive models, in node alone: `node --test tests/*.test.mjs`.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { CallTree } from "../js/call_tree.js";
+import { measureOf } from "../js/decode.js";
+import { bytes, duration, percent } from "../js/format.js";
+import { InvertedTree } from "../js/inverted_tree.js";
+import { boxAt, layout, spanOf } from "../js/layout.js";
+import { brief, commonDirectory, fit, segments, shortPath } from "../js/names.js";
+import { compile, matchedTotal } from "../js/search.js";
+import { ownSites } from "../js/sites.js";
+import { formatHash, parseHash, START } from "../js/state.js";
+
+/** Numbers below `below`, the same at every run. */
+function dice(seed) {
+  let state = BigInt(seed);
+  return (below) => {
+    state = (state * 6364136223846793005n + 1442695040888963407n) & 0xffffffffffffffffn;
+    return Number((state >> 33n) % BigInt(below));
+  };
+}
+
+const FRAMES = 7;
+
+/** A random profile and, beside it, its stacks as plain paths: [frames from the root, values by measure]. */
+function randomProfile(seed) {
+  const roll = dice(seed);
+  const closed = [];
+  const frame = [];
+  const paths = [[]];
+  const path = [];
+  const taken = new Set();
+  for (let i = 0; i < 3 + roll(120); i += 1) {
+    const keep = roll(path.length + 1);
+    const next = roll(FRAMES);
+    const key = [...path.slice(0, keep), next].join();
+    // A tree has each stack once; a preorder never comes back to a closed one.
+    if (taken.has(key)) {
+      continue;
+    }
+    taken.add(key);
+    closed.push(path.length - keep);
+    frame.push(next);
+    path.length = keep;
+    path.push(next);
+    paths.push([...path]);
+  }
+  const node = [...paths.keys()].filter((at) => at === 0 || roll(3) > 0);
+  const values = Array.from({ length: 6 }, () => Float64Array.from(node, () => roll(4) * roll(50)));
+  const all = Int32Array.from({ length: FRAMES }, (_, i) => i);
+  const profile = {
+    head: { packages: ["own", "dep", "std", "native"].map((name, kind) => [name, kind]) },
+    strings: Array.from({ length: FRAMES }, (_, i) => `f${i}`),
+    frames: { function: all, file: all, line: all, package: all.map((i) => i % 4) },
+    nodes: { closed: Int32Array.from(closed), frame: Int32Array.from(frame) },
+    own: { node: Int32Array.from(node), values, oldest: new Float64Array(node.length) },
+    timeline: {},
+  };
+  const stacks = node.map((at, i) => ({ path: paths[at], values: values.map((column) => column[i]) }));
+  return { profile, stacks };
+}
+
+/** Every node of a tree below `node` as "frame.frame" → value. */
+function read(tree, measure, node = 0, path = [], found = new Map()) {
+  found.set(path.join("."), tree.valueOf(node, measure));
+  let below = 0;
+  let before = Infinity;
+  for (const child of tree.childrenOf(node, measure)) {
+    const value = tree.valueOf(child, measure);
+    assert.ok(value > 0 && value <= before, "largest first, none empty");
+    assert.equal(tree.parentOf(child), node);
+    assert.equal(tree.depthOf(child), path.length + 1);
+    assert.equal(tree.childOf(node, tree.frameOf(child)), child);
+    before = value;
+    below += value;
+    read(tree, measure, child, [...path, tree.frameOf(child)], found);
+  }
+  assert.equal(tree.ownOf(node, measure), tree.valueOf(node, measure) - below);
+  return found;
+}
+
+/** The same by brute force. */
+function sums(stacks, measure, leafFirst) {
+  const found = new Map([["", 0]]);
+  for (const { path, values } of stacks) {
+    const frames = leafFirst ? [...path].reverse() : path;
+    for (let length = 0; length <= frames.length; length += 1) {
+      const key = frames.slice(0, length).join(".");
+      found.set(key, (found.get(key) ?? 0) + values[measure]);
+    }
+  }
+  return new Map([...found].filter(([key, value]) => key === "" || value > 0));
+}
+
+const sorted = (map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+
+test("both trees hold what a map by path holds, in every measure", () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const { profile, stacks } = randomProfile(seed);
+    const tree = new CallTree(profile);
+    const inverted = new InvertedTree(tree);
+    for (const measure of [1, 0, 3, 5]) {
+      assert.deepEqual(sorted(read(tree, measure)), sorted(sums(stacks, measure, false)));
+      assert.deepEqual(sorted(read(inverted, measure)), sorted(sums(stacks, measure, true)));
+    }
+  }
+});
+
+test("a search adds up the stacks that have a match, each once", () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const { profile, stacks } = randomProfile(seed);
+    const hits = Uint8Array.from({ length: FRAMES }, (_, i) => (i % 3 === seed % 3 ? 1 : 0));
+    const expected = stacks.reduce((sum, { path, values }) => sum + (path.some((f) => hits[f]) ? values[1] : 0), 0);
+    assert.equal(matchedTotal(new CallTree(profile), hits, 1).value, expected);
+  }
+});
+
+test("call sites charge every byte to one frame: the own one nearest the leaf", () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const { profile, stacks } = randomProfile(seed);
+    const expected = new Map();
+    for (const { path, values } of stacks) {
+      const upwards = [...path].reverse();
+      const frame = upwards.find((f) => f % 4 === 0) ?? upwards.find((f) => f % 4 === 1) ?? upwards[0] ?? -1;
+      expected.set(frame, (expected.get(frame) ?? 0) + values[measureOf("peak", "bytes")]);
+    }
+    const found = ownSites(new CallTree(profile), "peak", "bytes").map((site) => [site.frame, site.bytes]);
+    const positive = (pairs) => pairs.filter(([, value]) => value > 0).sort(([a], [b]) => a - b);
+    assert.deepEqual(positive(found), positive([...expected]));
+  }
+});
+
+test("boxes are as wide as their values, lie inside their parents, and what is too narrow is one box", () => {
+  for (let seed = 1; seed <= 100; seed += 1) {
+    const { profile } = randomProfile(seed);
+    const tree = new CallTree(profile);
+    const whole = tree.valueOf(0, 1);
+    if (whole === 0) {
+      assert.deepEqual(layout(tree, 1, { from: 0, to: 1 }, 300), []);
+      continue;
+    }
+    for (const [depth, row] of layout(tree, 1, { from: 0, to: 1 }, 300).entries()) {
+      row.node.forEach((node, i) => {
+        const rest = row.more[i] > 0;
+        assert.ok(i === 0 || row.left[i] >= row.right[i - 1] - 1e-9, "no overlap");
+        if (!rest) {
+          assert.equal(tree.depthOf(node), depth);
+          assert.ok(Math.abs(row.right[i] - row.left[i] - (300 * tree.valueOf(node, 1)) / whole) < 1e-6);
+          const span = spanOf(tree, 1, node);
+          assert.ok(Math.abs(span.from * 300 - row.left[i]) < 1e-6 && Math.abs(span.to * 300 - row.right[i]) < 1e-6);
+        }
+        assert.equal(boxAt(row, (row.left[i] + row.right[i]) / 2), i);
+      });
+    }
+  }
+});
+
+test("names lose generic arguments, casts and hashes, and nothing that is no path", () => {
+  const cases = [
+    ["tokio::runtime::task::harness::Harness<T,S>::poll", "tokio::runtime::task::harness::Harness::poll"],
+    ["<hyper::Conn<I,S> as core::future::Future>::poll", "hyper::Conn::poll"],
+    ["<&mut alloc::vec::Vec<(A, B)> as x::Y<Z>>::go::{{closure}}", "alloc::vec::Vec::go::{closure}"],
+    ["core::iter::map::<impl Fn(A) -> B>::fold", "core::iter::map::fold"],
+    ["shop::cache::get::h0123456789abcdef", "shop::cache::get"],
+    ["alloc::vec::Vec::<T>::new", "alloc::vec::Vec::new"],
+    ["malloc", "malloc"],
+    ["libc.so.6+0x1234", "libc.so.6+0x1234"],
+    ["a<b", "a<b"],
+    ["</script><script>alert(1)</script>", "</script><script>alert(1)</script>"],
+    ["", ""],
+  ];
+  for (const [name, expected] of cases) {
+    assert.equal(segments(name).join("::"), expected, name);
+  }
+  assert.equal(brief(["a", "b", "c", "{closure}"]), "b::c::{closure}");
+  assert.equal(fit(["shop", "cache", "get"], 30), "shop::cache::get");
+  assert.equal(fit(["shop", "cache", "get"], 12), "cache::get");
+  assert.equal(fit(["shop", "cache", "remember"], 5), "reme…");
+  assert.equal(fit(["shop", "perform", "{closure}"], 12), "perform::{c…");
+});
+
+test("paths lose what is not worth reading", () => {
+  assert.equal(commonDirectory(["/build/shop/src/a.rs", "/build/model/src/b.rs"]), "/build/");
+  assert.equal(commonDirectory(["/build/shop/src/a/b.rs", "/build/shop/src/a/c.rs"]), "/build/shop/");
+  assert.equal(commonDirectory(["src/main.rs"]), "");
+  assert.equal(shortPath("/r/registry/src/i-1/tokio-1.0.0/src/x.rs", ""), "tokio-1.0.0/src/x.rs");
+  assert.equal(shortPath("/rustc/abc/library/std/src/x.rs", ""), "library/std/src/x.rs");
+  assert.equal(shortPath("/build/shop/src/a.rs", "/build/"), "shop/src/a.rs");
+});
+
+test("numbers keep three digits and never round something to nothing or all", () => {
+  const plain = (text) => text.replace("\u00a0", " ");
+  const sizes = [0, 999, 1000, 9_994, 9_996, 99_960, 999_499, 999_600, 24_000_000, 64 * 2 ** 30];
+  const texts = ["0 B", "999 B", "1.00 kB", "9.99 kB", "10.0 kB", "100 kB", "999 kB", "1.00 MB", "24.0 MB", "68.7 GB"];
+  assert.deepEqual(sizes.map((size) => plain(bytes(size))), texts);
+  assert.deepEqual([percent(0, 5), percent(1, 1e6), percent(999_999, 1e6), percent(5, 5)], ["0.0 %", "<0.1 %", ">99.9 %", "100 %"]);
+  const times = [5, 59_900, 59_960, 3_600_000, 90_061_000].map(duration);
+  assert.deepEqual(times, ["5 ms", "59.9 s", "1 min", "1 h", "1 d 1 h"]);
+});
+
+test("a state comes back from its hash, and nonsense is the start", () => {
+  const state = { ...START, view: "peak", order: "leaf", zoom: [0, 35, 1296], search: "a&b=#c", crate: "x, y" };
+  assert.deepEqual(parseHash(formatHash(state)), state);
+  assert.deepEqual(parseHash("#view=a&zoom=!&by=&order=constructor"), START);
+  assert.equal(formatHash(START), "#");
+});
+
+test("a wrong expression is explained in words", () => {
+  assert.match(compile("(").error, /^Not a regular expression: \S/);
+  assert.equal(compile("").regex, null);
+  assert.equal(compile("tokio").regex?.test("Tokio"), true);
+  assert.equal(compile("Vec").regex?.test("vec"), false);
+});

@@ -1,0 +1,116 @@
+//! The primitive encodings: varints and deltas. Everything is little-endian (capture format, section 0).
+
+/// Appends `n` as unsigned LEB128.
+#[inline]
+pub(super) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// Appends `n` zig-zag coded: 0, -1, 1, -2, … become 0, 1, 2, 3, ….
+#[inline]
+pub(super) fn put_signed(out: &mut Vec<u8>, n: i64) {
+    put_varint(out, zigzag(n));
+}
+
+/// Appends `text`, which holds no NUL, and a NUL.
+pub(super) fn put_cstr(out: &mut Vec<u8>, text: &str) {
+    debug_assert!(!text.contains('\0'), "names are cleaned before");
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+/// 0, -1, 1, -2, … as 0, 1, 2, 3, ….
+pub(super) fn zigzag(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)) as u64
+}
+
+/// The inverse of [`zigzag`].
+pub(super) fn unzigzag(n: u64) -> i64 {
+    (n >> 1) as i64 ^ -((n & 1) as i64)
+}
+
+/// A field that is written as the difference to its last value, modulo 2^64. It starts at 0 and is never reset.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Running(u64);
+
+impl Running {
+    /// The difference to write for `value`.
+    #[inline]
+    pub(super) fn difference_to(&mut self, value: u64) -> i64 {
+        let difference = value.wrapping_sub(self.0) as i64;
+        self.0 = value;
+        difference
+    }
+
+    /// The value that was written as `difference`.
+    #[inline]
+    pub(super) fn add(&mut self, difference: i64) -> u64 {
+        self.0 = self.0.wrapping_add(difference as u64);
+        self.0
+    }
+}
+
+/// What is stored of an address: it without its low three bits, which memray drops. Blocks that are not 8-aligned
+/// (a Rust allocator may hand out any address) would coincide, so those bits go on top, where addresses have none.
+#[inline]
+pub(super) fn pack_address(address: u64) -> u64 {
+    (address >> 3) ^ ((address & 7) << 58)
+}
+
+/// The inverse of [`pack_address`], exact for every address below 2^61.
+#[inline]
+pub(super) fn unpack_address(field: u64) -> u64 {
+    ((field & ((1 << 58) - 1)) << 3) | ((field >> 58) & 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn varints_are_those_of_the_format() {
+        for (n, bytes) in [
+            (0, vec![0]),
+            (127, vec![0x7f]),
+            (128, vec![0x80, 1]),
+            (
+                u64::MAX,
+                vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+            ),
+        ] {
+            let mut out = Vec::new();
+            put_varint(&mut out, n);
+            assert_eq!(out, bytes);
+        }
+        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn zigzag_has_an_inverse(n: i64) {
+            prop_assert_eq!(unzigzag(zigzag(n)), n);
+        }
+
+        #[test]
+        fn deltas_wrap_round(values: Vec<u64>) {
+            let (mut write, mut read) = (Running::default(), Running::default());
+            for value in values {
+                prop_assert_eq!(read.add(write.difference_to(value)), value);
+            }
+        }
+
+        #[test]
+        fn addresses_below_2_to_the_61_are_kept_whole(address in 0u64..1 << 61) {
+            prop_assert_eq!(unpack_address(pack_address(address)), address);
+            // What memray makes of it.
+            if address % 8 == 0 {
+                prop_assert_eq!(pack_address(address) << 3, address);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Why a capture could not be read.
+
+use std::{fmt, io};
+
+/// Why a capture could not be read at all. A capture that is merely cut short, or damaged behind its header, is
+/// read up to there, and its report's notes say so.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The input itself failed.
+    Io(io::Error),
+    /// The input does not begin as a capture does.
+    NotACapture,
+    /// A capture of a version that is not read here (12 and 13 are).
+    UnsupportedVersion(i32),
+    /// The header is cut short or makes no sense.
+    Header {
+        /// Byte of the uncompressed capture at which reading stopped.
+        at: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Events were asked of an aggregated capture, which has none.
+    NoEvents,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => write!(f, "cannot read the capture: {error}"),
+            ReadError::NotACapture => {
+                write!(f, "not a memray capture: it does not begin with \"memray\"")
+            }
+            ReadError::UnsupportedVersion(version) => write!(
+                f,
+                "capture format version {version} is not supported, only 12 (memray 1.19) and 13 (memray 1.20)"
+            ),
+            ReadError::Header { at, problem } => {
+                write!(f, "bad capture header at byte {at}: {problem}")
+            }
+            ReadError::NoEvents => {
+                write!(f, "an aggregated capture holds sums, no single events")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> io::Error {
+        match error {
+            ReadError::Io(error) => error,
+            other => io::Error::new(io::ErrorKind::InvalidData, other),
+        }
+    }
+}

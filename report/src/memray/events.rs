@@ -1,0 +1,331 @@
+//! Reads the all-allocations body: the events of a capture, in order (capture format, section 3).
+
+use std::io::Read;
+
+use super::codec::{Running, unpack_address};
+use super::error::ReadError;
+use super::header::{ALL_ALLOCATIONS, Header};
+use super::native::Native;
+use super::recent::{MISS, Recent};
+use super::source::{Decoded, Source, Stop, damaged};
+use super::tables::Tables;
+use super::{CLOSING_ADDRESS, tag};
+use crate::model::{Allocator, Event, StackId, ThreadId};
+
+/// Opens a capture for its events, once more: their handles are those of the report that [`read`](super::read)
+/// makes of the same bytes.
+///
+/// # Errors
+/// As [`read`](super::read), and [`ReadError::NoEvents`] for an aggregated capture.
+pub fn events<R: Read>(input: R) -> Result<Events<R>, ReadError> {
+    let mut source = Source::new(input).map_err(ReadError::Io)?;
+    let header = Header::read(&mut source)?;
+    if header.format != ALL_ALLOCATIONS {
+        return Err(ReadError::NoEvents);
+    }
+    Ok(Events::new(source, header))
+}
+
+/// The events of a capture. Ends where the capture does, or where it cannot be read on: see [`Events::problem`].
+/// Fails only if the input itself does.
+#[derive(Debug)]
+pub struct Events<R: Read> {
+    pub(super) source: Source<R>,
+    pub(super) header: Header,
+    pub(super) tables: Tables,
+    native: Native,
+    recent: Recent,
+    address: Running,
+    current: Option<ThreadId>,
+    threads: Vec<Calls>,
+    /// The kind of the record that is being read, and where it began.
+    record: &'static str,
+    record_at: u64,
+    ended: bool,
+    pub(super) problem: Option<String>,
+}
+
+/// A thread's call stack.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    /// Outermost frames that this thread is shown without.
+    hidden: StackId,
+    stack: StackId,
+    depth: u64,
+    /// How many frames belong to `hidden`.
+    hide: u64,
+}
+
+/// Deeper than any stack.
+const DEEPEST: u64 = 1 << 24;
+
+impl<R: Read> Iterator for Events<R> {
+    type Item = Result<Event, ReadError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        match self.step() {
+            Ok(Some(event)) => return Some(Ok(event)),
+            Ok(None) => self.ended = true,
+            Err(stop) => {
+                self.ended = true;
+                if let Some(error) = self.stopped(stop) {
+                    return Some(Err(ReadError::Io(error)));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl<R: Read> Events<R> {
+    pub(super) fn new(source: Source<R>, header: Header) -> Self {
+        Events {
+            tables: Tables::new(header.python_version),
+            source,
+            header,
+            native: Native::default(),
+            recent: Recent::default(),
+            address: Running::default(),
+            current: None,
+            threads: Vec::new(),
+            record: "record",
+            record_at: 0,
+            ended: false,
+            problem: None,
+        }
+    }
+
+    /// Why the events ended before the end of the capture, if they did.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    #[cold]
+    fn stopped(&mut self, stop: Stop) -> Option<std::io::Error> {
+        let (record, at) = (self.record, self.record_at);
+        self.problem = Some(match stop {
+            Stop::Io(error) => return Some(error),
+            Stop::Cut => format!(
+                "the capture is cut short inside of the {record} at byte {at}: what came after is missing"
+            ),
+            Stop::Damaged(what) => format!(
+                "the capture is damaged at byte {at}, in the {record}: {what}; what comes after is ignored"
+            ),
+        });
+        None
+    }
+
+    /// The next event; `None` at the end of the capture.
+    fn step(&mut self) -> Decoded<Option<Event>> {
+        loop {
+            self.record_at = self.source.position();
+            self.record = "record";
+            let Some(tag) = self.source.peek()? else {
+                self.problem = Some(format!(
+                    "the capture ends at byte {} without its end mark: events may be missing",
+                    self.record_at
+                ));
+                return Ok(None);
+            };
+            self.source.byte()?;
+            if tag & tag::ALLOCATION != 0 {
+                self.record = "allocation";
+                if let Some(event) = self.allocation(tag)? {
+                    return Ok(Some(event));
+                }
+            } else if tag & tag::FRAME_PUSH != 0 {
+                self.record = "frame push";
+                self.push()?;
+            } else if tag & tag::OBJECT_RECORD != 0 {
+                self.record = "object record";
+                self.object(tag)?;
+            } else if tag & tag::FRAME_POP != 0 {
+                self.record = "frame pop";
+                self.pop(u64::from(tag & 15) + 1)?;
+            } else if tag == tag::MEMORY_RECORD {
+                self.record = "memory record";
+                let rss = self.source.varint()?;
+                let at_ms = self.source.varint()?;
+                return Ok(Some(Event::Memory { at_ms, rss }));
+            } else if tag == tag::TRAILER {
+                return Ok(None);
+            } else {
+                self.definition(tag)?;
+            }
+        }
+    }
+
+    fn definition(&mut self, tag: u8) -> Decoded<()> {
+        match tag {
+            tag::CONTEXT_SWITCH => {
+                self.record = "context switch";
+                let tid = self.source.u64()?;
+                self.current = self.tables.thread(tid)?;
+                while self.threads.len() < self.tables.threads.len() {
+                    let main = tid == self.header.main_tid;
+                    self.threads.push(Calls {
+                        hide: if main { self.header.skipped_frames } else { 0 },
+                        ..Calls::default()
+                    });
+                }
+                Ok(())
+            }
+            tag::THREAD_RECORD => {
+                self.record = "thread record";
+                self.tables.read_thread_name(self.current, &mut self.source)
+            }
+            tag::CODE_OBJECT => {
+                self.record = "code object";
+                self.tables.read_code_object(&mut self.source)
+            }
+            tag::NATIVE_TRACE_INDEX => {
+                self.record = "native frame";
+                self.native.read_node(&mut self.source)
+            }
+            tag::MEMORY_MAP_START => {
+                self.native.start_generation();
+                Ok(())
+            }
+            tag::SEGMENT_HEADER => {
+                self.record = "image";
+                self.native.read_image(&mut self.source, &mut self.tables)
+            }
+            _ => damaged(format!("no record begins with {tag:#04x}")),
+        }
+    }
+
+    fn calls(&mut self) -> Decoded<&mut Calls> {
+        match self.current {
+            Some(thread) => Ok(&mut self.threads[thread.0 as usize]),
+            None => damaged("no thread to belong to"),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self) -> Decoded<()> {
+        let code = self.source.varint()?;
+        let offset = self.source.signed()?;
+        let frame = self.tables.frame(code, offset);
+        let calls = *self.calls()?;
+        if calls.depth >= DEEPEST {
+            return damaged("a call stack without an end");
+        }
+        let hidden = calls.depth < calls.hide;
+        let parent = if hidden { calls.hidden } else { calls.stack };
+        let stack = self.tables.child(parent, frame)?;
+        let calls = self.calls()?;
+        calls.depth += 1;
+        if hidden {
+            calls.hidden = stack;
+        } else {
+            calls.stack = stack;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn pop(&mut self, frames: u64) -> Decoded<()> {
+        let Some(thread) = self.current else {
+            return damaged("no thread to belong to");
+        };
+        let calls = &mut self.threads[thread.0 as usize];
+        if calls.depth < frames {
+            return damaged("more frames taken off than there are");
+        }
+        for _ in 0..frames {
+            calls.depth -= 1;
+            let stack = if calls.depth < calls.hide {
+                &mut calls.hidden
+            } else {
+                &mut calls.stack
+            };
+            *stack = self
+                .tables
+                .stacks
+                .node(*stack)
+                .map_or(StackId::EMPTY, |node| node.parent);
+        }
+        Ok(())
+    }
+
+    /// An address as stored: without its low three bits.
+    #[inline]
+    fn packed_address(&mut self, index: u8) -> Decoded<u64> {
+        if index != MISS {
+            return Ok(self.recent.get(index));
+        }
+        let packed = self.source.delta(&mut self.address)?;
+        self.recent.add(packed);
+        Ok(packed)
+    }
+
+    #[inline]
+    fn allocation(&mut self, tag: u8) -> Decoded<Option<Event>> {
+        let packed = self.packed_address(tag >> 3 & 15)?;
+        let address = if self.tables.ours {
+            unpack_address(packed)
+        } else {
+            packed << 3
+        };
+        let id = match tag & 7 {
+            0 => self.source.byte()?,
+            id => id,
+        };
+        let Some(allocator) = Allocator::from_id(id) else {
+            return damaged(format!("allocator {id}"));
+        };
+        let simple_free = matches!(allocator, Allocator::Free | Allocator::PymallocFree);
+        let (mut native, mut size) = (0, 0);
+        if !simple_free {
+            if self.header.native_traces {
+                native = self.source.delta(&mut self.native.last_node)?;
+            }
+            size = self.source.varint()?;
+        } else if address == CLOSING_ADDRESS
+            && matches!(self.source.peek()?, None | Some(tag::TRAILER))
+        {
+            return Ok(None);
+        }
+        let Some(thread) = self.current else {
+            return damaged("no thread to belong to");
+        };
+        if allocator.is_free() {
+            return Ok(Some(Event::Deallocation {
+                thread,
+                allocator,
+                address,
+                size,
+            }));
+        }
+        let calls = self.threads[thread.0 as usize];
+        let mut stack = calls.stack;
+        if stack == StackId::EMPTY {
+            stack = calls.hidden;
+        }
+        if stack == StackId::EMPTY && native != 0 {
+            let generation = self.native.generation();
+            stack = self.native.stack(native, generation, &mut self.tables)?;
+        }
+        Ok(Some(Event::Allocation {
+            thread,
+            allocator,
+            address,
+            size,
+            stack,
+        }))
+    }
+
+    /// A Python object's birth or death: of no use here, but it may change what later records refer to.
+    fn object(&mut self, tag: u8) -> Decoded<()> {
+        self.packed_address(tag >> 1 & 15)?;
+        if self.header.native_traces && tag & 1 == 1 {
+            self.source.delta(&mut self.native.last_node)?;
+        }
+        Ok(())
+    }
+}

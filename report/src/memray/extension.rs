@@ -1,0 +1,368 @@
+//! What memray's format cannot say, behind the record at which memray stops reading.
+//!
+//! ```text
+//! "heapray\0"  u32 version = 1
+//! about        texts and numbers, in the order of the struct
+//! threads      count, each: tid, how many it stands for, name
+//! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
+//! sites        count, each: thread, stack, allocator, 4 tallies, oldest + 1 or 0
+//! timeline     count, each: ms since the last, rss, heap, own
+//! totals, conditions
+//! 0x01
+//! ```
+//! Numbers are varints, texts have their length in front. Code objects are those of the capture, so this part is
+//! of no use alone. A reader that finds it whole takes its sums from here, else from memray's records.
+
+use std::io::{self, Read, Write};
+
+use super::codec::{put_signed, put_varint};
+use super::source::{Decoded, Source, damaged};
+use super::writer::Sink;
+use crate::model::{
+    About, Allocator, Conditions, Moment, Overhead, Report, Site, SizeCount, StackId, Tally,
+    ThreadId, Totals,
+};
+
+const MAGIC: [u8; 8] = *b"heapray\0";
+const VERSION: u32 = 1;
+const END: u8 = 1;
+
+/// A thread as the extension has it.
+#[derive(Debug, Clone)]
+pub(super) struct ThreadEntry {
+    pub(super) tid: u64,
+    pub(super) threads: u32,
+    pub(super) name: String,
+}
+
+/// A call-tree node as the extension has it: parent and code object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodeEntry {
+    pub(super) parent: u32,
+    pub(super) code: u64,
+}
+
+/// What was read. Stacks of `sites` are those of `stacks`, not of a report.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extension {
+    pub(super) about: About,
+    pub(super) threads: Vec<ThreadEntry>,
+    pub(super) stacks: Vec<NodeEntry>,
+    pub(super) sites: Vec<Site>,
+    pub(super) timeline: Vec<Moment>,
+    pub(super) totals: Totals,
+    pub(super) conditions: Conditions,
+}
+
+/// Writes all of `report` that is not strings and frames. `codes`: code object by frame.
+pub(super) fn write<W: Write>(
+    report: &Report,
+    codes: &[u32],
+    sink: &mut Sink<W>,
+) -> io::Result<()> {
+    sink.buffer.extend_from_slice(&MAGIC);
+    sink.buffer.extend_from_slice(&VERSION.to_le_bytes());
+    put_about(&mut sink.buffer, &report.about);
+    put_count(&mut sink.buffer, report.threads.len());
+    for thread in &report.threads {
+        put_varint(&mut sink.buffer, thread.tid);
+        put_varint(&mut sink.buffer, u64::from(thread.threads));
+        put_text(&mut sink.buffer, report.strings.get(thread.name));
+        sink.pack_if_full()?;
+    }
+    put_count(&mut sink.buffer, report.stacks.len());
+    for (stack, node) in report.stacks.iter() {
+        put_varint(&mut sink.buffer, u64::from(stack.0 - node.parent.0));
+        put_varint(&mut sink.buffer, u64::from(codes[node.frame.0 as usize]));
+        sink.pack_if_full()?;
+    }
+    put_count(&mut sink.buffer, report.sites.len());
+    for site in &report.sites {
+        put_site(&mut sink.buffer, site);
+        sink.pack_if_full()?;
+    }
+    put_count(&mut sink.buffer, report.timeline.len());
+    let mut last = 0;
+    for moment in &report.timeline {
+        let out = &mut sink.buffer;
+        put_signed(out, moment.at_ms.wrapping_sub(last) as i64);
+        last = moment.at_ms;
+        for number in [moment.rss, moment.heap, moment.own] {
+            put_varint(out, number);
+        }
+        sink.pack_if_full()?;
+    }
+    put_totals(sink, &report.totals)?;
+    put_conditions(&mut sink.buffer, &report.conditions);
+    sink.buffer.push(END);
+    Ok(())
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    put_varint(out, count as u64);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_count(out, text.len());
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn put_texts(out: &mut Vec<u8>, texts: &[String]) {
+    put_count(out, texts.len());
+    for text in texts {
+        put_text(out, text);
+    }
+}
+
+fn put_tally(out: &mut Vec<u8>, tally: Tally) {
+    put_varint(out, tally.count);
+    put_varint(out, tally.bytes);
+}
+
+/// A number that may be missing: 0, or one more than it.
+fn put_optional(out: &mut Vec<u8>, number: Option<u64>) {
+    put_varint(out, number.map_or(0, |n| n.saturating_add(1)));
+}
+
+fn put_about(out: &mut Vec<u8>, about: &About) {
+    put_text(out, &about.command_line);
+    put_varint(out, u64::from(about.pid));
+    put_signed(out, about.start_ms);
+    put_signed(out, about.end_ms);
+    put_varint(out, about.events);
+    put_text(out, &about.library_dir);
+    put_texts(out, &about.package_dirs);
+    put_texts(out, &about.source_dirs);
+    put_text(out, &about.producer);
+    out.push(about.python_allocator);
+}
+
+fn put_site(out: &mut Vec<u8>, site: &Site) {
+    put_varint(out, u64::from(site.thread.0));
+    put_varint(out, u64::from(site.stack.0));
+    out.push(site.allocator.id());
+    for tally in [site.allocated, site.high_water, site.live, site.temporary] {
+        put_tally(out, tally);
+    }
+    put_optional(out, site.oldest_live_ms);
+}
+
+fn put_totals<W: Write>(sink: &mut Sink<W>, totals: &Totals) -> io::Result<()> {
+    let out = &mut sink.buffer;
+    for tally in [
+        totals.allocated,
+        totals.freed,
+        totals.live,
+        totals.high_water,
+    ] {
+        put_tally(out, tally);
+    }
+    put_optional(out, totals.high_water_ms);
+    out.push(u8::from(totals.sizes_rounded));
+    put_count(out, totals.by_allocator.len());
+    for &(allocator, tally) in &totals.by_allocator {
+        out.push(allocator.id());
+        put_tally(out, tally);
+    }
+    put_count(out, totals.sizes.len());
+    for size in &totals.sizes {
+        put_varint(&mut sink.buffer, size.size);
+        put_varint(&mut sink.buffer, size.count);
+        sink.pack_if_full()?;
+    }
+    Ok(())
+}
+
+fn put_conditions(out: &mut Vec<u8>, conditions: &Conditions) {
+    out.push(u8::from(conditions.still_recording));
+    put_text(out, &conditions.hooks);
+    for number in [
+        conditions.lost_events,
+        conditions.stacks_cut,
+        conditions.stacks_incomplete,
+        conditions.unknown_frees,
+    ] {
+        put_varint(out, number);
+    }
+    out.push(u8::from(conditions.log_given_up.is_some()));
+    put_text(out, conditions.log_given_up.as_deref().unwrap_or(""));
+    put_texts(out, &conditions.notes);
+    let overhead = &conditions.overhead;
+    for number in [
+        overhead.memory_bytes,
+        overhead.collector_cpu_ns,
+        overhead.log_bytes,
+    ] {
+        put_varint(out, number);
+    }
+}
+
+/// Reads the extension; `None` if none follows, or one of a version that is not known here.
+pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>> {
+    if source.peek()? != Some(MAGIC[0]) {
+        return Ok(None);
+    }
+    if source.array()? != MAGIC || u32::from_le_bytes(source.array()?) != VERSION {
+        return Ok(None);
+    }
+    let mut extension = Extension {
+        about: about(source)?,
+        ..Extension::default()
+    };
+    for _ in 0..source.varint()? {
+        extension.threads.push(ThreadEntry {
+            tid: source.varint()?,
+            threads: small(source)?,
+            name: source.text()?,
+        });
+    }
+    for own in 1..=source.varint()? {
+        let up = source.varint()?;
+        let parent = own.checked_sub(up).filter(|_| up > 0);
+        let Some(parent) = parent.and_then(|p| u32::try_from(p).ok()) else {
+            return damaged("a call stack whose caller comes later");
+        };
+        let code = source.varint()?;
+        extension.stacks.push(NodeEntry { parent, code });
+    }
+    for _ in 0..source.varint()? {
+        let site = site(source)?;
+        if site.thread.0 as usize >= extension.threads.len()
+            || site.stack.0 as usize > extension.stacks.len()
+        {
+            return damaged("a call site without thread or call stack");
+        }
+        extension.sites.push(site);
+    }
+    let mut at_ms = 0u64;
+    for _ in 0..source.varint()? {
+        at_ms = at_ms.wrapping_add(source.signed()? as u64);
+        extension.timeline.push(Moment {
+            at_ms,
+            rss: source.varint()?,
+            heap: source.varint()?,
+            own: source.varint()?,
+        });
+    }
+    extension.totals = totals(source)?;
+    extension.conditions = conditions(source)?;
+    if source.byte()? != END {
+        return damaged("an end that is none");
+    }
+    Ok(Some(extension))
+}
+
+fn small<R: Read>(source: &mut Source<R>) -> Decoded<u32> {
+    match u32::try_from(source.varint()?) {
+        Ok(n) => Ok(n),
+        Err(_) => damaged("a number of more than 32 bits"),
+    }
+}
+
+fn optional<R: Read>(source: &mut Source<R>) -> Decoded<Option<u64>> {
+    Ok(source.varint()?.checked_sub(1))
+}
+
+fn flag<R: Read>(source: &mut Source<R>) -> Decoded<bool> {
+    Ok(source.byte()? != 0)
+}
+
+fn texts<R: Read>(source: &mut Source<R>) -> Decoded<Vec<String>> {
+    let mut texts = Vec::new();
+    for _ in 0..source.varint()? {
+        texts.push(source.text()?);
+    }
+    Ok(texts)
+}
+
+fn tally<R: Read>(source: &mut Source<R>) -> Decoded<Tally> {
+    Ok(Tally {
+        count: source.varint()?,
+        bytes: source.varint()?,
+    })
+}
+
+fn allocator<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
+    let id = source.byte()?;
+    match Allocator::from_id(id) {
+        Some(allocator) => Ok(allocator),
+        None => damaged(format!("allocator {id}")),
+    }
+}
+
+fn about<R: Read>(source: &mut Source<R>) -> Decoded<About> {
+    Ok(About {
+        command_line: source.text()?,
+        pid: small(source)?,
+        start_ms: source.signed()?,
+        end_ms: source.signed()?,
+        events: source.varint()?,
+        library_dir: source.text()?,
+        package_dirs: texts(source)?,
+        source_dirs: texts(source)?,
+        producer: source.text()?,
+        python_allocator: source.byte()?,
+    })
+}
+
+fn site<R: Read>(source: &mut Source<R>) -> Decoded<Site> {
+    Ok(Site {
+        thread: ThreadId(small(source)?),
+        stack: StackId(small(source)?),
+        allocator: allocator(source)?,
+        allocated: tally(source)?,
+        high_water: tally(source)?,
+        live: tally(source)?,
+        temporary: tally(source)?,
+        oldest_live_ms: optional(source)?,
+    })
+}
+
+fn totals<R: Read>(source: &mut Source<R>) -> Decoded<Totals> {
+    let mut totals = Totals {
+        allocated: tally(source)?,
+        freed: tally(source)?,
+        live: tally(source)?,
+        high_water: tally(source)?,
+        high_water_ms: optional(source)?,
+        sizes_rounded: flag(source)?,
+        ..Totals::default()
+    };
+    for _ in 0..source.varint()? {
+        let allocator = allocator(source)?;
+        totals.by_allocator.push((allocator, tally(source)?));
+    }
+    for _ in 0..source.varint()? {
+        totals.sizes.push(SizeCount {
+            size: source.varint()?,
+            count: source.varint()?,
+        });
+    }
+    Ok(totals)
+}
+
+fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
+    let still_recording = flag(source)?;
+    let hooks = source.text()?;
+    let lost_events = source.varint()?;
+    let stacks_cut = source.varint()?;
+    let stacks_incomplete = source.varint()?;
+    let unknown_frees = source.varint()?;
+    let given_up = flag(source)?;
+    let why = source.text()?;
+    Ok(Conditions {
+        still_recording,
+        hooks,
+        lost_events,
+        stacks_cut,
+        stacks_incomplete,
+        unknown_frees,
+        log_given_up: given_up.then_some(why),
+        notes: texts(source)?,
+        overhead: Overhead {
+            memory_bytes: source.varint()?,
+            collector_cpu_ns: source.varint()?,
+            log_bytes: source.varint()?,
+        },
+    })
+}

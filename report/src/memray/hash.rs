@@ -1,0 +1,53 @@
+//! Hash maps with small integer keys, on the path of every event: a folded multiplication instead of SipHash,
+//! seeded by chance so that no file can be made to collide.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// A map from numbers.
+pub(super) type FastMap<K, V> = HashMap<K, V, FastState>;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FastState(u64);
+
+impl Default for FastState {
+    fn default() -> Self {
+        FastState(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for FastState {
+    type Hasher = FastHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> FastHasher {
+        FastHasher(self.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FastHasher(u64);
+
+impl Hasher for FastHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    #[inline]
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, n: u64) {
+        let product = u128::from(self.0 ^ n) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = (product as u64) ^ ((product >> 64) as u64);
+    }
+}

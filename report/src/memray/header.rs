@@ -1,0 +1,198 @@
+//! The header, the same for both bodies (capture format, section 1).
+
+use std::io::Read;
+
+use super::codec::put_cstr;
+use super::error::ReadError;
+use super::names;
+use super::source::{Decoded, Source, Stop, damaged};
+use crate::model::About;
+
+/// A version of the capture format. memray reads exactly the one that it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Version {
+    /// memray 1.19.
+    V12,
+    /// memray 1.20.
+    #[default]
+    V13,
+}
+
+impl Version {
+    /// The number in the file.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Version::V12 => 12,
+            Version::V13 => 13,
+        }
+    }
+
+    /// The version of that number.
+    #[must_use]
+    pub const fn from_number(number: i32) -> Option<Version> {
+        match number {
+            12 => Some(Version::V12),
+            13 => Some(Version::V13),
+            _ => None,
+        }
+    }
+}
+
+/// Which body follows.
+pub(super) const ALL_ALLOCATIONS: u8 = 0;
+pub(super) const AGGREGATED: u8 = 1;
+
+const MAGIC: [u8; 7] = *b"memray\0";
+
+/// Selects CPython 3.11's line tables, whose shortest form says "this line" in two bytes (section 3.3).
+const PYTHON_VERSION: i32 = 0x030B_00F0;
+
+/// memray's number for `malloc` as Python's allocator: nothing to warn about (section 1).
+const MALLOC: u8 = 3;
+
+/// What a header says.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    pub(super) version: Version,
+    pub(super) python_version: i32,
+    pub(super) native_traces: bool,
+    pub(super) format: u8,
+    pub(super) n_frames: u64,
+    pub(super) main_tid: u64,
+    /// Root-side frames of `main_tid`'s stacks that are not shown.
+    pub(super) skipped_frames: u64,
+    pub(super) about: About,
+}
+
+impl Header {
+    /// The header of a report's capture.
+    pub(super) fn of(about: &About, version: Version, format: u8, frames: usize) -> Header {
+        Header {
+            version,
+            python_version: PYTHON_VERSION,
+            native_traces: false,
+            format,
+            n_frames: frames as u64,
+            main_tid: u64::from(about.pid),
+            skipped_frames: 0,
+            about: about.clone(),
+        }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let about = &self.about;
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&self.version.number().to_le_bytes());
+        out.extend_from_slice(&self.python_version.to_le_bytes());
+        out.push(u8::from(self.native_traces));
+        out.push(self.format);
+        for number in [about.events, self.n_frames] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for time in [about.start_ms, about.end_ms] {
+            out.extend_from_slice(&time.to_le_bytes());
+        }
+        put_cstr(out, &names::in_one_line(&about.command_line));
+        out.extend_from_slice(&about.pid.to_le_bytes());
+        out.extend_from_slice(&self.main_tid.to_le_bytes());
+        out.extend_from_slice(&self.skipped_frames.to_le_bytes());
+        // Numbers that memray does not know make its reporters fail.
+        out.push(if (1..=6).contains(&about.python_allocator) {
+            about.python_allocator
+        } else {
+            MALLOC
+        });
+        out.extend_from_slice(&[0, 0]); // trace_python_allocators, track_object_lifetimes
+        if self.version == Version::V13 {
+            put_cstr(out, &names::to_capture(&about.library_dir));
+            for paths in [&about.package_dirs, &about.source_dirs] {
+                for path in paths.iter().filter(|path| !path.is_empty()) {
+                    put_cstr(out, &names::to_capture(path));
+                }
+                out.push(0);
+            }
+        }
+    }
+
+    pub(super) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, ReadError> {
+        let mut magic = [0; MAGIC.len()];
+        for (byte, expected) in magic.iter_mut().zip(MAGIC) {
+            match source.byte() {
+                Ok(b) if b == expected => *byte = b,
+                Err(Stop::Io(error)) => return Err(ReadError::Io(error)),
+                Err(stop @ Stop::Damaged(_)) => return Err(stopped(source, stop)),
+                _ => return Err(ReadError::NotACapture),
+            }
+        }
+        let number = source.i32().map_err(|stop| stopped(source, stop))?;
+        let version = Version::from_number(number).ok_or(ReadError::UnsupportedVersion(number))?;
+        Header::read_fields(source, version).map_err(|stop| stopped(source, stop))
+    }
+
+    fn read_fields<R: Read>(source: &mut Source<R>, version: Version) -> Decoded<Header> {
+        let python_version = source.i32()?;
+        let native_traces = source.byte()? != 0;
+        let format = source.byte()?;
+        if format > AGGREGATED {
+            return damaged(format!("body format {format}, not 0 or 1"));
+        }
+        let mut about = About {
+            events: source.u64()?,
+            ..About::default()
+        };
+        let n_frames = source.u64()?;
+        about.start_ms = source.u64()? as i64;
+        about.end_ms = source.u64()? as i64;
+        about.command_line = source.cstr()?;
+        about.pid = source.i32()? as u32;
+        let main_tid = source.u64()?;
+        let skipped_frames = source.u64()?;
+        about.python_allocator = source.byte()?;
+        let _trace_python_allocators = source.byte()?;
+        let _track_object_lifetimes = source.byte()?;
+        if version == Version::V13 {
+            about.library_dir = names::from_capture(&source.cstr()?).into_owned();
+            for paths in [&mut about.package_dirs, &mut about.source_dirs] {
+                loop {
+                    let path = source.cstr()?;
+                    if path.is_empty() {
+                        break;
+                    }
+                    if paths.len() == MOST_PATHS {
+                        return damaged("a list of directories without an end");
+                    }
+                    paths.push(names::from_capture(&path).into_owned());
+                }
+            }
+        }
+        Ok(Header {
+            version,
+            python_version,
+            native_traces,
+            format,
+            n_frames,
+            main_tid,
+            skipped_frames,
+            about,
+        })
+    }
+}
+
+/// More search paths than any program has.
+const MOST_PATHS: usize = 1 << 16;
+
+fn stopped<R: Read>(source: &Source<R>, stop: Stop) -> ReadError {
+    match stop {
+        Stop::Io(error) => ReadError::Io(error),
+        Stop::Cut => ReadError::Header {
+            at: source.position(),
+            problem: "the capture ends here".into(),
+        },
+        Stop::Damaged(problem) => ReadError::Header {
+            at: source.position(),
+            problem,
+        },
+    }
+}

@@ -1,0 +1,356 @@
+//! Books kept over a stream of events: everything that a report sums up.
+//!
+//! The rules are memray's, so that its figures and ours agree: the high-water mark is the last moment at which the
+//! heap was as large as ever; a mapping whose middle is unmapped counts as two; an allocation is temporary if its
+//! thread frees it with at most one other allocation in between. One differs: an address that is handed out again
+//! was freed without a record, so its old block is taken off, where memray goes on counting its bytes.
+
+use std::collections::HashMap;
+
+use super::hash::FastMap;
+use super::ranges::{Ranges, Taken};
+use crate::model::{
+    Allocator, Event, Moment, Report, Site, SizeCount, StackId, Tally, ThreadId, Totals,
+};
+
+/// Sizes below this are counted in an array.
+const SMALL: usize = 4096;
+
+/// Readings of memory that are kept; past it, every other one is dropped and only each second one is taken, and so on.
+const MOST_MOMENTS: usize = 1 << 16;
+
+/// A site as it stands, and as it stood at the last high-water mark that has ended.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    thread: ThreadId,
+    stack: StackId,
+    allocator: Allocator,
+    allocated: Tally,
+    live: Tally,
+    high_water: Tally,
+    /// The peak that `high_water` is of.
+    peak: u32,
+    temporary: Tally,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    size: u64,
+    born_ms: u64,
+    site: u32,
+}
+
+/// A thread's last two allocations, the newest first: address, size and site.
+type Window = [Option<(u64, u64, u32)>; 2];
+
+/// Sums up events. Memory grows with live blocks and distinct call sites, never with the number of events.
+#[derive(Debug)]
+pub struct Ledger {
+    accounts: Vec<Account>,
+    sites: FastMap<u64, u32>,
+    blocks: FastMap<u64, Block>,
+    ranges: Ranges,
+    windows: Vec<Window>,
+    small_sizes: Box<[u64]>,
+    large_sizes: HashMap<u64, u64>,
+    by_allocator: Vec<(Allocator, Tally)>,
+    allocated: Tally,
+    freed: Tally,
+    live: Tally,
+    high_water: Tally,
+    /// No byte was freed since the heap was at its largest.
+    at_peak: bool,
+    /// High-water marks that have ended.
+    peaks: u32,
+    peak_ms: u64,
+    now_ms: u64,
+    timeline: Vec<Moment>,
+    /// Of so many readings one is kept.
+    stride: u64,
+    readings: u64,
+    events: u64,
+    unknown_frees: u64,
+    handed_out_again: u64,
+    taken: Vec<Taken>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Ledger {
+            accounts: Vec::new(),
+            sites: FastMap::default(),
+            blocks: FastMap::default(),
+            ranges: Ranges::default(),
+            windows: Vec::new(),
+            small_sizes: vec![0; SMALL].into_boxed_slice(),
+            large_sizes: HashMap::new(),
+            by_allocator: Vec::new(),
+            allocated: Tally::default(),
+            freed: Tally::default(),
+            live: Tally::default(),
+            high_water: Tally::default(),
+            at_peak: true,
+            peaks: 0,
+            peak_ms: 0,
+            now_ms: 0,
+            timeline: Vec::new(),
+            stride: 1,
+            readings: 0,
+            events: 0,
+            unknown_frees: 0,
+            handed_out_again: 0,
+            taken: Vec::new(),
+        }
+    }
+}
+
+impl Ledger {
+    /// Enters the next event.
+    #[inline]
+    pub fn enter(&mut self, event: &Event) {
+        match *event {
+            Event::Allocation {
+                thread,
+                allocator,
+                address,
+                size,
+                stack,
+            } => {
+                let site = self.site(thread, stack, allocator);
+                self.window(thread).rotate_right(1);
+                self.window(thread)[0] = Some((address, size, site));
+                self.allocate(site, allocator, address, size);
+            }
+            Event::Deallocation {
+                thread,
+                allocator,
+                address,
+                size,
+            } => {
+                let ranged = allocator == Allocator::Munmap;
+                let of = |&&(at, bytes, _): &&(u64, u64, u32)| {
+                    at == address && (!ranged || bytes == size)
+                };
+                if let Some(&(_, bytes, site)) = self.window(thread).iter().flatten().find(of) {
+                    self.accounts[site as usize].temporary += Tally { count: 1, bytes };
+                }
+                if ranged {
+                    self.unmap(address, size);
+                } else if let Some(block) = self.blocks.remove(&address) {
+                    self.take(block.site, 1, block.size);
+                } else {
+                    self.unknown_frees += 1;
+                }
+            }
+            Event::Memory { at_ms, rss } => {
+                self.reading(at_ms, rss);
+                return;
+            }
+        }
+        self.events += 1;
+        if self.at_peak {
+            self.peak_ms = self.now_ms;
+        }
+    }
+
+    #[inline]
+    fn site(&mut self, thread: ThreadId, stack: StackId, allocator: Allocator) -> u32 {
+        // Fewer than 2^28 threads, or their table would not fit into memory.
+        let key = u64::from(stack.0) << 32
+            | u64::from(thread.0) << 4 & 0xffff_ffff
+            | u64::from(allocator.id());
+        let accounts = &mut self.accounts;
+        *self.sites.entry(key).or_insert_with(|| {
+            accounts.push(Account {
+                thread,
+                stack,
+                allocator,
+                allocated: Tally::default(),
+                live: Tally::default(),
+                high_water: Tally::default(),
+                peak: 0,
+                temporary: Tally::default(),
+            });
+            accounts.len() as u32 - 1
+        })
+    }
+
+    #[inline]
+    fn window(&mut self, thread: ThreadId) -> &mut Window {
+        let index = thread.0 as usize;
+        if index >= self.windows.len() {
+            self.windows.resize(index + 1, [None; 2]);
+        }
+        &mut self.windows[index]
+    }
+
+    #[inline]
+    fn allocate(&mut self, site: u32, allocator: Allocator, address: u64, size: u64) {
+        let one = Tally {
+            count: 1,
+            bytes: size,
+        };
+        self.allocated += one;
+        self.accounts[site as usize].allocated += one;
+        match self.small_sizes.get_mut(size as usize) {
+            Some(count) => *count += 1,
+            None => *self.large_sizes.entry(size).or_default() += 1,
+        }
+        match self.by_allocator.iter_mut().find(|(a, _)| *a == allocator) {
+            Some((_, tally)) => *tally += one,
+            None => self.by_allocator.push((allocator, one)),
+        }
+        let born_ms = self.now_ms;
+        if allocator == Allocator::Mmap {
+            self.ranges.add(address, size, site, born_ms);
+            if size == 0 {
+                return;
+            }
+        } else {
+            let block = Block {
+                size,
+                born_ms,
+                site,
+            };
+            if let Some(old) = self.blocks.insert(address, block) {
+                self.handed_out_again += 1;
+                self.take(old.site, 1, old.size);
+            }
+        }
+        self.live += one;
+        if self.live.bytes >= self.high_water.bytes {
+            self.high_water = self.live;
+            self.at_peak = true;
+        } else {
+            self.keep(site);
+        }
+        self.accounts[site as usize].live += one;
+    }
+
+    /// Takes `bytes` off the heap, and `blocks` off the count (a split mapping: -1).
+    #[inline]
+    fn take(&mut self, site: u32, blocks: i64, bytes: u64) {
+        if self.at_peak && bytes > 0 {
+            self.at_peak = false;
+            self.peaks += 1;
+        }
+        if !self.at_peak {
+            self.keep(site);
+        }
+        let blocks = blocks as u64;
+        for live in [&mut self.live, &mut self.accounts[site as usize].live] {
+            live.count = live.count.wrapping_sub(blocks);
+            live.bytes = live.bytes.saturating_sub(bytes);
+        }
+        self.freed.count = self.freed.count.wrapping_add(blocks);
+        self.freed.bytes = self.freed.bytes.saturating_add(bytes);
+        if self.at_peak {
+            self.high_water = self.live;
+        }
+    }
+
+    /// Keeps a site as it stood at the last peak, before it changes for the first time after it.
+    #[inline]
+    fn keep(&mut self, site: u32) {
+        let account = &mut self.accounts[site as usize];
+        if account.peak != self.peaks {
+            account.peak = self.peaks;
+            account.high_water = account.live;
+        }
+    }
+
+    fn unmap(&mut self, address: u64, size: u64) {
+        let mut taken = std::mem::take(&mut self.taken);
+        self.ranges.remove(address, size, &mut taken);
+        if taken.is_empty() {
+            self.unknown_frees += 1;
+        }
+        for part in &taken {
+            self.take(part.site, 1 - i64::from(part.left), part.bytes);
+        }
+        self.taken = taken;
+    }
+
+    fn reading(&mut self, at_ms: u64, rss: u64) {
+        self.now_ms = at_ms;
+        if self.readings.is_multiple_of(self.stride) {
+            if self.timeline.len() == MOST_MOMENTS {
+                let mut index = 0usize;
+                self.timeline.retain(|_| {
+                    index += 1;
+                    index % 2 == 1
+                });
+                self.stride *= 2;
+            }
+            if self.readings.is_multiple_of(self.stride) {
+                self.timeline.push(Moment {
+                    at_ms,
+                    rss,
+                    heap: self.live.bytes,
+                    own: 0,
+                });
+            }
+        }
+        self.readings += 1;
+    }
+
+    /// Closes the books: fills in the sites (in the order of their first allocation), totals, timeline, event and
+    /// unknown-free counts of `report`, whose threads and call stacks the events used.
+    pub fn close(self, report: &mut Report) {
+        let mut oldest: Vec<Option<u64>> = vec![None; self.accounts.len()];
+        let blocks = self
+            .blocks
+            .values()
+            .map(|block| (block.site, block.born_ms));
+        let pieces = self.ranges.iter().map(|piece| (piece.site, piece.born_ms));
+        for (site, born_ms) in blocks.chain(pieces) {
+            let oldest = &mut oldest[site as usize];
+            *oldest = Some(oldest.map_or(born_ms, |known| known.min(born_ms)));
+        }
+        report.sites = self
+            .accounts
+            .iter()
+            .zip(oldest)
+            .map(|(account, oldest_live_ms)| Site {
+                thread: account.thread,
+                stack: account.stack,
+                allocator: account.allocator,
+                allocated: account.allocated,
+                high_water: if self.at_peak || account.peak != self.peaks {
+                    account.live
+                } else {
+                    account.high_water
+                },
+                live: account.live,
+                temporary: account.temporary,
+                oldest_live_ms,
+            })
+            .collect();
+        let mut sizes: Vec<SizeCount> = (0u64..)
+            .zip(self.small_sizes)
+            .chain(self.large_sizes)
+            .filter(|&(_, count)| count > 0)
+            .map(|(size, count)| SizeCount { size, count })
+            .collect();
+        sizes.sort_unstable_by_key(|size| size.size);
+        report.totals = Totals {
+            allocated: self.allocated,
+            freed: self.freed,
+            live: self.live,
+            high_water: self.high_water,
+            high_water_ms: (self.readings > 0).then_some(self.peak_ms),
+            sizes,
+            sizes_rounded: false,
+            by_allocator: self.by_allocator,
+        };
+        report.timeline = self.timeline;
+        report.about.events = self.events;
+        report.conditions.unknown_frees = self.unknown_frees;
+        if self.handed_out_again > 0 {
+            report.conditions.notes.push(format!(
+                "{} blocks were handed out again without a record of their being freed",
+                self.handed_out_again
+            ));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! memray's capture file format, versions 12 (memray 1.19) and 13 (memray 1.20), read and written.
+//!
+//! A capture is an LZ4 frame (or the bare bytes) of a header and one of two bodies: *all allocations*,
+//! which is every event in order, or *aggregated*, which is sums by call stack. Frames are written
+//! resolved, so memray's own commands open our files as they are. What the format cannot say (capture
+//! conditions, overhead, totals of an aggregated capture, …) follows memray's end-of-capture record,
+//! where memray does not look (`extension.rs`).
+//!
+//! Nothing here holds a whole file. Reading never panics and never allocates what a length merely claims.
+
+mod aggregated;
+mod codec;
+mod error;
+mod events;
+mod extension;
+mod hash;
+mod header;
+mod ledger;
+mod line_table;
+mod names;
+mod native;
+mod ranges;
+mod read;
+mod recent;
+mod source;
+mod tables;
+mod write_aggregated;
+mod write_all;
+mod writer;
+
+pub use error::ReadError;
+pub use events::{Events, events};
+pub use header::Version;
+pub use ledger::Ledger;
+pub use names::in_one_line;
+pub use read::{Capture, Format, read};
+pub use write_aggregated::write_aggregated;
+pub use write_all::write_all;
+
+/// Record tags of both bodies (capture format, sections 3 and 4).
+mod tag {
+    pub(super) const TRAILER: u8 = 1;
+    pub(super) const MEMORY_RECORD: u8 = 2;
+    pub(super) const NATIVE_TRACE_INDEX: u8 = 5;
+    pub(super) const MEMORY_MAP_START: u8 = 6;
+    pub(super) const SEGMENT_HEADER: u8 = 7;
+    pub(super) const SEGMENT: u8 = 8;
+    pub(super) const THREAD_RECORD: u8 = 10;
+    pub(super) const CONTEXT_SWITCH: u8 = 12;
+    pub(super) const CODE_OBJECT: u8 = 14;
+
+    /// `0001nnnn`: n + 1 frames.
+    pub(super) const FRAME_POP: u8 = 0x10;
+    /// `001ppppc`
+    pub(super) const OBJECT_RECORD: u8 = 0x20;
+    /// `01uuuuue`
+    pub(super) const FRAME_PUSH: u8 = 0x40;
+    /// `1ppppaaa`
+    pub(super) const ALLOCATION: u8 = 0x80;
+
+    /// Tags that mean something else in the aggregated body.
+    pub(super) const MEMORY_SNAPSHOT: u8 = 1;
+    pub(super) const AGGREGATED_ALLOCATION: u8 = 2;
+    pub(super) const PYTHON_TRACE_INDEX: u8 = 3;
+    pub(super) const PYTHON_FRAME_INDEX: u8 = 4;
+    pub(super) const SURVIVING_OBJECT: u8 = 13;
+    pub(super) const AGGREGATED_TRAILER: u8 = 15;
+}
+
+/// The block that the last record of an all-allocations capture frees: no allocator hands it out. memray's
+/// temporal views stop at the last allocation record, so one must follow the last memory record (section 3.6).
+const CLOSING_ADDRESS: u64 = 8;
+
+/// A thread that never allocates, named after the program that wrote the capture: how our files are known.
+/// Its number reads `heapray` in a dump of the file.
+const PRODUCER_THREAD: u64 = u64::from_le_bytes(*b"heapray\0");

@@ -1,0 +1,65 @@
+//! Names that survive memray's text outputs.
+//!
+//! memray ends strings at a NUL and joins frames by `;` and `|` without escaping. Rust's names are full of `;`
+//! (`[u8; 4]`), so both are replaced by characters that look the same and are put back when heapray reads its own
+//! file: U+037E (GREEK QUESTION MARK) and U+2223 (DIVIDES).
+
+use std::borrow::Cow;
+
+const SEMICOLON: char = '\u{37e}';
+const BAR: char = '\u{2223}';
+
+/// `name` with control characters (newlines above all) replaced by blanks.
+#[must_use]
+pub fn in_one_line(name: &str) -> Cow<'_, str> {
+    if name.chars().any(char::is_control) {
+        name.replace(char::is_control, " ").into()
+    } else {
+        name.into()
+    }
+}
+
+/// `name` as it is written into a capture as a function, file or thread.
+pub(super) fn to_capture(name: &str) -> Cow<'_, str> {
+    if name.contains(|c: char| c.is_control() || c == ';' || c == '|') {
+        name.chars()
+            .map(|c| match c {
+                ';' => SEMICOLON,
+                '|' => BAR,
+                c if c.is_control() => ' ',
+                c => c,
+            })
+            .collect()
+    } else {
+        name.into()
+    }
+}
+
+/// The name that [`to_capture`] wrote. Only for captures that heapray wrote.
+pub(super) fn from_capture(name: &str) -> Cow<'_, str> {
+    if name.contains([SEMICOLON, BAR]) {
+        name.chars()
+            .map(|c| match c {
+                SEMICOLON => ';',
+                BAR => '|',
+                c => c,
+            })
+            .collect()
+    } else {
+        name.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_name_holds_nothing_that_memray_trips_over() {
+        let name = "<[u8; 4] as A|B>::f\n\0x";
+        let written = to_capture(name);
+        assert!(!written.contains([';', '|', '\n', '\0']));
+        assert_eq!(from_capture(&written), "<[u8; 4] as A|B>::f  x");
+        assert_eq!(in_one_line("a\nb;c"), "a b;c");
+    }
+}

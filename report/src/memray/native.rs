@@ -1,0 +1,121 @@
+//! Native call stacks (capture format, section 3.5): chains of return addresses, and the images they lie in.
+//!
+//! heapray never writes them and does not look their symbols up: a frame is its address, its file the image's path.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::codec::Running;
+use super::hash::FastMap;
+use super::source::{Decoded, Source, damaged};
+use super::tables::Tables;
+use super::tag;
+use crate::model::{Frame, StackId, StrId};
+
+/// Segments by start: end and image.
+type Images = BTreeMap<u64, (u64, StrId)>;
+
+#[derive(Debug, Default)]
+pub(super) struct Native {
+    ip: Running,
+    /// The running value of node numbers, which allocation records share.
+    pub(super) last_node: Running,
+    /// Node n is `nodes[n - 1]`: return address and caller's node.
+    nodes: Vec<(u64, u64)>,
+    /// One for each MEMORY_MAP_START.
+    generations: Vec<Images>,
+    /// By generation and node.
+    stacks: FastMap<(u64, u64), StackId>,
+}
+
+impl Native {
+    /// Reads the body of a NATIVE_TRACE_INDEX record.
+    pub(super) fn read_node<R: Read>(&mut self, source: &mut Source<R>) -> Decoded<()> {
+        let ip = source.delta(&mut self.ip)?;
+        let parent = source.delta(&mut self.last_node)?;
+        if parent > self.nodes.len() as u64 {
+            return damaged(format!(
+                "a native frame whose caller, {parent}, comes later"
+            ));
+        }
+        self.nodes.push((ip, parent));
+        Ok(())
+    }
+
+    /// A MEMORY_MAP_START record: from here on other images are loaded.
+    pub(super) fn start_generation(&mut self) {
+        self.generations.push(Images::new());
+    }
+
+    /// Number of the current generation, from 1; 0 if none has begun.
+    pub(super) fn generation(&self) -> u64 {
+        self.generations.len() as u64
+    }
+
+    /// Reads the body of a SEGMENT_HEADER record and its segments.
+    pub(super) fn read_image<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        tables: &mut Tables,
+    ) -> Decoded<()> {
+        let path = source.cstr()?;
+        let path = tables.strings.intern(&path);
+        let segments = source.varint()?;
+        let load = source.u64()?;
+        for _ in 0..segments {
+            if source.byte()? != tag::SEGMENT {
+                return damaged("an image with fewer segments than it says");
+            }
+            let start = load.wrapping_add(source.u64()?);
+            let end = start.saturating_add(source.varint()?);
+            if let Some(images) = self.generations.last_mut() {
+                images.insert(start, (end, path));
+            }
+        }
+        Ok(())
+    }
+
+    /// The stack of `node` with the images of `generation`.
+    pub(super) fn stack(
+        &mut self,
+        node: u64,
+        generation: u64,
+        tables: &mut Tables,
+    ) -> Decoded<StackId> {
+        let mut path = Vec::new();
+        let mut at = node;
+        let mut stack = loop {
+            if at == 0 {
+                break StackId::EMPTY;
+            }
+            if let Some(&stack) = self.stacks.get(&(generation, at)) {
+                break stack;
+            }
+            let Some(&(ip, parent)) = self.nodes.get(at as usize - 1) else {
+                return damaged(format!("native call stack {at}, which is not defined"));
+            };
+            path.push((at, ip));
+            at = parent;
+        };
+        for (node, ip) in path.into_iter().rev() {
+            let frame = Frame {
+                function: tables.strings.intern(&format!("{ip:#x}")),
+                file: self.image(ip.wrapping_sub(1), generation),
+                line: 0,
+            };
+            let frame = tables.intern_frame(frame);
+            stack = tables.child(stack, frame)?;
+            self.stacks.insert((generation, node), stack);
+        }
+        Ok(stack)
+    }
+
+    fn image(&self, address: u64, generation: u64) -> StrId {
+        (generation as usize)
+            .checked_sub(1)
+            .and_then(|index| self.generations.get(index))
+            .and_then(|images| images.range(..=address).next_back())
+            .filter(|(_, (end, _))| address < *end)
+            .map_or(StrId::EMPTY, |(_, &(_, path))| path)
+    }
+}

@@ -1,0 +1,345 @@
+//! Bytes of a capture: unpacks the LZ4 frame if there is one, and decodes primitives with a position for messages.
+
+use std::io::{self, Chain, Cursor, Read};
+
+use lz4_flex::frame::FrameDecoder;
+
+use super::codec::{Running, unzigzag};
+
+/// Longest string or line table that is believed. memray has no limit; real ones have kilobytes.
+pub(super) const LONGEST: u64 = 16 << 20;
+
+const LZ4_MAGIC: [u8; 4] = 0x184D_2204u32.to_le_bytes();
+
+/// Why decoding cannot go on.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The input ends here, inside of something.
+    Cut,
+    /// What follows makes no sense.
+    Damaged(String),
+    /// The input itself failed.
+    Io(io::Error),
+}
+
+pub(super) type Decoded<T> = Result<T, Stop>;
+
+/// Shorthand for [`Stop::Damaged`].
+pub(super) fn damaged<T>(what: impl Into<String>) -> Decoded<T> {
+    Err(Stop::Damaged(what.into()))
+}
+
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The capture's bytes, whatever they are wrapped in.
+enum Container<R: Read> {
+    Bare(TrailingZeros<Whole<R>>),
+    Lz4(FrameDecoder<Whole<R>>),
+    /// What followed the last whole LZ4 frame is none; memray ignores it too.
+    Ended,
+}
+
+/// A buffered reader of the uncompressed capture.
+pub(super) struct Source<R: Read> {
+    container: Container<R>,
+    frames_read: bool,
+    buffer: Box<[u8]>,
+    at: usize,
+    end: usize,
+    /// Position of `buffer[0]` in the uncompressed capture.
+    base: u64,
+}
+
+impl<R: Read> std::fmt::Debug for Source<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Source at byte {}", self.position())
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// Looks at the first four bytes, as memray does, to see whether the input is an LZ4 frame.
+    pub(super) fn new(mut input: R) -> io::Result<Self> {
+        let mut first = Vec::with_capacity(4);
+        input.by_ref().take(4).read_to_end(&mut first)?;
+        let packed = first == LZ4_MAGIC;
+        let whole = Cursor::new(first).chain(input);
+        Ok(Source {
+            container: if packed {
+                Container::Lz4(FrameDecoder::new(whole))
+            } else {
+                Container::Bare(TrailingZeros::new(whole))
+            },
+            frames_read: false,
+            buffer: vec![0; 64 << 10].into_boxed_slice(),
+            at: 0,
+            end: 0,
+            base: 0,
+        })
+    }
+
+    /// Bytes of the uncompressed capture that were taken so far.
+    pub(super) fn position(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
+    /// Reads on. False at the end of the input.
+    #[cold]
+    fn refill(&mut self) -> Decoded<bool> {
+        self.base += self.end as u64;
+        (self.at, self.end) = (0, 0);
+        loop {
+            let read = match &mut self.container {
+                Container::Bare(input) => input.read(&mut self.buffer),
+                Container::Lz4(input) => input.read(&mut self.buffer),
+                Container::Ended => return Ok(false),
+            };
+            match read {
+                Ok(0) => match &mut self.container {
+                    // The end of one frame; another may follow at once.
+                    Container::Lz4(_) if !self.frames_read => self.frames_read = true,
+                    _ => return Ok(false),
+                },
+                Ok(n) => {
+                    self.end = n;
+                    self.frames_read = false;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.container_failed(error),
+            }
+        }
+    }
+
+    fn container_failed(&mut self, error: io::Error) -> Decoded<bool> {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Err(Stop::Cut);
+        }
+        let Some(problem) = error
+            .get_ref()
+            .and_then(|e| e.downcast_ref::<lz4_flex::frame::Error>())
+        else {
+            return Err(Stop::Io(error));
+        };
+        if self.frames_read {
+            self.container = Container::Ended;
+            return Ok(false);
+        }
+        damaged(format!("the LZ4 frame is damaged: {problem:?}"))
+    }
+
+    /// The next byte, which stays; `None` at the end of the input.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Decoded<Option<u8>> {
+        if self.at == self.end && !self.refill()? {
+            return Ok(None);
+        }
+        Ok(Some(self.buffer[self.at]))
+    }
+
+    #[inline]
+    pub(super) fn byte(&mut self) -> Decoded<u8> {
+        if self.at == self.end && !self.refill()? {
+            return Err(Stop::Cut);
+        }
+        let byte = self.buffer[self.at];
+        self.at += 1;
+        Ok(byte)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+        let mut bytes = [0; N];
+        for byte in &mut bytes {
+            *byte = self.byte()?;
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Decoded<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn i32(&mut self) -> Decoded<i32> {
+        Ok(i32::from_le_bytes(self.array()?))
+    }
+
+    #[inline]
+    pub(super) fn varint(&mut self) -> Decoded<u64> {
+        let first = self.byte()?;
+        if first < 0x80 {
+            return Ok(u64::from(first));
+        }
+        let mut value = u64::from(first & 0x7f);
+        for shift in (7..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        damaged("a number of more than 64 bits")
+    }
+
+    #[inline]
+    pub(super) fn signed(&mut self) -> Decoded<i64> {
+        Ok(unzigzag(self.varint()?))
+    }
+
+    /// A field that is stored as the difference to its last value.
+    #[inline]
+    pub(super) fn delta(&mut self, last: &mut Running) -> Decoded<u64> {
+        Ok(last.add(self.signed()?))
+    }
+
+    /// Bytes up to a NUL, which is taken and not given. Bytes that are no UTF-8 become U+FFFD.
+    pub(super) fn cstr(&mut self) -> Decoded<String> {
+        let mut bytes = Vec::new();
+        loop {
+            if self.at == self.end && !self.refill()? {
+                return Err(Stop::Cut);
+            }
+            let rest = &self.buffer[self.at..self.end];
+            let nul = rest.iter().position(|&b| b == 0);
+            let taken = &rest[..nul.unwrap_or(rest.len())];
+            if bytes.len() + taken.len() > LONGEST as usize {
+                return damaged("a string without an end");
+            }
+            bytes.extend_from_slice(taken);
+            self.at += taken.len() + usize::from(nul.is_some());
+            if nul.is_some() {
+                return Ok(text(bytes));
+            }
+        }
+    }
+
+    /// `length` bytes. Memory is taken as they come, not as they are claimed.
+    pub(super) fn bytes(&mut self, length: u64) -> Decoded<Vec<u8>> {
+        if length > LONGEST {
+            return damaged(format!("a length of {length} bytes"));
+        }
+        let mut left = length as usize;
+        let mut bytes = Vec::new();
+        while left > 0 {
+            if self.at == self.end && !self.refill()? {
+                return Err(Stop::Cut);
+            }
+            let n = left.min(self.end - self.at);
+            bytes.extend_from_slice(&self.buffer[self.at..self.at + n]);
+            self.at += n;
+            left -= n;
+        }
+        Ok(bytes)
+    }
+
+    /// A string behind its length, as the extension has them.
+    pub(super) fn text(&mut self) -> Decoded<String> {
+        let length = self.varint()?;
+        Ok(text(self.bytes(length)?))
+    }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
+
+/// Ends before the zeros at the end: memray grows its uncompressed file in advance, and a process that was killed
+/// leaves the rest of it empty.
+struct TrailingZeros<R> {
+    input: R,
+    /// Bytes to give; the last is not zero.
+    chunk: Vec<u8>,
+    at: usize,
+    /// Zeros to give before `chunk`.
+    before: u64,
+    /// Zeros that came behind `chunk`, given once something else follows.
+    behind: u64,
+}
+
+impl<R: Read> TrailingZeros<R> {
+    fn new(input: R) -> Self {
+        TrailingZeros {
+            input,
+            chunk: Vec::new(),
+            at: 0,
+            before: 0,
+            behind: 0,
+        }
+    }
+
+    /// Reads the next chunk. False at the end of the input.
+    fn advance(&mut self, size: usize) -> io::Result<bool> {
+        self.at = 0;
+        loop {
+            self.chunk.resize(size, 0);
+            let read = self.input.read(&mut self.chunk);
+            self.chunk.truncate(*read.as_ref().unwrap_or(&0));
+            let n = read?;
+            if n == 0 {
+                return Ok(false);
+            }
+            let kept = self
+                .chunk
+                .iter()
+                .rposition(|&b| b != 0)
+                .map_or(0, |i| i + 1);
+            self.chunk.truncate(kept);
+            if kept > 0 {
+                self.before = std::mem::replace(&mut self.behind, (n - kept) as u64);
+                return Ok(true);
+            }
+            self.behind += n as u64;
+        }
+    }
+}
+
+impl<R: Read> Read for TrailingZeros<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.chunk.len() && !self.advance(out.len().clamp(1, 64 << 10))? {
+            return Ok(0);
+        }
+        if self.before > 0 {
+            let n = usize::try_from(self.before)
+                .unwrap_or(usize::MAX)
+                .min(out.len());
+            out[..n].fill(0);
+            self.before -= n as u64;
+            return Ok(n);
+        }
+        let rest = &self.chunk[self.at..];
+        let n = rest.len().min(out.len());
+        out[..n].copy_from_slice(&rest[..n]);
+        self.at += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn only_the_zeros_at_the_end_are_dropped(
+            bytes in prop::collection::vec(0u8..3, 0..300), zeros in 0usize..200, size in 1usize..20,
+        ) {
+            let whole = [&bytes[..], &vec![0; zeros]].concat();
+            let mut input = TrailingZeros::new(&whole[..]);
+            let (mut got, mut part) = (Vec::new(), vec![0; size]);
+            loop {
+                let n = input.read(&mut part).unwrap();
+                if n == 0 { break }
+                got.extend_from_slice(&part[..n]);
+            }
+            let kept = bytes.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
+            prop_assert_eq!(got, &bytes[..kept]);
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_not_there_takes_no_memory() {
+        let mut source = Source::new(&b"abcdef"[..]).unwrap();
+        assert!(matches!(source.bytes(LONGEST), Err(Stop::Cut)));
+        let mut source = Source::new(&b"abcdef"[..]).unwrap();
+        assert!(matches!(source.bytes(u64::MAX), Err(Stop::Damaged(_))));
+    }
+}

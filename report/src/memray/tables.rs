@@ -1,0 +1,198 @@
+//! What a capture defines as it goes: strings, frames, the call tree, threads. Both readers fill these.
+
+use std::collections::HashMap;
+use std::io::Read;
+
+use super::codec::Running;
+use super::hash::FastMap;
+use super::source::{Decoded, LONGEST, Source, damaged};
+use super::{PRODUCER_THREAD, line_table, names};
+use crate::model::{Frame, FrameId, Report, StackId, Stacks, StrId, Strings, Thread, ThreadId};
+
+/// More than any capture has; past it the capture is taken for damaged.
+const MOST_STACKS: usize = 1 << 28;
+const MOST_THREADS: usize = 1 << 24;
+
+#[derive(Debug)]
+struct CodeObject {
+    function: StrId,
+    file: StrId,
+    first_line: i32,
+    line_table: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    python_version: i32,
+    /// heapray wrote this capture, so that what it packs into names and addresses can be unpacked.
+    pub(super) ours: bool,
+    pub(super) producer: Option<String>,
+    pub(super) strings: Strings,
+    pub(super) frames: Vec<Frame>,
+    pub(super) stacks: Stacks,
+    pub(super) threads: Vec<Thread>,
+    last_line: Running,
+    code_objects: HashMap<u64, CodeObject>,
+    frame_ids: HashMap<Frame, FrameId>,
+    /// By code object and instruction offset.
+    places: FastMap<(u64, u64), FrameId>,
+    /// By parent and frame, which is faster than [`Stacks`] itself.
+    children: FastMap<u64, StackId>,
+    thread_ids: FastMap<u64, ThreadId>,
+}
+
+impl Tables {
+    pub(super) fn new(python_version: i32) -> Self {
+        Tables {
+            python_version,
+            ..Tables::default()
+        }
+    }
+
+    /// Reads the body of a CODE_OBJECT record (section 3.3).
+    pub(super) fn read_code_object<R: Read>(&mut self, source: &mut Source<R>) -> Decoded<()> {
+        let id = source.varint()?;
+        let function = self.read_name(source)?;
+        let file = self.read_name(source)?;
+        let first_line = source.delta(&mut self.last_line)? as i32;
+        let length = source.varint()?;
+        if length > LONGEST {
+            return damaged(format!("a line table of {length} bytes"));
+        }
+        let line_table = source.bytes(length)?;
+        self.code_objects.insert(
+            id,
+            CodeObject {
+                function,
+                file,
+                first_line,
+                line_table,
+            },
+        );
+        if self.ours {
+            // Its only frame, at once: frames keep the order that they were written in.
+            self.frame(id, 0);
+        }
+        Ok(())
+    }
+
+    fn read_name<R: Read>(&mut self, source: &mut Source<R>) -> Decoded<StrId> {
+        let name = source.cstr()?;
+        Ok(if self.ours {
+            self.strings.intern(&names::from_capture(&name))
+        } else {
+            self.strings.intern(&name)
+        })
+    }
+
+    /// The frame of an instruction. A code object that was not defined gives a frame without names, as in memray.
+    #[inline]
+    pub(super) fn frame(&mut self, code: u64, offset: i64) -> FrameId {
+        if let Some(&frame) = self.places.get(&(code, offset as u64)) {
+            return frame;
+        }
+        let frame = self.resolve(code, offset);
+        let id = self.intern_frame(frame);
+        self.places.insert((code, offset as u64), id);
+        id
+    }
+
+    fn resolve(&self, code: u64, offset: i64) -> Frame {
+        let Some(object) = self.code_objects.get(&code) else {
+            return Frame::default();
+        };
+        let line = line_table::line(
+            self.python_version,
+            &object.line_table,
+            object.first_line,
+            offset,
+        );
+        Frame {
+            function: object.function,
+            file: object.file,
+            line: if self.ours {
+                line as u32
+            } else {
+                line.max(0) as u32
+            },
+        }
+    }
+
+    /// The handle of a frame with these names.
+    pub(super) fn intern_frame(&mut self, frame: Frame) -> FrameId {
+        *self.frame_ids.entry(frame).or_insert_with(|| {
+            self.frames.push(frame);
+            FrameId(self.frames.len() as u32 - 1)
+        })
+    }
+
+    /// The stack of `parent` with `frame` called from it.
+    #[inline]
+    pub(super) fn child(&mut self, parent: StackId, frame: FrameId) -> Decoded<StackId> {
+        let key = u64::from(parent.0) << 32 | u64::from(frame.0);
+        if let Some(&stack) = self.children.get(&key) {
+            return Ok(stack);
+        }
+        if self.stacks.len() >= MOST_STACKS {
+            return damaged("more call stacks than there can be");
+        }
+        let stack = self.stacks.child(parent, frame);
+        self.children.insert(key, stack);
+        Ok(stack)
+    }
+
+    /// The thread of memray's number `tid`; `None` for the one that only names the producer.
+    pub(super) fn thread(&mut self, tid: u64) -> Decoded<Option<ThreadId>> {
+        if tid == PRODUCER_THREAD {
+            return Ok(None);
+        }
+        if let Some(&thread) = self.thread_ids.get(&tid) {
+            return Ok(Some(thread));
+        }
+        if self.threads.len() >= MOST_THREADS {
+            return damaged("more threads than there can be");
+        }
+        let thread = ThreadId(self.threads.len() as u32);
+        self.threads.push(Thread {
+            tid,
+            name: StrId::EMPTY,
+            threads: 1,
+        });
+        self.thread_ids.insert(tid, thread);
+        Ok(Some(thread))
+    }
+
+    /// Reads the body of a THREAD_RECORD about `thread`.
+    pub(super) fn read_thread_name<R: Read>(
+        &mut self,
+        thread: Option<ThreadId>,
+        source: &mut Source<R>,
+    ) -> Decoded<()> {
+        match thread {
+            Some(thread) => {
+                let name = self.read_name(source)?;
+                self.threads[thread.0 as usize].name = name;
+            }
+            None => {
+                self.producer = Some(source.cstr()?);
+                self.ours = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a new call tree; gives the old one.
+    pub(super) fn forget_stacks(&mut self) -> Stacks {
+        self.children.clear();
+        std::mem::take(&mut self.stacks)
+    }
+
+    /// Hands the tables over to `report`.
+    pub(super) fn give_to(self, report: &mut Report) {
+        report.about.producer = self.producer.unwrap_or_else(|| "memray".into());
+        report.strings = self.strings;
+        report.frames = self.frames;
+        report.stacks = self.stacks;
+        report.threads = self.threads;
+    }
+}

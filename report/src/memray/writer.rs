@@ -1,0 +1,153 @@
+//! What both bodies need to be written: the LZ4 frame, code objects, thread numbers.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+
+use super::codec::{Running, put_cstr, put_signed, put_varint};
+use super::{PRODUCER_THREAD, names, tag};
+use crate::model::{Frame, Report};
+
+/// Bytes that are gathered before they are packed.
+const CHUNK: usize = 64 << 10;
+
+/// The compressed output. Records are appended to `buffer`.
+pub(super) struct Sink<W: Write> {
+    pub(super) buffer: Vec<u8>,
+    frame: FrameEncoder<W>,
+}
+
+impl<W: Write> Sink<W> {
+    pub(super) fn new(out: W) -> Self {
+        // Blocks with a checksum each: what lies before damage can be trusted.
+        let info = FrameInfo::new()
+            .block_size(BlockSize::Max64KB)
+            .block_mode(BlockMode::Independent)
+            .block_checksums(true);
+        Sink {
+            buffer: Vec::with_capacity(CHUNK + (CHUNK >> 2)),
+            frame: FrameEncoder::with_frame_info(info, out),
+        }
+    }
+
+    /// Packs the buffer if there is enough in it.
+    #[inline]
+    pub(super) fn pack_if_full(&mut self) -> io::Result<()> {
+        if self.buffer.len() >= CHUNK {
+            self.pack()?;
+        }
+        Ok(())
+    }
+
+    fn pack(&mut self) -> io::Result<()> {
+        self.frame.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.pack()?;
+        self.frame.finish()?.flush()
+    }
+}
+
+/// The thread's number and, if it has one, its name.
+pub(super) fn put_thread(out: &mut Vec<u8>, tid: u64, name: &str) {
+    put_context_switch(out, tid);
+    if !name.is_empty() {
+        out.push(tag::THREAD_RECORD);
+        put_cstr(out, &names::to_capture(name));
+    }
+}
+
+#[inline]
+pub(super) fn put_context_switch(out: &mut Vec<u8>, tid: u64) {
+    out.push(tag::CONTEXT_SWITCH);
+    out.extend_from_slice(&tid.to_le_bytes());
+}
+
+/// Names the producer and every thread.
+pub(super) fn put_threads(out: &mut Vec<u8>, report: &Report, tids: &[u64]) {
+    let producer: Cow<'_, str> = if report.about.producer.is_empty() {
+        "heapray".into()
+    } else {
+        names::in_one_line(&report.about.producer)
+    };
+    put_thread(out, PRODUCER_THREAD, &producer);
+    for (thread, &tid) in report.threads.iter().zip(tids) {
+        put_thread(out, tid, report.strings.get(thread.name));
+    }
+}
+
+/// A number for each thread: the operating system's, unless that is taken (it gives numbers out again) or means
+/// something to memray (0 and 2^64 - 1, section 3.1).
+pub(super) fn thread_numbers(report: &Report) -> Vec<u64> {
+    let mut taken = HashSet::from([0, u64::MAX, PRODUCER_THREAD]);
+    let mut spare = 1u64 << 32;
+    report
+        .threads
+        .iter()
+        .map(|thread| {
+            let mut tid = thread.tid;
+            while !taken.insert(tid) {
+                spare += 1;
+                tid = spare;
+            }
+            tid
+        })
+        .collect()
+}
+
+/// One code object per distinct frame (section 3.3): its first line is the frame's.
+#[derive(Debug)]
+pub(super) struct CodeObjects {
+    /// By frame: its code object's number, from 1.
+    pub(super) ids: Vec<u32>,
+    pub(super) count: u32,
+    last_line: Running,
+}
+
+/// The whole line table of a code object that has one line: one code unit, no columns, the first line.
+pub(super) const ONE_LINE: [u8; 2] = [0xE8, 0x00];
+
+impl CodeObjects {
+    /// Writes those of all frames of `report`.
+    pub(super) fn write<W: Write>(report: &Report, sink: &mut Sink<W>) -> io::Result<Self> {
+        let mut objects = CodeObjects {
+            ids: Vec::with_capacity(report.frames.len()),
+            count: 0,
+            last_line: Running::default(),
+        };
+        let mut known: HashMap<Frame, u32> = HashMap::with_capacity(report.frames.len());
+        for frame in &report.frames {
+            let id = match known.get(frame) {
+                Some(&id) => id,
+                None => {
+                    let function = report.strings.get(frame.function);
+                    let file = report.strings.get(frame.file);
+                    let id = objects.add(&mut sink.buffer, function, file, frame.line);
+                    known.insert(*frame, id);
+                    sink.pack_if_full()?;
+                    id
+                }
+            };
+            objects.ids.push(id);
+        }
+        Ok(objects)
+    }
+
+    /// Writes one more and gives its number.
+    pub(super) fn add(&mut self, out: &mut Vec<u8>, function: &str, file: &str, line: u32) -> u32 {
+        self.count += 1;
+        out.push(tag::CODE_OBJECT);
+        put_varint(out, u64::from(self.count));
+        put_cstr(out, &names::to_capture(function));
+        put_cstr(out, &names::to_capture(file));
+        put_signed(out, self.last_line.difference_to(i64::from(line) as u64));
+        put_varint(out, ONE_LINE.len() as u64);
+        out.extend_from_slice(&ONE_LINE);
+        self.count
+    }
+}

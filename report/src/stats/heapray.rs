@@ -1,0 +1,223 @@
+//! What memray's statistics leave open: what is still live, who holds it, and how far the capture can be trusted.
+
+use std::fmt::Write;
+
+use super::{TOP, duration, place, size};
+use crate::memray::in_one_line;
+use crate::model::{FrameId, Report, Tally};
+use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
+
+pub(super) fn put(out: &mut String, report: &Report) {
+    // Writing to a string cannot fail.
+    let _ = put_live(out, report)
+        .and_then(|()| put_high_water(out, report))
+        .and_then(|()| put_threads(out, report))
+        .and_then(|()| put_capture(out, report))
+        .and_then(|()| put_overhead(out, report));
+}
+
+fn amount(tally: Tally) -> String {
+    let s = if tally.count == 1 { "" } else { "s" };
+    format!("{} in {} allocation{s}", size(tally.bytes), tally.count)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "0.0%".into();
+    }
+    format!("{:.1}%", part as f64 * 100.0 / whole as f64)
+}
+
+/// Milliseconds from the start to the moment of the report.
+fn length_ms(report: &Report) -> u64 {
+    u64::try_from(report.about.end_ms.saturating_sub(report.about.start_ms)).unwrap_or(0)
+}
+
+fn put_live(out: &mut String, report: &Report) -> std::fmt::Result {
+    let live = report.totals.live;
+    let when = if report.conditions.still_recording {
+        "now"
+    } else {
+        "at the end"
+    };
+    writeln!(out, "\n💧 Still live {when}:\n\t{}", amount(live))?;
+    let mut locations: Vec<Place> = by_location(report)
+        .into_iter()
+        .map(|location| (location.frame, location.sums))
+        .collect();
+    locations.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.live.bytes, sums.live.count)));
+    let locations = still_live(locations);
+    put_places(out, report, "still-live locations (by size)", &locations)?;
+    // Who asked for memory is often a library; who keeps it is a line of the service.
+    let own = own_sites(report, &Origins::of(report))
+        .into_iter()
+        .filter(|site| site.is_own)
+        .map(|site| (site.frame, site.sums))
+        .collect();
+    let own = still_live(own);
+    if own != locations {
+        put_places(
+            out,
+            report,
+            "lines of the service's own that still-live memory came from (by size)",
+            &own,
+        )?;
+    }
+    Ok(())
+}
+
+/// A line and what was allocated there or through it.
+type Place = (Option<FrameId>, Sums);
+
+/// The first few that hold anything.
+fn still_live(mut places: Vec<Place>) -> Vec<Place> {
+    places.retain(|(_, sums)| sums.live.count > 0);
+    places.truncate(TOP);
+    places
+}
+
+fn put_places(out: &mut String, report: &Report, what: &str, places: &[Place]) -> std::fmt::Result {
+    if places.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n💧 Top {TOP} {what}:")?;
+    for (frame, sums) in places {
+        write!(
+            out,
+            "\t- {} -> {}, {} of live",
+            place(report, *frame),
+            amount(sums.live),
+            percent(sums.live.bytes, report.totals.live.bytes)
+        )?;
+        if sums.allocated.count > 0 {
+            let kept = percent(sums.live.count, sums.allocated.count);
+            write!(out, ", {kept} of its allocations kept")?;
+        }
+        if let Some(born) = sums.oldest_live_ms {
+            let age = length_ms(report).saturating_sub(born);
+            write!(out, ", oldest {} old", duration(age))?;
+        }
+        out.push('\n');
+    }
+    Ok(())
+}
+
+fn put_high_water(out: &mut String, report: &Report) -> std::fmt::Result {
+    let peak = report.totals.high_water;
+    write!(out, "\n📈 High-water mark:\n\t{}", amount(peak))?;
+    if let Some(at) = report.totals.high_water_ms {
+        write!(out, ", {} after the start", duration(at))?;
+    }
+    let live = percent(report.totals.live.bytes, peak.bytes);
+    writeln!(out, "; what is still live is {live} of that")
+}
+
+fn put_threads(out: &mut String, report: &Report) -> std::fmt::Result {
+    let mut threads: Vec<(usize, Sums)> = by_thread(report)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, sums)| sums.allocated.count + sums.high_water.count + sums.live.count > 0)
+        .collect();
+    if threads.is_empty() {
+        return Ok(());
+    }
+    threads.sort_by_key(|(_, sums)| {
+        std::cmp::Reverse((sums.live.bytes, sums.high_water.bytes, sums.allocated.bytes))
+    });
+    writeln!(out, "\n🧵 Top {TOP} threads (by size still live):")?;
+    for &(index, sums) in threads.iter().take(TOP) {
+        let thread = report.threads[index];
+        let name = match report.strings.get(thread.name) {
+            "" => format!("thread {}", thread.tid),
+            name => in_one_line(name).into_owned(),
+        };
+        write!(out, "\t- {name}")?;
+        if thread.threads > 1 {
+            write!(out, " ({} threads)", thread.threads)?;
+        }
+        writeln!(
+            out,
+            ": {} live | {} at the high-water mark | {} allocated",
+            size(sums.live.bytes),
+            size(sums.high_water.bytes),
+            size(sums.allocated.bytes)
+        )?;
+    }
+    if threads.len() > TOP {
+        writeln!(out, "\t  and {} more", threads.len() - TOP)?;
+    }
+    Ok(())
+}
+
+fn put_capture(out: &mut String, report: &Report) -> std::fmt::Result {
+    let (about, conditions) = (&report.about, &report.conditions);
+    writeln!(out, "\n🩺 Capture:")?;
+    writeln!(
+        out,
+        "\t{} (process {}), {} by {}, {} events",
+        in_one_line(&about.command_line),
+        about.pid,
+        duration(length_ms(report)),
+        in_one_line(&about.producer),
+        about.events
+    )?;
+    if conditions.still_recording {
+        writeln!(out, "\tstill recording: a snapshot, exact up to its moment")?;
+    }
+    if !conditions.hooks.is_empty() {
+        writeln!(out, "\tallocations seen by: {}", conditions.hooks)?;
+    }
+    if conditions.lost_events > 0 {
+        let lost = conditions.lost_events;
+        writeln!(out, "\t⚠ {lost} events were lost: sums are too low")?;
+    }
+    if conditions.stacks_cut > 0 {
+        let cut = conditions.stacks_cut;
+        writeln!(out, "\t⚠ {cut} call stacks were too deep and are cut")?;
+    }
+    if conditions.stacks_incomplete > 0 {
+        let incomplete = conditions.stacks_incomplete;
+        writeln!(
+            out,
+            "\t⚠ {incomplete} call stacks end early, in code without unwind information"
+        )?;
+    }
+    if conditions.unknown_frees > 0 {
+        let unknown = conditions.unknown_frees;
+        writeln!(
+            out,
+            "\t{unknown} frees of blocks from before the capture were ignored"
+        )?;
+    }
+    if let Some(why) = &conditions.log_given_up {
+        writeln!(out, "\tno event log: {}", in_one_line(why))?;
+    }
+    if report.totals.sizes_rounded {
+        writeln!(
+            out,
+            "\tlarge sizes are rounded by under 1 % in the histogram"
+        )?;
+    }
+    for note in &conditions.notes {
+        writeln!(out, "\t{}", in_one_line(note))?;
+    }
+    Ok(())
+}
+
+fn put_overhead(out: &mut String, report: &Report) -> std::fmt::Result {
+    let overhead = &report.conditions.overhead;
+    if overhead.memory_bytes == 0 && overhead.collector_cpu_ns == 0 && overhead.log_bytes == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\n🪙 heapray's own overhead:")?;
+    writeln!(out, "\t{} of memory", size(overhead.memory_bytes))?;
+    write!(
+        out,
+        "\t{} of collector CPU",
+        duration(overhead.collector_cpu_ns / 1_000_000)
+    )?;
+    if let Some(each) = overhead.collector_cpu_ns.checked_div(report.about.events) {
+        write!(out, ", {each} ns an event")?;
+    }
+    writeln!(out, "\n\t{} of event log", size(overhead.log_bytes))
+}

@@ -1,0 +1,60 @@
+//! Sizes and durations for people.
+
+/// `bytes` as memray prints them: powers of 1000, three decimals.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    let mut number = bytes as f64;
+    for unit in ["", "k", "M", "G", "T", "P"] {
+        if number < 1000.0 {
+            return format!("{number:5.3}{unit}B");
+        }
+        number /= 1000.0;
+    }
+    format!("{number:5.3}EB")
+}
+
+/// A span of time in its two largest units.
+#[must_use]
+pub fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match (ms, minutes, hours, days) {
+        (..1000, ..) => format!("{ms} ms"),
+        (_, 0, ..) => format!("{:.1} s", ms as f64 / 1000.0),
+        (_, _, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (_, _, _, 0) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_memrays() {
+        for (bytes, text) in [
+            (0, "0.000B"),
+            (999, "999.000B"),
+            (1000, "1.000kB"),
+            (24_000_168, "24.000MB"),
+            (999_999_999, "1000.000MB"),
+            (u64::MAX, "18.447EB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (1234, "1.2 s"),
+            (61_000, "1 min 1 s"),
+            (7_260_000, "2 h 1 min"),
+            (90_000_000, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(ms), text);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What call sites allocated and kept together.
+
+use std::ops::AddAssign;
+
+use crate::model::{Report, Site, StackId, Tally};
+
+/// What one or several call sites allocated and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// Everything ever allocated; zero where the source format does not tell.
+    pub allocated: Tally,
+    /// Live at the high-water mark.
+    pub high_water: Tally,
+    /// Live at the end.
+    pub live: Tally,
+    /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
+    pub oldest_live_ms: Option<u64>,
+}
+
+impl Sums {
+    /// Adds what `site` holds.
+    pub fn add(&mut self, site: &Site) {
+        *self += Sums {
+            allocated: site.allocated,
+            high_water: site.high_water,
+            live: site.live,
+            oldest_live_ms: site.oldest_live_ms,
+        };
+    }
+
+    /// Whether nothing was allocated, in no view.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        let zero = Tally::default();
+        self.allocated == zero && self.high_water == zero && self.live == zero
+    }
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Sums) {
+        self.allocated += other.allocated;
+        self.high_water += other.high_water;
+        self.live += other.live;
+        self.oldest_live_ms = match (self.oldest_live_ms, other.oldest_live_ms) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// For each stack, the sums of everything that was allocated from it or from what it called: index 0 is the empty
+/// stack, and so the sum of all.
+#[must_use]
+pub fn by_stack(report: &Report) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); report.stacks.len() + 1];
+    for site in &report.sites {
+        sums[site.stack.0 as usize].add(site);
+    }
+    for index in (1..sums.len()).rev() {
+        let parent = report
+            .stacks
+            .node(StackId(index as u32))
+            .map_or(StackId::EMPTY, |node| node.parent);
+        let own = sums[index];
+        sums[parent.0 as usize] += own;
+    }
+    sums
+}

@@ -1,0 +1,198 @@
+//! The page as a file: what it holds, what it must not hold, and that its policy lets exactly its own code run.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // the exception for tests does not reach their helpers
+
+#[path = "../examples/sample_page/report.rs"]
+mod report;
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use heapray_report::Report;
+use heapray_report::model::Tally;
+
+fn page(report: &Report) -> String {
+    let mut page = Vec::new();
+    heapray_report::page::flamegraph(report, &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+/// What stands between `open` and the next `close`.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
+    let (_, rest) = text.split_once(open).expect(open);
+    rest.split_once(close).expect(close).0
+}
+
+fn data(page: &str) -> Vec<u8> {
+    let packed = between(page, "type=\"application/octet-stream\">", "</script>");
+    let packed = STANDARD.decode(packed).unwrap();
+    let mut data = Vec::new();
+    flate2::read::ZlibDecoder::new(packed.as_slice())
+        .read_to_end(&mut data)
+        .unwrap();
+    data
+}
+
+/// `'sha256-…'` by coreutils and ours is the same, or one of both is wrong.
+fn policy_hash(text: &str) -> Option<String> {
+    let child = Command::new("sha256sum")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = child else {
+        assert!(std::env::var_os("CI").is_none(), "sha256sum is missing");
+        println!("skipped: there is no sha256sum");
+        return None;
+    };
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap().stdout;
+    let hex = std::str::from_utf8(&output).unwrap();
+    let hash: Vec<u8> = (0..64)
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .collect();
+    Some(format!("'sha256-{}'", STANDARD.encode(hash)))
+}
+
+#[test]
+fn the_policy_allows_the_pages_own_script_and_style_and_nothing_else() {
+    let page = page(&report::sample(0));
+    let policy = between(
+        &page,
+        "http-equiv=\"Content-Security-Policy\" content=\"",
+        "\"",
+    );
+    let script = between(&page, "<script type=\"module\">", "</script>");
+    let style = between(&page, "<style>", "</style>");
+    let directive = |name: &str| {
+        let parts = policy.split("; ").filter_map(|part| part.split_once(' '));
+        parts
+            .into_iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    };
+    assert_eq!(directive("default-src"), Some("'none'"));
+    assert_eq!(directive("img-src"), Some("data:"));
+    for (name, text) in [("script-src", script), ("style-src", style)] {
+        if let Some(hash) = policy_hash(text) {
+            assert_eq!(directive(name), Some(hash.as_str()), "{name}");
+        }
+    }
+    assert!(!policy.contains("unsafe"));
+    // Either would end the script or hide its end from the parser.
+    assert!(!script.contains("<!--"));
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script>").count(), 2);
+}
+
+#[test]
+fn the_page_names_nothing_outside_of_itself() {
+    let page = page(&report::sample(0));
+    let namespace = "http://www.w3.org/2000/svg";
+    let rest = page.replacen(namespace, "", 1);
+    for reference in [
+        "http:", "https:", "src=", "url(", "@import", "import(", "fetch(", "style=\"", "onclick",
+    ] {
+        assert!(!rest.contains(reference), "{reference}");
+    }
+    assert_eq!(rest.matches("href=").count(), 1);
+    assert!(rest.contains("<link rel=\"icon\" href=\"data:image/svg+xml,"));
+}
+
+#[test]
+fn hostile_names_never_stand_in_the_page_as_markup() {
+    let mut report = report::sample(0);
+    report.about.command_line = "/bin/x<script>alert(1)\"&y --flag <b>".to_owned();
+    report.conditions.notes = vec![report::HOSTILE.to_owned()];
+    let page = page(&report);
+    assert!(page.contains("<title>x&lt;script&gt;alert(1)&quot;&amp;y · heapray</title>"));
+    assert_eq!(page.matches("alert(").count(), 1, "nowhere else");
+    assert!(!page.contains("<b>"));
+}
+
+#[test]
+fn the_numbers_in_the_page_are_the_reports() {
+    let report = report::sample(3_000);
+    let data = data(&page(&report));
+    let mut rest = data.as_slice();
+    let length = usize::try_from(number(&mut rest)).unwrap();
+    let head: serde_json::Value = serde_json::from_slice(&rest[..length]).unwrap();
+    rest = &rest[length..];
+    let count = |name: &str| usize::try_from(head["counts"][name].as_u64().unwrap()).unwrap();
+    assert_eq!(
+        count("nodes"),
+        report.stacks.len(),
+        "every stack of the sample allocates"
+    );
+
+    let bytes: u64 = (0..count("strings")).map(|_| number(&mut rest)).sum();
+    rest = &rest[usize::try_from(bytes).unwrap()..];
+    for _ in 0..4 * count("frames") + 2 * count("nodes") + count("own") {
+        number(&mut rest);
+    }
+    let mut column = || -> u64 { (0..count("own")).map(|_| number(&mut rest)).sum() };
+    let mut tally = || Tally {
+        count: column(),
+        bytes: column(),
+    };
+    assert_eq!(tally(), report.totals.live);
+    assert_eq!(tally(), report.totals.high_water);
+    assert_eq!(tally(), report.totals.allocated);
+    column();
+    for _ in 0..4 * count("moments") {
+        number(&mut rest);
+    }
+    assert!(rest.is_empty(), "nothing follows");
+}
+
+/// One LEB128 number.
+fn number(bytes: &mut &[u8]) -> u64 {
+    let end = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap();
+    let (digits, rest) = bytes.split_at(end + 1);
+    *bytes = rest;
+    digits
+        .iter()
+        .rev()
+        .fold(0, |value, digit| value << 7 | u64::from(digit & 0x7f))
+}
+
+#[test]
+fn equal_reports_give_equal_pages_and_an_empty_one_gives_a_page_too() {
+    assert_eq!(page(&report::sample(500)), page(&report::sample(500)));
+    let empty = page(&Report::default());
+    assert!(empty.contains("<title>report · heapray</title>"));
+    assert!(!data(&empty).is_empty());
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_not_a_panic() {
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.0 == 0 {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            let written = bytes.len().min(self.0);
+            self.0 -= written;
+            Ok(written)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let report = report::sample(2_000);
+    let length = page(&report).len();
+    for room in (0..length).step_by(9_973).chain([length - 1]) {
+        let error = heapray_report::page::flamegraph(&report, &mut Full(room)).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::StorageFull,
+            "{room} bytes"
+        );
+    }
+    assert!(heapray_report::page::flamegraph(&report, &mut Full(length)).is_ok());
+}

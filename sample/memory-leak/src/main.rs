@@ -1,0 +1,104 @@
+//! A job that leaks a little with every call, for finding out where.
+//!
+//! Start it with `MEMRAY_PROFILER=true` and do what it prints.
+
+mod health;
+mod leak;
+mod options;
+
+use std::future::IntoFuture;
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use leak::Cache;
+use options::{Command, Options};
+
+fn main() -> ExitCode {
+    // First of all: from here on every allocation is seen.
+    let profiler = heapray::init();
+    match run(profiler) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("memory-leak: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(profiler: heapray::Profiler) -> Result<(), Box<dyn std::error::Error>> {
+    let options = match options::read(std::env::args().skip(1), std::env::var("PORT").ok())? {
+        Command::Run(options) => options,
+        Command::HealthCheck(options) => return health::check(options.port),
+        Command::Help => {
+            say(options::HELP);
+            return Ok(());
+        }
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(serve(profiler.clone(), options));
+    // Whatever came of it: what was recorded becomes a report.
+    profiler.shutdown()?;
+    served?;
+    Ok(())
+}
+
+async fn serve(profiler: heapray::Profiler, options: Options) -> std::io::Result<()> {
+    let routes = Router::new()
+        .route("/health", get(health::health))
+        .route("/live", get(health::live))
+        .route("/ready", get(health::ready))
+        .route("/api/v1/perform", post(leak::perform))
+        .with_state(Cache::default());
+    // Racetrack calls a job below this prefix, profiled or not.
+    let job = Router::new()
+        .nest("/pub/job/{name}/{version}", routes.clone())
+        .merge(routes);
+    let app = profiler.mount(job);
+
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, options.port)).await?;
+    say(&options::what_next(
+        listener.local_addr()?.port(),
+        profiler.is_enabled(),
+    ));
+    let mut stop = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let (told, telling) = tokio::sync::oneshot::channel();
+    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
+        tokio::select! {
+            _ = stop.0.recv() => {}
+            _ = stop.1.recv() => {}
+        }
+        // The other end waits as long as the server runs.
+        let _ = told.send(());
+    });
+    tokio::select! {
+        served = server.into_future() => served,
+        () = patience_after(telling) => Ok(()),
+    }
+}
+
+/// Requests under way get three seconds to finish, as in a Racetrack job.
+async fn patience_after(told: tokio::sync::oneshot::Receiver<()>) {
+    if told.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+}
+
+#[allow(clippy::print_stdout)] // what a person at a terminal is to read
+fn say(text: &str) {
+    println!("{text}");
+}

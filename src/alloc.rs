@@ -1,0 +1,132 @@
+//! The `GlobalAlloc` wrapper: the way to see Rust's allocations where patching the GOT does not show them.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::c_void;
+
+use crate::capture::arch;
+use crate::capture::event::Kind;
+use crate::capture::record::{self, seen};
+use crate::capture::thread::with_local;
+
+/// A global allocator that shows heapray what passes through it, on its way to `A`.
+///
+/// A dynamically linked program that uses the system's allocator does not need it. One that uses another allocator
+/// (jemalloc, mimalloc), or is linked statically, does:
+///
+/// ```
+/// #[global_allocator]
+/// static GLOBAL: heapray::Alloc = heapray::Alloc::new(std::alloc::System);
+/// # fn main() {}
+/// ```
+///
+/// While nothing is recorded it costs one relaxed load and a branch a call. Allocations are counted once even where
+/// `A` calls functions that are patched: the calling thread is marked busy round the inner call.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Alloc<A = System> {
+    inner: A,
+}
+
+impl<A> Alloc<A> {
+    /// Wraps `inner`.
+    pub const fn new(inner: A) -> Alloc<A> {
+        Alloc { inner }
+    }
+}
+
+impl<A: GlobalAlloc> Alloc<A> {
+    /// Not inlined: its own frames are those that reports trim, whatever the caller looks like.
+    #[inline(never)]
+    fn allocate(&self, kind: Kind, size: usize, call: impl Fn(&A) -> *mut u8) -> *mut u8 {
+        with_local(|local| {
+            if !record::wants_allocation(local) || record::probed(local, seen::GLOBAL) {
+                return call(&self.inner);
+            }
+            local.busy.set(true);
+            let block = call(&self.inner);
+            if !block.is_null() {
+                let registers = arch::registers_here();
+                // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
+                unsafe { record::allocation(local, kind, block as usize, size, registers) };
+            }
+            local.busy.set(false);
+            block
+        })
+    }
+}
+
+// SAFETY: every call goes to `A`, whose promises are those of this implementation; nothing here changes a layout, a
+// pointer or a result, and nothing here panics or allocates.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's own promise, handed on.
+        let call = |inner: &A| unsafe { inner.alloc(layout) };
+        if record::is_off() {
+            call(&self.inner)
+        } else {
+            self.allocate(Kind::Malloc, layout.size(), call)
+        }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's own promise, handed on.
+        let call = |inner: &A| unsafe { inner.alloc_zeroed(layout) };
+        if record::is_off() {
+            call(&self.inner)
+        } else {
+            self.allocate(Kind::Calloc, layout.size(), call)
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's own promise, handed on.
+        let call = || unsafe { self.inner.dealloc(block, layout) };
+        if record::is_off() {
+            return call();
+        }
+        with_local(|local| {
+            if !record::wants_free(local) || record::probed(local, seen::GLOBAL) {
+                return call();
+            }
+            local.busy.set(true);
+            record::free(local, Kind::Free, block as usize, 0);
+            call();
+            local.busy.set(false);
+        });
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's own promise, handed on.
+        let call = || unsafe { self.inner.realloc(block, layout, new_size) };
+        if record::is_off() {
+            call()
+        } else {
+            reallocate(block.cast(), new_size, call)
+        }
+    }
+}
+
+/// A free before the real call and an allocation after it, as in the hooks.
+#[inline(never)]
+fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *mut u8 {
+    with_local(|local| {
+        if !record::wants_free(local) || record::probed(local, seen::GLOBAL) {
+            return call();
+        }
+        local.busy.set(true);
+        record::free(local, Kind::ReallocFree, block as usize, 0);
+        let result = call();
+        if result.is_null() {
+            record::free(local, Kind::ReallocFailed, block as usize, 0);
+        } else if local.quiet.get() == 0 {
+            let registers = arch::registers_here();
+            // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
+            unsafe { record::allocation(local, Kind::Realloc, result as usize, size, registers) };
+        }
+        local.busy.set(false);
+        result
+    })
+}

@@ -1,0 +1,64 @@
+//! The stamps that order events: the time stamp counter where it is invariant, `CLOCK_MONOTONIC` elsewhere.
+
+use core::sync::atomic::{AtomicBool, Ordering, fence};
+
+use super::arch;
+
+/// The counter can't be used: it may stop, change its rate, or differ between processors.
+static MONOTONIC: AtomicBool = AtomicBool::new(false);
+
+/// Chooses. Called once, before the first session.
+pub fn prepare() {
+    if !arch::has_invariant_tsc() {
+        use_monotonic();
+    }
+}
+
+/// Uses `CLOCK_MONOTONIC` whatever the processor offers. For machines that are not told apart, and for tests; call it
+/// before the first session.
+pub fn use_monotonic() {
+    MONOTONIC.store(true, Ordering::Relaxed);
+}
+
+/// Whether stamps are nanoseconds of `CLOCK_MONOTONIC`.
+pub fn is_monotonic() -> bool {
+    MONOTONIC.load(Ordering::Relaxed)
+}
+
+/// A stamp. Loads and stores around it may still be in flight.
+#[inline(always)]
+pub fn stamp() -> u64 {
+    if MONOTONIC.load(Ordering::Relaxed) {
+        monotonic()
+    } else {
+        arch::stamp()
+    }
+}
+
+/// A stamp taken after every load before it is done.
+#[inline(always)]
+pub fn stamp_after_loads() -> u64 {
+    if MONOTONIC.load(Ordering::Relaxed) {
+        monotonic()
+    } else {
+        arch::stamp_after_loads()
+    }
+}
+
+/// Milliseconds of `CLOCK_MONOTONIC`, for bounds on waiting.
+pub fn milliseconds() -> u64 {
+    monotonic() / 1_000_000
+}
+
+#[cold]
+fn monotonic() -> u64 {
+    fence(Ordering::SeqCst);
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the clock exists on every POSIX system; the result goes to a live place. The call neither allocates nor
+    // locks (it reads the kernel's shared page).
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,55 @@
+//! The words that hooks read and sessions write.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// The number of the session that records; 0 while none does. The one word a hook reads before anything else.
+static SESSION: AtomicU32 = AtomicU32::new(0);
+
+/// Goes up when the collector should look at the rings. The collector sleeps on it.
+pub static WAKE: AtomicU32 = AtomicU32::new(0);
+
+/// The collector sleeps, or is about to: a producer that wants it must wake it.
+pub static ASLEEP: AtomicBool = AtomicBool::new(false);
+
+/// Events lost by threads that had no memory for a state.
+pub static LOST_WITHOUT_STATE: AtomicU64 = AtomicU64::new(0);
+
+/// This process is a forked child of one that recorded.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The session that records; 0 if none does.
+#[inline(always)]
+pub fn session() -> u32 {
+    SESSION.load(Ordering::Relaxed)
+}
+
+/// Hooks record from now on, for session `number`.
+pub fn open_session(number: u32) {
+    SESSION.store(number, Ordering::SeqCst);
+}
+
+/// Hooks record no more.
+pub fn close_session() {
+    SESSION.store(0, Ordering::SeqCst);
+}
+
+/// Wakes the collector if it sleeps.
+pub fn wake_collector() {
+    WAKE.fetch_add(1, Ordering::SeqCst);
+    if ASLEEP.load(Ordering::SeqCst) {
+        super::arch::futex_wake(&WAKE, 1);
+    }
+}
+
+/// Whether this process is a forked child: it has no collector, and does not record.
+pub fn is_forked_child() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// What `pthread_atfork` runs in the child, before anything else: the capture is off, and nothing of the parent's is
+/// touched. The hooks stay where they are and hand every call on.
+pub extern "C" fn after_fork_in_child() {
+    SESSION.store(0, Ordering::SeqCst);
+    FORKED.store(true, Ordering::SeqCst);
+    super::thread::forget_in_child();
+}

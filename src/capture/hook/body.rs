@@ -1,0 +1,307 @@
+//! What the entries jump to: call the real function, record what it did.
+//!
+//! The calling thread is busy from the real call to the end of the record, so that whatever an allocator calls below
+//! itself is not counted again.
+
+use core::ffi::{c_int, c_long, c_void};
+use core::ptr;
+
+use super::real;
+use crate::capture::arch::Registers;
+use crate::capture::event::Kind;
+use crate::capture::record::{self, seen};
+use crate::capture::thread::{Local, with_local};
+
+/// Runs `call` with the thread busy and records the block that `block` finds in its result.
+#[inline(always)]
+fn allocating<R: Copy>(
+    kind: Kind,
+    size: usize,
+    registers: Registers,
+    call: impl Fn() -> R,
+    block: impl Fn(R) -> *mut c_void,
+) -> R {
+    with_local(|local| {
+        if !record::wants_allocation(local) || record::probed(local, seen::GOT) {
+            return call();
+        }
+        local.busy.set(true);
+        let result = call();
+        let address = block(result);
+        if !address.is_null() {
+            // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
+            unsafe { record::allocation(local, kind, address as usize, size, registers) };
+        }
+        local.busy.set(false);
+        result
+    })
+}
+
+macro_rules! plain_allocations {
+    ($($name:ident($($argument:ident: $type:ty),*), $kind:ident, $size:expr;)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
+                let registers = Registers { return_address: ip, sp, bp };
+                // SAFETY: the caller's own call, handed on.
+                allocating(Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
+            }
+        )*
+    };
+}
+
+plain_allocations! {
+    malloc(size: usize), Malloc, size;
+    valloc(size: usize), Valloc, size;
+    pvalloc(size: usize), Pvalloc, size;
+    // A product that overflows makes the real function fail: nothing is recorded.
+    calloc(count: usize, size: usize), Calloc, count.wrapping_mul(size);
+    aligned_alloc(alignment: usize, size: usize), AlignedAlloc, size;
+    memalign(alignment: usize, size: usize), Memalign, size;
+}
+
+pub(super) unsafe extern "C" fn posix_memalign(
+    place: *mut *mut c_void,
+    alignment: usize,
+    size: usize,
+    ip: u64,
+    sp: u64,
+    bp: u64,
+) -> c_int {
+    let registers = Registers {
+        return_address: ip,
+        sp,
+        bp,
+    };
+    allocating(
+        Kind::PosixMemalign,
+        size,
+        registers,
+        // SAFETY: the caller's own call, handed on.
+        || unsafe { real::posix_memalign.get()(place, alignment, size) },
+        // SAFETY: on success (0) the real function has written the block's address to `place`.
+        |error| {
+            if error == 0 {
+                unsafe { *place }
+            } else {
+                ptr::null_mut()
+            }
+        },
+    )
+}
+
+pub(super) unsafe extern "C" fn free(block: *mut c_void) {
+    with_local(|local| {
+        if block.is_null() || !record::wants_free(local) || record::probed(local, seen::GOT) {
+            // SAFETY: the caller's own call, handed on.
+            return unsafe { real::free.get()(block) };
+        }
+        local.busy.set(true);
+        record::free(local, Kind::Free, block as usize, 0);
+        // SAFETY: the caller's own call, handed on.
+        unsafe { real::free.get()(block) };
+        local.busy.set(false);
+    });
+}
+
+/// `realloc` is a free before the real call and an allocation after it: in between, another thread may be given the
+/// old block's address.
+fn reallocating(
+    block: *mut c_void,
+    size: usize,
+    registers: Registers,
+    call: impl Fn() -> *mut c_void,
+) -> *mut c_void {
+    if block.is_null() {
+        return allocating(Kind::Realloc, size, registers, call, |block| block);
+    }
+    with_local(|local| {
+        if !record::wants_free(local) || record::probed(local, seen::GOT) {
+            return call();
+        }
+        local.busy.set(true);
+        // Size 0 frees the block (glibc) and may give another one (other allocators): it can't fail.
+        let first = if size == 0 {
+            Kind::Free
+        } else {
+            Kind::ReallocFree
+        };
+        record::free(local, first, block as usize, 0);
+        let result = call();
+        if !result.is_null() {
+            if local.quiet.get() == 0 {
+                // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
+                unsafe {
+                    record::allocation(local, Kind::Realloc, result as usize, size, registers)
+                };
+            }
+        } else if size != 0 {
+            record::free(local, Kind::ReallocFailed, block as usize, 0);
+        }
+        local.busy.set(false);
+        result
+    })
+}
+
+pub(super) unsafe extern "C" fn realloc(
+    block: *mut c_void,
+    size: usize,
+    ip: u64,
+    sp: u64,
+    bp: u64,
+) -> *mut c_void {
+    let registers = Registers {
+        return_address: ip,
+        sp,
+        bp,
+    };
+    // SAFETY: the caller's own call, handed on.
+    reallocating(block, size, registers, || unsafe {
+        real::realloc.get()(block, size)
+    })
+}
+
+pub(super) unsafe extern "C" fn reallocarray(
+    block: *mut c_void,
+    count: usize,
+    size: usize,
+    ip: u64,
+    sp: u64,
+    bp: u64,
+) -> *mut c_void {
+    let registers = Registers {
+        return_address: ip,
+        sp,
+        bp,
+    };
+    // An overflow makes the real function fail, which must not look like `realloc(block, 0)`.
+    let bytes = count.checked_mul(size).unwrap_or(usize::MAX);
+    // SAFETY: the caller's own call, handed on.
+    reallocating(block, bytes, registers, || unsafe {
+        real::reallocarray.get()(block, count, size)
+    })
+}
+
+/// A mapping that nobody can read or write is address space, not memory: it is not recorded, and over another mapping
+/// (`MAP_FIXED`) it is that one's end.
+fn mapping(
+    local: &Local,
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    registers: Registers,
+) {
+    if address == libc::MAP_FAILED {
+    } else if protection == libc::PROT_NONE {
+        record::free(
+            local,
+            Kind::Munmap,
+            address as usize,
+            round_to_pages(length),
+        );
+    } else if local.quiet.get() == 0 {
+        // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
+        unsafe { record::allocation(local, Kind::Mmap, address as usize, length, registers) };
+    }
+}
+
+macro_rules! mappings {
+    ($($name:ident)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name(
+                hint: *mut c_void,
+                length: usize,
+                protection: c_int,
+                flags: c_int,
+                file: c_int,
+                offset: c_long,
+                registers: &Registers,
+            ) -> *mut c_void {
+                // SAFETY: the caller's own call, handed on.
+                let call = || unsafe { real::$name.get()(hint, length, protection, flags, file, offset) };
+                with_local(|local| {
+                    if !record::wants_free(local) || record::probed(local, seen::GOT) {
+                        return call();
+                    }
+                    local.busy.set(true);
+                    let address = call();
+                    mapping(local, address, length, protection, *registers);
+                    local.busy.set(false);
+                    address
+                })
+            }
+        )*
+    };
+}
+
+mappings! { mmap mmap64 }
+
+pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
+    with_local(|local| {
+        // The kernel refuses an unaligned address and a length of 0; all else it unmaps.
+        let valid = (address as usize).is_multiple_of(PAGE) && length != 0;
+        if !valid || !record::wants_free(local) || record::probed(local, seen::GOT) {
+            // SAFETY: the caller's own call, handed on.
+            return unsafe { real::munmap.get()(address, length) };
+        }
+        local.busy.set(true);
+        record::free(
+            local,
+            Kind::Munmap,
+            address as usize,
+            round_to_pages(length),
+        );
+        // SAFETY: the caller's own call, handed on.
+        let result = unsafe { real::munmap.get()(address, length) };
+        local.busy.set(false);
+        result
+    })
+}
+
+/// `mremap` ends the old range and begins a new one at the call's own site, as `realloc` does for a block.
+pub(super) unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_length: usize,
+    length: usize,
+    flags: c_int,
+    wanted: *mut c_void,
+    _: usize,
+    registers: &Registers,
+) -> *mut c_void {
+    // SAFETY: the caller's own call, handed on. The fifth argument is read only where `flags` say so.
+    let call = || unsafe { real::mremap.get()(old, old_length, length, flags, wanted) };
+    with_local(|local| {
+        if !record::wants_free(local) || record::probed(local, seen::GOT) {
+            return call();
+        }
+        local.busy.set(true);
+        // Of length 0, the old range is shared and stays; MREMAP_DONTUNMAP keeps it too.
+        let ends = old_length != 0 && flags & MREMAP_DONTUNMAP == 0;
+        let old_range = (old as usize, round_to_pages(old_length));
+        // Where the range may move, its address can be another thread's before the call returns.
+        let moves = flags & libc::MREMAP_MAYMOVE != 0;
+        if ends && moves {
+            record::free(local, Kind::Munmap, old_range.0, old_range.1);
+        }
+        let address = call();
+        if address != libc::MAP_FAILED {
+            if ends && !moves {
+                record::free(local, Kind::Munmap, old_range.0, old_range.1);
+            }
+            mapping(local, address, length, libc::PROT_READ, *registers);
+        } else if ends && moves {
+            mapping(local, old, old_length, libc::PROT_READ, *registers);
+        }
+        local.busy.set(false);
+        address
+    })
+}
+
+/// x86-64's page.
+const PAGE: usize = 4096;
+
+/// Linux's own value; not in every libc crate's list.
+const MREMAP_DONTUNMAP: c_int = 4;
+
+fn round_to_pages(length: usize) -> usize {
+    length.checked_next_multiple_of(PAGE).unwrap_or(length)
+}

@@ -1,0 +1,346 @@
+//! Finds the GOT entries of every loaded ELF object that name a hooked function, points them to our entries, and puts
+//! the originals back.
+//!
+//! Rust calls `malloc` through `GLOB_DAT` slots, C mostly through `JUMP_SLOT`, tables of functions hold `R_X86_64_64`
+//! (the psABI's relocation types): all three are written. Slots in pages that the loader made read-only (RELRO) are
+//! made writable for the write.
+//!
+//! Everything happens inside `dl_iterate_phdr`'s callback, under the loader's lock: no object can be unmapped while
+//! its slots are read or written.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::slice;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::Hooked;
+
+/// What slots held before they were patched, by the slot's address.
+static ORIGINALS: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+
+/// Points every slot of every loaded object to our entries. Returns how many slots point there now.
+pub fn patch() -> usize {
+    walk(|originals, slot, hooked, object| {
+        let now = slot.value();
+        if now == hooked.entry {
+            return true;
+        }
+        // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
+        // wrong `free`. A slot that is not bound yet points into its own object.
+        if hooked.real == 0 || (now != hooked.real && !(slot.lazy && object.holds(now))) {
+            return false;
+        }
+        originals.insert(slot.address, now);
+        slot.write(hooked.entry, object)
+    })
+}
+
+/// Puts the originals back, in every object that is still loaded. Returns how many slots could not be written.
+pub fn restore() -> usize {
+    let left = walk(|originals, slot, hooked, object| {
+        if slot.value() != hooked.entry {
+            return false;
+        }
+        let original = originals.get(&slot.address).copied().unwrap_or(hooked.real);
+        !slot.write(original, object)
+    });
+    ORIGINALS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    left
+}
+
+/// What every slot that names a hooked function holds now, by the slot's address.
+pub fn values() -> Vec<(usize, usize)> {
+    let mut values = Vec::new();
+    walk(|_, slot, _, _| {
+        values.push((slot.address, slot.value()));
+        true
+    });
+    values
+}
+
+/// Calls `visit` for every slot that names a hooked function; counts the calls that return true.
+fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool) -> usize {
+    struct Walk<'a, F> {
+        visit: F,
+        hooked: [Hooked; super::COUNT],
+        originals: &'a mut HashMap<usize, usize>,
+        count: usize,
+    }
+
+    unsafe extern "C" fn each<F>(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        walk: *mut c_void,
+    ) -> c_int
+    where
+        F: FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool,
+    {
+        // SAFETY: `walk` is the `Walk` that is handed to `dl_iterate_phdr` below, borrowed by nobody else meanwhile;
+        // `info` is valid during the callback.
+        let (walk, info) = unsafe { (&mut *walk.cast::<Walk<'_, F>>(), &*info) };
+        // SAFETY: the object stays mapped during the callback, under the loader's lock.
+        if let Some(object) = unsafe { Object::of(info) } {
+            object.each_slot(|name, slot| {
+                if let Some(hooked) = walk
+                    .hooked
+                    .iter()
+                    .find(|hooked| hooked.name.as_bytes() == name)
+                    && (walk.visit)(walk.originals, slot, hooked, &object)
+                {
+                    walk.count += 1;
+                }
+            });
+        }
+        0
+    }
+
+    fn run<F>(walk: &mut Walk<'_, F>)
+    where
+        F: FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool,
+    {
+        // SAFETY: the callback matches the type behind the pointer, and does not unwind: it calls only code of this
+        // module, which does not panic.
+        unsafe { libc::dl_iterate_phdr(Some(each::<F>), (&raw mut *walk).cast()) };
+    }
+
+    let mut originals = ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut walk = Walk {
+        visit,
+        hooked: super::all(),
+        originals: originals.get_or_insert_default(),
+        count: 0,
+    };
+    run(&mut walk);
+    walk.count
+}
+
+/// The parts of a loaded object that its GOT is found by.
+#[derive(Debug)]
+struct Object {
+    bias: usize,
+    start: usize,
+    end: usize,
+    relro: core::ops::Range<usize>,
+    symbols: *const Symbol,
+    strings: *const i8,
+    tables: [&'static [Relocation]; 2],
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Relocation {
+    offset: u64,
+    info: u64,
+    addend: i64,
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: u64,
+    size: u64,
+}
+
+/// Entries of the dynamic section (System V gABI, chapter 5).
+mod tag {
+    pub(super) const PLTRELSZ: u64 = 2;
+    pub(super) const STRTAB: u64 = 5;
+    pub(super) const SYMTAB: u64 = 6;
+    pub(super) const RELA: u64 = 7;
+    pub(super) const RELASZ: u64 = 8;
+    pub(super) const JMPREL: u64 = 23;
+}
+
+/// Relocation types (x86-64 psABI, table 4.9).
+mod relocation {
+    pub(super) const ABSOLUTE_64: u32 = 1;
+    pub(super) const GLOB_DAT: u32 = 6;
+    pub(super) const JUMP_SLOT: u32 = 7;
+}
+
+impl Object {
+    /// # Safety
+    /// `info` describes an object that stays mapped for as long as the result lives.
+    unsafe fn of(info: &libc::dl_phdr_info) -> Option<Object> {
+        // SAFETY: the loader's own array of program headers, and its own string.
+        let (headers, path) = unsafe {
+            (
+                slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+                if info.dlpi_name.is_null() {
+                    c""
+                } else {
+                    CStr::from_ptr(info.dlpi_name)
+                },
+            )
+        };
+        // The kernel's object is read-only, and the loader must not find its own functions replaced.
+        let file = path
+            .to_bytes()
+            .rsplit(|&byte| byte == b'/')
+            .next()
+            .unwrap_or_default();
+        if file.starts_with(b"linux-vdso") || file.starts_with(b"ld-linux") {
+            return None;
+        }
+        let bias = info.dlpi_addr as usize;
+        let mut object = Object {
+            bias,
+            start: usize::MAX,
+            end: 0,
+            relro: 0..0,
+            symbols: core::ptr::null(),
+            strings: core::ptr::null(),
+            tables: [&[], &[]],
+        };
+        let mut dynamic = None;
+        for header in headers {
+            let start = bias.wrapping_add(header.p_vaddr as usize);
+            match header.p_type {
+                libc::PT_LOAD => {
+                    object.start = object.start.min(start);
+                    object.end = object.end.max(start + header.p_memsz as usize);
+                }
+                // Whole pages, as the loader protects them.
+                libc::PT_GNU_RELRO => {
+                    object.relro = page_of(start)..page_of(start + header.p_memsz as usize);
+                }
+                libc::PT_DYNAMIC => dynamic = Some(start as *const [u64; 2]),
+                _ => {}
+            }
+        }
+        // SAFETY: the dynamic section is mapped (it lies in a PT_LOAD segment) and ends with a DT_NULL entry.
+        unsafe { object.read_dynamic(dynamic?) };
+        (!object.symbols.is_null() && !object.strings.is_null()).then_some(object)
+    }
+
+    /// # Safety
+    /// `entry` points to the object's mapped dynamic section.
+    unsafe fn read_dynamic(&mut self, mut entry: *const [u64; 2]) {
+        let mut table = [(0, 0); 2];
+        // SAFETY: up to DT_NULL the section is mapped; the addresses in it are those of the object's own tables,
+        // which the loader itself reads. It turns them into absolute ones where the section is writable.
+        unsafe {
+            while (*entry)[0] != 0 {
+                let [tag, value] = *entry;
+                let address = if (value as usize) < self.start {
+                    self.bias + value as usize
+                } else {
+                    value as usize
+                };
+                match tag {
+                    tag::STRTAB => self.strings = address as *const i8,
+                    tag::SYMTAB => self.symbols = address as *const Symbol,
+                    tag::RELA => table[0].0 = address,
+                    tag::RELASZ => table[0].1 = value as usize,
+                    tag::JMPREL => table[1].0 = address,
+                    tag::PLTRELSZ => table[1].1 = value as usize,
+                    _ => {}
+                }
+                entry = entry.add(1);
+            }
+            for (target, (address, bytes)) in self.tables.iter_mut().zip(table) {
+                if address != 0 {
+                    *target = slice::from_raw_parts(
+                        address as *const Relocation,
+                        bytes / size_of::<Relocation>(),
+                    );
+                }
+            }
+        }
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
+    /// Calls `visit` with the symbol's name for each relocation that may hold a function's address.
+    fn each_slot(&self, mut visit: impl FnMut(&[u8], &Slot)) {
+        for entry in self.tables.iter().copied().flatten() {
+            let kind = entry.info as u32;
+            let symbol = (entry.info >> 32) as usize;
+            let plain = matches!(kind, relocation::GLOB_DAT | relocation::JUMP_SLOT)
+                || (kind == relocation::ABSOLUTE_64 && entry.addend == 0);
+            let address = self.bias.wrapping_add(entry.offset as usize);
+            if !plain
+                || symbol == 0
+                || !self.holds(address)
+                || !address.is_multiple_of(size_of::<usize>())
+            {
+                continue;
+            }
+            // SAFETY: a relocation's symbol index is one of the object's symbol table, and a symbol's name is an
+            // offset of a NUL-terminated string in its string table: the loader has read both.
+            let name = unsafe {
+                CStr::from_ptr(self.strings.add((*self.symbols.add(symbol)).name as usize))
+            };
+            visit(
+                name.to_bytes(),
+                &Slot {
+                    address,
+                    lazy: kind == relocation::JUMP_SLOT,
+                },
+            );
+        }
+    }
+}
+
+/// One GOT entry.
+#[derive(Debug)]
+struct Slot {
+    address: usize,
+    /// It may still point into its object's PLT.
+    lazy: bool,
+}
+
+impl Slot {
+    fn cell(&self) -> &AtomicUsize {
+        // SAFETY: the address is aligned (checked in `each_slot`) and inside the mapped object. Others read and write
+        // it only as a whole word: the loader binds it so, and code calls through it.
+        unsafe { AtomicUsize::from_ptr(self.address as *mut usize) }
+    }
+
+    fn value(&self) -> usize {
+        self.cell().load(Ordering::Acquire)
+    }
+
+    /// Writes the slot. False if its page could not be made writable.
+    fn write(&self, value: usize, object: &Object) -> bool {
+        let read_only = object.relro.contains(&self.address);
+        if read_only && !self.protect(libc::PROT_READ | libc::PROT_WRITE) {
+            return false;
+        }
+        self.cell().store(value, Ordering::Release);
+        if read_only {
+            self.protect(libc::PROT_READ);
+        }
+        true
+    }
+
+    fn protect(&self, protection: c_int) -> bool {
+        // SAFETY: the page lies in the object's RELRO range, which holds data only; it is readable before and after.
+        unsafe {
+            libc::mprotect(
+                page_of(self.address) as *mut c_void,
+                page_size(),
+                protection,
+            ) == 0
+        }
+    }
+}
+
+fn page_of(address: usize) -> usize {
+    address & !(page_size() - 1)
+}
+
+fn page_size() -> usize {
+    // SAFETY: no precondition.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}

@@ -1,0 +1,87 @@
+//! The real functions, found once, before the first session.
+
+use core::ffi::{CStr, c_void};
+use core::marker::PhantomData;
+use core::mem::transmute_copy;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The address of a real function of type `F`. The address comes first: entries jump through it.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Real<F> {
+    address: AtomicUsize,
+    name: &'static CStr,
+    _type: PhantomData<F>,
+}
+
+impl<F: Copy> Real<F> {
+    const fn new(name: &'static CStr) -> Real<F> {
+        Real {
+            address: AtomicUsize::new(0),
+            name,
+            _type: PhantomData,
+        }
+    }
+
+    fn find(&self) {
+        // SAFETY: the name is a C string. Not called in a hook: `dlsym` may lock and allocate.
+        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) };
+        self.address.store(address as usize, Ordering::Release);
+    }
+
+    /// 0 if the process has no such function.
+    #[inline(always)]
+    pub(super) fn address(&self) -> usize {
+        self.address.load(Ordering::Relaxed)
+    }
+
+    /// The function.
+    ///
+    /// # Safety
+    /// A hook for it was reached: then its address is known, since entries are patched only where it is.
+    #[inline(always)]
+    pub(super) unsafe fn get(&self) -> F {
+        const { assert!(size_of::<F>() == size_of::<usize>()) };
+        // SAFETY: `F` is a function pointer type of this size (asserted), and the address is that of the C function
+        // whose declaration it is; the caller vouches that it is not 0.
+        unsafe { transmute_copy(&self.address()) }
+    }
+}
+
+macro_rules! real {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        $(
+            #[allow(non_upper_case_globals)]
+            pub(super) static $name: Real<unsafe extern "C" fn($($argument),*) $(-> $result)?> =
+                Real::new(match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("a literal with one NUL at its end"),
+                });
+        )*
+
+        /// Finds all of them. Called before the first session, never in a hook.
+        pub fn prepare() {
+            $($name.find();)*
+        }
+    };
+}
+
+real! {
+    malloc: fn(usize) -> *mut c_void;
+    calloc: fn(usize, usize) -> *mut c_void;
+    realloc: fn(*mut c_void, usize) -> *mut c_void;
+    reallocarray: fn(*mut c_void, usize, usize) -> *mut c_void;
+    free: fn(*mut c_void);
+    posix_memalign: fn(*mut *mut c_void, usize, usize) -> i32;
+    aligned_alloc: fn(usize, usize) -> *mut c_void;
+    memalign: fn(usize, usize) -> *mut c_void;
+    valloc: fn(usize) -> *mut c_void;
+    pvalloc: fn(usize) -> *mut c_void;
+    mmap: fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
+    mmap64: fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
+    munmap: fn(*mut c_void, usize) -> i32;
+    mremap: fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
+    dlopen: fn(*const i8, i32) -> *mut c_void;
+    dlclose: fn(*mut c_void) -> i32;
+    dlsym: fn(*mut c_void, *const i8) -> *mut c_void;
+}

@@ -1,0 +1,714 @@
+//! Event rings: one per recording thread, written by it alone and read by the collector alone.
+//!
+//! A ring is a chain of segments in memory of heapray's own. It starts with one small segment; a producer that finds
+//! it full appends a larger one and goes on there, and the consumer gives the drained one back. Nothing here
+//! allocates, locks or calls libc.
+//!
+//! ```text
+//!  slot, 24 bytes        word 0            word 1                        word 2
+//!  ordinary event        time stamp        kind (8 bits) | address (56)  size (32) | node (32)
+//!  size of 4 GiB or more  ... size = u32::MAX, and the next slot:
+//!                        size (64)         0                             0
+//!  ThreadStart           time stamp        kind | session                tid (32) | thread number (32)
+//!  ThreadName            time stamp        kind | 0                      0, and the next slot:
+//!                        name, bytes 0-7   name, bytes 8-15              0
+//! ```
+//!
+//! **Order.** A producer brackets taking a stamp and publishing the slot with its *window* flag. The consumer takes a
+//! stamp of its own, makes every running thread execute a full barrier (`membarrier`), and then looks at the flags:
+//! a thread whose flag it sees clear has published every event older than that stamp (see [`Reader::bound`]).
+
+use core::cell::UnsafeCell;
+use core::ptr::{self, NonNull};
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+
+use super::event::Kind;
+use super::memory;
+
+/// One slot: see the drawing above.
+pub type Slot = [u64; 3];
+
+/// Slots of a thread's first segment: 12 KiB, so that thousands of threads stay cheap.
+const FIRST_SLOTS: u64 = if cfg!(loom) { 2 } else { 512 };
+/// Slots of the largest segment: 192 KiB, half a millisecond of a thread that does nothing but allocate.
+const MOST_SLOTS: u64 = if cfg!(loom) { 8 } else { 8192 };
+
+const SIZE_IN_NEXT_SLOT: u64 = u32::MAX as u64;
+const ADDRESS_MASK: u64 = (1 << 56) - 1;
+
+/// Head and tail lie on cache lines of their own: the two threads do not share one.
+#[repr(C, align(64))]
+struct Line<T>(T);
+
+/// A piece of a ring: this header, then `capacity` slots.
+#[repr(C)]
+struct Segment {
+    capacity: u64,
+    bytes: usize,
+    /// Where the producer went on; set once, after its last slot here was published.
+    next: AtomicPtr<Segment>,
+    /// Slots ever written.
+    head: Line<AtomicU64>,
+    /// Slots ever read.
+    tail: Line<AtomicU64>,
+}
+
+const _: () = assert!(
+    size_of::<Segment>() % 64 == 0 && FIRST_SLOTS.is_power_of_two() && MOST_SLOTS.is_power_of_two()
+);
+
+impl Segment {
+    fn create(capacity: u64) -> *mut Segment {
+        let bytes = size_of::<Segment>() + capacity as usize * size_of::<slot::Cell>();
+        let Some(pages) = memory::map(bytes) else {
+            return ptr::null_mut();
+        };
+        let segment = pages.cast::<Segment>().as_ptr();
+        // SAFETY: a fresh mapping of at least this size, page aligned, that nobody else knows.
+        unsafe {
+            segment.write(Segment {
+                capacity,
+                bytes,
+                next: AtomicPtr::new(ptr::null_mut()),
+                head: Line(AtomicU64::new(0)),
+                tail: Line(AtomicU64::new(0)),
+            });
+            for position in 0..if cfg!(loom) { capacity } else { 0 } {
+                slot::make(Segment::slot(segment, position));
+            }
+        }
+        segment
+    }
+
+    /// # Safety
+    /// `this` is a live segment.
+    unsafe fn slot(this: *mut Segment, position: u64) -> *mut slot::Cell {
+        // SAFETY: `capacity` slots follow the header in the same mapping, and the index is below `capacity`, which is
+        // a power of two.
+        unsafe {
+            this.add(1)
+                .cast::<slot::Cell>()
+                .add((position & ((*this).capacity - 1)) as usize)
+        }
+    }
+}
+
+/// Why an event could not be put into a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// The consumer has to make room first.
+    Wait,
+}
+
+/// The producer's private side.
+#[derive(Debug)]
+struct Producer {
+    segment: *mut Segment,
+    head: u64,
+    /// The head may rise to here without another look at the tail.
+    limit: u64,
+    /// At this head, or beyond, the consumer should be woken.
+    wake_at: u64,
+}
+
+/// A ring: shared by the thread that owns it and the collector.
+#[derive(Debug)]
+pub struct Ring {
+    producer: UnsafeCell<Producer>,
+    /// The consumer's segment.
+    consumer: UnsafeCell<*mut Segment>,
+    /// An event is being written.
+    window: AtomicBool,
+    /// The producer sleeps until there is room.
+    pub waiting: AtomicBool,
+    /// There is a [`Reader`].
+    is_read: AtomicBool,
+}
+
+impl Ring {
+    /// A ring with its first segment; `None` without memory.
+    pub fn new() -> Option<Ring> {
+        let segment = Segment::create(FIRST_SLOTS);
+        let producer = Producer {
+            segment,
+            head: 0,
+            limit: FIRST_SLOTS,
+            wake_at: FIRST_SLOTS / 2,
+        };
+        (!segment.is_null()).then(|| Ring {
+            producer: UnsafeCell::new(producer),
+            consumer: UnsafeCell::new(segment),
+            window: AtomicBool::new(false),
+            waiting: AtomicBool::new(false),
+            is_read: AtomicBool::new(false),
+        })
+    }
+
+    /// The consumer's side; `None` while another reader has it.
+    pub fn reader(&self) -> Option<Reader<'_>> {
+        if self.is_read.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the flag gives this reader the consumer's side to itself; its segment is live until it frees it.
+        unsafe {
+            let segment = *self.consumer.get();
+            let tail = (*segment).tail.0.load(Ordering::Relaxed);
+            Some(Reader {
+                ring: self,
+                segment,
+                tail,
+                head: tail,
+            })
+        }
+    }
+
+    /// Makes sure that the next event fits (every event is two slots at the most).
+    ///
+    /// # Safety
+    /// The calling thread owns the ring, and no other call of the producer's side is under way.
+    #[inline]
+    pub unsafe fn reserve(&self) -> Result<(), Full> {
+        // SAFETY: the producer's side belongs to the calling thread.
+        let producer = unsafe { &mut *self.producer.get() };
+        if producer.head + 2 <= producer.limit {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        unsafe { self.reserve_slowly() }
+    }
+
+    #[cold]
+    unsafe fn reserve_slowly(&self) -> Result<(), Full> {
+        // SAFETY: the producer's side belongs to the calling thread (the caller's promise), and its segment is live:
+        // the consumer frees a segment only after `next` was set, and then the producer is in the next one.
+        unsafe {
+            let producer = &mut *self.producer.get();
+            let segment = producer.segment;
+            let capacity = (*segment).capacity;
+            producer.limit = (*segment).tail.0.load(Ordering::Acquire) + capacity;
+            if producer.head + 2 <= producer.limit {
+                producer.wake_at = producer.wake_at.max(producer.limit - capacity / 2);
+                return Ok(());
+            }
+            if capacity >= MOST_SLOTS {
+                return Err(Full::Wait);
+            }
+            let larger = Segment::create(capacity * 4);
+            if larger.is_null() {
+                return Err(Full::Wait);
+            }
+            let capacity = (*larger).capacity;
+            (*segment).next.store(larger, Ordering::Release);
+            *producer = Producer {
+                segment: larger,
+                head: 0,
+                limit: capacity,
+                wake_at: capacity / 2,
+            };
+            Ok(())
+        }
+    }
+
+    /// Publishes one event. `stamp` is called inside the window. True if the consumer should be woken.
+    ///
+    /// # Safety
+    /// The calling thread owns the ring, and [`Ring::reserve`] said `Ok` since the last push.
+    #[inline]
+    pub unsafe fn push(
+        &self,
+        kind: Kind,
+        address: u64,
+        size: u64,
+        node: u32,
+        stamp: impl FnOnce() -> u64,
+    ) -> bool {
+        let long = size >= SIZE_IN_NEXT_SLOT;
+        let short_size = if long { SIZE_IN_NEXT_SLOT } else { size };
+        let head = (kind as u64) << 56 | (address & ADDRESS_MASK);
+        // SAFETY: the caller's promise is that of `publish`.
+        unsafe {
+            self.publish(
+                head,
+                short_size << 32 | u64::from(node),
+                long.then_some([size, 0, 0]),
+                stamp,
+            )
+        }
+    }
+
+    /// Publishes a thread's name: 16 bytes, zero padded.
+    ///
+    /// # Safety
+    /// As [`Ring::push`].
+    pub unsafe fn push_name(&self, name: [u8; 16], stamp: impl FnOnce() -> u64) -> bool {
+        let (first, last) = name.split_at(8);
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        // SAFETY: the caller's promise is that of `publish`.
+        unsafe {
+            self.publish(
+                (Kind::ThreadName as u64) << 56,
+                0,
+                Some([word(first), word(last), 0]),
+                stamp,
+            )
+        }
+    }
+
+    #[inline]
+    unsafe fn publish(
+        &self,
+        word1: u64,
+        word2: u64,
+        more: Option<Slot>,
+        stamp: impl FnOnce() -> u64,
+    ) -> bool {
+        // SAFETY: the producer's side is the calling thread's. The slots at `head` and `head + 1` are not being read:
+        // `reserve` saw `tail` past them, and the consumer reads below `head` only.
+        unsafe {
+            let producer = &mut *self.producer.get();
+            let segment = producer.segment;
+            self.window.store(true, Ordering::Relaxed);
+            light_barrier();
+            let slot = Segment::slot(segment, producer.head);
+            slot::write(slot, [stamp(), word1, word2]);
+            let mut head = producer.head + 1;
+            if let Some(more) = more {
+                slot::write(Segment::slot(segment, head), more);
+                head += 1;
+            }
+            (*segment).head.0.store(head, Ordering::Release);
+            self.window.store(false, Ordering::Release);
+            producer.head = head;
+            if head < producer.wake_at {
+                return false;
+            }
+            self.half_full(producer)
+        }
+    }
+
+    /// The head has passed the point at which the consumer should know, as far as the producer remembers.
+    #[cold]
+    unsafe fn half_full(&self, producer: &mut Producer) -> bool {
+        // SAFETY: the producer's segment is live, see `reserve_slowly`.
+        let (tail, capacity) = unsafe {
+            (
+                (*producer.segment).tail.0.load(Ordering::Acquire),
+                (*producer.segment).capacity,
+            )
+        };
+        producer.limit = tail + capacity;
+        let half = tail + capacity / 2;
+        if producer.head < half {
+            producer.wake_at = half;
+            return false;
+        }
+        // Ask again only after another eighth, so that a busy consumer is not called at each event.
+        producer.wake_at = producer.head + capacity / 8;
+        true
+    }
+}
+
+// SAFETY: the producer's cell is touched by the owning thread alone and the consumer's by the one reader (promises of
+// the unsafe functions); everything that both touch is atomic, or a slot whose hand-over `head` and `tail` order.
+unsafe impl Sync for Ring {}
+// SAFETY: as above; nothing in a ring belongs to the thread that made it.
+unsafe impl Send for Ring {}
+
+/// The producer's side of the barrier that [`Reader::bound`] argues with.
+#[inline(always)]
+fn light_barrier() {
+    #[cfg(not(loom))]
+    super::sys::light_barrier();
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}
+
+/// Where a slot lies: plain memory, or a cell whose accesses loom checks.
+mod slot {
+    use super::Slot;
+
+    #[cfg(not(loom))]
+    pub(super) type Cell = Slot;
+    #[cfg(loom)]
+    pub(super) type Cell = loom::cell::UnsafeCell<Slot>;
+
+    /// # Safety
+    /// `cell` is a slot of a fresh segment.
+    pub(super) unsafe fn make(cell: *mut Cell) {
+        #[cfg(not(loom))]
+        let new = [0; 3];
+        #[cfg(loom)]
+        let new = Cell::new([0; 3]);
+        // SAFETY: the caller's promise.
+        unsafe { cell.write(new) };
+    }
+
+    /// # Safety
+    /// `cell` is a slot that nobody else reads or writes now.
+    #[inline(always)]
+    pub(super) unsafe fn write(cell: *mut Cell, value: Slot) {
+        // SAFETY: the caller's promise.
+        #[cfg(not(loom))]
+        unsafe {
+            *cell = value;
+        }
+        // SAFETY: the caller's promise, which loom checks.
+        #[cfg(loom)]
+        unsafe {
+            (*cell).with_mut(|slot| *slot = value);
+        }
+    }
+
+    /// # Safety
+    /// `cell` is a slot that nobody writes now.
+    #[inline(always)]
+    pub(super) unsafe fn read(cell: *mut Cell) -> Slot {
+        // SAFETY: the caller's promise.
+        #[cfg(not(loom))]
+        return unsafe { *cell };
+        // SAFETY: the caller's promise, which loom checks.
+        #[cfg(loom)]
+        return unsafe { (*cell).with(|slot| *slot) };
+    }
+}
+
+/// What the consumer knows of a ring before it reads: see [`Reader::bound`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Every event older than the consumer's stamp is published.
+    All,
+    /// An event is being written; it is no older than the last published one.
+    LastPublished,
+}
+
+/// The consumer's side of a ring.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    ring: &'a Ring,
+    segment: *mut Segment,
+    tail: u64,
+    head: u64,
+}
+
+// SAFETY: a reader is the one user of the consumer's side, on whatever thread it is; what it shares with the producer
+// is atomic or handed over.
+unsafe impl Send for Reader<'_> {}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.commit();
+        self.ring.is_read.store(false, Ordering::Release);
+    }
+}
+
+impl Reader<'_> {
+    /// Looks at what is published by now. Call it after the consumer's stamp was taken and the heavy barrier passed:
+    /// then [`Bound::All`] says that no event older than that stamp is missing.
+    ///
+    /// Why: the producer sets its window, passes a compiler barrier and only then takes its stamp. If that stamp is
+    /// older than the consumer's, the heavy barrier fell after it in the producer's program order, so the window's
+    /// store is visible here. A window seen clear was therefore cleared *after* the event was published, and the
+    /// acquire load makes that slot visible too.
+    pub fn bound(&mut self) -> Bound {
+        let open = self.ring.window.load(Ordering::Acquire);
+        self.refresh();
+        if open {
+            Bound::LastPublished
+        } else {
+            Bound::All
+        }
+    }
+
+    fn refresh(&mut self) {
+        // SAFETY: the consumer's segment is live.
+        self.head = unsafe { (*self.segment).head.0.load(Ordering::Acquire) };
+    }
+
+    /// The next slot, if one is published: not taken yet.
+    #[inline]
+    pub fn peek(&mut self) -> Option<Slot> {
+        if self.tail == self.head && !self.next_segment() {
+            return None;
+        }
+        // SAFETY: `tail < head`: the slot was published by the release store of `head` that `refresh` acquired.
+        Some(unsafe { slot::read(Segment::slot(self.segment, self.tail)) })
+    }
+
+    /// Takes the slot that [`Reader::peek`] showed.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.tail += 1;
+    }
+
+    /// Goes on to the producer's next segment if this one is drained for good.
+    fn next_segment(&mut self) -> bool {
+        loop {
+            // SAFETY: the consumer's segment is live. `next` is set after the last publication in this segment, so a
+            // head that is read after `next` was seen is final. A segment is unmapped once its successor is the
+            // consumer's; the producer left it before it set `next`.
+            unsafe {
+                let next = (*self.segment).next.load(Ordering::Acquire);
+                if next.is_null() {
+                    return false;
+                }
+                self.refresh();
+                if self.tail < self.head {
+                    return true;
+                }
+                let drained = NonNull::new_unchecked(self.segment);
+                self.segment = next;
+                self.tail = 0;
+                *self.ring.consumer.get() = next;
+                memory::unmap(drained.cast(), drained.as_ref().bytes);
+                self.refresh();
+                if self.tail < self.head {
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Tells the producer how far the consumer came. True if the producer sleeps and should be woken.
+    pub fn commit(&mut self) -> bool {
+        // SAFETY: the consumer's segment is live.
+        unsafe { (*self.segment).tail.0.store(self.tail, Ordering::Release) };
+        fence(Ordering::SeqCst);
+        self.ring.waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// A slot, decoded. `size` of a [`Kind`] that needs a second slot is found there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded {
+    /// Time stamp counter.
+    pub stamp: u64,
+    /// What happened.
+    pub kind: Kind,
+    /// Address; for `ThreadStart` the session.
+    pub address: u64,
+    /// Size; for `ThreadStart` the thread's system number.
+    pub size: u64,
+    /// Node; for `ThreadStart` the thread's number.
+    pub node: u32,
+    /// A second slot belongs to the event.
+    pub more: bool,
+}
+
+/// Reads a first slot.
+#[inline]
+pub fn decode(slot: Slot) -> Decoded {
+    let kind = Kind::from_byte((slot[1] >> 56) as u8);
+    let size = slot[2] >> 32;
+    Decoded {
+        stamp: slot[0],
+        kind,
+        address: slot[1] & ADDRESS_MASK,
+        size,
+        node: slot[2] as u32,
+        more: size == SIZE_IN_NEXT_SLOT || kind == Kind::ThreadName,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn push(ring: &Ring, stamp: u64, size: u64) -> bool {
+        // SAFETY: the test's one producer.
+        unsafe {
+            if ring.reserve().is_err() {
+                return false;
+            }
+            ring.push(Kind::Malloc, 0x1000 + stamp, size, 7, || stamp);
+        }
+        true
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Decoded> {
+        let mut decoded = decode(reader.peek()?);
+        reader.advance();
+        if decoded.more {
+            decoded.size = reader.peek()?[0];
+            reader.advance();
+        }
+        Some(decoded)
+    }
+
+    #[test]
+    fn events_come_out_as_they_went_in_through_every_segment() {
+        let ring = Ring::new().unwrap();
+        let mut reader = ring.reader().unwrap();
+        let mut pushed = 0;
+        while push(
+            &ring,
+            pushed,
+            if pushed % 3 == 0 {
+                pushed << 31
+            } else {
+                pushed
+            },
+        ) {
+            pushed += 1;
+        }
+        assert!(
+            pushed > 6000,
+            "a full ring is of several segments: {pushed}"
+        );
+        reader.bound();
+        for stamp in 0..pushed {
+            let event = take(&mut reader).unwrap();
+            let size = if stamp % 3 == 0 { stamp << 31 } else { stamp };
+            let expected = Decoded {
+                stamp,
+                kind: Kind::Malloc,
+                address: 0x1000 + stamp,
+                size,
+                node: 7,
+                more: event.more,
+            };
+            assert_eq!(event, expected);
+        }
+        assert_eq!(take(&mut reader), None);
+        reader.commit();
+        assert!(push(&ring, 1, 1));
+    }
+
+    #[test]
+    fn a_full_ring_has_room_again_once_the_reader_says_so() {
+        let ring = Ring::new().unwrap();
+        let mut reader = ring.reader().unwrap();
+        while push(&ring, 0, 1) {}
+        reader.bound();
+        while take(&mut reader).is_some() {}
+        reader.commit();
+        let mut more = 0;
+        while push(&ring, 0, 1) {
+            more += 1;
+        }
+        assert_eq!(
+            more,
+            MOST_SLOTS - 1,
+            "the last slot is kept free for a second half"
+        );
+    }
+
+    #[test]
+    fn the_consumer_is_called_at_half_and_not_at_each_event_after() {
+        let ring = Ring::new().unwrap();
+        let mut calls = 0;
+        for stamp in 0..4000 {
+            // SAFETY: the test's one producer.
+            unsafe {
+                ring.reserve().unwrap();
+                calls += u32::from(ring.push(Kind::Free, stamp, 0, 0, || stamp));
+            }
+        }
+        assert!((1..20).contains(&calls), "{calls}");
+    }
+
+    #[test]
+    fn a_name_takes_its_sixteen_bytes() {
+        let ring = Ring::new().unwrap();
+        // SAFETY: the test's one producer.
+        unsafe {
+            ring.reserve().unwrap();
+            ring.push_name(*b"sixteen letters!", || 5);
+        }
+        let mut reader = ring.reader().unwrap();
+        reader.bound();
+        assert_eq!(decode(reader.peek().unwrap()).kind, Kind::ThreadName);
+        reader.advance();
+        let [first, last, _] = reader.peek().unwrap();
+        assert_eq!(
+            [first.to_le_bytes(), last.to_le_bytes()].concat(),
+            b"sixteen letters!"
+        );
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// What both sides may touch, and a clock that orders like the time stamp counter and synchronizes nothing.
+    struct Shared {
+        ring: Ring,
+        clock: AtomicU64,
+    }
+
+    fn model(events: u64) {
+        loom::model(move || {
+            let shared = Arc::new(Shared {
+                ring: Ring::new().unwrap(),
+                clock: AtomicU64::new(1),
+            });
+            let producer = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let mut pushed = 0;
+                    for number in 0..events {
+                        // SAFETY: the one producer.
+                        unsafe {
+                            if shared.ring.reserve().is_ok() {
+                                let stamp = || shared.clock.fetch_add(1, Ordering::Relaxed);
+                                shared.ring.push(Kind::Malloc, number, 0, 0, stamp);
+                                pushed += 1;
+                            }
+                        }
+                    }
+                    pushed
+                })
+            };
+            let mut reader = shared.ring.reader().unwrap();
+            let now = shared.clock.fetch_add(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let complete = reader.bound() == Bound::All;
+            let mut seen = Vec::new();
+            let mut drain = |reader: &mut Reader<'_>| {
+                while let Some(slot) = reader.peek() {
+                    seen.push(slot[0]);
+                    reader.advance();
+                }
+                seen.len()
+            };
+            let first = drain(&mut reader);
+            reader.commit();
+            let pushed = producer.join().unwrap();
+            reader.bound();
+            drain(&mut reader);
+            assert_eq!(seen.len(), pushed, "nothing is lost");
+            assert!(
+                seen.windows(2).all(|pair| pair[0] < pair[1]),
+                "nothing is out of order"
+            );
+            if complete {
+                let late = seen[first..].iter().find(|&&stamp| stamp < now);
+                assert_eq!(
+                    late, None,
+                    "an event older than the watermark came after it was passed"
+                );
+            }
+        });
+    }
+
+    #[test]
+    fn a_clear_window_means_that_every_older_event_is_published() {
+        model(2);
+    }
+
+    #[test]
+    fn the_next_segment_is_followed_and_the_drained_one_given_back() {
+        model(4);
+    }
+}

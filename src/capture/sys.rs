@@ -1,0 +1,91 @@
+//! The barrier between hooks and the collector, and the few calls of the system that need no speed.
+
+use core::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+use super::arch;
+
+/// The kernel makes every running thread pass a barrier when we ask; if not, hooks must pass one themselves.
+static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
+
+/// Registers for `membarrier`. Called once, before the first session.
+pub fn prepare() {
+    HAS_MEMBARRIER.store(arch::register_membarrier(), Ordering::SeqCst);
+}
+
+/// The hooks' side of the barrier: free where the collector's side does the work.
+#[inline(always)]
+pub fn light_barrier() {
+    if HAS_MEMBARRIER.load(Ordering::Relaxed) {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The collector's side: when it returns, every other thread has passed a full barrier since it was called.
+pub fn heavy_barrier() {
+    fence(Ordering::SeqCst);
+    if HAS_MEMBARRIER.load(Ordering::Relaxed) {
+        // Registered, so it can only succeed.
+        let _ = arch::membarrier();
+    }
+    fence(Ordering::SeqCst);
+}
+
+/// The calling thread's name, zero padded.
+pub fn thread_name() -> [u8; 16] {
+    let mut name = [0; 16];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes to the buffer.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+/// CPU time that the calling thread has used, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the clock exists on Linux; the result goes to a live place.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Bytes of a page.
+pub fn page_size() -> u64 {
+    // SAFETY: no precondition.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
+
+/// Blocks every signal for the calling thread, and so for threads it starts, until dropped.
+#[derive(Debug)]
+pub struct BlockSignals {
+    before: libc::sigset_t,
+}
+
+impl BlockSignals {
+    /// Blocks all of them.
+    pub fn all() -> BlockSignals {
+        // SAFETY: a signal set may be all zeros; both sets are live for the calls.
+        unsafe {
+            let mut all: libc::sigset_t = core::mem::zeroed();
+            let mut before: libc::sigset_t = core::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            BlockSignals { before }
+        }
+    }
+}
+
+impl Drop for BlockSignals {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled in by the call above.
+        unsafe {
+            libc::pthread_sigmask(
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                core::ptr::null_mut(),
+            )
+        };
+    }
+}

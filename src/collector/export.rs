@@ -1,0 +1,77 @@
+//! What the tables give to a [`Snapshot`](super::snapshot::Snapshot).
+
+use heapray_report::model::Moment;
+
+use super::birth::Birth;
+use super::snapshot::{EventLog, RawNode, RawSite, RawThread, RawTotals};
+use super::tables::Tables;
+
+/// The tables' part of a snapshot, by the names of its fields.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)] // each is the field of that name
+pub struct Export {
+    pub nodes: Vec<RawNode>,
+    pub sites: Vec<RawSite>,
+    pub threads: Vec<RawThread>,
+    pub timeline: Vec<Moment>,
+    pub totals: RawTotals,
+    pub log: Option<EventLog>,
+    pub log_given_up: Option<String>,
+}
+
+impl Tables {
+    /// A consistent copy of everything up to the last event. Ends the log's block, so that the log is of the same moment.
+    ///
+    /// A `realloc` whose outcome is not known yet counts as not begun.
+    pub fn export(&mut self) -> Export {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+        let log = self.log.as_ref();
+        Export {
+            nodes: self.call_tree.nodes().to_vec(),
+            sites: self.raw_sites(),
+            threads: self.threads.about().to_vec(),
+            timeline: self.timeline.rows(),
+            totals: self.raw_totals(),
+            log: log.and_then(|log| log.written()),
+            log_given_up: log.and_then(|log| log.given_up()).map(str::to_owned),
+        }
+    }
+
+    fn raw_sites(&self) -> Vec<RawSite> {
+        let mut oldest = vec![Birth::NEVER; self.sites.len()];
+        for (site, birth) in self.live.births().chain(self.ranges.births()) {
+            let oldest = &mut oldest[site.0 as usize];
+            *oldest = birth.min(*oldest);
+        }
+        let sites = self.sites.iter(self.peak.epoch()).zip(oldest);
+        sites
+            .map(|((key, tallies), oldest)| RawSite {
+                thread: key.thread,
+                node: key.node,
+                kind: key.kind,
+                allocated: tallies.allocated,
+                high_water: tallies.high_water,
+                live: tallies.live,
+                temporary: tallies.temporary,
+                oldest_live_ms: (oldest != Birth::NEVER).then(|| oldest.ms()),
+            })
+            .collect()
+    }
+
+    fn raw_totals(&self) -> RawTotals {
+        let counters = self.counters();
+        RawTotals {
+            events: counters.events,
+            allocated: counters.allocated,
+            freed: counters.freed,
+            live: counters.live,
+            high_water: counters.high_water,
+            high_water_ms: self.clock.clock().at_ms(self.peak.stamp()),
+            unknown_frees: counters.unknown_frees,
+            sizes: self.sizes.counts(),
+            sizes_rounded: self.sizes.rounded(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A hash index of positions in someone else's vector: 8 bytes a slot, open addressing, linear probing.
+//!
+//! ```text
+//! slot: [ tag 32 | position + 1  32 ]     0 = empty
+//! ```
+//!
+//! The tag is the caller's hash. Two keys of one tag are told apart by the caller, who looks at position.
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// A power of two of them, or none.
+    slots: Vec<u64>,
+    len: usize,
+}
+
+impl Index {
+    /// The position under `tag` for which `is_it` holds.
+    #[inline]
+    pub(super) fn find(&self, tag: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut at = tag as usize & mask;
+        loop {
+            let slot = *self.slots.get(at)?;
+            if slot == 0 {
+                return None;
+            }
+            let position = (slot as u32).wrapping_sub(1);
+            if (slot >> 32) as u32 == tag && is_it(position) {
+                return Some(position);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds `position` under `tag`; it must not be there yet.
+    pub(super) fn insert(&mut self, tag: u32, position: u32) {
+        if self.len * 4 >= self.slots.len() * 3 {
+            self.grow();
+        }
+        self.len += 1;
+        place(
+            &mut self.slots,
+            u64::from(tag) << 32 | (u64::from(position) + 1),
+        );
+    }
+
+    /// Reads the slot at which a search for `tag` begins, so that it is in the cache when it is needed.
+    #[inline]
+    pub(super) fn touch(&self, tag: u32) -> u64 {
+        let at = tag as usize & self.slots.len().wrapping_sub(1);
+        self.slots.get(at).copied().unwrap_or(0)
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        *self = Index::default();
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        size_of_val(self.slots.as_slice()) as u64
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![0; (self.slots.len() * 2).max(64)];
+        for &slot in self.slots.iter().filter(|&&slot| slot != 0) {
+            place(&mut slots, slot);
+        }
+        self.slots = slots;
+    }
+}
+
+#[inline]
+fn place(slots: &mut [u64], slot: u64) {
+    let mask = slots.len() - 1;
+    let mut at = (slot >> 32) as usize & mask;
+    while slots[at] != 0 {
+        at = (at + 1) & mask;
+    }
+    slots[at] = slot;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        #[test]
+        fn it_finds_what_was_added(
+            positions in prop::collection::vec(0u32..500, 0..500),
+            tags in prop::sample::select(vec![1u32, 7, 64, u32::MAX]),
+        ) {
+            // Few tags: the probing has to cross long runs and wrap around.
+            let tag = |position: u32| position.wrapping_mul(0x9E37_79B9) % tags;
+            let (mut index, mut model) = (Index::default(), HashSet::new());
+            for position in positions {
+                if model.insert(position) {
+                    index.insert(tag(position), position);
+                }
+            }
+            for position in 0..500 {
+                let found = index.find(tag(position), |at| at == position);
+                prop_assert_eq!(found.is_some(), model.contains(&position));
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The blocks that a log file is made of, one after another from its first byte. All numbers are little-endian.
+//!
+//! ```text
+//!  0  4   magic "HRL1"
+//!  4  4   stored: bytes of the payload in the file; its highest bit is set if the payload is not compressed
+//!  8  4   raw: bytes of the payload when decompressed
+//! 12  4   events in it
+//! 16  8   checksum of the bytes 0..16 and of the payload as stored
+//! 24  …   the payload: records (see `codec`), compressed as one LZ4 block
+//! ```
+
+use std::io;
+
+/// A block is ended when its payload reaches this.
+pub(super) const FULL: usize = 128 << 10;
+/// Bytes that no payload exceeds: a full one and the longest record.
+pub(super) const MOST: usize = FULL + 128;
+/// Bytes of a header.
+pub(super) const HEADER: usize = 24;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"HRL1");
+const PLAIN: u32 = 1 << 31;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) stored: usize,
+    pub(super) raw: usize,
+    pub(super) events: u32,
+    pub(super) compressed: bool,
+}
+
+impl Header {
+    /// The header's bytes for `payload` as it is stored.
+    pub(super) fn encode(self, payload: &[u8]) -> [u8; HEADER] {
+        let plain = if self.compressed { 0 } else { PLAIN };
+        let mut bytes = [0; HEADER];
+        bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[4..8].copy_from_slice(&(self.stored as u32 | plain).to_le_bytes());
+        bytes[8..12].copy_from_slice(&(self.raw as u32).to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.events.to_le_bytes());
+        let sum = checksum(&[&bytes[..16], payload]);
+        bytes[16..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// The header in `bytes`, with limits checked, so that nobody allocates what a corrupt file asks for.
+    pub(super) fn decode(bytes: &[u8; HEADER]) -> io::Result<Header> {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        if word(0) != MAGIC {
+            return Err(invalid("no block begins here"));
+        }
+        let header = Header {
+            stored: (word(4) & !PLAIN) as usize,
+            raw: word(8) as usize,
+            events: word(12),
+            compressed: word(4) & PLAIN == 0,
+        };
+        let fits =
+            header.raw <= MOST && header.stored <= lz4_flex::block::get_maximum_output_size(MOST);
+        if !fits || (!header.compressed && header.raw != header.stored) {
+            return Err(invalid("a block has an impossible length"));
+        }
+        Ok(header)
+    }
+
+    /// Whether `payload`, as stored, is what was written after the header in `bytes`.
+    pub(super) fn is_whole(bytes: &[u8; HEADER], payload: &[u8]) -> bool {
+        checksum(&[&bytes[..16], payload]).to_le_bytes() == bytes[16..]
+    }
+}
+
+/// An error of corrupt data.
+pub(super) fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("corrupt event log: {what}"),
+    )
+}
+
+/// Each step can be undone, so that any change within one word changes the sum for certain.
+fn checksum(parts: &[&[u8]]) -> u64 {
+    let mut sum = 0x243F_6A88_85A3_08D3u64;
+    let mut add = |word: u64| {
+        sum = (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        sum ^= sum >> 32;
+    };
+    for part in parts {
+        let (words, rest) = part.as_chunks::<8>();
+        words.iter().for_each(|word| add(u64::from_le_bytes(*word)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        add(u64::from_le_bytes(last));
+        add(part.len() as u64);
+    }
+    sum
+}

@@ -1,0 +1,425 @@
+//! The records in a block. Coder and decoder remember the same things about what went before, and forget them at each
+//! block's start. Numbers are LEB128 varints; differences are zig-zag coded and wrap.
+//!
+//! ```text
+//! 1 1 a z i i i i  i×8      allocation by a remembered site: the 4 and 8 bits of its entry
+//!                           [address] [z = 0: size; else the site's last size]
+//! 1 0 a 0 k k k k           allocation by a new site, kind k
+//!                           thread, difference of node, size, [address]
+//! 0 a t t t x x x           free; t: 0 the current thread, 1–6 a remembered one, 7 thread follows
+//!                           [address; x: the high bits of its entry]
+//! 1 0 0 1 0 0 0 0           munmap: thread, address, length
+//! 1 0 0 1 0 0 0 1           reading: milliseconds, resident bytes
+//!
+//! address: a = 1: the 11 bits of its entry (a free: 3 in the tag, 8 behind; an allocation: 2 bytes)
+//!          a = 0: difference to the address before, both rotated right by 3 bits
+//! ```
+//!
+//! Sites and addresses are remembered in tables addressed by a hash: the entry tells where, the content is known.
+
+use super::super::hash::mix;
+use super::LogEntry;
+use super::block::invalid;
+use crate::capture::event::{Kind, NodeId};
+use std::io;
+
+const SITES: usize = 4096;
+const ADDRESSES: usize = 2048;
+const THREADS: usize = 6;
+/// Every allocator hands out multiples of 8, most of 16: the low bits go where they cost nothing.
+const ALIGNED_BITS: u32 = 3;
+
+const ALLOCATION: u8 = 0x80;
+const KNOWN_SITE: u8 = 0x40;
+const KNOWN_ADDRESS: u8 = 0x20;
+const SAME_SIZE: u8 = 0x10;
+const FREE_KNOWN_ADDRESS: u8 = 0x40;
+const NEW_THREAD: u8 = 7;
+const MUNMAP: u8 = 0x90;
+const READING: u8 = 0x91;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Site {
+    thread: u32,
+    node: u32,
+    kind: Kind,
+}
+
+impl Site {
+    #[inline]
+    fn entry(self) -> usize {
+        let key = u64::from(self.thread) << 32 | u64::from(self.node);
+        (mix(key ^ (self.kind as u64) << 60) >> 52) as usize % SITES
+    }
+}
+
+/// What both sides remember.
+#[derive(Debug)]
+pub(super) struct Memory {
+    sites: Vec<(Site, u64)>,
+    addresses: Vec<u64>,
+    threads: [u32; THREADS],
+    next_thread: usize,
+    thread: u32,
+    node: u32,
+    address: u64,
+}
+
+const NO_SITE: (Site, u64) = (
+    Site {
+        thread: 0,
+        node: 0,
+        kind: Kind::Free,
+    },
+    0,
+);
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory {
+            sites: vec![NO_SITE; SITES],
+            addresses: vec![0; ADDRESSES],
+            threads: [0; THREADS],
+            next_thread: 0,
+            thread: 0,
+            node: 0,
+            address: 0,
+        }
+    }
+}
+
+/// Where in its table an address is remembered.
+#[inline]
+fn address_entry(address: u64) -> usize {
+    (mix(address) >> 53) as usize % ADDRESSES
+}
+
+impl Memory {
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        let mut sites = std::mem::take(&mut self.sites);
+        let mut addresses = std::mem::take(&mut self.addresses);
+        sites.fill(NO_SITE);
+        addresses.fill(0);
+        *self = Memory {
+            sites,
+            addresses,
+            threads: [0; THREADS],
+            next_thread: 0,
+            thread: 0,
+            node: 0,
+            address: 0,
+        };
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(self.sites.as_slice()) + size_of_val(self.addresses.as_slice())
+    }
+
+    fn remember_thread(&mut self, thread: u32) {
+        self.threads[self.next_thread] = thread;
+        self.next_thread = (self.next_thread + 1) % THREADS;
+        self.thread = thread;
+    }
+
+    /// The difference to the address before.
+    #[inline]
+    fn difference(&mut self, address: u64) -> u64 {
+        let rotated = address.rotate_right(ALIGNED_BITS);
+        let difference = rotated.wrapping_sub(self.address);
+        self.address = rotated;
+        zigzag(difference)
+    }
+
+    #[inline]
+    fn address_at(&mut self, difference: u64) -> u64 {
+        self.address = self.address.wrapping_add(unzigzag(difference));
+        self.address.rotate_left(ALIGNED_BITS)
+    }
+}
+
+/// Appends the record of `entry` to `out`.
+#[inline]
+pub(super) fn encode(memory: &mut Memory, entry: &LogEntry, out: &mut Vec<u8>) {
+    match *entry {
+        LogEntry::Allocation {
+            thread,
+            kind,
+            address,
+            size,
+            node,
+        } => {
+            let site = Site {
+                thread,
+                node: node.0,
+                kind,
+            };
+            encode_allocation(memory, site, address, size, out);
+        }
+        LogEntry::Deallocation {
+            thread,
+            kind: Kind::Munmap,
+            address,
+            size,
+        } => {
+            out.push(MUNMAP);
+            put(out, u64::from(thread));
+            let difference = memory.difference(address);
+            put(out, difference);
+            put(out, size);
+        }
+        LogEntry::Deallocation {
+            thread, address, ..
+        } => encode_free(memory, thread, address, out),
+        LogEntry::Memory { at_ms, rss } => {
+            out.push(READING);
+            put(out, at_ms);
+            put(out, rss);
+        }
+    }
+}
+
+#[inline]
+fn encode_allocation(memory: &mut Memory, site: Site, address: u64, size: u64, out: &mut Vec<u8>) {
+    let at = address_entry(address);
+    let known_address = memory.addresses[at] == address;
+    let address_bit = if known_address { KNOWN_ADDRESS } else { 0 };
+    memory.thread = site.thread;
+    let entry = site.entry();
+    let (remembered, last_size) = memory.sites[entry];
+    memory.sites[entry] = (site, size);
+    let known_site = remembered == site;
+    let same_size = known_site && last_size == size;
+    if known_site {
+        let size_bit = if same_size { SAME_SIZE } else { 0 };
+        let tag = ALLOCATION | KNOWN_SITE | address_bit | size_bit;
+        out.extend([tag | (entry >> 8) as u8, entry as u8]);
+    } else {
+        out.push(ALLOCATION | address_bit | site.kind as u8);
+        put(out, u64::from(site.thread));
+        put(
+            out,
+            zigzag(u64::from(site.node).wrapping_sub(u64::from(memory.node))),
+        );
+        memory.node = site.node;
+    }
+    if !same_size {
+        put(out, size);
+    }
+    if known_address {
+        out.extend((at as u16).to_le_bytes());
+        memory.address = address.rotate_right(ALIGNED_BITS);
+    } else {
+        memory.addresses[at] = address;
+        let difference = memory.difference(address);
+        put(out, difference);
+    }
+}
+
+#[inline]
+fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Vec<u8>) {
+    let remembered = || memory.threads.iter().position(|&one| one == thread);
+    let who = if thread == memory.thread {
+        0
+    } else {
+        remembered().map_or(NEW_THREAD, |at| at as u8 + 1)
+    };
+    let at = address_entry(address);
+    let known = memory.addresses[at] == address;
+    if known {
+        out.extend([FREE_KNOWN_ADDRESS | who << 3 | (at >> 8) as u8, at as u8]);
+    } else {
+        out.push(who << 3);
+    }
+    if who == NEW_THREAD {
+        put(out, u64::from(thread));
+        memory.remember_thread(thread);
+    }
+    memory.thread = thread;
+    if known {
+        memory.address = address.rotate_right(ALIGNED_BITS);
+    } else {
+        memory.addresses[at] = address;
+        let difference = memory.difference(address);
+        put(out, difference);
+    }
+}
+
+/// Takes the next record from `bytes`, which must not be empty.
+#[inline]
+pub(super) fn decode(memory: &mut Memory, bytes: &mut &[u8]) -> io::Result<LogEntry> {
+    let tag = take_byte(bytes)?;
+    if tag & ALLOCATION == 0 {
+        return decode_free(memory, tag, bytes);
+    }
+    match tag {
+        MUNMAP => {
+            let thread = take_u32(bytes)?;
+            let difference = take(bytes)?;
+            let address = memory.address_at(difference);
+            let size = take(bytes)?;
+            Ok(LogEntry::Deallocation {
+                thread,
+                kind: Kind::Munmap,
+                address,
+                size,
+            })
+        }
+        READING => Ok(LogEntry::Memory {
+            at_ms: take(bytes)?,
+            rss: take(bytes)?,
+        }),
+        _ => decode_allocation(memory, tag, bytes),
+    }
+}
+
+#[inline]
+fn decode_allocation(memory: &mut Memory, tag: u8, bytes: &mut &[u8]) -> io::Result<LogEntry> {
+    let (site, size) = if tag & KNOWN_SITE != 0 {
+        let entry = usize::from(tag & 0x0F) << 8 | usize::from(take_byte(bytes)?);
+        let (site, last_size) = memory.sites[entry];
+        if !site.kind.is_allocation() {
+            return Err(invalid("a site that was not told before"));
+        }
+        let size = if tag & SAME_SIZE != 0 {
+            last_size
+        } else {
+            take(bytes)?
+        };
+        memory.sites[entry].1 = size;
+        (site, size)
+    } else {
+        let kind = allocation_kind(tag & 0x1F).ok_or_else(|| invalid("an unknown record"))?;
+        let thread = take_u32(bytes)?;
+        let node = u64::from(memory.node).wrapping_add(unzigzag(take(bytes)?));
+        let node = u32::try_from(node).map_err(|_| invalid("a number is too large"))?;
+        let size = take(bytes)?;
+        memory.node = node;
+        let site = Site { thread, node, kind };
+        memory.sites[site.entry()] = (site, size);
+        (site, size)
+    };
+    let address = if tag & KNOWN_ADDRESS != 0 {
+        let entry = usize::from(take_byte(bytes)?) | usize::from(take_byte(bytes)?) << 8;
+        known_address(memory, entry)?
+    } else {
+        new_address(memory, bytes)?
+    };
+    memory.thread = site.thread;
+    Ok(LogEntry::Allocation {
+        thread: site.thread,
+        kind: site.kind,
+        address,
+        size,
+        node: NodeId(site.node),
+    })
+}
+
+#[inline]
+fn decode_free(memory: &mut Memory, tag: u8, bytes: &mut &[u8]) -> io::Result<LogEntry> {
+    let entry = if tag & FREE_KNOWN_ADDRESS != 0 {
+        Some(usize::from(tag & 7) << 8 | usize::from(take_byte(bytes)?))
+    } else {
+        None
+    };
+    match tag >> 3 & 7 {
+        0 => {}
+        NEW_THREAD => {
+            let thread = take_u32(bytes)?;
+            memory.remember_thread(thread);
+        }
+        who => memory.thread = memory.threads[usize::from(who) - 1],
+    }
+    let address = match entry {
+        Some(entry) => known_address(memory, entry)?,
+        None => new_address(memory, bytes)?,
+    };
+    Ok(LogEntry::Deallocation {
+        thread: memory.thread,
+        kind: Kind::Free,
+        address,
+        size: 0,
+    })
+}
+
+#[inline]
+fn known_address(memory: &mut Memory, entry: usize) -> io::Result<u64> {
+    let address = *memory
+        .addresses
+        .get(entry)
+        .ok_or_else(|| invalid("an address that was not told before"))?;
+    memory.address = address.rotate_right(ALIGNED_BITS);
+    Ok(address)
+}
+
+#[inline]
+fn new_address(memory: &mut Memory, bytes: &mut &[u8]) -> io::Result<u64> {
+    let difference = take(bytes)?;
+    let address = memory.address_at(difference);
+    memory.addresses[address_entry(address)] = address;
+    Ok(address)
+}
+
+fn allocation_kind(number: u8) -> Option<Kind> {
+    const KINDS: [Kind; 9] = [
+        Kind::Malloc,
+        Kind::Realloc,
+        Kind::Calloc,
+        Kind::PosixMemalign,
+        Kind::AlignedAlloc,
+        Kind::Memalign,
+        Kind::Valloc,
+        Kind::Pvalloc,
+        Kind::Mmap,
+    ];
+    let kind = *KINDS.get(usize::from(number).checked_sub(Kind::Malloc as usize)?)?;
+    debug_assert_eq!(kind as u8, number);
+    Some(kind)
+}
+
+#[inline]
+fn zigzag(difference: u64) -> u64 {
+    (difference << 1) ^ ((difference as i64 >> 63) as u64)
+}
+
+#[inline]
+fn unzigzag(code: u64) -> u64 {
+    (code >> 1) ^ (code & 1).wrapping_neg()
+}
+
+#[inline]
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[inline]
+fn take_byte(bytes: &mut &[u8]) -> io::Result<u8> {
+    let (&first, rest) = bytes
+        .split_first()
+        .ok_or_else(|| invalid("a record is cut"))?;
+    *bytes = rest;
+    Ok(first)
+}
+
+#[inline]
+fn take(bytes: &mut &[u8]) -> io::Result<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take_byte(bytes)?;
+        number |= u64::from(byte & 0x7F) << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(invalid("a number is too large"))
+}
+
+#[inline]
+fn take_u32(bytes: &mut &[u8]) -> io::Result<u32> {
+    u32::try_from(take(bytes)?).map_err(|_| invalid("a number is too large"))
+}

@@ -1,0 +1,233 @@
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::{LogEntry, LogReader, LogWriter, spool};
+use crate::capture::event::{Kind, NodeId};
+use proptest::prelude::*;
+
+fn written(entries: &[LogEntry], flushes: &[usize]) -> (Arc<File>, u64) {
+    let mut writer = LogWriter::new(spool(), u64::MAX);
+    for (number, entry) in entries.iter().enumerate() {
+        writer.push(entry);
+        if flushes.contains(&number) {
+            writer.flush();
+        }
+    }
+    writer.flush();
+    let log = writer.written().unwrap();
+    assert_eq!(log.events, entries.len() as u64);
+    assert_eq!(log.file.metadata().unwrap().len(), log.bytes);
+    (log.file, log.bytes)
+}
+
+fn read(file: &Arc<File>, bytes: u64) -> io::Result<Vec<LogEntry>> {
+    LogReader::new(Arc::clone(file), bytes).collect()
+}
+
+fn any_number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        0u64..300,
+        any::<u64>(),
+        (0u32..64).prop_map(|bit| 1 << bit),
+        Just(u64::MAX)
+    ]
+}
+
+fn any_address() -> impl Strategy<Value = u64> {
+    prop_oneof![6 => (0u64..500).prop_map(|n| 0x5555_0000_0000 + n * 16), 1 => any_number()]
+}
+
+fn any_thread() -> impl Strategy<Value = u32> {
+    prop_oneof![6 => 0u32..12, 1 => any::<u32>()]
+}
+
+fn allocation_kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![
+        Kind::Malloc,
+        Kind::Realloc,
+        Kind::Calloc,
+        Kind::PosixMemalign,
+        Kind::AlignedAlloc,
+        Kind::Memalign,
+        Kind::Valloc,
+        Kind::Pvalloc,
+        Kind::Mmap,
+    ])
+}
+
+fn any_entry() -> impl Strategy<Value = LogEntry> {
+    let node = prop_oneof![6 => 0u32..40, 1 => any::<u32>()];
+    prop_oneof![
+        8 => (any_thread(), allocation_kind(), any_address(), any_number(), node).prop_map(
+            |(thread, kind, address, size, node)| LogEntry::Allocation { thread, kind, address, size, node: NodeId(node) }
+        ),
+        8 => (any_thread(), any_address()).prop_map(
+            |(thread, address)| LogEntry::Deallocation { thread, kind: Kind::Free, address, size: 0 }
+        ),
+        1 => (any_thread(), any_address(), any_number()).prop_map(
+            |(thread, address, size)| LogEntry::Deallocation { thread, kind: Kind::Munmap, address, size }
+        ),
+        1 => (any_number(), any_number()).prop_map(|(at_ms, rss)| LogEntry::Memory { at_ms, rss }),
+    ]
+}
+
+/// A service's pattern: few sites, addresses that come again, now and then another thread.
+fn entry_of(number: u64) -> LogEntry {
+    let thread = (number / 100 % 3) as u32;
+    let address = 0x5555_0000_0000 + number / 2 % 5000 * 48;
+    if number.is_multiple_of(2) {
+        let node = NodeId((number % 400) as u32);
+        LogEntry::Allocation {
+            thread,
+            kind: Kind::Malloc,
+            address,
+            size: number % 7 * 16,
+            node,
+        }
+    } else {
+        LogEntry::Deallocation {
+            thread,
+            kind: Kind::Free,
+            address,
+            size: 0,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn what_is_written_is_read(
+        entries in prop::collection::vec(any_entry(), 0..3000),
+        flushes in prop::collection::vec(0usize..3000, 0..4),
+    ) {
+        let (file, bytes) = written(&entries, &flushes);
+        prop_assert_eq!(read(&file, bytes).unwrap(), entries);
+    }
+
+    #[test]
+    fn a_changed_byte_is_found(
+        entries in prop::collection::vec(any_entry(), 1..500),
+        flush in 0usize..500,
+        at in any::<prop::sample::Index>(),
+        change in 1u8..,
+    ) {
+        let (file, bytes) = written(&entries, &[flush]);
+        let at = at.index(bytes as usize) as u64;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ change], at).unwrap();
+        let mut good = Vec::new();
+        let mut reader = LogReader::new(file, bytes);
+        let error = reader.find_map(|entry| entry.map(|entry| good.push(entry)).err());
+        let kind = error.expect("the change is found").kind();
+        prop_assert!(matches!(kind, io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof));
+        prop_assert!(reader.next().is_none());
+        prop_assert_eq!(&good[..], &entries[..good.len()]);
+    }
+
+    #[test]
+    fn a_torn_tail_is_found(entries in prop::collection::vec(any_entry(), 1..500), keep in any::<prop::sample::Index>(), cut in any::<bool>()) {
+        let (file, bytes) = written(&entries, &[]);
+        let kept = keep.index(bytes as usize - 1) as u64 + 1;
+        if cut {
+            file.set_len(kept).unwrap();
+        }
+        let error = read(&file, if cut { bytes } else { kept }).map(|_| ());
+        prop_assert_eq!(error.map_err(|error| error.kind()), if kept == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof) });
+    }
+
+    /// The checksum keeps damage from the decoder; here it is made right, so that the decoder meets the damage itself.
+    #[test]
+    fn the_decoder_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..2000), events in any::<u32>(), raw in 0usize..200_000, compressed in any::<bool>()) {
+        use super::block::Header;
+        let raw = if compressed { raw } else { bytes.len() };
+        let header = Header { stored: bytes.len(), raw, events, compressed };
+        let file = spool();
+        file.write_all_at(&header.encode(&bytes), 0).unwrap();
+        file.write_all_at(&bytes, 24).unwrap();
+        let mut reader = LogReader::new(Arc::new(file), 24 + bytes.len() as u64);
+        let entries = reader.by_ref().count();
+        prop_assert!(entries <= bytes.len() + 200_000);
+        prop_assert!(reader.next().is_none());
+    }
+}
+
+#[test]
+fn a_header_cannot_ask_for_much_memory() {
+    use super::block::{HEADER, Header};
+    for (stored, raw) in [(1usize << 30, 10usize), (10, 1 << 30), (1 << 20, 1 << 20)] {
+        let header = Header {
+            stored,
+            raw,
+            events: 1,
+            compressed: true,
+        };
+        let bytes: [u8; HEADER] = header.encode(&[]);
+        assert!(Header::decode(&bytes).is_err());
+    }
+}
+
+#[test]
+fn many_blocks_make_one_log_and_an_event_costs_few_bytes() {
+    let entries: Vec<_> = (0..150_000).map(entry_of).collect();
+    let (file, bytes) = written(&entries, &[40_000]);
+    assert!(bytes <= 6 * entries.len() as u64, "{bytes} bytes");
+    assert!(read(&file, bytes).unwrap() == entries);
+}
+
+#[test]
+fn a_log_may_be_read_while_it_is_written() {
+    let mut writer = LogWriter::new(spool(), u64::MAX);
+    let mut snapshots = Vec::new();
+    for number in 0..100_000 {
+        writer.push(&entry_of(number));
+        if number % 30_000 == 0 {
+            writer.flush();
+            snapshots.push((number + 1, writer.written().unwrap()));
+        }
+    }
+    for (events, log) in snapshots {
+        assert_eq!(log.events, events);
+        let entries = read(&log.file, log.bytes).unwrap();
+        assert!(entries.into_iter().eq((0..events).map(entry_of)));
+    }
+}
+
+#[test]
+fn the_limit_ends_the_log_for_good() {
+    let mut writer = LogWriter::new(spool(), 100_000);
+    let file = writer.written().unwrap().file;
+    for number in 0..100_000 {
+        writer.push(&LogEntry::Memory {
+            at_ms: number << 32,
+            rss: number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        });
+    }
+    writer.flush();
+    assert!(writer.written().is_none());
+    assert_eq!(
+        writer.given_up(),
+        Some("its limit of 100000 bytes is reached")
+    );
+    assert!(file.metadata().unwrap().len() <= 100_000);
+    writer.give_up("another reason".into());
+    assert_eq!(
+        writer.given_up(),
+        Some("its limit of 100000 bytes is reached")
+    );
+}
+
+#[test]
+fn a_full_disk_ends_the_log_with_its_reason() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut writer = LogWriter::new(full, u64::MAX);
+    writer.push(&entry_of(0));
+    assert_eq!(writer.given_up(), None);
+    writer.flush();
+    assert_eq!(writer.given_up(), Some("the disk is full"));
+    assert!(writer.written().is_none());
+}

@@ -1,0 +1,168 @@
+//! Appends events to the log's file, until the limit or an error ends it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::LogEntry;
+use super::block::{FULL, HEADER, Header, MOST};
+use super::codec::{self, Memory};
+use crate::collector::snapshot::EventLog;
+
+/// After a block that hardly shrank, so many are stored as they are before compression is tried again.
+const PATIENCE: u32 = 15;
+
+/// Writes an event log.
+///
+/// It never fails: at the size limit, or when the file cannot be written, the log is given up, once and for all; what was
+/// written stays as it is, and the file's owner removes it.
+#[derive(Debug)]
+pub struct LogWriter {
+    file: Arc<File>,
+    limit: u64,
+    /// Bytes and events in the blocks of the file.
+    bytes: u64,
+    events: u64,
+    given_up: Option<String>,
+    memory: Memory,
+    /// The records of the block that is being filled.
+    records: Vec<u8>,
+    records_events: u32,
+    /// A header and a payload as they go to the file.
+    stored: Vec<u8>,
+    /// Blocks to store without trying to compress them.
+    plain_blocks: u32,
+}
+
+impl LogWriter {
+    /// A log in `file`, which is written from its first byte on, to at most `limit` bytes.
+    #[must_use]
+    pub fn new(file: File, limit: u64) -> LogWriter {
+        LogWriter {
+            file: Arc::new(file),
+            limit,
+            bytes: 0,
+            events: 0,
+            given_up: None,
+            memory: Memory::default(),
+            records: Vec::with_capacity(MOST),
+            records_events: 0,
+            stored: Vec::new(),
+            plain_blocks: 0,
+        }
+    }
+
+    /// Appends an entry; does nothing once the log was given up.
+    #[inline]
+    pub fn push(&mut self, entry: &LogEntry) {
+        if self.given_up.is_some() {
+            return;
+        }
+        codec::encode(&mut self.memory, entry, &mut self.records);
+        self.records_events += 1;
+        if self.records.len() >= FULL {
+            self.flush();
+        }
+    }
+
+    /// Ends the block, so that all entries up to now are in the file.
+    pub fn flush(&mut self) {
+        if self.records.is_empty() {
+            return;
+        }
+        if let Err(reason) = self.write_block() {
+            self.give_up(reason);
+            return;
+        }
+        self.events += u64::from(self.records_events);
+        self.records.clear();
+        self.records_events = 0;
+        self.memory.clear();
+    }
+
+    /// What is in the file by now, up to the last [`flush`](Self::flush); `None` once the log was given up.
+    #[must_use]
+    pub fn written(&self) -> Option<EventLog> {
+        self.given_up.is_none().then(|| EventLog {
+            file: Arc::clone(&self.file),
+            bytes: self.bytes,
+            events: self.events,
+        })
+    }
+
+    /// Why there is no log any more, if it was given up.
+    #[must_use]
+    pub fn given_up(&self) -> Option<&str> {
+        self.given_up.as_deref()
+    }
+
+    /// Gives the log up for a reason of the caller's. The first reason stays.
+    pub fn give_up(&mut self, reason: String) {
+        self.given_up.get_or_insert(reason);
+        self.records = Vec::new();
+        self.stored = Vec::new();
+    }
+
+    /// Bytes of memory it holds.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let buffers = self.records.capacity() + self.stored.capacity();
+        (buffers + self.memory.memory_bytes()) as u64
+    }
+
+    fn write_block(&mut self) -> Result<(), String> {
+        self.compress();
+        let end = self.bytes + self.stored.len() as u64;
+        if end > self.limit {
+            return Err(format!("its limit of {} bytes is reached", self.limit));
+        }
+        self.file
+            .write_all_at(&self.stored, self.bytes)
+            .map_err(|error| describe(&error))?;
+        self.bytes = end;
+        Ok(())
+    }
+
+    /// Makes `stored` of `records`.
+    fn compress(&mut self) {
+        let raw = self.records.len();
+        self.stored.clear();
+        let mut compressed = None;
+        if self.plain_blocks > 0 {
+            self.plain_blocks -= 1;
+        } else {
+            self.stored
+                .resize(HEADER + lz4_flex::block::get_maximum_output_size(raw), 0);
+            compressed = lz4_flex::block::compress_into(&self.records, &mut self.stored[HEADER..])
+                .ok()
+                .filter(|&stored| stored <= raw - raw / 8);
+            if compressed.is_none() {
+                self.plain_blocks = PATIENCE;
+            }
+        }
+        match compressed {
+            Some(stored) => self.stored.truncate(HEADER + stored),
+            None => {
+                self.stored.resize(HEADER, 0);
+                self.stored.extend_from_slice(&self.records);
+            }
+        }
+        let header = Header {
+            stored: self.stored.len() - HEADER,
+            raw,
+            events: self.records_events,
+            compressed: compressed.is_some(),
+        };
+        let (head, payload) = self.stored.split_at_mut(HEADER);
+        head.copy_from_slice(&header.encode(payload));
+    }
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".into(),
+        io::ErrorKind::FileTooLarge => "the file is larger than the system allows".into(),
+        _ => format!("its file cannot be written: {error}"),
+    }
+}

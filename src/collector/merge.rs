@@ -1,0 +1,247 @@
+//! From the rings of all threads to one sequence of events in the order of time.
+//!
+//! A pass takes a stamp `W`, makes every running thread pass a barrier, and then reads each ring up to `W`: a ring
+//! whose window is clear has nothing older than `W` left to publish (see [`crate::capture::ring`]), and a ring whose
+//! window stays open holds the pass back to the last stamp that its thread is known to have reached. So no event is
+//! handed on before one that is older.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::call_tree::CallTree;
+use super::tables::Tables;
+use crate::capture::event::{Event, Kind, NodeId};
+use crate::capture::ring::{Bound, Reader, decode};
+use crate::capture::thread::{self, ThreadState};
+use crate::capture::{clock, modules, record, sys};
+
+/// Events handed on at once: few enough to stay in the second-level cache.
+const BATCH: usize = 2048;
+
+/// Looks at an open window before a pass goes on without that thread's event. A window is open for some 20 ns, unless
+/// its thread was interrupted.
+const LOOKS: usize = 200;
+
+/// Reads every ring.
+#[derive(Debug)]
+pub struct Merge {
+    session: u32,
+    sources: Vec<Source>,
+    batch: Vec<Event>,
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// A ring and what is known of its thread.
+#[derive(Debug)]
+struct Source {
+    state: &'static ThreadState,
+    reader: Reader<'static>,
+    /// The thread that writes here in this session; 0 before its `ThreadStart`.
+    thread: u32,
+    /// Its nodes in the collector's call tree, by its own numbers; [`UNMAPPED`] if not met yet.
+    nodes: Vec<NodeId>,
+    /// No later event of this thread is older.
+    reached: u64,
+}
+
+const UNMAPPED: NodeId = NodeId(u32::MAX);
+
+impl Merge {
+    /// Reads events of session `session` only: what late hooks of an earlier one left behind is skipped.
+    pub fn new(session: u32) -> Merge {
+        Merge {
+            session,
+            sources: Vec::new(),
+            batch: Vec::with_capacity(BATCH),
+            queue: BinaryHeap::new(),
+        }
+    }
+
+    /// Hands every event that is complete by now to `tables`, in order and in batches. Returns how many there were.
+    pub fn pass(&mut self, tables: &mut Tables) -> u64 {
+        let mut limit = clock::stamp();
+        sys::heavy_barrier();
+        self.find_new_rings();
+        for source in &mut self.sources {
+            limit = limit.min(source.look(limit));
+        }
+        self.queue.clear();
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            if let Some(stamp) = source.next_stamp(limit) {
+                self.queue.push(Reverse((stamp, index)));
+            }
+        }
+        let mut events = 0;
+        while let Some(Reverse((_, index))) = self.queue.pop() {
+            // This ring has the oldest event: take from it until another one has an older one.
+            let until = self
+                .queue
+                .peek()
+                .map_or(limit, |Reverse((stamp, _))| *stamp);
+            let source = &mut self.sources[index];
+            let mut next = source.next_stamp(limit);
+            while let Some(stamp) = next.filter(|&stamp| stamp <= until) {
+                if let Some(event) = source.take(self.session, tables.call_tree_mut()) {
+                    self.batch.push(event);
+                    if self.batch.len() == BATCH {
+                        tables.apply_batch(&self.batch);
+                        events += self.batch.len() as u64;
+                        self.batch.clear();
+                    }
+                }
+                source.reached = stamp;
+                next = source.next_stamp(limit);
+            }
+            source.commit();
+            if let Some(stamp) = next {
+                self.queue.push(Reverse((stamp, index)));
+            }
+        }
+        if !self.batch.is_empty() {
+            tables.apply_batch(&self.batch);
+            events += self.batch.len() as u64;
+            self.batch.clear();
+        }
+        events
+    }
+
+    /// Rings are added at the front of the list and never removed. Called after the barrier: a thread's ring is in
+    /// the list before its first stamp is taken.
+    fn find_new_rings(&mut self) {
+        let known = self
+            .sources
+            .last()
+            .map(|source| std::ptr::from_ref(source.state));
+        let at = self.sources.len();
+        for state in thread::states() {
+            if known == Some(std::ptr::from_ref(state)) {
+                break;
+            }
+            self.sources.push(Source::new(state));
+        }
+        // Newest last, so that the last source is the front of the list.
+        self.sources[at..].reverse();
+    }
+
+    /// Bytes of the tables here.
+    pub fn memory_bytes(&self) -> usize {
+        self.sources
+            .iter()
+            .map(|source| source.nodes.capacity() * size_of::<NodeId>())
+            .sum::<usize>()
+            + self.batch.capacity() * size_of::<Event>()
+    }
+}
+
+impl Source {
+    fn new(state: &'static ThreadState) -> Source {
+        // The collector of the session before has ended.
+        let reader = state.ring.reader().expect("one collector at a time");
+        Source {
+            state,
+            reader,
+            thread: 0,
+            nodes: Vec::new(),
+            reached: 0,
+        }
+    }
+
+    /// A stamp up to which this ring is complete.
+    fn look(&mut self, now: u64) -> u64 {
+        for _ in 0..LOOKS {
+            if self.reader.bound() == Bound::All {
+                return now;
+            }
+            std::hint::spin_loop();
+        }
+        // What is published is older than what is being written.
+        self.reached
+    }
+
+    #[inline]
+    fn next_stamp(&mut self, limit: u64) -> Option<u64> {
+        self.reader
+            .peek()
+            .map(|slot| slot[0])
+            .filter(|&stamp| stamp <= limit)
+    }
+
+    /// Takes the event that `next_stamp` showed. None if it is not one of this session.
+    #[inline]
+    fn take(&mut self, session: u32, tree: &mut CallTree) -> Option<Event> {
+        let decoded = decode(self.reader.peek()?);
+        self.reader.advance();
+        let (mut address, mut size) = (decoded.address, decoded.size);
+        if decoded.more {
+            // Published together with the first slot.
+            let more = self.reader.peek()?;
+            self.reader.advance();
+            if decoded.kind == Kind::ThreadName {
+                [address, size, _] = more;
+            } else {
+                size = more[0];
+            }
+        }
+        if decoded.kind == Kind::ThreadStart {
+            self.thread = if address == u64::from(session) {
+                decoded.node
+            } else {
+                0
+            };
+            address = 0;
+        }
+        if self.thread == 0 {
+            return None;
+        }
+        let node = if decoded.kind.is_allocation() {
+            self.node(decoded.node, tree)
+        } else {
+            NodeId::ROOT
+        };
+        Some(Event {
+            stamp: decoded.stamp,
+            thread: self.thread,
+            kind: decoded.kind,
+            address,
+            size,
+            node,
+        })
+    }
+
+    #[inline]
+    fn node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
+        match self.nodes.get(local as usize) {
+            Some(&node) if node != UNMAPPED => node,
+            _ => self.map_node(local, tree),
+        }
+    }
+
+    /// Maps a node of the thread's tree, and the nodes on the way to the root that were not met yet.
+    #[cold]
+    fn map_node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
+        if self.nodes.len() <= local as usize {
+            self.nodes
+                .resize((local as usize + 1).next_power_of_two().max(64), UNMAPPED);
+            self.nodes[0] = NodeId::ROOT;
+        }
+        let mut path = Vec::new();
+        let mut at = local;
+        while self.nodes[at as usize] == UNMAPPED {
+            let (parent, address) = self.state.nodes.node(at);
+            path.push((at, address));
+            at = parent;
+        }
+        let mut node = self.nodes[at as usize];
+        for (local, address) in path.into_iter().rev() {
+            node = tree.child(node, address, modules::module_of(address));
+            self.nodes[local as usize] = node;
+        }
+        node
+    }
+
+    fn commit(&mut self) {
+        if self.reader.commit() {
+            record::made_room();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reallocations under way: the old block's event has come, the real call's outcome has not.
+//!
+//! A `realloc` that fails must leave no trace, so the old block stays in the live table until the outcome is known. It is
+//! taken out as soon as it is certain that it is gone: when the `Realloc` comes, or when its address is handed out again
+//! (to another thread, between the real call and the event that tells of it). Nothing has to be put back.
+//!
+//! ```text
+//!   ReallocFree X ──▶ UNDER WAY ──▶ Realloc                     X is freed, then the new block is allocated
+//!                         ├───────▶ ReallocFailed X             nothing happened
+//!                         ├───────▶ X allocated by a thread     X is freed by the reallocating thread
+//!                         ├───────▶ X freed by another thread   (a bug of the program) nothing is left to free
+//!                         └───────▶ another event of its thread (the outcome was lost) X is freed
+//! ```
+
+/// A reallocation under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UnderWay {
+    pub(super) thread: u32,
+    pub(super) address: u64,
+    /// The old block is in the live table.
+    pub(super) known: bool,
+}
+
+/// See the module. There are few at any time: a thread has one at most.
+#[derive(Debug, Default)]
+pub(super) struct Reallocs {
+    list: Vec<UnderWay>,
+}
+
+impl Reallocs {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn begin(&mut self, thread: u32, address: u64, known: bool) {
+        self.list.push(UnderWay {
+            thread,
+            address,
+            known,
+        });
+    }
+
+    /// Takes out that of `thread`.
+    pub(super) fn end_of(&mut self, thread: u32) -> Option<UnderWay> {
+        let at = self.list.iter().position(|one| one.thread == thread)?;
+        Some(self.list.swap_remove(at))
+    }
+
+    /// Takes out the one whose old block, at `address`, is in the live table.
+    pub(super) fn end_at(&mut self, address: u64) -> Option<UnderWay> {
+        let at = self
+            .list
+            .iter()
+            .position(|one| one.known && one.address == address)?;
+        Some(self.list.swap_remove(at))
+    }
+
+    /// The block at `address` is no longer in the live table.
+    pub(super) fn forget_block(&mut self, address: u64) {
+        for one in &mut self.list {
+            one.known &= one.address != address;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Call sites: what each (thread, call stack, function) allocated, and what of it is live.
+//!
+//! What changes with every event is one cache line a site; what is asked for less often lies in columns beside it.
+
+use super::hash::mix;
+use super::index::Index;
+use crate::capture::event::{Kind, NodeId};
+use heapray_report::model::Tally;
+
+/// A number of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SiteId(pub(super) u32);
+
+impl SiteId {
+    /// Bits that a number needs: the live table has no more room.
+    pub(super) const BITS: u32 = 28;
+    /// The site that stands for all those past the last number. 256 million of them need 25 GB, so none is expected.
+    const OVERFLOW: SiteId = SiteId((1 << SiteId::BITS) - 1);
+}
+
+/// Who allocates, from where, with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) thread: u32,
+    pub(super) node: NodeId,
+    pub(super) kind: Kind,
+}
+
+impl Key {
+    /// A hash whose high 4 bits are the kind, so that equal tags mean equal kinds.
+    #[inline]
+    pub(super) fn tag(self) -> u32 {
+        let hash = mix(u64::from(self.thread) << 32 | u64::from(self.node.0));
+        (self.kind as u32) << 28 | (hash >> 36) as u32
+    }
+}
+
+/// What changes with every event.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Hot {
+    allocated: Tally,
+    live: Tally,
+    /// `live` at the high-water mark, if `kept` is its epoch; else `live` has not changed since.
+    high_water: Tally,
+    kept: u64,
+    thread: u32,
+    node: NodeId,
+}
+
+const _: () = assert!(size_of::<Hot>() == 64, "a site is one cache line");
+
+impl Hot {
+    #[inline]
+    fn keep(&mut self, epoch: u64) {
+        if self.kept != epoch {
+            self.kept = epoch;
+            self.high_water = self.live;
+        }
+    }
+}
+
+/// All tallies of a site.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Tallies {
+    pub(super) allocated: Tally,
+    pub(super) high_water: Tally,
+    pub(super) live: Tally,
+    pub(super) temporary: Tally,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    hot: Vec<Hot>,
+    kinds: Vec<Kind>,
+    temporary: Vec<Tally>,
+    index: Index,
+}
+
+impl Sites {
+    /// The site of `key`, whose tag is `tag`; it is added if it is new.
+    #[inline(always)]
+    pub(super) fn of(&mut self, key: Key, tag: u32) -> SiteId {
+        let hot = &self.hot;
+        let found = self.index.find(tag, |at| {
+            hot.get(at as usize)
+                .is_some_and(|site| site.node == key.node && site.thread == key.thread)
+        });
+        match found {
+            Some(at) => SiteId(at),
+            None => self.add(key, tag),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, mut key: Key, tag: u32) -> SiteId {
+        let next = SiteId(self.hot.len() as u32);
+        if next > SiteId::OVERFLOW {
+            return SiteId::OVERFLOW;
+        }
+        if next == SiteId::OVERFLOW {
+            key.node = NodeId::ROOT;
+        } else {
+            self.index.insert(tag, next.0);
+        }
+        self.hot.push(Hot {
+            allocated: Tally::default(),
+            live: Tally::default(),
+            high_water: Tally::default(),
+            kept: 0,
+            thread: key.thread,
+            node: key.node,
+        });
+        self.kinds.push(key.kind);
+        self.temporary.push(Tally::default());
+        next
+    }
+
+    /// A block of `size` bytes was allocated. `keep` is [`Peak::move_to`](super::peak::Peak::move_to)'s answer.
+    #[inline(always)]
+    pub(super) fn allocate(&mut self, site: SiteId, size: u64, keep: Option<u64>) {
+        let site = &mut self.hot[site.0 as usize];
+        if let Some(epoch) = keep {
+            site.keep(epoch);
+        }
+        site.allocated.count += 1;
+        site.allocated.bytes = site.allocated.bytes.wrapping_add(size);
+        site.live.count += 1;
+        site.live.bytes = site.live.bytes.wrapping_add(size);
+    }
+
+    /// `bytes` of the live ones are gone; with them `blocks` blocks, or -1 if a block was split in two.
+    /// `keep` as for [`allocate`](Self::allocate).
+    #[inline(always)]
+    pub(super) fn free(&mut self, site: SiteId, blocks: i64, bytes: u64, keep: Option<u64>) {
+        let site = &mut self.hot[site.0 as usize];
+        if let Some(epoch) = keep {
+            site.keep(epoch);
+        }
+        site.live.count = site.live.count.wrapping_add_signed(-blocks);
+        site.live.bytes = site.live.bytes.wrapping_sub(bytes);
+    }
+
+    /// The block of `size` bytes that was freed had been a temporary one.
+    #[inline]
+    pub(super) fn temporary(&mut self, site: SiteId, size: u64) {
+        self.temporary[site.0 as usize] += Tally {
+            count: 1,
+            bytes: size,
+        };
+    }
+
+    /// The thread that allocated there.
+    #[inline]
+    pub(super) fn thread(&self, site: SiteId) -> u32 {
+        self.hot[site.0 as usize].thread
+    }
+
+    /// Every site, in the order of its number. `epoch` is the peak's.
+    pub(super) fn iter(&self, epoch: u64) -> impl Iterator<Item = (Key, Tallies)> + '_ {
+        let columns = self.hot.iter().zip(&self.kinds).zip(&self.temporary);
+        columns.map(move |((hot, &kind), &temporary)| {
+            let key = Key {
+                thread: hot.thread,
+                node: hot.node,
+                kind,
+            };
+            let at_mark = if hot.kept == epoch {
+                hot.high_water
+            } else {
+                hot.live
+            };
+            let tallies = Tallies {
+                allocated: hot.allocated,
+                high_water: at_mark,
+                live: hot.live,
+                temporary,
+            };
+            (key, tallies)
+        })
+    }
+
+    /// How many sites there are.
+    pub(super) fn len(&self) -> usize {
+        self.hot.len()
+    }
+
+    /// Reads where the search for the site of `tag` begins, so that it is in the cache when it is needed.
+    #[inline]
+    pub(super) fn touch_tag(&self, tag: u32) -> u64 {
+        self.index.touch(tag)
+    }
+
+    /// Reads the site that most probably has `tag`.
+    #[inline]
+    pub(super) fn touch_site_of(&self, tag: u32) -> u64 {
+        let position = (self.index.touch(tag) as u32).wrapping_sub(1);
+        self.touch_site(SiteId(position))
+    }
+
+    /// Reads a site.
+    #[inline]
+    pub(super) fn touch_site(&self, site: SiteId) -> u64 {
+        self.hot.get(site.0 as usize).map_or(0, |site| site.kept)
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let columns = size_of::<Hot>() + size_of::<Kind>() + size_of::<Tally>();
+        (self.len() * columns) as u64 + self.index.memory_bytes()
+    }
+}

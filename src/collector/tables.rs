@@ -1,0 +1,431 @@
+//! All tables of a session, and what each event does to them.
+
+use heapray_report::model::{Moment, Tally};
+
+use super::call_tree::CallTree;
+use super::clock::{Clock, CoarseClock};
+use super::live::{Block, LiveTable, Place};
+use super::log::{LogEntry, LogWriter};
+use super::peak::Peak;
+use super::ranges::Ranges;
+use super::reallocs::{Reallocs, UnderWay};
+use super::sites::{self, SiteId, Sites};
+use super::sizes::Sizes;
+use super::threads::Threads;
+use super::timeline::Timeline;
+use crate::capture::event::{Event, Kind};
+
+/// Events that are looked up together, so that the cache misses of one are waited for with those of the others.
+const TOGETHER: usize = 32;
+/// With more sites than this, the cache does not hold them all.
+const MANY_SITES: usize = 2048;
+
+/// Where an event is to be looked up.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lookup {
+    place: Place,
+    /// The tag of an allocation's site.
+    tag: u32,
+}
+
+impl Lookup {
+    #[inline]
+    fn of(event: &Event) -> Lookup {
+        Lookup {
+            place: Place::of(event.address),
+            tag: if event.kind == Kind::Free {
+                0
+            } else {
+                site_key(event).tag()
+            },
+        }
+    }
+}
+
+/// The sums that cost nothing to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Allocations and frees seen, unknown ones included. A `realloc` is one of each; a failed one is neither.
+    pub events: u64,
+    /// Allocations.
+    pub allocated: Tally,
+    /// Frees of known blocks. Of a range, the bytes of each `munmap` and the block when its last byte goes.
+    pub freed: Tally,
+    /// Live now. Its bytes are those allocated less those freed; so are its blocks, but for one more for each range that
+    /// a `munmap` cut in two.
+    pub live: Tally,
+    /// Live at the high-water mark.
+    pub high_water: Tally,
+    /// Frees of blocks that the session did not see being allocated.
+    pub unknown_frees: u64,
+}
+
+/// The tables of a session. Events come in the order of time; see [`Kind`] for what each means.
+#[derive(Debug)]
+pub struct Tables {
+    pub(super) counters: Counters,
+    pub(super) clock: CoarseClock,
+    pub(super) peak: Peak,
+    pub(super) live: LiveTable,
+    pub(super) ranges: Ranges,
+    pub(super) sites: Sites,
+    pub(super) sizes: Sizes,
+    pub(super) threads: Threads,
+    reallocs: Reallocs,
+    pub(super) call_tree: CallTree,
+    pub(super) timeline: Timeline,
+    pub(super) log: Option<LogWriter>,
+}
+
+impl Tables {
+    /// Empty tables of a session that begins now, by `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Tables {
+        Tables {
+            counters: Counters::default(),
+            clock: CoarseClock::new(clock),
+            peak: Peak::new(clock.start_stamp),
+            live: LiveTable::default(),
+            ranges: Ranges::default(),
+            sites: Sites::default(),
+            sizes: Sizes::default(),
+            threads: Threads::default(),
+            reallocs: Reallocs::default(),
+            call_tree: CallTree::default(),
+            timeline: Timeline::default(),
+            log: None,
+        }
+    }
+
+    /// Writes every event to `log`, too. Give it before the first event.
+    #[must_use]
+    pub fn with_log(mut self, log: LogWriter) -> Tables {
+        self.log = Some(log);
+        self
+    }
+
+    /// The call tree that events' nodes belong to.
+    pub fn call_tree_mut(&mut self) -> &mut CallTree {
+        &mut self.call_tree
+    }
+
+    /// The event log, if there is one.
+    pub fn log_mut(&mut self) -> Option<&mut LogWriter> {
+        self.log.as_mut()
+    }
+
+    /// The event log, to ask it how it stands.
+    #[must_use]
+    pub fn log(&self) -> Option<&LogWriter> {
+        self.log.as_ref()
+    }
+
+    /// The sums up to the last event.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            high_water: self.peak.mark(),
+            ..self.counters
+        }
+    }
+
+    /// Milliseconds between two rows of the timeline: [`reading`](Self::reading) more often tells nothing more.
+    #[must_use]
+    pub fn reading_step_ms(&self) -> u64 {
+        self.timeline.step_ms()
+    }
+
+    /// A reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
+    pub fn reading(&mut self, stamp: u64, rss: u64, own: u64) {
+        let at_ms = self.clock.at_ms(stamp);
+        let heap = self.counters.live.bytes;
+        let new_row = self.timeline.push(Moment {
+            at_ms,
+            rss,
+            heap,
+            own,
+        });
+        // As seldom as rows: an idle service must not fill its log with readings.
+        if new_row {
+            self.tell(LogEntry::Memory { at_ms, rss });
+        }
+    }
+
+    /// Takes in events, oldest first. Faster than one by one.
+    pub fn apply_batch(&mut self, events: &[Event]) {
+        let mut lookups = [Lookup::default(); TOGETHER];
+        for events in events.chunks(TOGETHER) {
+            let mut touched = 0;
+            for (event, lookup) in events.iter().zip(&mut lookups) {
+                *lookup = Lookup::of(event);
+                touched ^= self.live.touch(lookup.place);
+                touched ^= self.sites.touch_tag(lookup.tag);
+            }
+            if self.sites.len() > MANY_SITES {
+                for (event, lookup) in events.iter().zip(&lookups) {
+                    touched ^= self.touch_site(event, lookup);
+                }
+            }
+            // The values are of no use; only that they were read.
+            std::hint::black_box(touched);
+            for (event, &lookup) in events.iter().zip(&lookups) {
+                self.take(event, lookup);
+            }
+        }
+    }
+
+    /// Takes in an event.
+    pub fn apply(&mut self, event: &Event) {
+        self.take(event, Lookup::of(event));
+    }
+
+    #[inline]
+    fn touch_site(&self, event: &Event, lookup: &Lookup) -> u64 {
+        if event.kind == Kind::Free {
+            let site = self.live.site(lookup.place);
+            site.map_or(0, |site| self.sites.touch_site(site))
+        } else {
+            self.sites.touch_site_of(lookup.tag)
+        }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, event: &Event, lookup: Lookup) {
+        if !self.reallocs.is_empty() && self.settle(event) {
+            return;
+        }
+        match event.kind {
+            Kind::Free => self.free(event, lookup),
+            Kind::Malloc
+            | Kind::Realloc
+            | Kind::Calloc
+            | Kind::PosixMemalign
+            | Kind::AlignedAlloc
+            | Kind::Memalign
+            | Kind::Valloc
+            | Kind::Pvalloc => self.allocate(event, lookup),
+            Kind::Mmap => self.map(event, lookup),
+            Kind::Munmap => self.unmap(event),
+            Kind::ReallocFree => {
+                let known = self.live.contains(event.address);
+                self.reallocs.begin(event.thread, event.address, known);
+            }
+            // Its beginning was lost, so nothing was done that need be undone.
+            Kind::ReallocFailed => {}
+            Kind::ThreadStart => self.threads.start(event),
+            Kind::ThreadName => self.threads.name(event),
+        }
+    }
+
+    /// Bytes of memory that the tables hold.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.live.memory_bytes()
+            + self.ranges.memory_bytes()
+            + self.sites.memory_bytes()
+            + self.sizes.memory_bytes()
+            + self.threads.memory_bytes()
+            + self.call_tree.memory_bytes()
+            + self.timeline.memory_bytes()
+            + self.log.as_ref().map_or(0, LogWriter::memory_bytes)
+    }
+
+    #[inline(always)]
+    fn allocate(&mut self, event: &Event, lookup: Lookup) {
+        let site = self.sites.of(site_key(event), lookup.tag);
+        let block = Block {
+            size: event.size,
+            site,
+            birth: self.clock.birth(event.stamp),
+        };
+        if let Some(old) = self.live.insert(lookup.place, event.address, block) {
+            self.replaced(event, &old);
+        }
+        self.count_allocation(event, site);
+    }
+
+    #[inline(always)]
+    fn free(&mut self, event: &Event, lookup: Lookup) {
+        self.counters.events += 1;
+        if !self.reallocs.is_empty() {
+            self.reallocs.forget_block(event.address);
+        }
+        match self.live.remove(lookup.place, event.address) {
+            Some(block) => self.count_free(event.stamp, event.thread, event.address, &block),
+            None => self.counters.unknown_frees += 1,
+        }
+    }
+
+    /// A block was handed out at the address of the live block `old`.
+    #[cold]
+    fn replaced(&mut self, event: &Event, old: &Block) {
+        // Freed by a realloc that is not yet through, on another thread; else its free was lost, and is made up for.
+        let thread = match self.reallocs.end_at(event.address) {
+            Some(realloc) => {
+                self.counters.events += 1;
+                realloc.thread
+            }
+            None => event.thread,
+        };
+        self.count_free(event.stamp, thread, event.address, old);
+    }
+
+    /// Finishes the reallocation that the event's thread had begun, if any. Whether the event is done with.
+    #[cold]
+    fn settle(&mut self, event: &Event) -> bool {
+        if matches!(event.kind, Kind::ThreadStart | Kind::ThreadName) {
+            return false;
+        }
+        let Some(realloc) = self.reallocs.end_of(event.thread) else {
+            return false;
+        };
+        if event.kind == Kind::ReallocFailed && event.address == realloc.address {
+            return true;
+        }
+        self.finish(event.stamp, realloc);
+        false
+    }
+
+    /// The reallocation's old block is gone.
+    #[cold]
+    fn finish(&mut self, stamp: u64, realloc: UnderWay) {
+        self.counters.events += 1;
+        let block = if realloc.known {
+            self.live
+                .remove(Place::of(realloc.address), realloc.address)
+        } else {
+            None
+        };
+        match block {
+            Some(block) => self.count_free(stamp, realloc.thread, realloc.address, &block),
+            None => self.counters.unknown_frees += 1,
+        }
+    }
+
+    #[cold]
+    fn map(&mut self, event: &Event, lookup: Lookup) {
+        // The kernel refuses to map nothing.
+        if event.size == 0 {
+            return;
+        }
+        // `MAP_FIXED` replaces what is there.
+        self.cut(event);
+        let site = self.sites.of(site_key(event), lookup.tag);
+        let birth = self.clock.birth(event.stamp);
+        self.ranges.insert(event.address, event.size, site, birth);
+        self.count_allocation(event, site);
+    }
+
+    #[cold]
+    fn unmap(&mut self, event: &Event) {
+        self.counters.events += 1;
+        if !self.cut(event) {
+            self.counters.unknown_frees += 1;
+        }
+    }
+
+    /// Takes the event's range out of the range map. Whether there was anything of it.
+    fn cut(&mut self, event: &Event) -> bool {
+        let mut found = false;
+        while let Some(cut) = self.ranges.cut(event.address, event.size) {
+            found = true;
+            self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
+            // A temporary range is given back as it was handed out.
+            if cut.whole && cut.start == event.address && cut.bytes == event.size {
+                self.notice_temporary(event.thread, cut.start, cut.site, cut.bytes);
+            }
+        }
+        if found {
+            self.tell(LogEntry::Deallocation {
+                thread: event.thread,
+                kind: Kind::Munmap,
+                address: event.address,
+                size: event.size,
+            });
+        }
+        found
+    }
+
+    /// Everything that an allocation does to sums, peak and log; the block itself is in its table.
+    #[inline(always)]
+    fn count_allocation(&mut self, event: &Event, site: SiteId) {
+        let counters = &mut self.counters;
+        counters.events += 1;
+        add(&mut counters.allocated, event.size);
+        add(&mut counters.live, event.size);
+        let keep = self.peak.move_to(counters.live, event.stamp);
+        self.sites.allocate(site, event.size, keep);
+        self.sizes.add(event.size);
+        self.threads.allocated(event.thread, event.address);
+        self.tell(LogEntry::Allocation {
+            thread: event.thread,
+            kind: event.kind,
+            address: event.address,
+            size: event.size,
+            node: event.node,
+        });
+    }
+
+    /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
+    #[inline(always)]
+    fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
+        self.lower(stamp, block.site, 1, block.size);
+        self.notice_temporary(thread, address, block.site, block.size);
+        self.tell(LogEntry::Deallocation {
+            thread,
+            kind: Kind::Free,
+            address,
+            size: 0,
+        });
+    }
+
+    /// Fewer live bytes, and blocks fewer (or one more).
+    #[inline(always)]
+    fn lower(&mut self, stamp: u64, site: SiteId, blocks: i64, bytes: u64) {
+        let counters = &mut self.counters;
+        counters.freed.count += u64::from(blocks == 1);
+        counters.freed.bytes = counters.freed.bytes.wrapping_add(bytes);
+        counters.live.count = counters.live.count.wrapping_add_signed(-blocks);
+        counters.live.bytes = counters.live.bytes.wrapping_sub(bytes);
+        let keep = self.peak.move_to(counters.live, stamp);
+        self.sites.free(site, blocks, bytes, keep);
+    }
+
+    /// `thread` freed a whole block of `site`: was it a temporary one?
+    #[inline(always)]
+    fn notice_temporary(&mut self, thread: u32, address: u64, site: SiteId, size: u64) {
+        // Both are asked, since neither can be predicted.
+        if (self.sites.thread(site) == thread) & self.threads.allocated_lately(thread, address) {
+            self.sites.temporary(site, size);
+        }
+    }
+
+    #[inline(always)]
+    fn tell(&mut self, entry: LogEntry) {
+        if self.log.is_some() {
+            self.write(&entry);
+        }
+    }
+
+    #[inline(never)]
+    fn write(&mut self, entry: &LogEntry) {
+        if let Some(log) = &mut self.log {
+            log.push(entry);
+        }
+    }
+}
+
+#[inline]
+fn site_key(event: &Event) -> sites::Key {
+    sites::Key {
+        thread: event.thread,
+        node: event.node,
+        kind: event.kind,
+    }
+}
+
+#[inline]
+fn add(tally: &mut Tally, size: u64) {
+    tally.count += 1;
+    tally.bytes = tally.bytes.wrapping_add(size);
+}

@@ -1,0 +1,251 @@
+//! The collector's thread: it merges, applies, reads the clock and the resident size, and answers requests.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::clock::Clock;
+use super::log::LogWriter;
+use super::merge::Merge;
+use super::snapshot::Snapshot;
+use super::tables::Tables;
+use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
+use heapray_report::model::Tally;
+
+/// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
+#[derive(Debug)]
+pub enum Request {
+    /// The sums.
+    Counters(SyncSender<Counters>),
+    /// Everything; recording goes on.
+    Snapshot(SyncSender<Snapshot>),
+    /// Everything; the thread ends. Hooks were closed before.
+    Stop(SyncSender<Snapshot>),
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    /// When it began.
+    pub started: SystemTime,
+    /// Allocations and frees seen.
+    pub events: u64,
+    /// Everything ever allocated.
+    pub allocated: Tally,
+    /// Live now.
+    pub live: Tally,
+    /// Live at the high-water mark.
+    pub high_water: Tally,
+    /// Events lost.
+    pub lost_events: u64,
+    /// Memory that heapray holds, in bytes.
+    pub own_bytes: u64,
+    /// CPU time of the collector's thread, in nanoseconds.
+    pub collector_cpu_ns: u64,
+    /// Bytes of the event log.
+    pub log_bytes: u64,
+    /// Why there is no event log, if it was given up.
+    pub log_given_up: Option<String>,
+    /// How allocations are seen: `got`, `global`, `got+global`. Filled in by the session.
+    pub hooks: &'static str,
+}
+
+/// What a collector starts with.
+#[derive(Debug)]
+pub struct Setup {
+    /// The session's number.
+    pub session: u32,
+    /// Where its event log goes.
+    pub spool: File,
+    /// Bytes after which the log is given up.
+    pub log_limit: u64,
+    /// Stamps to milliseconds.
+    pub clock: Clock,
+    /// The wall clock's time at `clock`'s start.
+    pub started: SystemTime,
+}
+
+/// How often modules are looked at, besides when `dlopen` was seen.
+const MODULES_EVERY: Duration = Duration::from_millis(100);
+
+/// How often the unfinished block of the event log is written, so that a crash loses little.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
+
+/// Longest that [`Request::Stop`] goes on reading what hooks still publish.
+const LAST_PASSES: usize = 100;
+
+/// The collector: every table, and the one thread that owns them.
+#[derive(Debug)]
+pub struct Worker {
+    merge: Merge,
+    tables: Tables,
+    started: SystemTime,
+    statm: Option<File>,
+    module_epoch: u32,
+    lost_before: u64,
+    stacks_before: unwind::StackCounts,
+    memory_due: Instant,
+}
+
+impl Worker {
+    /// A collector with empty tables.
+    pub fn new(setup: Setup) -> Worker {
+        let log = LogWriter::new(setup.spool, setup.log_limit);
+        Worker {
+            merge: Merge::new(setup.session),
+            tables: Tables::new(setup.clock).with_log(log),
+            started: setup.started,
+            statm: File::open("/proc/self/statm").ok(),
+            module_epoch: modules::epoch(),
+            lost_before: record::lost(),
+            stacks_before: unwind::counts(),
+            memory_due: Instant::now(),
+        }
+    }
+
+    /// Runs until [`Request::Stop`], or until nobody can ask any more.
+    pub fn run(mut self, requests: &Receiver<Request>) {
+        let mut modules_due = Instant::now() + MODULES_EVERY;
+        let mut flush_due = Instant::now() + FLUSH_EVERY;
+        loop {
+            let wake = control::WAKE.load(Ordering::SeqCst);
+            self.pass();
+            let now = Instant::now();
+            if now >= self.memory_due {
+                self.read_memory(now);
+            }
+            if now >= modules_due {
+                hook::refresh();
+                modules_due = now + MODULES_EVERY;
+            }
+            if now >= flush_due {
+                if let Some(log) = self.tables.log_mut() {
+                    log.flush();
+                }
+                flush_due = now + FLUSH_EVERY;
+            }
+            match requests.try_recv() {
+                Ok(Request::Counters(answer)) => drop(answer.try_send(self.counters())),
+                Ok(Request::Snapshot(answer)) => drop(answer.try_send(self.snapshot(true))),
+                Ok(Request::Stop(answer)) => {
+                    self.last_passes();
+                    drop(answer.try_send(self.snapshot(false)));
+                    return;
+                }
+                Err(TryRecvError::Disconnected) => return,
+                Err(TryRecvError::Empty) => {
+                    let due = self.memory_due.min(modules_due);
+                    sleep(wake, due.saturating_duration_since(Instant::now()));
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self) -> u64 {
+        let epoch = modules::epoch();
+        if epoch != self.module_epoch {
+            self.module_epoch = epoch;
+            self.tables.call_tree_mut().forget_addresses();
+        }
+        self.merge.pass(&mut self.tables)
+    }
+
+    /// No hook opens a new event any more; those that were under way finish.
+    fn last_passes(&mut self) {
+        for _ in 0..LAST_PASSES {
+            if self.pass() == 0 {
+                break;
+            }
+        }
+        self.read_memory(Instant::now());
+    }
+
+    fn read_memory(&mut self, now: Instant) {
+        self.tables
+            .reading(clock::stamp(), self.resident(), self.own_bytes());
+        self.memory_due = now + Duration::from_millis(self.tables.reading_step_ms());
+    }
+
+    /// Resident bytes of the process; 0 where the system does not tell.
+    fn resident(&self) -> u64 {
+        let mut text = [0; 128];
+        let read = self
+            .statm
+            .as_ref()
+            .and_then(|statm| statm.read_at(&mut text, 0).ok())
+            .unwrap_or(0);
+        let pages = std::str::from_utf8(&text[..read])
+            .ok()
+            .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok())
+            .unwrap_or(0);
+        pages * sys::page_size()
+    }
+
+    fn own_bytes(&self) -> u64 {
+        memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + self.tables.memory_bytes()
+    }
+
+    fn counters(&mut self) -> Counters {
+        let totals = self.tables.counters();
+        let log = self.tables.log();
+        Counters {
+            started: self.started,
+            events: totals.events,
+            allocated: totals.allocated,
+            live: totals.live,
+            high_water: totals.high_water,
+            lost_events: record::lost() - self.lost_before,
+            own_bytes: self.own_bytes(),
+            collector_cpu_ns: sys::thread_cpu_ns(),
+            log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
+            log_given_up: log.and_then(LogWriter::given_up).map(str::to_owned),
+            hooks: "",
+        }
+    }
+
+    fn snapshot(&mut self, still_recording: bool) -> Snapshot {
+        let stacks = unwind::counts();
+        let mut exported = self.tables.export();
+        for thread in &mut exported.threads {
+            // Of a thread that lives: its name by now. One that has ended told it itself.
+            if let Ok(name) =
+                std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread.tid))
+            {
+                thread.name = name.trim_end_matches('\n').to_owned();
+            }
+        }
+        Snapshot {
+            started: self.started,
+            taken: SystemTime::now(),
+            still_recording,
+            nodes: exported.nodes,
+            sites: exported.sites,
+            threads: exported.threads,
+            modules: modules::history(),
+            timeline: exported.timeline,
+            totals: exported.totals,
+            log: exported.log,
+            log_given_up: exported.log_given_up,
+            lost_events: record::lost() - self.lost_before,
+            stacks_cut: stacks.cut - self.stacks_before.cut,
+            stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
+            own_bytes: self.own_bytes(),
+            collector_cpu_ns: sys::thread_cpu_ns(),
+            hooks: "",
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Sleeps until a producer calls, a request comes, or `longest` has passed.
+fn sleep(wake: u32, longest: Duration) {
+    control::ASLEEP.store(true, Ordering::SeqCst);
+    arch::futex_wait(
+        &control::WAKE,
+        wake,
+        u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+    );
+    control::ASLEEP.store(false, Ordering::SeqCst);
+}

@@ -1,0 +1,343 @@
+//! From what the code and the environment say to one checked [`Config`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::{ConfigError, Prefix, Token, prefix, size, token, truth};
+
+/// Everything the profiler was told, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Whether there is a profiler at all. `MEMRAY_PROFILER`, default false.
+    pub enabled: bool,
+    /// Where reports and the event log go. `MEMRAY_PROFILER_DIR`; by default a private directory below the
+    /// system's temporary one.
+    pub dir: Option<PathBuf>,
+    /// Bytes of event log above which a session keeps sums only. `MEMRAY_PROFILER_LOG_LIMIT`, default 512 MiB.
+    pub log_limit: u64,
+    /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`, default [`Prefix::DEFAULT`].
+    pub prefix: Prefix,
+    /// What callers of the endpoints must know. `MEMRAY_PROFILER_TOKEN`, default: nothing.
+    pub token: Option<Token>,
+    /// The service's name in titles and links. `JOB_NAME`, default `JOB_NAME` (Racetrack's own placeholder).
+    pub job_name: String,
+    /// The service's version in titles and links. `JOB_VERSION`, default `JOB_VERSION`.
+    pub job_version: String,
+}
+
+/// What the code asked for; `None` leaves a setting to the environment or its default.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// See [`Config::enabled`].
+    pub enabled: Option<bool>,
+    /// See [`Config::dir`].
+    pub dir: Option<PathBuf>,
+    /// See [`Config::log_limit`].
+    pub log_limit: Option<u64>,
+    /// See [`Config::prefix`].
+    pub prefix: Option<String>,
+    /// See [`Config::token`].
+    pub token: Option<String>,
+    /// See [`Config::job_name`].
+    pub job_name: Option<String>,
+    /// See [`Config::job_version`].
+    pub job_version: Option<String>,
+}
+
+/// 512 MiB.
+const LOG_LIMIT: u64 = 512 << 20;
+
+impl Settings {
+    /// The checked whole, with `variable` looking up the environment.
+    ///
+    /// Where the profiler is not enabled, nothing else is looked at: what is off cannot be wrong.
+    ///
+    /// # Errors
+    ///
+    /// The first setting whose value is not allowed.
+    pub fn resolve(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Config, ConfigError> {
+        let env = Environment(variable);
+        let enabled = match env.text("MEMRAY_PROFILER", truth::ALLOWED)? {
+            Some(text) => truth::parse(&text)
+                .ok_or_else(|| ConfigError::new("MEMRAY_PROFILER", text, truth::ALLOWED))?,
+            None => self.enabled.unwrap_or(false),
+        };
+        let mut config = Config {
+            enabled,
+            dir: None,
+            log_limit: LOG_LIMIT,
+            prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
+            token: None,
+            job_name: "JOB_NAME".into(),
+            job_version: "JOB_VERSION".into(),
+        };
+        if enabled {
+            self.fill(&env, &mut config)?;
+        }
+        Ok(config)
+    }
+
+    fn fill<F: Fn(&str) -> Option<OsString>>(
+        &self,
+        env: &Environment<F>,
+        config: &mut Config,
+    ) -> Result<(), ConfigError> {
+        config.dir = match (env.0)("MEMRAY_PROFILER_DIR") {
+            Some(dir) => Some(directory("MEMRAY_PROFILER_DIR", dir.into())?),
+            None => self
+                .dir
+                .clone()
+                .map(|dir| directory("Builder::dir", dir))
+                .transpose()?,
+        };
+        config.log_limit = match env.text("MEMRAY_PROFILER_LOG_LIMIT", size::ALLOWED)? {
+            Some(text) => size::parse(&text).ok_or_else(|| {
+                ConfigError::new("MEMRAY_PROFILER_LOG_LIMIT", text, size::ALLOWED)
+            })?,
+            None => self.log_limit.unwrap_or(LOG_LIMIT),
+        };
+        if let Some((setting, text)) = env.or(
+            "MEMRAY_PROFILER_PREFIX",
+            prefix::ALLOWED,
+            "Builder::prefix",
+            self.prefix.as_ref(),
+        )? {
+            config.prefix = Prefix::parse(&text)
+                .ok_or_else(|| ConfigError::new(setting, text, prefix::ALLOWED))?;
+        }
+        if let Some((setting, text)) = env.or(
+            "MEMRAY_PROFILER_TOKEN",
+            token::ALLOWED,
+            "Builder::token",
+            self.token.as_ref(),
+        )? {
+            // A token that is set but empty is a secret that was not mounted; to go on without one would open the
+            // door that its owner meant to lock.
+            let hidden = || format!("(hidden, {} bytes)", text.len());
+            let token = Token::parse(&text)
+                .ok_or_else(|| ConfigError::new(setting, hidden(), token::ALLOWED))?;
+            config.token = Some(token);
+        }
+        for (target, variable, method, given) in [
+            (
+                &mut config.job_name,
+                "JOB_NAME",
+                "Builder::job_name",
+                &self.job_name,
+            ),
+            (
+                &mut config.job_version,
+                "JOB_VERSION",
+                "Builder::job_version",
+                &self.job_version,
+            ),
+        ] {
+            if let Some((setting, text)) = env.or(variable, WORD, method, given.as_ref())?
+                && !text.is_empty()
+            {
+                if text.chars().any(char::is_control) {
+                    return Err(ConfigError::new(setting, text, WORD));
+                }
+                *target = text;
+            }
+        }
+        Ok(())
+    }
+}
+
+const WORD: &str = "text without control characters";
+
+fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigError> {
+    if path.as_os_str().is_empty() {
+        return Err(ConfigError::new(setting, "", "the path of a directory"));
+    }
+    Ok(path)
+}
+
+struct Environment<F>(F);
+
+impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
+    fn text(
+        &self,
+        variable: &'static str,
+        allowed: &'static str,
+    ) -> Result<Option<String>, ConfigError> {
+        let text = (self.0)(variable).map(OsString::into_string).transpose();
+        text.map_err(|raw| ConfigError::new(variable, raw.to_string_lossy(), allowed))
+    }
+
+    /// The variable's text, else what the code said, each with the name to blame.
+    fn or(
+        &self,
+        variable: &'static str,
+        allowed: &'static str,
+        method: &'static str,
+        given: Option<&String>,
+    ) -> Result<Option<(&'static str, String)>, ConfigError> {
+        Ok(match self.text(variable, allowed)? {
+            Some(text) => Some((variable, text)),
+            None => given.map(|text| (method, text.clone())),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, ConfigError, Settings};
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        with(&Settings::default(), variables)
+    }
+
+    fn with(settings: &Settings, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        settings.resolve(|name| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn nothing_said_means_not_enabled() {
+        assert!(!read(&[]).unwrap().enabled);
+        assert!(!read(&[("MEMRAY_PROFILER", "")]).unwrap().enabled);
+    }
+
+    #[test]
+    fn defaults_are_the_documented_ones() {
+        let config = read(&[("MEMRAY_PROFILER", "true")]).unwrap();
+        assert_eq!(config.dir, None);
+        assert_eq!(config.log_limit, 536_870_912);
+        assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
+        assert_eq!(config.token, None);
+        assert_eq!(
+            (config.job_name.as_str(), config.job_version.as_str()),
+            ("JOB_NAME", "JOB_VERSION")
+        );
+    }
+
+    #[test]
+    fn every_variable_is_read() {
+        let config = read(&[
+            ("MEMRAY_PROFILER", "Yes"),
+            ("MEMRAY_PROFILER_DIR", "/var/profiles"),
+            ("MEMRAY_PROFILER_LOG_LIMIT", "1 GiB"),
+            ("MEMRAY_PROFILER_PREFIX", "/x"),
+            ("MEMRAY_PROFILER_TOKEN", "s3cret"),
+            ("JOB_NAME", "adder"),
+            ("JOB_VERSION", "0.1.0"),
+        ])
+        .unwrap();
+        assert!(config.enabled && config.token.is_some());
+        assert_eq!(config.dir, Some(PathBuf::from("/var/profiles")));
+        assert_eq!(config.log_limit, 1 << 30);
+        assert_eq!(config.prefix.filled("", ""), "/x");
+        assert_eq!(config.job_name, "adder");
+        assert_eq!(config.job_version, "0.1.0");
+    }
+
+    #[test]
+    fn the_environment_has_the_last_word_over_the_code() {
+        let settings = Settings {
+            enabled: Some(true),
+            log_limit: Some(1),
+            job_name: Some("coded".into()),
+            ..Settings::default()
+        };
+        let config = with(&settings, &[("MEMRAY_PROFILER_LOG_LIMIT", "2")]).unwrap();
+        assert!(config.enabled);
+        assert_eq!(config.log_limit, 2);
+        assert_eq!(config.job_name, "coded");
+        assert!(
+            !with(&settings, &[("MEMRAY_PROFILER", "0")])
+                .unwrap()
+                .enabled
+        );
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_its_variable_and_what_is_allowed() {
+        for (variable, value, allowed) in [
+            ("MEMRAY_PROFILER", "maybe", "true, t, yes"),
+            ("MEMRAY_PROFILER_DIR", "", "the path of a directory"),
+            ("MEMRAY_PROFILER_LOG_LIMIT", "lots", "a number of bytes"),
+            ("MEMRAY_PROFILER_PREFIX", "job", "/pub/job/{name}/{version}"),
+            ("JOB_NAME", "a\tb", "without control characters"),
+            ("JOB_VERSION", "1\n0", "without control characters"),
+        ] {
+            let error = read(&[("MEMRAY_PROFILER", "1"), (variable, value)]);
+            // The first entry of the two wins in `read`, so MEMRAY_PROFILER itself is asked alone.
+            let error = if variable == "MEMRAY_PROFILER" {
+                read(&[(variable, value)])
+            } else {
+                error
+            };
+            let error = error.unwrap_err();
+            assert_eq!((error.setting(), error.value()), (variable, value));
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("{variable} is {value:?}, but must be ")),
+                "{text}"
+            );
+            assert!(text.contains(allowed), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_value_from_the_code_names_the_method() {
+        let settings = Settings {
+            enabled: Some(true),
+            prefix: Some("x".into()),
+            ..Settings::default()
+        };
+        assert_eq!(
+            with(&settings, &[]).unwrap_err().setting(),
+            "Builder::prefix"
+        );
+    }
+
+    #[test]
+    fn an_empty_token_is_refused_and_a_bad_one_is_not_told() {
+        for token in ["", "hunter 2"] {
+            let variables = [("MEMRAY_PROFILER", "1"), ("MEMRAY_PROFILER_TOKEN", token)];
+            let text = read(&variables).unwrap_err().to_string();
+            assert!(
+                text.contains("MEMRAY_PROFILER_TOKEN") && !text.contains("hunter"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_off_cannot_be_wrong() {
+        let config = read(&[
+            ("MEMRAY_PROFILER", "no"),
+            ("MEMRAY_PROFILER_LOG_LIMIT", "lots"),
+        ]);
+        assert!(!config.unwrap().enabled);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_value_that_is_not_unicode_is_an_error_not_a_panic() {
+        use std::os::unix::ffi::OsStringExt;
+        let raw = || OsString::from_vec(vec![b'5', 0xff]);
+        let error = Settings::default().resolve(|name| match name {
+            "MEMRAY_PROFILER" => Some("1".into()),
+            "MEMRAY_PROFILER_LOG_LIMIT" => Some(raw()),
+            _ => None,
+        });
+        assert_eq!(error.unwrap_err().setting(), "MEMRAY_PROFILER_LOG_LIMIT");
+        // A directory need not be Unicode.
+        let config = Settings::default().resolve(|name| match name {
+            "MEMRAY_PROFILER" => Some("1".into()),
+            "MEMRAY_PROFILER_DIR" => Some(raw()),
+            _ => None,
+        });
+        assert_eq!(config.unwrap().dir, Some(PathBuf::from(raw())));
+    }
+}

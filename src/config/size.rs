@@ -1,0 +1,67 @@
+//! Sizes in bytes, as people write them.
+
+/// Bytes: a whole number, alone or with `K M G T` (`KiB MiB GiB TiB`, 1024 each) or `kB MB GB TB` (1000 each).
+pub(crate) fn parse(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let factor: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        "T" | "TiB" => 1 << 40,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+/// What [`parse`] takes, for error messages.
+pub(crate) const ALLOWED: &str =
+    "a number of bytes below 2^64, with KiB, MiB, GiB or TiB behind it if wanted, such as 512 MiB";
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn a_number_and_a_unit_make_bytes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1", 1),
+            ("512 MiB", 512 << 20),
+            ("512MiB", 512 << 20),
+            ("512M", 512 << 20),
+            ("3 GiB", 3 << 30),
+            ("2T", 2 << 40),
+            ("5 MB", 5_000_000),
+            ("7kB", 7_000),
+            (" 9 B ", 9),
+        ] {
+            assert_eq!(parse(text), Some(bytes), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_or_too_large_is_refused() {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.5 MiB",
+            "12x",
+            "1 mib",
+            "99999999999T",
+            "0x10",
+            "１",
+        ] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `/openapi.json`, Swagger UI below `/docs/`, and the way there from the home page.
+//!
+//! Every link is relative: the pages work at the root, below any prefix, and behind a proxy that takes one off. They
+//! load without a token, since a browser cannot send one by itself; the calls made from them need it.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+
+/// What the pages are made of.
+#[derive(Clone)]
+pub(crate) struct Pages {
+    document: Bytes,
+    #[cfg(feature = "swagger-ui")]
+    swagger: std::sync::Arc<utoipa_swagger_ui::Config<'static>>,
+}
+
+impl Pages {
+    pub(crate) fn new(document: &utoipa::openapi::OpenApi) -> Pages {
+        let text = document.to_json();
+        Pages {
+            document: text
+                .expect("an OpenAPI document can be written as JSON")
+                .into(),
+            #[cfg(feature = "swagger-ui")]
+            swagger: std::sync::Arc::new(
+                // No validator: it would tell a server of strangers where this one is.
+                utoipa_swagger_ui::Config::from("../openapi.json")
+                    .validator_url("none")
+                    .persist_authorization(true)
+                    .display_request_duration(true),
+            ),
+        }
+    }
+
+    /// Whether a path is one of ours. An app's own page there comes first.
+    pub(crate) fn is_page(path: &str) -> bool {
+        path == "/openapi.json"
+            || cfg!(feature = "swagger-ui")
+                && (matches!(path, "/" | "" | "/docs") || path.starts_with("/docs/"))
+    }
+
+    /// The page at `path`, if there is one.
+    pub(crate) fn get(&self, path: &str) -> Option<Response> {
+        match path {
+            "/openapi.json" => Some(with_type(
+                Body::from(self.document.clone()),
+                HeaderValue::from_static("application/json"),
+            )),
+            #[cfg(feature = "swagger-ui")]
+            "/" | "" | "/docs" => Some(redirect("docs/", None)),
+            #[cfg(feature = "swagger-ui")]
+            _ => self.swagger(path.strip_prefix("/docs/")?),
+            #[cfg(not(feature = "swagger-ui"))]
+            _ => None,
+        }
+    }
+
+    #[cfg(feature = "swagger-ui")]
+    fn swagger(&self, tail: &str) -> Option<Response> {
+        let file = utoipa_swagger_ui::serve(tail, self.swagger.clone()).ok()??;
+        let content_type = HeaderValue::try_from(file.content_type).ok()?;
+        let mut response = with_type(Body::from(file.bytes.into_owned()), content_type);
+        let headers = response.headers_mut();
+        if file.gzpipped {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+                      img-src 'self' data:; font-src 'self' data:; connect-src 'self' http: https:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(policy),
+        );
+        Some(response)
+    }
+}
+
+/// A redirect that keeps the method and, where there is one, the query.
+pub(crate) fn redirect(to: &str, query: Option<&str>) -> Response {
+    let to = match query {
+        Some(query) => format!("{to}?{query}"),
+        None => to.to_owned(),
+    };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    // `to` is part of a request's path, which the `http` crate has checked.
+    if let Ok(to) = HeaderValue::try_from(to) {
+        response.headers_mut().insert(header::LOCATION, to);
+    }
+    response
+}
+
+fn with_type(body: Body, content_type: HeaderValue) -> Response {
+    let mut response = Response::new(body);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    response
+}

@@ -1,0 +1,126 @@
+//! An output as a response: headers, ranges and conditions alike for all three.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use super::error::ApiError;
+use super::file_body::FileBody;
+use super::moment;
+use super::precondition::Validators;
+use super::range::{self, Wanted};
+use crate::profiler::{Core, Error, Profiler};
+use crate::store::{Output, OutputKey, OutputKind};
+
+/// On answers that are made from a session which still records: consistent, but not the last word.
+const SNAPSHOT: HeaderName = HeaderName::from_static("x-heapray-snapshot");
+/// The moment that an answer describes.
+const TAKEN: HeaderName = HeaderName::from_static("x-heapray-taken");
+
+/// Finds or makes an output and answers with it.
+pub(crate) async fn download(
+    profiler: &Profiler,
+    key: OutputKey,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let core = profiler.core()?;
+    let (answer, answered) = tokio::sync::oneshot::channel();
+    core.request(
+        key,
+        Box::new(move |made| {
+            // The client is gone: nobody needs it.
+            let _ = answer.send(made);
+        }),
+    );
+    let output = answered
+        .await
+        .map_err(|_| Error::Internal("making an output panicked"))??;
+    respond(core, output, headers)
+}
+
+fn respond(core: &Arc<Core>, output: Output, asked: &HeaderMap) -> Result<Response, ApiError> {
+    let len = output.len();
+    let etag = format!("\"{:016x}-{len:x}\"", output.checksum());
+    let validators = Validators {
+        etag: &etag,
+        modified: output.taken(),
+    };
+    let mut response = Response::new(Body::empty());
+    let wanted = match asked
+        .get(header::RANGE)
+        .and_then(|range| range.to_str().ok())
+    {
+        Some(range) if validators.range_counts(asked) => range::wanted(range, len),
+        _ => Wanted::Whole,
+    };
+    // A client's copy being good comes before the question which part of it is wanted (section 13.2.2).
+    let range = if validators.not_modified(asked) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        None
+    } else {
+        match wanted {
+            Wanted::Nothing => return Err(ApiError::Range(len)),
+            Wanted::Whole => Some(0..len),
+            Wanted::Part(part) => {
+                *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+                let of = format!("bytes {}-{}/{len}", part.start, part.end - 1);
+                response
+                    .headers_mut()
+                    .insert(header::CONTENT_RANGE, value(of));
+                Some(part)
+            }
+        }
+    };
+    describe(&output, etag, response.headers_mut());
+    if let Some(range) = range {
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_LENGTH, (range.end - range.start).into());
+        *response.body_mut() = Body::new(FileBody::new(Arc::clone(core), output, range));
+    }
+    Ok(response)
+}
+
+fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
+    let kind = output.kind();
+    let content_type = match kind {
+        OutputKind::Report => "application/octet-stream",
+        OutputKind::Flamegraph => "text/html; charset=utf-8",
+        OutputKind::Stats => "text/plain; charset=utf-8",
+    };
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // Racetrack gives its text none.
+    if kind != OutputKind::Stats {
+        let disposition = format!("inline; filename=\"{}\"", kind.file_name());
+        headers.insert(header::CONTENT_DISPOSITION, value(disposition));
+    }
+    if kind == OutputKind::Flamegraph {
+        // The page brings everything with it; whatever a function's name might smuggle in can load and send nothing.
+        let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'self'";
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(policy),
+        );
+    }
+    let cache = if output.is_snapshot() {
+        headers.insert(SNAPSHOT, HeaderValue::from_static("true"));
+        "no-store"
+    } else {
+        "private, no-cache"
+    };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
+    headers.insert(TAKEN, value(moment::rfc3339(output.taken())));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::ETAG, value(etag));
+    // The crate panics on a clock that stands before 1970.
+    let modified = httpdate::fmt_http_date(output.taken().max(SystemTime::UNIX_EPOCH));
+    headers.insert(header::LAST_MODIFIED, value(modified));
+}
+
+fn value(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("digits, names and dates are header values")
+}

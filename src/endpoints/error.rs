@@ -1,0 +1,128 @@
+//! What goes wrong, as status, headers and body at once.
+
+use std::io;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::reply;
+use crate::profiler;
+
+/// The body of every answer that is not a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(example = json!({
+    "error": "nothing was recorded yet: start the profiler first",
+    "type": "ReportNotFound"
+}))]
+pub struct ErrorBody {
+    /// What happened and what to do about it, for people.
+    pub error: String,
+    /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `ReportNotFound`,
+    /// `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotStarted`, `CaptureFailed`,
+    /// `DirectoryNotWritable`, `StorageFull`, `OutputFailed`, `InternalError`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// A request that did not succeed.
+#[derive(Debug, Clone)]
+pub(crate) enum ApiError {
+    /// A parameter has a value that is not allowed.
+    BadRequest(String),
+    Unauthorized,
+    CrossSite,
+    NotFound,
+    MethodNotAllowed(&'static str),
+    /// No byte of the wanted range is there; the output's length.
+    Range(u64),
+    Profiler(profiler::Error),
+}
+
+impl From<profiler::Error> for ApiError {
+    fn from(error: profiler::Error) -> ApiError {
+        ApiError::Profiler(error)
+    }
+}
+
+impl ApiError {
+    fn status_and_kind(&self) -> (StatusCode, &'static str) {
+        use profiler::Error;
+        const BROKEN: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
+        match self {
+            ApiError::BadRequest(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
+            ApiError::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+            ApiError::CrossSite => (StatusCode::FORBIDDEN, "CrossSiteRequest"),
+            ApiError::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
+            ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            ApiError::Range(_) => (StatusCode::RANGE_NOT_SATISFIABLE, "RangeNotSatisfiable"),
+            ApiError::Profiler(error) => match error {
+                Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
+                Error::NoReport => (StatusCode::NOT_FOUND, "ReportNotFound"),
+                Error::Forked => (StatusCode::CONFLICT, "ForkedProcess"),
+                Error::Start(_) => (BROKEN, "NotStarted"),
+                Error::Session(_) => (BROKEN, "CaptureFailed"),
+                Error::Directory { source, .. } | Error::Output { source, .. }
+                    if is_full(source) =>
+                {
+                    (StatusCode::INSUFFICIENT_STORAGE, "StorageFull")
+                }
+                Error::Directory { .. } => (BROKEN, "DirectoryNotWritable"),
+                Error::Output { .. } => (BROKEN, "OutputFailed"),
+                Error::Internal(_) => (BROKEN, "InternalError"),
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            ApiError::BadRequest(text) => text.clone(),
+            ApiError::Unauthorized => {
+                "the profiler wants an Authorization header with the right bearer token".into()
+            }
+            ApiError::CrossSite => {
+                "a page of another site may not start or stop the profiler".into()
+            }
+            ApiError::NotFound => "the profiler has no such endpoint".into(),
+            ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
+            ApiError::Range(len) => format!("there are {len} bytes, none of them in that range"),
+            ApiError::Profiler(error) => error.to_string(),
+        }
+    }
+
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self {
+            ApiError::Unauthorized => Some((
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"heapray\""),
+            )),
+            ApiError::MethodNotAllowed(allow) => {
+                Some((header::ALLOW, HeaderValue::from_static(allow)))
+            }
+            ApiError::Range(len) => {
+                let value = format!("bytes */{len}");
+                let value = HeaderValue::try_from(value).expect("digits are a header value");
+                Some((header::CONTENT_RANGE, value))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, kind) = self.status_and_kind();
+        let body = ErrorBody {
+            error: self.text(),
+            kind: kind.into(),
+        };
+        let mut response = reply::json(status, &body);
+        response.headers_mut().extend(self.header());
+        response
+    }
+}

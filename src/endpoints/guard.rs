@@ -1,0 +1,132 @@
+//! Who may call.
+
+use axum::http::{HeaderMap, Method, Uri, header};
+
+use super::error::ApiError;
+use crate::config::Token;
+
+/// Lets a call through that knows the token, where there is one.
+pub(crate) fn check_token(token: Option<&Token>, headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(token) = token else {
+        return Ok(());
+    };
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, given) = value.as_bytes().split_at_checked("Bearer ".len())?;
+        scheme
+            .eq_ignore_ascii_case(b"Bearer ")
+            .then_some(given.trim_ascii())
+    });
+    if given.is_some_and(|given| token.is(given)) {
+        Ok(())
+    } else {
+        Err(ApiError::Unauthorized)
+    }
+}
+
+/// Keeps a page of another site from starting and stopping the profiler in a visitor's name. Callers that are no
+/// browsers send neither header and pass.
+pub(crate) fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    if *method != Method::POST {
+        return Ok(());
+    }
+    // Set by the browser itself, out of a page's reach, and right behind any proxy.
+    if let Some(site) = headers.get("sec-fetch-site") {
+        let same = matches!(site.as_bytes(), b"same-origin" | b"none");
+        return if same {
+            Ok(())
+        } else {
+            Err(ApiError::CrossSite)
+        };
+    }
+    // Browsers from before 2023.
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
+    let origin = origin
+        .to_str()
+        .ok()
+        .and_then(|text| text.parse::<Uri>().ok());
+    let from = origin.as_ref().and_then(Uri::authority).map(|a| a.as_str());
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    match (from, host) {
+        (Some(from), Some(host)) if from.eq_ignore_ascii_case(host) => Ok(()),
+        _ => Err(ApiError::CrossSite),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check_origin, check_token};
+    use crate::config::Token;
+    use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |&(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn the_right_token_opens_and_every_other_header_does_not() {
+        let token = Token::parse("s3cret");
+        for (value, opens) in [
+            ("Bearer s3cret", true),
+            ("bearer s3cret", true),
+            ("Bearer  s3cret ", true),
+            ("Bearer s3cre", false),
+            ("Bearer s3crets", false),
+            ("Bearer", false),
+            ("Bearer ", false),
+            ("s3cret", false),
+            ("Basic s3cret", false),
+            ("", false),
+        ] {
+            let given = check_token(token.as_ref(), &headers(&[("authorization", value)]));
+            assert_eq!(given.is_ok(), opens, "{value:?}");
+        }
+        assert!(check_token(token.as_ref(), &HeaderMap::new()).is_err());
+        assert!(check_token(None, &HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn a_page_of_another_site_may_not_post() {
+        for (pairs, may) in [
+            (&[][..], true),
+            (&[("sec-fetch-site", "same-origin")], true),
+            (&[("sec-fetch-site", "none")], true),
+            (&[("sec-fetch-site", "same-site")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
+            // Behind a proxy that rewrites Host, the browser's own word counts.
+            (
+                &[
+                    ("sec-fetch-site", "same-origin"),
+                    ("origin", "https://a"),
+                    ("host", "b"),
+                ],
+                true,
+            ),
+            (&[("origin", "http://a:7000"), ("host", "a:7000")], true),
+            (&[("origin", "http://a:7000"), ("host", "a")], false),
+            (&[("origin", "http://evil"), ("host", "a")], false),
+            (&[("origin", "null"), ("host", "a")], false),
+            (&[("origin", "http://a")], false),
+        ] {
+            let headers = headers(pairs);
+            assert_eq!(
+                check_origin(&Method::POST, &headers).is_ok(),
+                may,
+                "{pairs:?}"
+            );
+            assert!(
+                check_origin(&Method::GET, &headers).is_ok(),
+                "reading changes nothing"
+            );
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Ways to have the routes answered.
+
+use axum::Router;
+use axum::routing::any_service;
+use utoipa::openapi::OpenApi;
+
+use super::docs::Pages;
+use super::door::Door;
+use super::mounted::{HeaprayLayer, Mounted, NoApp};
+use super::openapi;
+use crate::config::Config;
+use crate::profiler::Profiler;
+
+impl Profiler {
+    /// `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and all of
+    /// it, the app's own routes too, a second time below the job prefix (`/pub/job/{name}/{version}`; any name and
+    /// version match). The app's routes come first where both have one, save for the endpoints themselves.
+    ///
+    /// Where the profiler is disabled this returns `app` as it is. What is layered on the result also guards
+    /// the profiler; what was layered on `app` before does not. Give an app its routes and fallback before.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    ///
+    /// let app = Router::new().route("/hello", get(|| async { "hello" }));
+    /// let app: Router = heapray::mount(app);
+    /// ```
+    pub fn mount(&self, app: Router) -> Router {
+        self.mount_documented(app, None)
+    }
+
+    /// As [`mount`](Profiler::mount), with the app's own OpenAPI document: `/openapi.json` and Swagger UI show the
+    /// routes of both.
+    ///
+    /// ```
+    /// # use axum::{Router, routing::get};
+    /// # let app = Router::new().route("/hello", get(|| async { "hello" }));
+    /// let document = utoipa::openapi::OpenApi::default();
+    /// let app: Router = heapray::profiler().mount_documented(app, document);
+    /// ```
+    pub fn mount_documented(&self, app: Router, document: impl Into<Option<OpenApi>>) -> Router {
+        match self.door(document.into()) {
+            Some(door) => Router::new().fallback_service(Mounted::new(app, Some(door))),
+            None => app,
+        }
+    }
+
+    /// The profiler's routes alone, at the root: the endpoints, `/openapi.json`, and `/docs`. To be merged into an app, or put below
+    /// a path of its own with axum's `nest_service` (not `nest`, which has no `/p/`). Without a route where the profiler is
+    /// disabled.
+    pub fn router(&self) -> Router {
+        let Some(door) = self.door(None) else {
+            return Router::new();
+        };
+        let ours = Mounted::new(NoApp, Some(door));
+        let mut router = Router::new()
+            .route(
+                "/api/v1/profiler/memray/{*endpoint}",
+                any_service(ours.clone()),
+            )
+            .route("/openapi.json", any_service(ours.clone()));
+        if cfg!(feature = "swagger-ui") {
+            for path in ["/docs", "/docs/", "/docs/{*file}"] {
+                router = router.route(path, any_service(ours.clone()));
+            }
+        }
+        router
+    }
+
+    /// The profiler's routes as a [`tower::Service`] that takes requests with any body: for a plain hyper server, whose
+    /// own routes [`layer`](Profiler::layer) serves too. At the root and below the prefix; 404 for all else.
+    #[must_use]
+    pub fn service(&self) -> Mounted<NoApp> {
+        Mounted::new(NoApp, self.door(None))
+    }
+
+    /// What [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler is disabled
+    /// every request goes through as it is.
+    #[must_use]
+    pub fn layer(&self) -> HeaprayLayer {
+        HeaprayLayer {
+            door: self.door(None),
+        }
+    }
+
+    /// The OpenAPI document of the profiler's routes, to be merged into an app's own. Empty where the
+    /// profiler is disabled.
+    #[must_use]
+    pub fn openapi(&self) -> OpenApi {
+        let config = self.config();
+        config.map_or_else(OpenApi::default, openapi::routes)
+    }
+
+    fn config(&self) -> Option<&Config> {
+        self.core.as_ref().map(|core| &core.config)
+    }
+
+    fn door(&self, document: Option<OpenApi>) -> Option<Door> {
+        let config = self.config()?;
+        let pages = Pages::new(&openapi::whole(config, document));
+        Some(Door::new(self.clone(), config.clone(), pages))
+    }
+}

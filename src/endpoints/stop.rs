@@ -1,0 +1,33 @@
+//! `POST stop`.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::error::ApiError;
+use super::openapi::{CommonFailures, WriteFailures};
+use super::reply;
+use crate::profiler::{Profiler, Status};
+
+/// Stop recording
+///
+/// Ends the session and answers when its report is on disk. If none is running, nothing changes. A request body is
+/// ignored.
+#[utoipa::path(
+    post,
+    path = "/api/v1/profiler/memray/stop",
+    tag = "profiler",
+    operation_id = "heapray_stop",
+    responses(
+        (status = 200, description = "Nothing is recorded any more: these are the last session's sums.", body = Status),
+        CommonFailures,
+        WriteFailures,
+    )
+)]
+pub(crate) async fn stop(profiler: &Profiler) -> Result<Response, ApiError> {
+    let core = profiler.core()?;
+    let job = Arc::clone(core);
+    let status = core.control.call(move || job.stop()).await??;
+    Ok(reply::json(StatusCode::OK, &status))
+}

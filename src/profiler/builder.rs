@@ -1,0 +1,149 @@
+//! Settings from the code.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::control::Core;
+use super::{InitError, Profiler, global};
+use crate::config::{Config, Settings};
+
+/// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
+/// change it without a rebuild; [`ignore_environment`](Builder::ignore_environment) turns that off.
+///
+/// ```
+/// let profiler = heapray::builder()
+///     .log_limit(1 << 30)
+///     .job_name("adder")
+///     .job_version(env!("CARGO_PKG_VERSION"))
+///     .init();
+/// # assert!(!profiler.is_enabled());
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "a builder does nothing until `init`, `try_init` or `build`"]
+pub struct Builder {
+    settings: Settings,
+    ignore_environment: bool,
+    wait: bool,
+}
+
+/// Begins with every setting at its default.
+pub fn builder() -> Builder {
+    Builder::default()
+}
+
+impl Builder {
+    /// Whether there is a profiler at all. `MEMRAY_PROFILER`; default false.
+    pub fn enabled(mut self, enabled: bool) -> Builder {
+        self.settings.enabled = Some(enabled);
+        self
+    }
+
+    /// Where reports and the event log go. `MEMRAY_PROFILER_DIR`; by default a private directory below the system's
+    /// temporary one. It is made if it is missing. Point it to a volume and the reports outlive the container.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Builder {
+        self.settings.dir = Some(dir.into());
+        self
+    }
+
+    /// Bytes of event log above which a session keeps sums only, so that disk use is bounded.
+    /// `MEMRAY_PROFILER_LOG_LIMIT`; default 512 MiB. With 0 there is no event log.
+    pub fn log_limit(mut self, bytes: u64) -> Builder {
+        self.settings.log_limit = Some(bytes);
+        self
+    }
+
+    /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`; default `/pub/job/{name}/{version}`, where any
+    /// text matches a word in braces. `/` for no prefix.
+    pub fn prefix(mut self, template: impl Into<String>) -> Builder {
+        self.settings.prefix = Some(template.into());
+        self
+    }
+
+    /// What callers of the endpoints must send as `Authorization: Bearer …`. `MEMRAY_PROFILER_TOKEN`; default: none.
+    pub fn token(mut self, token: impl Into<String>) -> Builder {
+        self.settings.token = Some(token.into());
+        self
+    }
+
+    /// The service's name in titles and links. `JOB_NAME`; default `JOB_NAME`.
+    pub fn job_name(mut self, name: impl Into<String>) -> Builder {
+        self.settings.job_name = Some(name.into());
+        self
+    }
+
+    /// The service's version in titles and links. `JOB_VERSION`; default `JOB_VERSION`.
+    pub fn job_version(mut self, version: impl Into<String>) -> Builder {
+        self.settings.job_version = Some(version.into());
+        self
+    }
+
+    /// Does not record yet when it returns: the first `start` begins. By default recording has begun.
+    pub fn wait_for_start(mut self) -> Builder {
+        self.wait = true;
+        self
+    }
+
+    /// Reads no environment variable.
+    pub fn ignore_environment(mut self) -> Builder {
+        self.ignore_environment = true;
+        self
+    }
+
+    /// What the settings come to.
+    ///
+    /// # Errors
+    ///
+    /// The first value that is not allowed.
+    pub fn config(&self) -> Result<Config, crate::config::ConfigError> {
+        self.settings.resolve(|variable| {
+            let read = !self.ignore_environment;
+            read.then(|| std::env::var_os(variable)).flatten()
+        })
+    }
+
+    /// The process's profiler, recording if it is enabled. Where there is one already, that one, whatever its
+    /// settings. Never fails: what is wrong is logged, and the profiler stays off.
+    pub fn init(self) -> Profiler {
+        global::init_with(self)
+    }
+
+    /// As [`init`](Builder::init), but what is wrong comes back as an error.
+    ///
+    /// # Errors
+    ///
+    /// A bad setting, or no threads: the profiler is off. Recording did not start: the profiler is there
+    /// ([`profiler`](crate::profiler())) and its endpoints say why.
+    pub fn try_init(self) -> Result<Profiler, InitError> {
+        global::try_init_with(self)
+    }
+
+    /// A profiler that is not the process's: for programs that hand it around themselves. Only one in a process can
+    /// record at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_init`](Builder::try_init); without exception there is no profiler then.
+    pub fn build(self) -> Result<Profiler, InitError> {
+        let profiler = self.assemble()?;
+        if profiler.is_enabled() && !self.wait {
+            profiler.start().map_err(InitError::Start)?;
+        }
+        Ok(profiler)
+    }
+
+    /// A profiler that does not record yet, with its threads.
+    pub(super) fn assemble(&self) -> Result<Profiler, InitError> {
+        let config = self.config().map_err(InitError::Config)?;
+        if !config.enabled {
+            return Ok(Profiler::default());
+        }
+        let core = Core::new(config).map_err(InitError::Threads)?;
+        Ok(Profiler {
+            core: Some(Arc::new(core)),
+        })
+    }
+
+    pub(super) fn starts(&self) -> bool {
+        !self.wait
+    }
+}

@@ -1,0 +1,179 @@
+//! Start and stop. Both run on one thread, one after the other, so that simultaneous requests cannot race; whoever
+//! asks for what is already so gets the state and changes nothing.
+
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::machine::Machine;
+use super::outputs::Outputs;
+use super::worker::Worker;
+use super::{Error, ReportStatus, State, Status};
+use crate::config::Config;
+use crate::session::{Session, SessionOptions};
+use crate::store::{self, Directory, OutputKey, OutputKind};
+
+/// An enabled profiler. Its threads:
+///
+/// ```text
+/// control   start, stop                one at a time, in the order they were asked for
+/// output    resolve frames, render     one at a time: two at once would double the memory
+/// files     read chunks, look up       never waits for the other two
+/// ```
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) config: Config,
+    pub(crate) machine: Machine,
+    pub(crate) outputs: Outputs,
+    pub(crate) control: Worker,
+    pub(crate) output: Worker,
+    pub(crate) files: Worker,
+    #[cfg(feature = "http")]
+    pub(crate) servers: crate::endpoints::Servers,
+    directory: Directory,
+    /// The event log of a session whose report could not be written.
+    leftover: Mutex<Option<PathBuf>>,
+    /// The process that this was made in; a forked child has another.
+    pid: u32,
+}
+
+impl Core {
+    pub(crate) fn new(config: Config) -> io::Result<Core> {
+        Ok(Core {
+            machine: Machine::default(),
+            outputs: Outputs::new(),
+            control: Worker::spawn("heapray-control")?,
+            output: Worker::spawn("heapray-output")?,
+            files: Worker::spawn("heapray-files")?,
+            #[cfg(feature = "http")]
+            servers: crate::endpoints::Servers::default(),
+            directory: Directory::new(config.dir.as_deref()),
+            leftover: Mutex::default(),
+            pid: std::process::id(),
+            config,
+        })
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Forked`] in a forked child, where neither the threads nor the locks of the parent may be touched.
+    pub(crate) fn own_process(&self) -> Result<(), Error> {
+        if std::process::id() == self.pid {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    fn leftover(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.leftover.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The state with the report on disk. May wait for a snapshot that is being taken: a few milliseconds.
+    pub(crate) fn status(&self) -> Status {
+        let mut status = self.machine.status();
+        if matches!(status.state, State::Stopped | State::Stopping) {
+            let report = self.outputs.shelf().report();
+            status.report = report.map(|(bytes, label)| ReportStatus {
+                bytes,
+                taken: label.taken,
+            });
+        }
+        status
+    }
+
+    /// Begins a session, unless one runs. Control thread only.
+    pub(crate) fn start(&self) -> Result<Status, Error> {
+        let (_, recording) = self.machine.session();
+        if !recording {
+            self.begin().inspect_err(|error| {
+                tracing::error!(%error, "recording did not start");
+                self.machine.note_trouble(error);
+            })?;
+        }
+        Ok(self.status())
+    }
+
+    fn begin(&self) -> Result<(), Error> {
+        let path = self.directory.path();
+        self.directory
+            .prepare()
+            .map_err(|source| Error::Directory {
+                path: path.to_owned(),
+                source: Arc::new(source),
+            })?;
+        let options = SessionOptions {
+            spool_dir: path.to_owned(),
+            // A log that would grow past the process's own limit on files is given up there, not killed by it.
+            log_limit: self.config.log_limit.min(store::file_size_limit()),
+        };
+        let session = Session::start(&options).map_err(|error| Error::Start(Arc::new(error)))?;
+        if let Some(spool) = self.leftover().take() {
+            // Somebody else may have removed it.
+            let _ = fs::remove_file(spool);
+        }
+        // Only now: a start that fails leaves the former report alone.
+        let number = self.machine.begin(session);
+        self.outputs.shelf().begin(number, path);
+        tracing::info!(directory = %path.display(), "recording every allocation");
+        Ok(())
+    }
+
+    /// Ends the session, if one runs, and waits until its report is on disk. Control thread only.
+    pub(crate) fn stop(self: &Arc<Core>) -> Result<Status, Error> {
+        if let Some(session) = self.machine.end() {
+            let ended = catch_unwind(AssertUnwindSafe(|| self.finish(session)));
+            let ended = ended.unwrap_or_else(|_| {
+                // Whoever waits for the last view must learn that there is none.
+                self.machine.ended(None);
+                Err(Error::Internal("ending the session panicked"))
+            });
+            self.machine.stopped();
+            ended.inspect_err(|error| {
+                tracing::error!(%error, "the session ended without a report");
+                self.machine.note_trouble(error);
+            })?;
+        }
+        Ok(self.status())
+    }
+
+    fn finish(self: &Arc<Core>, session: Session) -> Result<(), Error> {
+        let spool = session.spool().to_owned();
+        match session.stop() {
+            Ok(last) => self.machine.ended(Some(last)),
+            Err(error) => {
+                self.machine.ended(None);
+                return Err(Error::Session(Arc::new(error)));
+            }
+        }
+        let report = self.wait_for(OutputKey::new(OutputKind::Report));
+        if report.is_ok() {
+            // The last view holds it open for whatever else is to be made of it. Without a report its name stays:
+            // all would not be lost if the process ended now.
+            let _ = fs::remove_file(spool);
+        } else {
+            *self.leftover() = Some(spool);
+        }
+        let report = report?;
+        tracing::info!(
+            bytes = report.len(),
+            path = %self.directory.path().join(OutputKind::Report.file_name()).display(),
+            "the report is on disk"
+        );
+        Ok(())
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if self.own_process().is_ok() {
+            self.directory.remove_if_empty();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What can go wrong between a service and its profiler.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::config::ConfigError;
+use crate::session::{SessionError, StartError};
+
+/// Why a request to the profiler failed. Cheap to clone: several requests may share one failure.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no profiler: `MEMRAY_PROFILER` is not true, or its settings were refused at the start.
+    Disabled,
+    /// This process was forked from the profiled one; the capture is its parent's.
+    Forked,
+    /// Nothing was recorded yet.
+    NoReport,
+    /// The profiler's directory cannot be written to.
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the file system said.
+        source: Arc<io::Error>,
+    },
+    /// The capture did not start.
+    Start(Arc<StartError>),
+    /// The capture could not tell what it had seen.
+    Session(Arc<SessionError>),
+    /// An output could not be written. What was recorded is still in memory: ask again when there is room.
+    Output {
+        /// The directory it was to go to.
+        path: PathBuf,
+        /// What the file system said.
+        source: Arc<io::Error>,
+    },
+    /// A fault in the profiler itself; the service runs on.
+    Internal(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Disabled => f.write_str("the profiler is not enabled"),
+            Error::Forked => {
+                f.write_str("this process was forked from the profiled one and records nothing")
+            }
+            Error::NoReport => f.write_str("nothing was recorded yet: start the profiler first"),
+            Error::Directory { path, source } => write!(
+                f,
+                "the profiler's directory {} cannot be written to ({source}); MEMRAY_PROFILER_DIR names another",
+                path.display()
+            ),
+            Error::Start(source) => write!(f, "the capture did not start: {source}"),
+            Error::Session(source) => write!(f, "the capture failed: {source}"),
+            Error::Output { path, source } => {
+                write!(
+                    f,
+                    "no output could be written to {}: {source}",
+                    path.display()
+                )
+            }
+            Error::Internal(what) => write!(f, "a fault in the profiler: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Directory { source, .. } | Error::Output { source, .. } => Some(&**source),
+            Error::Start(source) => Some(&**source),
+            Error::Session(source) => Some(&**source),
+            Error::Disabled | Error::Forked | Error::NoReport | Error::Internal(_) => None,
+        }
+    }
+}
+
+/// Why there is no profiler, or one that does not record yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InitError {
+    /// A setting has a value that is not allowed. The profiler stays off.
+    Config(ConfigError),
+    /// The profiler's threads could not be started. It stays off.
+    Threads(io::Error),
+    /// The profiler is there, but recording did not start; its `start` may be tried again.
+    Start(Error),
+}
+
+impl fmt::Display for InitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InitError::Config(error) => error.fmt(f),
+            InitError::Threads(error) => write!(f, "the profiler's threads did not start: {error}"),
+            InitError::Start(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            InitError::Config(_) => None,
+            InitError::Threads(error) => Some(error),
+            InitError::Start(error) => error.source(),
+        }
+    }
+}

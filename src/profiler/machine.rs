@@ -1,0 +1,153 @@
+//! The state machine's memory: which session runs, and what the last one left. Who changes it is in `control`.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Error, State, Status};
+use crate::collector::snapshot::Snapshot;
+use crate::session::Session;
+
+/// One lock, held for moments only: the longest thing done under it is taking a snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Machine {
+    inner: Mutex<Inner>,
+    /// Told when a session that was being stopped has ended.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    phase: Phase,
+    /// The session that runs, or else the last one: 1 for the first.
+    number: u64,
+    last: Option<Arc<Snapshot>>,
+    trouble: Option<String>,
+}
+
+/// Where an enabled profiler stands. Only the control thread moves it, so no two moves can race.
+///
+/// ```text
+/// no Machine             Stopped ──── start ───▶ Recording
+/// at all where it           ▲                       │ stop
+/// is not enabled            │                       ▼
+///                        Writing ◀─ last view ── Ending
+///                  report on disk, or a
+///                  clear error
+/// ```
+///
+/// A start where it is recording, and a stop where it is not, move nothing. `Ending` and `Writing` are shown as
+/// [`State::Stopping`]. A forked child never looks in here (`Core::own_process`).
+#[derive(Debug, Default)]
+enum Phase {
+    #[default]
+    Stopped,
+    Recording(Session),
+    /// The session is ending: its last snapshot is not there yet.
+    Ending,
+    /// It has ended; the report is being written.
+    Writing,
+}
+
+/// A view of a session that outputs can be made from.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(crate) session: u64,
+    pub(crate) snapshot: Arc<Snapshot>,
+}
+
+impl Machine {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change is a single assignment, so a panic leaves nothing half done.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the session that runs or ran last (0 before the first), and whether it runs.
+    pub(crate) fn session(&self) -> (u64, bool) {
+        let inner = self.lock();
+        (inner.number, matches!(inner.phase, Phase::Recording(_)))
+    }
+
+    /// A new session runs. Returns its number.
+    pub(crate) fn begin(&self, session: Session) -> u64 {
+        let mut inner = self.lock();
+        inner.phase = Phase::Recording(session);
+        inner.number += 1;
+        inner.last = None;
+        inner.trouble = None;
+        inner.number
+    }
+
+    /// Takes the running session out in order to end it.
+    pub(crate) fn end(&self) -> Option<Session> {
+        let mut inner = self.lock();
+        match std::mem::take(&mut inner.phase) {
+            Phase::Recording(session) => {
+                inner.phase = Phase::Ending;
+                Some(session)
+            }
+            other => {
+                inner.phase = other;
+                None
+            }
+        }
+    }
+
+    /// The session has ended, with this last view of it if there is one.
+    pub(crate) fn ended(&self, last: Option<Snapshot>) {
+        let mut inner = self.lock();
+        inner.phase = Phase::Writing;
+        inner.last = last.map(Arc::new);
+        drop(inner);
+        self.ended.notify_all();
+    }
+
+    /// The report is written, or failed.
+    pub(crate) fn stopped(&self) {
+        self.lock().phase = Phase::Stopped;
+    }
+
+    pub(crate) fn note_trouble(&self, error: &Error) {
+        self.lock().trouble = Some(error.to_string());
+    }
+
+    /// A consistent view: of the running session up to now, or of the finished one. Blocks while a session ends.
+    pub(crate) fn view(&self) -> Result<View, Error> {
+        let mut inner = self
+            .ended
+            .wait_while(self.lock(), |inner| matches!(inner.phase, Phase::Ending))
+            .unwrap_or_else(PoisonError::into_inner);
+        let inner = &mut *inner;
+        let snapshot = match &inner.phase {
+            Phase::Recording(session) => {
+                let view = session.snapshot();
+                Arc::new(view.map_err(|error| Error::Session(Arc::new(error)))?)
+            }
+            _ => inner.last.clone().ok_or(Error::NoReport)?,
+        };
+        Ok(View {
+            session: inner.number,
+            snapshot,
+        })
+    }
+
+    /// All but the report on disk.
+    pub(crate) fn status(&self) -> Status {
+        let inner = self.lock();
+        let mut status = Status::bare(match inner.phase {
+            Phase::Stopped => State::Stopped,
+            Phase::Recording(_) => State::Recording,
+            Phase::Ending | Phase::Writing => State::Stopping,
+        });
+        match (&inner.phase, &inner.last) {
+            (Phase::Recording(session), _) => match session.counters() {
+                Ok(counters) => status.count(counters),
+                Err(error) => status.trouble = Some(error.to_string()),
+            },
+            (_, Some(last)) => status.sum_up(last),
+            (_, None) => {}
+        }
+        if inner.trouble.is_some() {
+            status.trouble.clone_from(&inner.trouble);
+        }
+        status
+    }
+}

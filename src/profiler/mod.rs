@@ -1,0 +1,27 @@
+//! The profiler as a service sees it: one state machine, the outputs that are made from its sessions, and the handle
+//! that the rest of the crate shares.
+//!
+//! Everything here may block; whoever is on an async worker uses the endpoints' way in, which waits without blocking.
+
+mod builder;
+mod control;
+mod error;
+mod flight;
+mod global;
+mod handle;
+mod machine;
+mod outputs;
+mod status;
+mod worker;
+
+pub use builder::{Builder, builder};
+#[cfg(feature = "http")]
+pub(crate) use control::Core;
+pub use error::{Error, InitError};
+pub use global::{
+    flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,
+};
+#[cfg(feature = "http")]
+pub use global::{mount, openapi, router, serve};
+pub use handle::Profiler;
+pub use status::{Blocks, OverheadStatus, ReportStatus, State, Status};

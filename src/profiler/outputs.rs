@@ -1,0 +1,171 @@
+//! Reports, flame graphs and statistics: found on disk or made, each once however many ask.
+
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use heapray_report::{memray, page, stats};
+
+use super::Error;
+use super::control::Core;
+use super::flight::{Flight, Waiter};
+use super::machine::View;
+use crate::store::{Draft, Label, Output, OutputKey, OutputKind, Shelf};
+use crate::symbolize::{self, Resolved};
+
+/// What was made, and what is being made.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    shelf: Mutex<Shelf>,
+    flight: Flight<Trip, Result<Output, Error>>,
+}
+
+/// What one making is for. Who asks after a new start must not get the former session's work, and who asks for a
+/// finished session must not get a snapshot of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Trip {
+    session: u64,
+    recording: bool,
+    key: OutputKey,
+}
+
+impl Outputs {
+    pub(crate) fn new() -> Outputs {
+        Outputs {
+            shelf: Mutex::default(),
+            flight: Flight::new(),
+        }
+    }
+
+    pub(crate) fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // A panic in between leaves at worst a file that is not remembered.
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The output of that key, if its bytes are still those that were written; else it is forgotten. Reads it all.
+    fn verified(&self, key: OutputKey) -> Option<Output> {
+        let (session, mut stored) = self.shelf().stored(key)?;
+        let checked = stored.open_and_verify();
+        let good = matches!(checked, Ok(Some(_)));
+        if !good {
+            let path = stored.path().display();
+            tracing::warn!(%path, "an output is not what was written any more");
+        }
+        self.shelf().checked(session, key, good.then_some(stored));
+        checked.ok().flatten()
+    }
+}
+
+impl Core {
+    /// Finds or makes an output and hands it to `waiter`, on one of the profiler's threads. Returns at once.
+    pub(crate) fn request(self: &Arc<Core>, key: OutputKey, waiter: Waiter<Result<Output, Error>>) {
+        let core = Arc::clone(self);
+        self.files.submit(move || {
+            // What is there is handed out at once, whatever is being made meanwhile.
+            let (session, recording) = core.machine.session();
+            if !recording && let Some(output) = core.outputs.shelf().find(key) {
+                return waiter(Ok(output));
+            }
+            let trip = Trip {
+                session,
+                recording,
+                key,
+            };
+            if core.outputs.flight.board(trip, waiter) {
+                let maker = Arc::clone(&core);
+                core.output.submit(move || maker.fly(trip));
+            }
+        });
+    }
+
+    /// Makes what was boarded, lands it, and makes its cheap siblings while the resolved frames are at hand.
+    fn fly(&self, trip: Trip) {
+        let key = trip.key;
+        let made = catch_unwind(AssertUnwindSafe(|| self.make(key)));
+        let made = made.unwrap_or(Err(Error::Internal("making an output panicked")));
+        match made {
+            Ok((output, leftover)) => {
+                self.outputs.flight.land(&trip, &Ok(output));
+                if let Some((view, resolved)) = leftover {
+                    self.make_siblings(key, &view, &resolved);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, output = key.kind().file_name(), "no output");
+                self.outputs.flight.land(&trip, &Err(error));
+            }
+        }
+    }
+
+    /// The output, and what it was made from if that is of further use.
+    #[allow(clippy::type_complexity)] // a pair that is taken apart at its only use
+    fn make(&self, key: OutputKey) -> Result<(Output, Option<(View, Resolved)>), Error> {
+        let view = self.machine.view()?;
+        if !view.snapshot.still_recording
+            && let Some(output) = self.outputs.verified(key)
+        {
+            return Ok((output, None));
+        }
+        self.directory()
+            .prepare()
+            .map_err(|error| self.not_written(error))?;
+        let resolved = symbolize::resolve(&view.snapshot, &key.options());
+        let output = self.write(key, &view, &resolved)?;
+        let last = !view.snapshot.still_recording;
+        Ok((output, last.then_some((view, resolved))))
+    }
+
+    /// Resolving costs far more than a page or a text, and somebody who asks for one asks for the other.
+    fn make_siblings(&self, key: OutputKey, view: &View, resolved: &Resolved) {
+        for kind in [OutputKind::Stats, OutputKind::Flamegraph] {
+            let sibling = key.sibling(kind);
+            if kind == key.kind() || self.outputs.shelf().stored(sibling).is_some() {
+                continue;
+            }
+            // Nobody waits for it. Whoever does ask gets it made again, and is told what is wrong.
+            if let Err(error) = self.write(sibling, view, resolved) {
+                tracing::debug!(%error, "no sibling output");
+            }
+        }
+    }
+
+    fn write(&self, key: OutputKey, view: &View, resolved: &Resolved) -> Result<Output, Error> {
+        let snapshot = view.snapshot.still_recording;
+        let label = Label {
+            key,
+            taken: view.snapshot.taken,
+            snapshot,
+        };
+        let directory = self.directory().path();
+        let written = Draft::new(directory).and_then(|mut draft| {
+            render(key, view, resolved, &mut draft)?;
+            if snapshot {
+                return draft.detach(label);
+            }
+            draft.sync()?;
+            self.outputs
+                .shelf()
+                .put(view.session, draft, label, directory)
+        });
+        written.map_err(|error| self.not_written(error))
+    }
+
+    fn not_written(&self, error: io::Error) -> Error {
+        Error::Output {
+            path: self.directory().path().to_owned(),
+            source: Arc::new(error),
+        }
+    }
+}
+
+fn render(key: OutputKey, view: &View, resolved: &Resolved, out: &mut Draft) -> io::Result<()> {
+    let report = &resolved.report;
+    match key.kind() {
+        OutputKind::Report => match resolved.events(&view.snapshot) {
+            Some(events) => memray::write_all(report, events, key.format(), out),
+            None => memray::write_aggregated(report, key.format(), out),
+        },
+        OutputKind::Flamegraph => page::flamegraph(report, out),
+        OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
+    }
+}

@@ -1,0 +1,167 @@
+//! What the profiler tells about itself. The endpoints send these types as they are.
+
+use std::time::SystemTime;
+
+use heapray_report::model::Tally;
+
+use crate::collector::snapshot::Snapshot;
+use crate::session::Counters;
+
+/// Where the profiler stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[cfg_attr(feature = "http", serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum State {
+    /// There is no profiler in this process.
+    Disabled,
+    /// Nothing is recorded; a finished session's report may be there.
+    Stopped,
+    /// Every allocation is recorded.
+    Recording,
+    /// The session has ended and its report is being written.
+    Stopping,
+    /// This process was forked from a profiled one; nothing is recorded here.
+    Forked,
+}
+
+/// A number of blocks and the bytes in them, as the service asked for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+pub struct Blocks {
+    /// Blocks.
+    pub count: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl From<Tally> for Blocks {
+    fn from(tally: Tally) -> Blocks {
+        Blocks {
+            count: tally.count,
+            bytes: tally.bytes,
+        }
+    }
+}
+
+/// What the capture costs, or did cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+pub struct OverheadStatus {
+    /// Bytes of memory that heapray holds for the session.
+    pub memory_bytes: u64,
+    /// CPU time of the collector thread, in nanoseconds.
+    pub collector_cpu_ns: u64,
+    /// Bytes of event log on disk.
+    pub log_bytes: u64,
+}
+
+/// The finished session's report file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+pub struct ReportStatus {
+    /// Its size on disk.
+    pub bytes: u64,
+    /// The end of the session that it tells of.
+    #[cfg_attr(
+        feature = "http",
+        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        schema(value_type = String, format = DateTime)
+    )]
+    pub taken: SystemTime,
+}
+
+/// The profiler's state, and the sums of the running session or else the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct Status {
+    /// Where the profiler stands.
+    pub state: State,
+    /// When the running session began; null if none runs.
+    #[cfg_attr(
+        feature = "http",
+        serde(serialize_with = "crate::endpoints::moment::serialize_option"),
+        schema(value_type = Option<String>, format = DateTime, required)
+    )]
+    pub recording_since: Option<SystemTime>,
+    /// Allocations and frees seen.
+    pub events: u64,
+    /// Everything that was allocated.
+    pub allocated: Blocks,
+    /// Allocated in the session and not freed yet.
+    pub live: Blocks,
+    /// Live at the high-water mark, the session's peak.
+    pub high_water: Blocks,
+    /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
+    pub lost_events: u64,
+    /// What the capture costs.
+    pub overhead: OverheadStatus,
+    /// Why there is no event log any more, so that the report holds sums only; null while there is one.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub log_given_up: Option<String>,
+    /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
+    pub hooks: String,
+    /// The finished session's report; null if there is none on disk.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub report: Option<ReportStatus>,
+    /// Why the last start or stop failed; null if it did not.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub trouble: Option<String>,
+    /// The process that this is about.
+    pub pid: u32,
+}
+
+impl Status {
+    /// Nothing but a state.
+    pub(crate) fn bare(state: State) -> Status {
+        Status {
+            state,
+            recording_since: None,
+            events: 0,
+            allocated: Blocks::default(),
+            live: Blocks::default(),
+            high_water: Blocks::default(),
+            lost_events: 0,
+            overhead: OverheadStatus::default(),
+            log_given_up: None,
+            hooks: String::new(),
+            report: None,
+            trouble: None,
+            pid: std::process::id(),
+        }
+    }
+
+    /// Fills in what a running session has counted.
+    pub(crate) fn count(&mut self, counters: Counters) {
+        self.recording_since = Some(counters.started);
+        self.events = counters.events;
+        self.allocated = counters.allocated.into();
+        self.live = counters.live.into();
+        self.high_water = counters.high_water.into();
+        self.lost_events = counters.lost_events;
+        self.overhead = OverheadStatus {
+            memory_bytes: counters.own_bytes,
+            collector_cpu_ns: counters.collector_cpu_ns,
+            log_bytes: counters.log_bytes,
+        };
+        self.log_given_up = counters.log_given_up;
+        self.hooks = counters.hooks.into();
+    }
+
+    /// Fills in what a finished session had counted.
+    pub(crate) fn sum_up(&mut self, last: &Snapshot) {
+        self.events = last.totals.events;
+        self.allocated = last.totals.allocated.into();
+        self.live = last.totals.live.into();
+        self.high_water = last.totals.high_water.into();
+        self.lost_events = last.lost_events;
+        self.overhead = OverheadStatus {
+            memory_bytes: last.own_bytes,
+            collector_cpu_ns: last.collector_cpu_ns,
+            log_bytes: last.log.as_ref().map_or(0, |log| log.bytes),
+        };
+        self.log_given_up = last.log_given_up.clone();
+        self.hooks = last.hooks.into();
+    }
+}

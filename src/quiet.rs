@@ -1,0 +1,27 @@
+//! Keeping the profiler's own work out of the capture.
+
+use std::marker::PhantomData;
+
+use crate::capture::thread::with_local;
+
+/// While it lives, nothing that this thread allocates is recorded. Frees of recorded blocks still are: a quiet thread
+/// may free what others allocated. Guards may be nested.
+#[derive(Debug)]
+#[must_use = "allocations are recorded again when the guard is dropped"]
+pub struct Quiet {
+    _of_this_thread: PhantomData<*mut ()>,
+}
+
+/// Makes the calling thread quiet until the guard is dropped.
+pub fn enter() -> Quiet {
+    with_local(|local| local.quiet.set(local.quiet.get() + 1));
+    Quiet {
+        _of_this_thread: PhantomData,
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        with_local(|local| local.quiet.set(local.quiet.get() - 1));
+    }
+}

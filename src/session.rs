@@ -1,0 +1,361 @@
+//! One capture: from hooks going in to hooks coming out, with the collector between.
+//!
+//! ```text
+//!              start                                  stop
+//!   (nothing) ───────▶ collector runs, entries patched ─────▶ entries restored, last view taken, collector ends
+//! ```
+//!
+//! A process has one session at a time. Starting again begins a new one, which knows nothing of the former's blocks.
+
+use std::alloc::Layout;
+use std::fs::{File, OpenOptions};
+use std::hint::black_box;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use crate::capture::record::seen;
+use crate::capture::thread::{Busy, with_local};
+use crate::capture::{self, clock, control, hook, modules, sys};
+use crate::collector::clock::Clock;
+use crate::collector::snapshot::Snapshot;
+pub use crate::collector::worker::Counters;
+use crate::collector::worker::{Request, Setup, Worker};
+
+/// Where a session keeps its event log.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// An existing directory that this process can write.
+    pub spool_dir: PathBuf,
+    /// Bytes after which the event log is given up.
+    pub log_limit: u64,
+}
+
+/// Why no session could be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A session is under way.
+    AlreadyRecording,
+    /// This process was forked from one that had a profiler; what it allocates belongs to neither report.
+    ForkedChild,
+    /// Neither way of seeing allocations sees those of Rust code.
+    NothingVisible,
+    /// The spool file could not be made.
+    Spool {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The collector's thread could not be started, or a thread key was not to be had.
+    Thread(io::Error),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::AlreadyRecording => {
+                write!(f, "a capture is already being recorded in this process")
+            }
+            StartError::ForkedChild => {
+                write!(
+                    f,
+                    "this process was forked from a profiled one and does not record; start the profiler in a process of its own"
+                )
+            }
+            StartError::NothingVisible => write!(
+                f,
+                "this program's allocations can't be seen: it does not call the system's malloc through a dynamic \
+                 libc (static binary, or another global allocator); wrap its allocator: \
+                 #[global_allocator] static GLOBAL: heapray::Alloc<A> = heapray::Alloc::new(A)"
+            ),
+            StartError::Spool { path, source } => write!(
+                f,
+                "can't write the capture's event log {}: {source}; set MEMRAY_PROFILER_DIR to a directory that this \
+                 process may write",
+                path.display()
+            ),
+            StartError::Thread(source) => write!(f, "can't start the collector: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StartError::Spool { source, .. } | StartError::Thread(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The collector is gone: it failed, or this is a forked child.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SessionError;
+
+impl std::fmt::Display for SessionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the capture was lost: its collector thread is not running in this process"
+        )
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+/// The running capture. Dropping it ends the capture without a report.
+#[derive(Debug)]
+pub struct Session {
+    requests: SyncSender<Request>,
+    collector: Option<JoinHandle<()>>,
+    spool: PathBuf,
+    hooks: &'static str,
+    notes: Vec<String>,
+    _place: Place,
+}
+
+/// The place of the one session of the process.
+#[derive(Debug)]
+struct Place;
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+impl Place {
+    fn take() -> Option<Place> {
+        (!TAKEN.swap(true, Ordering::SeqCst)).then_some(Place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The last session's number.
+static LAST: AtomicU32 = AtomicU32::new(0);
+
+impl Session {
+    /// Starts recording. Hooks are in place when it returns.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing is left behind, and the process runs on as it was.
+    pub fn start(options: &SessionOptions) -> Result<Session, StartError> {
+        if control::is_forked_child() {
+            return Err(StartError::ForkedChild);
+        }
+        let place = Place::take().ok_or(StartError::AlreadyRecording)?;
+        let _busy = Busy::enter();
+        capture::prepare().map_err(StartError::Thread)?;
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let path = options
+            .spool_dir
+            .join(format!("heapray-{}-{number}.spool", std::process::id()));
+        let spool = create_spool(&path).map_err(|source| StartError::Spool {
+            path: path.clone(),
+            source,
+        })?;
+
+        modules::refresh();
+        let ticks_per_ms = ticks_per_ms();
+        let (started, start_stamp) = (SystemTime::now(), clock::stamp());
+        let setup = Setup {
+            session: number,
+            spool,
+            log_limit: options.log_limit,
+            clock: Clock {
+                start_stamp,
+                ticks_per_ms,
+            },
+            started,
+        };
+        let (requests, receiver) = sync_channel(16);
+        let collector = spawn(Worker::new(setup), receiver)
+            .inspect_err(|_| drop(std::fs::remove_file(&path)))
+            .map_err(StartError::Thread)?;
+        let mut session = Session {
+            requests,
+            collector: Some(collector),
+            spool: path,
+            hooks: "",
+            notes: Vec::new(),
+            _place: place,
+        };
+
+        control::open_session(number);
+        hook::patch();
+        session.hooks = match probe() {
+            0 => return Err(StartError::NothingVisible),
+            seen::GOT => "got",
+            seen::GLOBAL if hook::patched() == 0 => "global",
+            _ => "got+global",
+        };
+        if clock::is_monotonic() {
+            session.notes.push(
+                "this machine's time stamp counter is not invariant: events are ordered by CLOCK_MONOTONIC, \
+                 which costs more"
+                    .to_owned(),
+            );
+        }
+        Ok(session)
+    }
+
+    /// Where the capture stands.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn counters(&self) -> Result<Counters, SessionError> {
+        let mut counters = self.ask(Request::Counters)?;
+        counters.hooks = self.hooks;
+        Ok(counters)
+    }
+
+    /// A consistent view up to now; recording goes on.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn snapshot(&self) -> Result<Snapshot, SessionError> {
+        self.ask(Request::Snapshot)
+            .map(|snapshot| self.complete(snapshot))
+    }
+
+    /// Ends recording: the original pointers are back when it returns. The spool file stays until the snapshot's user
+    /// removes it.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn stop(mut self) -> Result<Snapshot, SessionError> {
+        self.close();
+        let snapshot = self
+            .ask(Request::Stop)
+            .map(|snapshot| self.complete(snapshot));
+        if let Some(collector) = self.collector.take() {
+            let _busy = Busy::enter();
+            drop(collector.join());
+        }
+        snapshot
+    }
+
+    /// The file that holds the event log.
+    #[must_use]
+    pub fn spool(&self) -> &Path {
+        &self.spool
+    }
+
+    fn complete(&self, mut snapshot: Snapshot) -> Snapshot {
+        snapshot.hooks = self.hooks;
+        snapshot.notes.extend(self.notes.iter().cloned());
+        snapshot
+    }
+
+    fn close(&self) {
+        if control::is_forked_child() {
+            return;
+        }
+        let _busy = Busy::enter();
+        // In this order: modules that come meanwhile are patched only while a session is open.
+        control::close_session();
+        hook::restore();
+        sys::heavy_barrier();
+    }
+
+    fn ask<T>(&self, request: impl FnOnce(SyncSender<T>) -> Request) -> Result<T, SessionError> {
+        if control::is_forked_child() {
+            return Err(SessionError);
+        }
+        let _busy = Busy::enter();
+        let (answer, answered) = sync_channel(1);
+        self.requests
+            .send(request(answer))
+            .map_err(|_| SessionError)?;
+        control::wake_collector();
+        answered.recv().map_err(|_| SessionError)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // After `stop`, the collector has ended and everything is closed.
+        if let Some(collector) = self.collector.take()
+            && !control::is_forked_child()
+        {
+            self.close();
+            drop(self.ask(Request::Stop));
+            let _busy = Busy::enter();
+            drop(collector.join());
+            drop(std::fs::remove_file(&self.spool));
+        }
+    }
+}
+
+fn create_spool(path: &Path) -> io::Result<File> {
+    // What stands there is of a former process of this number.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
+/// be in the capture. No signal of the service's is ever handled on it.
+fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
+    let _signals = sys::BlockSignals::all();
+    let (ready, is_ready) = sync_channel(1);
+    let collector = std::thread::Builder::new()
+        .name("heapray".to_owned())
+        .spawn(move || {
+            Busy::for_good();
+            drop(ready);
+            let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
+            if std::panic::catch_unwind(run).is_err() {
+                // The service runs on, unprofiled: hooks hand every call on from here.
+                control::close_session();
+                hook::restore();
+            }
+        })?;
+    // Nothing is sent: the other end is dropped.
+    let _: Result<(), _> = is_ready.recv();
+    Ok(collector)
+}
+
+/// Who sees an allocation of Rust code: bits of [`seen`].
+fn probe() -> u8 {
+    let was_busy = with_local(|local| local.busy.replace(false));
+    with_local(|local| local.probe.set(seen::ARMED));
+    let layout = Layout::new::<u64>();
+    // SAFETY: the layout's size is not 0; the block is freed with the layout it was allocated with.
+    unsafe { std::alloc::dealloc(black_box(std::alloc::alloc(black_box(layout))), layout) };
+    with_local(|local| {
+        local.busy.set(was_busy);
+        local.probe.replace(0) & !seen::ARMED
+    })
+}
+
+/// How fast stamps go, measured once against the monotonic clock.
+fn ticks_per_ms() -> f64 {
+    static RATE: OnceLock<f64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        static MEASURING: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (time, stamp) = (std::time::Instant::now(), clock::stamp());
+        while time.elapsed().as_micros() < 5_000 {
+            std::hint::spin_loop();
+        }
+        let (ticks, elapsed) = (clock::stamp() - stamp, time.elapsed());
+        ticks as f64 / (elapsed.as_nanos() as f64 / 1e6)
+    })
+}

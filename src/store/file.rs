@@ -1,0 +1,347 @@
+//! One file: written under a temporary name, remembered by length and checksum, read without moving a cursor.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::Hasher;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use twox_hash::XxHash3_64;
+
+use super::directory::DRAFT;
+use super::limit;
+use super::{OutputKey, OutputKind};
+
+/// What is known of an output before its first byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Label {
+    /// What it is.
+    pub(crate) key: OutputKey,
+    /// The moment that it describes.
+    pub(crate) taken: SystemTime,
+    /// The session went on after that moment.
+    pub(crate) snapshot: bool,
+}
+
+/// A finished report, flame graph or statistics text, open for reading. Cheap to clone; it stays readable even when a
+/// new session has replaced its file.
+#[derive(Debug, Clone)]
+pub struct Output {
+    file: Arc<File>,
+    label: Label,
+    len: u64,
+    hash: u64,
+    position: u64,
+}
+
+impl Output {
+    /// What it is.
+    #[must_use]
+    pub fn kind(&self) -> OutputKind {
+        self.label.key.kind()
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The moment that it describes: the end of the session, or when the snapshot was taken.
+    #[must_use]
+    pub fn taken(&self) -> SystemTime {
+        self.label.taken
+    }
+
+    /// Whether the session was still recording: a consistent view up to [`Output::taken`], but not the last word.
+    #[must_use]
+    pub fn is_snapshot(&self) -> bool {
+        self.label.snapshot
+    }
+
+    /// XXH3 of its bytes, 64 bits.
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        self.hash
+    }
+
+    /// Reads at `offset`, without a cursor. Fewer bytes than asked for, though there should be more, are an error:
+    /// somebody cut the file.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::FileExt::read_exact_at(&*self.file, buffer, offset)
+        }
+        #[cfg(not(unix))]
+        {
+            use std::io::{Seek, SeekFrom};
+            let mut file = self.file.try_clone()?;
+            file.seek(SeekFrom::Start(offset))?;
+            file.read_exact(buffer)
+        }
+    }
+}
+
+impl Read for Output {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.len.saturating_sub(self.position);
+        let count = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        self.read_at(&mut buffer[..count], self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+/// A file that is being written and that nobody can see yet.
+pub(crate) struct Draft {
+    path: PathBuf,
+    file: BufWriter<Hashed>,
+}
+
+static DRAFTS: AtomicU64 = AtomicU64::new(0);
+
+impl Draft {
+    /// A new, empty one in `directory`.
+    pub(crate) fn new(directory: &Path) -> io::Result<Draft> {
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("{DRAFT}{}-{number}", std::process::id()));
+        let file = create_draft(&path)?;
+        Ok(Draft {
+            path,
+            file: BufWriter::with_capacity(256 << 10, Hashed::new(file)),
+        })
+    }
+
+    /// Everything written is on disk when this returns.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().file.sync_all()
+    }
+
+    /// Keeps a synced draft under its name, replacing a former file there in one step: after a crash the one or the
+    /// other is there, whole.
+    pub(crate) fn publish(self, label: Label, directory: &Path) -> io::Result<(Stored, Output)> {
+        let path = directory.join(label.key.stored_name());
+        fs::rename(&self.path, &path)?;
+        // The new name is on disk when the directory is. Some file systems refuse to sync one; the rename holds.
+        let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        let output = self.output(label)?;
+        let stored = Stored {
+            path,
+            label,
+            len: output.len,
+            hash: output.hash,
+            stamp: None,
+        };
+        Ok((stored, output))
+    }
+
+    /// Takes its name away: it lives as long as somebody reads it.
+    pub(crate) fn detach(mut self, label: Label) -> io::Result<Output> {
+        self.file.flush()?;
+        self.output(label)
+    }
+
+    fn output(&self, label: Label) -> io::Result<Output> {
+        let written = self.file.get_ref();
+        Ok(Output {
+            file: Arc::new(written.file.try_clone()?),
+            label,
+            len: written.len,
+            hash: written.hash.finish(),
+            position: 0,
+        })
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Published: there is nothing of that name any more.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A published file as it was when it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    path: PathBuf,
+    label: Label,
+    len: u64,
+    hash: u64,
+    /// What the file looked like when its bytes were last known to be right; `None` where that was so shortly after
+    /// a change that another one might look the same.
+    stamp: Option<Stamp>,
+}
+
+impl Stored {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn label(&self) -> Label {
+        self.label
+    }
+
+    /// Opens it if nobody touched it since. Quick: its times, number and length are compared, not its bytes.
+    pub(crate) fn open(&self) -> io::Result<Option<Output>> {
+        let output = self.open_unchecked()?;
+        let untouched = self.stamp.as_ref() == Some(&Stamp::of(&output.file)?);
+        Ok(untouched.then_some(output))
+    }
+
+    /// Opens it if its bytes are those that were written, whatever happened to it since. Reads it all.
+    pub(crate) fn open_and_verify(&mut self) -> io::Result<Option<Output>> {
+        if let Some(output) = self.open()? {
+            return Ok(Some(output));
+        }
+        let mut output = self.open_unchecked()?;
+        let stamp = Stamp::of(&output.file)?;
+        if stamp.len != self.len {
+            return Ok(None);
+        }
+        let mut check = Hashed::new(io::sink());
+        io::copy(&mut output, &mut check)?;
+        output.position = 0;
+        if (check.len, check.hash.finish()) != (self.len, self.hash) {
+            return Ok(None);
+        }
+        self.stamp = stamp.settled();
+        Ok(Some(output))
+    }
+
+    fn open_unchecked(&self) -> io::Result<Output> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        // A link or a pipe that somebody put in the file's place must neither lead elsewhere nor block.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            libc::O_NOFOLLOW | libc::O_NONBLOCK,
+        );
+        Ok(Output {
+            file: Arc::new(options.open(&self.path)?),
+            label: self.label,
+            len: self.len,
+            hash: self.hash,
+            position: 0,
+        })
+    }
+}
+
+/// What tells a file that was touched from one that was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+    /// Device, number, change time.
+    #[cfg(unix)]
+    inode: (u64, u64, i64, i64),
+}
+
+/// File times advance in steps: of a timer's tick on many file systems, of two seconds on the coarsest.
+const TIME_STEP: Duration = Duration::from_secs(2);
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Stamp> {
+        let metadata = file.metadata()?;
+        Ok(Stamp {
+            len: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: {
+                use std::os::unix::fs::MetadataExt;
+                // The change time cannot be set back as the modification time can.
+                (
+                    metadata.dev(),
+                    metadata.ino(),
+                    metadata.ctime(),
+                    metadata.ctime_nsec(),
+                )
+            },
+        })
+    }
+
+    /// The stamp, if every later change must give another one: git's "racy" problem.
+    fn settled(self) -> Option<Stamp> {
+        #[cfg(unix)]
+        let changed = {
+            let (_, _, seconds, nanoseconds) = self.inode;
+            let seconds = Duration::from_secs(u64::try_from(seconds).ok()?);
+            SystemTime::UNIX_EPOCH
+                + seconds
+                + Duration::from_nanos(u64::try_from(nanoseconds).ok()?)
+        };
+        #[cfg(not(unix))]
+        let changed = self.modified?;
+        let age = SystemTime::now().duration_since(changed).ok()?;
+        (age > TIME_STEP).then_some(self)
+    }
+}
+
+/// Opens a new file for this user alone. Fails where there is something of that name, even a dangling link.
+pub(crate) fn create_draft(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Counts and sums up what goes through, and stops short of the process's file size limit.
+struct Hashed<W = File> {
+    file: W,
+    len: u64,
+    hash: XxHash3_64,
+    limit: u64,
+}
+
+impl<W> Hashed<W> {
+    fn new(file: W) -> Hashed<W> {
+        Hashed {
+            file,
+            len: 0,
+            hash: XxHash3_64::new(),
+            limit: limit::file_size_limit(),
+        }
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.len + bytes.len() as u64 > self.limit {
+            return Err(limit::too_large());
+        }
+        let count = self.file.write(bytes)?;
+        self.hash.write(&bytes[..count]);
+        self.len += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,187 @@
+//! Which process was captured, and where its sources lie.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use heapray_report::model::About;
+
+use super::places::FrameTable;
+use super::trim::library_dir;
+use crate::collector::snapshot::Snapshot;
+
+/// memray's number for `malloc` (capture format, section 1).
+const MALLOC: u8 = 3;
+
+/// Bytes of a command line that a report keeps.
+const COMMAND_LINE_LIMIT: usize = 4096;
+
+/// Directories of one sort that a report names.
+const DIRS_LIMIT: usize = 64;
+
+/// This process and `snapshot`'s time, with the directories that the files of `table` lie in.
+pub(super) fn describe(snapshot: &Snapshot, table: &FrameTable) -> About {
+    let dirs = Dirs::of(
+        table
+            .files()
+            .into_iter()
+            .map(|file| table.strings.get(file)),
+    );
+    About {
+        command_line: command_line(),
+        pid: std::process::id(),
+        start_ms: unix_ms(snapshot.started),
+        end_ms: unix_ms(snapshot.taken),
+        events: snapshot.totals.events,
+        library_dir: dirs.library,
+        package_dirs: dirs.packages.into_iter().take(DIRS_LIMIT).collect(),
+        source_dirs: dirs.sources.into_iter().take(DIRS_LIMIT).collect(),
+        producer: concat!("heapray ", env!("CARGO_PKG_VERSION")).to_owned(),
+        python_allocator: MALLOC,
+    }
+}
+
+/// The arguments, joined by blanks; empty where the system does not tell.
+fn command_line() -> String {
+    let mut raw = Vec::new();
+    let limit = COMMAND_LINE_LIMIT as u64 + 1;
+    if let Ok(file) = File::open("/proc/self/cmdline") {
+        // What was read before an error is as good as there is.
+        let _ = file.take(limit).read_to_end(&mut raw);
+    }
+    joined(&raw)
+}
+
+/// NUL-terminated arguments as one line of at most [`COMMAND_LINE_LIMIT`] bytes of them.
+fn joined(raw: &[u8]) -> String {
+    let cut = raw.len() > COMMAND_LINE_LIMIT;
+    let raw = &raw[..raw.len().min(COMMAND_LINE_LIMIT)];
+    let raw = raw.strip_suffix(b"\0").unwrap_or(raw);
+    let mut line = String::from_utf8_lossy(raw).replace('\0', " ");
+    if cut {
+        line.push('…');
+    }
+    line
+}
+
+fn unix_ms(time: SystemTime) -> i64 {
+    let ms =
+        |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => ms(since),
+        Err(before) => -ms(before.duration()),
+    }
+}
+
+/// Where sources lie, as the compiler saw it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Dirs {
+    library: String,
+    packages: BTreeSet<String>,
+    sources: BTreeSet<String>,
+}
+
+impl Dirs {
+    fn of<'f>(files: impl Iterator<Item = &'f str>) -> Dirs {
+        let mut dirs = Dirs::default();
+        for file in files {
+            if let Some(dir) = library_dir(file) {
+                if dirs.library.is_empty() {
+                    dirs.library = dir.to_owned();
+                }
+            } else if let Some(dir) = package_dir(file) {
+                dirs.packages.insert(dir.to_owned());
+            } else if let Some(dir) = source_dir(file) {
+                dirs.sources.insert(dir.to_owned());
+            }
+        }
+        dirs
+    }
+}
+
+/// cargo unpacks packages below `$CARGO_HOME/registry/src/<index>`, and checks git dependencies out below
+/// `$CARGO_HOME/git/checkouts/<repository>/<commit>`.
+fn package_dir(file: &str) -> Option<&str> {
+    let below = |marker: &str, depth: usize| {
+        let start = file.find(marker)? + marker.len();
+        let end = file[start..].match_indices('/').nth(depth - 1)?.0;
+        Some(&file[..start + end])
+    };
+    below("/registry/src/", 1).or_else(|| below("/git/checkouts/", 2))
+}
+
+/// The directory of a Rust source outside of the library and packages: up to `src`, where there is one.
+fn source_dir(file: &str) -> Option<&str> {
+    let dir = &file[..=file.strip_suffix(".rs")?.rfind('/')?];
+    if file.starts_with("/rustc/") || file.starts_with("/rust/deps/") {
+        return None;
+    }
+    match dir.rfind("/src/") {
+        Some(at) => Some(&dir[..at + "/src".len()]),
+        None => dir.strip_suffix('/'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_sorted_by_what_they_hold() {
+        let files = [
+            "/rustc/1.95.0/library/core/src/fmt/mod.rs",
+            "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs",
+            "/root/.cargo/registry/src/index.crates.io-19/bytes-1.11.0/src/lib.rs",
+            "/root/.cargo/registry/src/index.crates.io-19/tokio-1.54.1/src/runtime/mod.rs",
+            "/root/.cargo/git/checkouts/axum-1a/2b3c/axum/src/lib.rs",
+            "/home/me/app/src/main.rs",
+            "/home/me/app/src/routes/perform.rs",
+            "/home/me/src/other/src/lib.rs",
+            "/home/me/app/tests/it.rs",
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "malloc.c",
+            "lib.rs",
+            "",
+        ];
+        assert_eq!(
+            Dirs::of(files.into_iter()),
+            Dirs {
+                library: "/rustc/1.95.0/library".into(),
+                packages: [
+                    "/root/.cargo/git/checkouts/axum-1a/2b3c",
+                    "/root/.cargo/registry/src/index.crates.io-19",
+                ]
+                .map(String::from)
+                .into(),
+                sources: [
+                    "/home/me/app/src",
+                    "/home/me/app/tests",
+                    "/home/me/src/other/src"
+                ]
+                .map(String::from)
+                .into(),
+            }
+        );
+    }
+
+    #[test]
+    fn a_command_line_is_joined_and_bounded() {
+        assert_eq!(
+            joined(b"/bin/app\0--port\x007000\0"),
+            "/bin/app --port 7000"
+        );
+        assert_eq!(joined(b""), "");
+        assert_eq!(joined(b"a\0\xff\0"), "a \u{fffd}");
+        let long = joined(&[b'x'; COMMAND_LINE_LIMIT + 1]);
+        assert_eq!(long.len(), COMMAND_LINE_LIMIT + '…'.len_utf8());
+        assert!(!command_line().is_empty());
+    }
+
+    #[test]
+    fn times_before_the_epoch_are_negative() {
+        let second = std::time::Duration::from_secs(1);
+        assert_eq!(unix_ms(UNIX_EPOCH + second), 1000);
+        assert_eq!(unix_ms(UNIX_EPOCH - second), -1000);
+    }
+}

@@ -1,0 +1,180 @@
+//! From a snapshot to a report: everything but the knowledge of symbols.
+
+use std::collections::HashMap;
+
+use heapray_report::Report;
+use heapray_report::model::{
+    Allocator, Conditions, Overhead, Site, StackId, Tally, ThreadId, Totals,
+};
+
+use super::about;
+use super::lookup::Lookup;
+use super::notes;
+use super::options::ReportOptions;
+use super::places::Places;
+use super::resolver::ElfLookup;
+use super::stacks::{self, Tree};
+use super::threads::Threads;
+use crate::capture::event::NodeId;
+use crate::collector::snapshot::{RawSite, Snapshot};
+
+/// A report, and the way from the snapshot's numbers to its handles (for the event log, which speaks in
+/// the former).
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// The report.
+    pub report: Report,
+    stacks: Vec<StackId>,
+    threads: Threads,
+}
+
+impl Resolved {
+    /// The report's call stack of the snapshot's `node`, trimmed as the sites are; the empty stack for a node
+    /// that the snapshot does not have.
+    #[must_use]
+    pub fn stack_of(&self, node: NodeId) -> StackId {
+        let stack = self.stacks.get(node.0 as usize);
+        stack.copied().unwrap_or_default()
+    }
+
+    /// The report's thread of the snapshot's thread `number`; the first one for a number that the snapshot
+    /// does not have.
+    #[must_use]
+    pub fn thread_of(&self, number: u32) -> ThreadId {
+        self.threads.id(number)
+    }
+}
+
+/// Makes the report of `snapshot`, of this process: finds functions, files and lines of every return address,
+/// trims and merges call sites as `options` say.
+///
+/// Never fails: code without symbols is shown as `module+0xoffset` (what `addr2line -e module` takes), and
+/// [`Conditions::notes`] says what was missing. Reads the ELF objects that the snapshot names, anew at each
+/// call, and keeps nothing but the report: 20,000 addresses of a program of 81 MB took 0.4 s of CPU time and
+/// 19 MB of heap at their height, 13 of them the report's. The caller keeps the calling thread's allocations out of the capture.
+#[must_use]
+pub fn resolve(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
+    assemble(snapshot, options, &mut ElfLookup::default())
+}
+
+/// [`resolve`] with symbols from `lookup`.
+pub(super) fn assemble(
+    snapshot: &Snapshot,
+    options: &ReportOptions,
+    lookup: &mut dyn Lookup,
+) -> Resolved {
+    let places = Places::find(snapshot, lookup);
+    let Tree {
+        mut strings,
+        frames,
+        stacks,
+        of_node,
+    } = stacks::build(&snapshot.nodes, &places, options.full);
+    let threads = Threads::of(snapshot, options.threads, &mut strings);
+    let mut notes = snapshot.notes.clone();
+    notes.extend(notes::about_program(&places.main));
+    notes.extend(lookup.notes());
+    let about = about::describe(snapshot, &places.table);
+    drop(places);
+
+    let mut resolved = Resolved {
+        report: Report {
+            about,
+            strings,
+            frames,
+            stacks,
+            threads: threads.list.clone(),
+            sites: Vec::new(),
+            timeline: snapshot.timeline.clone(),
+            totals: totals(snapshot),
+            conditions: conditions(snapshot, notes),
+        },
+        stacks: of_node,
+        threads,
+    };
+    resolved.report.sites = merged_sites(&snapshot.sites, &resolved);
+    resolved
+}
+
+/// The sites with the report's handles. Those that became equal by trimming, or whose threads are one entry,
+/// are added up.
+fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> Vec<Site> {
+    let mut sites: Vec<Site> = Vec::new();
+    let mut index = HashMap::new();
+    for raw in raw {
+        // Sites are of allocations only.
+        let Some(allocator) = Allocator::from_id(raw.kind as u8) else {
+            continue;
+        };
+        let site = Site {
+            thread: resolved.thread_of(raw.thread),
+            stack: resolved.stack_of(raw.node),
+            allocator,
+            allocated: raw.allocated,
+            high_water: raw.high_water,
+            live: raw.live,
+            temporary: raw.temporary,
+            oldest_live_ms: raw.oldest_live_ms,
+        };
+        let at = *index
+            .entry((site.thread, site.stack, allocator))
+            .or_insert(sites.len());
+        match sites.get_mut(at) {
+            Some(same) => add(same, &site),
+            None => sites.push(site),
+        }
+    }
+    sites
+}
+
+fn add(site: &mut Site, other: &Site) {
+    site.allocated += other.allocated;
+    site.high_water += other.high_water;
+    site.live += other.live;
+    site.temporary += other.temporary;
+    site.oldest_live_ms = match (site.oldest_live_ms, other.oldest_live_ms) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    };
+}
+
+fn totals(snapshot: &Snapshot) -> Totals {
+    let raw = &snapshot.totals;
+    let by_allocator = Allocator::ALL.into_iter().filter_map(|allocator| {
+        let mut sum = Tally::default();
+        for site in &snapshot.sites {
+            if site.kind as u8 == allocator.id() {
+                sum += site.allocated;
+            }
+        }
+        (sum.count > 0).then_some((allocator, sum))
+    });
+    Totals {
+        allocated: raw.allocated,
+        freed: raw.freed,
+        live: raw.live,
+        high_water: raw.high_water,
+        high_water_ms: Some(raw.high_water_ms),
+        sizes: raw.sizes.clone(),
+        sizes_rounded: raw.sizes_rounded,
+        by_allocator: by_allocator.collect(),
+    }
+}
+
+fn conditions(snapshot: &Snapshot, notes: Vec<String>) -> Conditions {
+    Conditions {
+        still_recording: snapshot.still_recording,
+        hooks: snapshot.hooks.to_owned(),
+        lost_events: snapshot.lost_events,
+        stacks_cut: snapshot.stacks_cut,
+        stacks_incomplete: snapshot.stacks_incomplete,
+        unknown_frees: snapshot.totals.unknown_frees,
+        log_given_up: snapshot.log_given_up.clone(),
+        notes,
+        overhead: Overhead {
+            memory_bytes: snapshot.own_bytes,
+            collector_cpu_ns: snapshot.collector_cpu_ns,
+            log_bytes: snapshot.log.as_ref().map_or(0, |log| log.bytes),
+        },
+    }
+}

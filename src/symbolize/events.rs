@@ -1,0 +1,56 @@
+//! The event log in the report's terms.
+
+use std::io;
+
+use heapray_report::model::{Allocator, Event};
+
+use super::Resolved;
+use crate::collector::snapshot::Snapshot;
+use crate::collector::{LogEntry, LogReader};
+
+impl Resolved {
+    /// The log of `snapshot`, which this was made from, event by event in the order of time. `None` where the log
+    /// was given up: only the sums are left then.
+    ///
+    /// Ends after the first error, which is that of reading the spool file.
+    pub fn events(&self, snapshot: &Snapshot) -> Option<impl Iterator<Item = io::Result<Event>>> {
+        let log = snapshot.log.as_ref()?;
+        let reader = LogReader::new(log.file.clone(), log.bytes);
+        Some(reader.map(|entry| self.event(entry?)))
+    }
+
+    fn event(&self, entry: LogEntry) -> io::Result<Event> {
+        Ok(match entry {
+            LogEntry::Allocation {
+                thread,
+                kind,
+                address,
+                size,
+                node,
+            } => Event::Allocation {
+                thread: self.thread_of(thread),
+                allocator: allocator(kind as u8)?,
+                address,
+                size,
+                stack: self.stack_of(node),
+            },
+            LogEntry::Deallocation {
+                thread,
+                kind,
+                address,
+                size,
+            } => Event::Deallocation {
+                thread: self.thread_of(thread),
+                allocator: allocator(kind as u8)?,
+                address,
+                size,
+            },
+            LogEntry::Memory { at_ms, rss } => Event::Memory { at_ms, rss },
+        })
+    }
+}
+
+fn allocator(kind: u8) -> io::Result<Allocator> {
+    let allocator = Allocator::from_id(kind);
+    allocator.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no event of the log"))
+}

@@ -1,0 +1,39 @@
+//! Sentences for people about what a report could not find, and what to do about it.
+
+use super::places::Coverage;
+
+/// What to know about the program's own symbols.
+pub(super) fn about_program(main: &Coverage) -> Option<String> {
+    if main.addresses == 0 || main.with_lines > 0 {
+        None
+    } else if main.named == 0 {
+        Some(
+            "the program is stripped: its functions are shown as offsets; keep its symbols (`debug = 1` \
+             and no `strip` in the build profile) or install its debug file by build id"
+                .to_owned(),
+        )
+    } else {
+        Some(
+            "the program has no debug information: build with `debug = 1` to see files, lines and \
+             inlined functions"
+                .to_owned(),
+        )
+    }
+}
+
+/// At most this many modules are named in one sentence.
+const NAMED: usize = 8;
+
+/// `modules` could not be read for the reason given: one sentence for all of them.
+pub(super) fn about_modules(modules: &[String], reason: &str) -> Option<String> {
+    if modules.is_empty() {
+        return None;
+    }
+    let mut names = modules[..modules.len().min(NAMED)].join(", ");
+    if modules.len() > NAMED {
+        names.push_str(&format!(" and {} more", modules.len() - NAMED));
+    }
+    Some(format!(
+        "code of {names} is shown as offsets, because the file {reason}"
+    ))
+}

@@ -1,0 +1,24 @@
+//! What the reader of a report may choose.
+
+/// How a report is made. The default leaves out what hides the answer: the standard library's frames at the
+/// leaf of each call stack, and the difference between threads of one pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReportOptions {
+    /// Keep every frame. Default `false`: a call stack ends at the code that asked for memory, without the
+    /// frames of `alloc`, `core` and `std` (and heapray's own) that it asked through.
+    pub full: bool,
+    /// How threads are told apart.
+    pub threads: ThreadMode,
+}
+
+/// How a report tells threads apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThreadMode {
+    /// Threads whose names are exactly equal are one entry (the default): a pool's workers run the same code.
+    /// Threads without a name are one entry too. `worker-1` and `worker-2` stay apart, because a number in a
+    /// name may mean something.
+    #[default]
+    ByName,
+    /// One entry for each thread.
+    Each,
+}

@@ -1,0 +1,215 @@
+//! The frames of every address in a snapshot: each distinct (module, address) is looked up once.
+//!
+//! One address is one to many frames, since inlined calls are frames like any other. Frames are kept
+//! outermost first, as stacks are root first.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use heapray_report::model::{Frame, StrId, Strings};
+
+use super::lookup::{Lookup, Place};
+use super::trim::{Role, is_c_runtime, role};
+use crate::capture::event::NodeId;
+use crate::collector::snapshot::{Module, ModuleId, RawNode, Snapshot};
+
+/// Distinct frames, each with the part it plays when stacks are trimmed.
+#[derive(Debug, Default)]
+pub(super) struct FrameTable {
+    pub(super) strings: Strings,
+    frames: Vec<(Frame, Role)>,
+    index: HashMap<(Frame, Role), u32>,
+}
+
+impl FrameTable {
+    fn add(&mut self, function: &str, file: &str, line: u32, role: Role) -> u32 {
+        let frame = Frame {
+            function: self.strings.intern(function),
+            file: self.strings.intern(file),
+            line,
+        };
+        *self.index.entry((frame, role)).or_insert_with(|| {
+            self.frames.push((frame, role));
+            u32::try_from(self.frames.len() - 1).expect("fewer than 2^32 distinct frames")
+        })
+    }
+
+    pub(super) fn frame(&self, id: u32) -> Frame {
+        self.frames[id as usize].0
+    }
+
+    pub(super) fn role(&self, id: u32) -> Role {
+        self.frames[id as usize].1
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The distinct source files (and, where unknown, modules' paths) of all frames.
+    pub(super) fn files(&self) -> Vec<StrId> {
+        let mut files: Vec<StrId> = self.frames.iter().map(|(frame, _)| frame.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+}
+
+/// How much is known of the program's own addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Coverage {
+    /// Distinct addresses in the program itself.
+    pub(super) addresses: u64,
+    /// Those with a function's name.
+    pub(super) named: u64,
+    /// Those with a file and line of code outside the language's library: the library comes with debug
+    /// information even where the program is built without.
+    pub(super) with_lines: u64,
+}
+
+/// The frames of every node.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) table: FrameTable,
+    pub(super) main: Coverage,
+    /// For each node, which span of `frames` is its own.
+    span_of_node: Vec<u32>,
+    spans: Vec<(u32, u32)>,
+    frames: Vec<u32>,
+}
+
+impl Places {
+    /// Looks up every address of `snapshot`.
+    pub(super) fn find(snapshot: &Snapshot, lookup: &mut dyn Lookup) -> Places {
+        let nodes = &snapshot.nodes;
+        let key = |node: u32| {
+            let node = &nodes[node as usize];
+            (known_module(snapshot, node), node.address)
+        };
+        let mut order: Vec<u32> = (1..nodes.len())
+            .map_while(|node| u32::try_from(node).ok())
+            .collect();
+        order.sort_unstable_by_key(|&node| key(node));
+
+        let mut places = Places {
+            table: FrameTable::default(),
+            main: Coverage::default(),
+            span_of_node: vec![0; nodes.len()],
+            // The empty stack's node has no frame.
+            spans: vec![(0, 0)],
+            frames: Vec::new(),
+        };
+        for of_module in order.chunk_by(|&a, &b| key(a).0 == key(b).0) {
+            let mut addresses = Vec::new();
+            for same in of_module.chunk_by(|&a, &b| key(a) == key(b)) {
+                let span = places.spans.len() + addresses.len();
+                let span = u32::try_from(span).expect("no more addresses than nodes");
+                for &node in same {
+                    places.span_of_node[node as usize] = span;
+                }
+                addresses.push(key(same[0]).1);
+            }
+            match snapshot.modules.get(usize::from(key(of_module[0]).0.0)) {
+                Some(module) => places.add_module(module, &addresses, lookup),
+                None => places.add_unknown(&addresses),
+            }
+        }
+        places
+    }
+
+    /// The frames of `node` alone, outermost first; none for the empty stack.
+    pub(super) fn of(&self, node: NodeId) -> &[u32] {
+        let span = self.span_of_node.get(node.0 as usize).copied().unwrap_or(0);
+        let (start, end) = self.spans[span as usize];
+        &self.frames[start as usize..end as usize]
+    }
+
+    /// Adds a span for each of `addresses`, ascending return addresses in `module`.
+    fn add_module(&mut self, module: &Module, addresses: &[u64], lookup: &mut dyn Lookup) {
+        let path = module.path.to_string_lossy();
+        let c_runtime = is_c_runtime(&path);
+        let first = self.spans.len();
+        self.spans.resize(first + addresses.len(), (0, 0));
+        // Saturating keeps them ascending, even if a module says that it lies where it does not.
+        let offsets: Vec<u64> = addresses
+            .iter()
+            .map(|address| (address - 1).saturating_sub(module.load_bias))
+            .collect();
+        let (table, frames, spans) = (&mut self.table, &mut self.frames, &mut self.spans);
+        let coverage = &mut self.main;
+        lookup.lookup(module, &offsets, &mut |nth, found| {
+            let start = frames.len();
+            let unnamed = Place {
+                function: "",
+                file: Cow::Borrowed(""),
+                line: 0,
+            };
+            let found = if found.is_empty() {
+                &[unnamed][..]
+            } else {
+                found
+            };
+            let mut with_lines = false;
+            for place in found {
+                let role = match role(place.function, &place.file, place.line) {
+                    Role::Code if c_runtime => Role::Entry,
+                    role => role,
+                };
+                with_lines |= role == Role::Code && place.line > 0;
+                let offset_name;
+                let function = if place.function.is_empty() {
+                    offset_name = name_by_offset(&path, offsets[nth]);
+                    &offset_name
+                } else {
+                    place.function
+                };
+                let file = if place.file.is_empty() {
+                    &path
+                } else {
+                    &place.file
+                };
+                frames.push(table.add(function, file, place.line, role));
+            }
+            spans[first + nth] = (index(start), index(frames.len()));
+            if module.is_main {
+                coverage.addresses += 1;
+                coverage.named += u64::from(!found[0].function.is_empty());
+                coverage.with_lines += u64::from(with_lines);
+            }
+        });
+    }
+
+    /// Adds a span for each of `addresses` outside of every module, marks among them.
+    fn add_unknown(&mut self, addresses: &[u64]) {
+        for &address in addresses {
+            let start = index(self.frames.len());
+            let (function, role) = match address {
+                RawNode::CUT => ("[stack cut: too deep]".to_owned(), Role::Entry),
+                RawNode::INCOMPLETE => ("[outer frames unknown]".to_owned(), Role::Entry),
+                RawNode::FOREIGN => ("[foreign stack]".to_owned(), Role::Entry),
+                _ => (format!("[unknown code] {address:#x}"), Role::Code),
+            };
+            self.frames.push(self.table.add(&function, "", 0, role));
+            self.spans.push((start, start + 1));
+        }
+    }
+}
+
+/// The module of `node` if there is such a one. Marks are in none, and neither is address 0.
+fn known_module(snapshot: &Snapshot, node: &RawNode) -> ModuleId {
+    if node.address <= RawNode::FOREIGN || usize::from(node.module.0) >= snapshot.modules.len() {
+        ModuleId::NONE
+    } else {
+        node.module
+    }
+}
+
+/// `module+0xoffset`: what `addr2line -e module 0xoffset` takes, so of the call and not of its return.
+fn name_by_offset(path: &str, offset: u64) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    format!("{name}+{offset:#x}")
+}
+
+fn index(position: usize) -> u32 {
+    u32::try_from(position).expect("fewer than 2^32 frames over all addresses")
+}

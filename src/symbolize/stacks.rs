@@ -1,0 +1,175 @@
+//! From nodes to the report's call tree, trimmed at the leaf.
+//!
+//! Parents come before children, so each table is filled in one pass without recursion, however deep a stack
+//! is. Only stacks and frames that a trimmed stack needs are put into the report.
+
+use heapray_report::model::{Frame, FrameId, StackId, Stacks, Strings};
+
+use super::places::{FrameTable, Places};
+use super::trim::Role;
+use crate::capture::event::NodeId;
+use crate::collector::snapshot::RawNode;
+
+/// The call tree of a report, and where each node of the snapshot went.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) strings: Strings,
+    pub(super) frames: Vec<Frame>,
+    pub(super) stacks: Stacks,
+    pub(super) of_node: Vec<StackId>,
+}
+
+/// Where a node's trimmed stack ends.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// The node itself or one of its callers.
+    node: u32,
+    /// How many of that node's own frames are kept, from the outermost.
+    frames: u32,
+    /// Whether a frame of [`Role::Code`] is kept; if not, nothing was trimmed.
+    has_code: bool,
+}
+
+/// Builds the call tree of `nodes`; `full` keeps every frame.
+pub(super) fn build(nodes: &[RawNode], places: &Places, full: bool) -> Tree {
+    let ends = ends(nodes, places, full);
+    let needed = needed_in_full(nodes, &ends);
+    let mut builder = Builder {
+        tree: Tree::default(),
+        table: &places.table,
+        used: vec![None; places.table.len()],
+    };
+    builder.tree.of_node = vec![StackId::EMPTY; nodes.len()];
+    let mut whole = vec![StackId::EMPTY; nodes.len()];
+    for node in 1..nodes.len() {
+        let caller = whole[parent(nodes, node)];
+        let own = places.of(node_id(node));
+        let end = ends[node];
+        let ends_here = end.node as usize == node;
+        if ends_here {
+            let kept = builder.extend(caller, &own[..end.frames as usize]);
+            builder.tree.of_node[node] = kept;
+            if needed[node] {
+                whole[node] = builder.extend(kept, &own[end.frames as usize..]);
+            }
+        } else {
+            builder.tree.of_node[node] = builder.tree.of_node[end.node as usize];
+            if needed[node] {
+                whole[node] = builder.extend(caller, own);
+            }
+        }
+    }
+    builder.tree
+}
+
+/// Where each node's stack ends: at the last frame of code from the root, or at its leaf if there is none.
+fn ends(nodes: &[RawNode], places: &Places, full: bool) -> Vec<End> {
+    let table = &places.table;
+    let mut ends = vec![
+        End {
+            node: 0,
+            frames: 0,
+            has_code: false
+        };
+        nodes.len()
+    ];
+    // Whether a stack has nothing but entry frames: only there do they count as such.
+    let mut at_entry = vec![true; nodes.len()];
+    for node in 1..nodes.len() {
+        let caller = parent(nodes, node);
+        let own = places.of(node_id(node));
+        let whole = End {
+            node: index(node),
+            frames: index(own.len()),
+            has_code: ends[caller].has_code,
+        };
+        let mut last_code = None;
+        at_entry[node] = at_entry[caller];
+        for (nth, &frame) in own.iter().enumerate() {
+            match table.role(frame) {
+                Role::Entry if at_entry[node] => continue,
+                Role::Library => {}
+                Role::Entry | Role::Code => last_code = Some(nth),
+            }
+            at_entry[node] = false;
+        }
+        ends[node] = match last_code {
+            _ if full => whole,
+            Some(last) => End {
+                frames: index(last + 1),
+                has_code: true,
+                ..whole
+            },
+            None if ends[caller].has_code => ends[caller],
+            None => whole,
+        };
+    }
+    ends
+}
+
+/// Which nodes the trimmed stacks need with all their frames, because such a stack ends further in.
+fn needed_in_full(nodes: &[RawNode], ends: &[End]) -> Vec<bool> {
+    let mut needed = vec![false; nodes.len()];
+    for end in ends {
+        needed[parent(nodes, end.node as usize)] = true;
+    }
+    for node in (1..nodes.len()).rev() {
+        if needed[node] {
+            needed[parent(nodes, node)] = true;
+        }
+    }
+    needed
+}
+
+struct Builder<'p> {
+    tree: Tree,
+    table: &'p FrameTable,
+    used: Vec<Option<FrameId>>,
+}
+
+impl Builder<'_> {
+    fn extend(&mut self, stack: StackId, frames: &[u32]) -> StackId {
+        frames.iter().fold(stack, |stack, &frame| {
+            let frame = self.frame(frame);
+            self.tree.stacks.child(stack, frame)
+        })
+    }
+
+    /// The report's handle of a frame, which is copied there when first used.
+    fn frame(&mut self, id: u32) -> FrameId {
+        if let Some(used) = self.used[id as usize] {
+            return used;
+        }
+        let Frame {
+            function,
+            file,
+            line,
+        } = self.table.frame(id);
+        let strings = &self.table.strings;
+        let frame = Frame {
+            function: self.tree.strings.intern(strings.get(function)),
+            file: self.tree.strings.intern(strings.get(file)),
+            line,
+        };
+        let used = FrameId(index(self.tree.frames.len()));
+        self.tree.frames.push(frame);
+        self.used[id as usize] = Some(used);
+        used
+    }
+}
+
+/// The caller of `node`. A parent that does not come before its child would be a broken snapshot: the root.
+fn parent(nodes: &[RawNode], node: usize) -> usize {
+    match nodes.get(node) {
+        Some(raw) if (raw.parent.0 as usize) < node => raw.parent.0 as usize,
+        _ => 0,
+    }
+}
+
+fn node_id(node: usize) -> NodeId {
+    NodeId(index(node))
+}
+
+fn index(position: usize) -> u32 {
+    u32::try_from(position).expect("nodes and frames are numbered in 32 bits")
+}

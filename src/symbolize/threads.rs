@@ -1,0 +1,74 @@
+//! Threads of the snapshot as threads of the report.
+
+use std::collections::HashMap;
+
+use heapray_report::model::{Strings, Thread, ThreadId};
+
+use super::options::ThreadMode;
+use crate::collector::snapshot::Snapshot;
+
+/// The report's threads, and which of them each of the snapshot's is.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    pub(super) list: Vec<Thread>,
+    by_number: HashMap<u32, ThreadId>,
+}
+
+impl Threads {
+    /// The threads of `snapshot`, in the order of their numbers; names go to `strings`. A thread that only a
+    /// site mentions is there too, without name and system number.
+    pub(super) fn of(snapshot: &Snapshot, mode: ThreadMode, strings: &mut Strings) -> Threads {
+        let mut raw: Vec<(u32, u32, &str)> = snapshot
+            .threads
+            .iter()
+            .map(|thread| (thread.number, thread.tid, thread.name.as_str()))
+            .chain(snapshot.sites.iter().map(|site| (site.thread, 0, "")))
+            .collect();
+        // Stable: a thread's own entry stays ahead of its mention by a site.
+        raw.sort_by_key(|&(number, ..)| number);
+        raw.dedup_by_key(|&mut (number, ..)| number);
+
+        let mut threads = Threads::default();
+        let mut by_name = HashMap::new();
+        for (number, tid, name) in raw {
+            let thread = Thread {
+                tid: u64::from(tid),
+                name: strings.intern(name),
+                threads: 1,
+            };
+            let merged = match mode {
+                ThreadMode::ByName => by_name.get(&thread.name).copied(),
+                ThreadMode::Each => None,
+            };
+            let id = match merged {
+                Some(id) => {
+                    threads.merge(id, thread);
+                    id
+                }
+                None => threads.add(thread),
+            };
+            by_name.insert(thread.name, id);
+            threads.by_number.insert(number, id);
+        }
+        threads
+    }
+
+    /// The entry of the snapshot's thread `number`; the first entry for a number that it does not know.
+    pub(super) fn id(&self, number: u32) -> ThreadId {
+        self.by_number.get(&number).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, thread: Thread) -> ThreadId {
+        self.list.push(thread);
+        ThreadId(u32::try_from(self.list.len() - 1).expect("threads are numbered in 32 bits"))
+    }
+
+    fn merge(&mut self, id: ThreadId, other: Thread) {
+        let thread = &mut self.list[id.0 as usize];
+        thread.threads += other.threads;
+        // 0 stands for a number that was never learnt.
+        if other.tid != 0 && (thread.tid == 0 || other.tid < thread.tid) {
+            thread.tid = other.tid;
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Which frames stand between the code that asks for memory and the allocator.
+//!
+//! A call stack's leaf should be the code that asked. Three roles decide: frames of the language's own
+//! library are passed over from the leaf on, until a frame of anything else. The file decides, because a
+//! generic of the library that is instantiated in the user's crate bears the user's types in its name; the
+//! name decides only where no file is known.
+
+/// The part that a frame plays when a stack's leaf is sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// Code that may be answerable for an allocation: the service, its dependencies, C.
+    Code,
+    /// The language's own library, or an allocator's wrapper: passed over.
+    Library,
+    /// What the C runtime runs before any code of the program; counts as such at the root only.
+    Entry,
+}
+
+/// What the C library calls between the kernel and a program's or thread's first function.
+const ENTRIES: [&str; 9] = [
+    "_start",
+    "main", // the shim that rustc makes; a C program's own has a file
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "__libc_start_call_main",
+    "clone",
+    "clone3",
+    "__clone3",
+    "start_thread",
+];
+
+/// The role of a frame; `file` is empty if unknown, and so is a `line` of 0.
+pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
+    if is_allocator(function) {
+        return Role::Library;
+    }
+    if file.is_empty() && ENTRIES.contains(&function) {
+        return Role::Entry;
+    }
+    // Code that the compiler made has line 0, and then its file is often that of the crate's root.
+    let name_decides = line == 0 || has_library_sources(file);
+    let library = library_dir(file).is_some()
+        || is_vendored(file)
+        || (name_decides && is_library_name(function));
+    if library { Role::Library } else { Role::Code }
+}
+
+/// Whether the module at `path` is the C library, whose code at a stack's root is [`Role::Entry`] under
+/// whatever name: `start_thread` is a local symbol, and distributions strip those.
+pub(crate) fn is_c_runtime(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ["libc.so", "libc-2", "libpthread", "ld-linux", "ld-musl"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+/// The directory of the language's library that `file` lies in: `/rustc/<commit>/library` as official builds
+/// name it, or rustup's `…/lib/rustlib/src/rust/library` where its sources are installed.
+pub(crate) fn library_dir(file: &str) -> Option<&str> {
+    if let Some(rest) = file.strip_prefix("/rustc/") {
+        let commit = rest.find('/')?;
+        let rest = &rest[commit..];
+        return rest
+            .starts_with("/library/")
+            .then(|| &file[.."/rustc/".len() + commit + "/library".len()]);
+    }
+    let installed = "/rustlib/src/rust/library";
+    let at = file.find(&format!("{installed}/"))?;
+    Some(&file[..at + installed.len()])
+}
+
+/// Crates that the standard library is made of: below `/rust/deps` in its own build. hashbrown (with the
+/// allocator interface it uses) is passed over from crates.io too, because `HashMap` *is* hashbrown: its raw
+/// table as the leaf would lump every map of the program together.
+fn is_vendored(file: &str) -> bool {
+    file.starts_with("/rust/deps/")
+        || ["/hashbrown-", "/allocator-api2-"].iter().any(|package| {
+            file.match_indices(package).any(|(at, _)| {
+                file[at + package.len()..].starts_with(|first: char| first.is_ascii_digit())
+            })
+        })
+}
+
+/// A library built from sources elsewhere, as distributions do. A user's directory may look the same: the
+/// name must agree.
+fn has_library_sources(file: &str) -> bool {
+    ["alloc", "core", "std"].iter().any(|name| {
+        let dir = format!("library/{name}/src/");
+        file.starts_with(&dir) || file.contains(&format!("/{dir}"))
+    })
+}
+
+/// The compiler's allocation shims, whose file is that of the user's `#[global_allocator]`, heapray's own
+/// wrapper, and every other `GlobalAlloc`.
+fn is_allocator(function: &str) -> bool {
+    let shim = function.strip_prefix("__rustc::").unwrap_or(function);
+    ["__rust_", "__rdl_", "__rg_"].iter().any(|kind| {
+        shim.strip_prefix(kind).is_some_and(|what| {
+            matches!(
+                what,
+                "alloc" | "alloc_zeroed" | "realloc" | "dealloc" | "no_alloc_shim_is_unstable_v2"
+            )
+        })
+    }) || function.contains(" as core::alloc::global::GlobalAlloc>::")
+        || function.starts_with("heapray::alloc::")
+        || function.starts_with("<heapray::alloc::")
+}
+
+/// Crates whose names are as good as their files; see [`is_vendored`] for the last two.
+const LIBRARIES: [&str; 5] = ["alloc", "core", "std", "hashbrown", "allocator_api2"];
+
+/// Whether a demangled name is of the language's library, as far as a name can tell.
+///
+/// In `<T as Trait>::f` both must be of the library; a `T` without a path (a generic parameter, a primitive,
+/// a reference) leaves it to the trait, by the orphan rule.
+fn is_library_name(function: &str) -> bool {
+    let Some(inner) = function.strip_prefix('<') else {
+        return is_library_path(function);
+    };
+    match split_as(inner) {
+        Some((of, of_trait)) => {
+            (is_library_path(of) || head(of).is_none()) && is_library_path(of_trait)
+        }
+        None => is_library_path(inner),
+    }
+}
+
+fn is_library_path(path: &str) -> bool {
+    head(path).is_some_and(|head| LIBRARIES.contains(&head))
+}
+
+/// The first segment of a path of several; `None` for a single one. References and pointers are seen through.
+fn head(path: &str) -> Option<&str> {
+    let path = ["&mut ", "&", "*const ", "*mut ", "dyn ", "["]
+        .iter()
+        .fold(path, |path, prefix| {
+            path.strip_prefix(prefix).unwrap_or(path)
+        });
+    let end = path.find(|c: char| !(c.is_alphanumeric() || c == '_'))?;
+    path[end..].starts_with("::").then(|| &path[..end])
+}
+
+/// Splits `T as Trait>::f` at the ` as ` that belongs to the outermost brackets.
+fn split_as(inner: &str) -> Option<(&str, &str)> {
+    let mut depth = 0usize;
+    for (at, c) in inner.char_indices() {
+        match c {
+            '<' | '(' | '[' | '{' => depth += 1,
+            // The head of `->` closes nothing.
+            '>' if inner[..at].ends_with('-') => {}
+            '>' | ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            ' ' if depth == 0 && inner[at..].starts_with(" as ") => {
+                return Some((&inner[..at], &inner[at + " as ".len()..]));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUSTC: &str = "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860";
+
+    #[test]
+    fn the_file_decides_where_it_is_known() {
+        let std_file = |file: &str| format!("{RUSTC}/library/{file}");
+        let cases = [
+            ("alloc::raw_vec::finish_grow", std_file("alloc/src/raw_vec/mod.rs"), Role::Library),
+            ("<alloc::vec::Vec<app::Row>>::push", std_file("alloc/src/vec/mod.rs"), Role::Library),
+            // A generic of the library whose name begins with the user's type.
+            ("<app::Row as core::convert::Into<app::Cell>>::into", std_file("core/src/convert/mod.rs"), Role::Library),
+            ("__rust_begin_short_backtrace", std_file("std/src/sys/backtrace.rs"), Role::Library),
+            // The user's closure bears the library's name in none of its parts that matter.
+            ("<alloc::vec::Vec<u8> as app::Encode>::encode", "/home/me/app/src/encode.rs".into(), Role::Code),
+            ("std::fmt::helper", "/home/me/app/src/std.rs".into(), Role::Code),
+            ("alloc::alloc::alloc", "/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/alloc/src/alloc.rs".into(), Role::Library),
+            ("alloc::alloc::alloc", "/usr/src/rustc-1.85.0/library/alloc/src/alloc.rs".into(), Role::Library),
+            ("alloc::alloc::alloc", "library/alloc/src/alloc.rs".into(), Role::Library),
+            // The user's own directory of that shape.
+            ("catalogue::books::load", "/home/me/library/core/src/books.rs".into(), Role::Code),
+            ("hashbrown::raw::RawTableInner::new_uninitialized", "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs".into(), Role::Library),
+            ("hashbrown::raw::RawTableInner::new_uninitialized", "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/hashbrown-0.17.1/src/raw/mod.rs".into(), Role::Library),
+            ("hashbrown_json::parse", "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/hashbrown-json-0.1.0/src/lib.rs".into(), Role::Code),
+            ("bytes::bytes_mut::BytesMut::with_capacity", "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/bytes-1.11.0/src/bytes_mut.rs".into(), Role::Code),
+            ("rustc_hash::add", "/rustc/src/lib.rs".into(), Role::Code),
+            ("main", "/home/me/app/main.c".into(), Role::Code),
+        ];
+        for (function, file, expected) in cases {
+            assert_eq!(role(function, &file, 7), expected, "{function} in {file}");
+        }
+    }
+
+    #[test]
+    fn the_name_decides_where_no_file_is_known() {
+        let cases = [
+            ("alloc::vec::Vec<T,A>::push", Role::Library),
+            ("std::rt::lang_start_internal", Role::Library),
+            ("core::ptr::drop_in_place<app::Row>", Role::Library),
+            ("<alloc::vec::Vec<app::Row>>::push", Role::Library),
+            (
+                "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+                Role::Library,
+            ),
+            ("<T as alloc::string::ToString>::to_string", Role::Library),
+            ("<&mut T as core::iter::Iterator>::next", Role::Library),
+            ("<[u8] as alloc::slice::ToOwned>::to_owned", Role::Library),
+            (
+                "<[alloc::string::String] as alloc::slice::Join>::join",
+                Role::Library,
+            ),
+            (
+                "<fn(u8) -> u8 as core::ops::function::FnOnce<(u8,)>>::call_once",
+                Role::Library,
+            ),
+            ("<app::Row as core::clone::Clone>::clone", Role::Code),
+            ("<alloc::vec::Vec<T> as app::Encode>::encode", Role::Code),
+            (
+                "<alloc::vec::Vec<<app::Row as core::iter::Iterator>::Item> as app::Encode>::encode",
+                Role::Code,
+            ),
+            ("<app::Table as app::Encode>::encode", Role::Code),
+            ("app::main", Role::Code),
+            ("allocator::grow", Role::Code),
+            ("core_affinity::set", Role::Code),
+            ("std", Role::Code),
+            ("qsort", Role::Code),
+            ("", Role::Code),
+            ("<", Role::Code),
+            ("< as >", Role::Code),
+            ("_start", Role::Entry),
+            ("clone3", Role::Entry),
+            ("main", Role::Entry),
+        ];
+        for (function, expected) in cases {
+            assert_eq!(role(function, "", 0), expected, "{function}");
+        }
+    }
+
+    #[test]
+    fn the_name_helps_where_the_compiler_gave_no_line() {
+        let root = "/home/me/app/src/lib.rs";
+        let hashbrown = "hashbrown::raw::TableLayout::calculate_layout_for";
+        assert_eq!(role(hashbrown, root, 0), Role::Library);
+        assert_eq!(role(hashbrown, root, 7), Role::Code);
+        assert_eq!(role("app::main", root, 0), Role::Code);
+        let library = format!("{RUSTC}/library/core/src/ub_checks.rs");
+        assert_eq!(role("app::main", &library, 0), Role::Library);
+    }
+
+    #[test]
+    fn allocators_are_passed_over_whatever_their_file() {
+        let user = "/home/me/app/src/main.rs";
+        for function in [
+            "__rust_alloc",
+            "__rust_realloc",
+            "__rustc::__rust_alloc_zeroed",
+            "__rustc::__rg_alloc",
+            "__rdl_alloc",
+            "<heapray::alloc::Alloc<std::alloc::System> as core::alloc::global::GlobalAlloc>::alloc",
+            "<tikv_jemallocator::Jemalloc as core::alloc::global::GlobalAlloc>::realloc",
+            "heapray::alloc::record",
+        ] {
+            assert_eq!(role(function, user, 7), Role::Library, "{function}");
+        }
+        for function in [
+            "__rust_begin_short_backtrace",
+            "heapray::allocation_report",
+            "my::__rust_alloc",
+        ] {
+            assert_eq!(role(function, user, 7), Role::Code, "{function}");
+        }
+    }
+
+    #[test]
+    fn the_librarys_directory_is_told_from_its_files() {
+        let file = format!("{RUSTC}/library/core/src/fmt/mod.rs");
+        assert_eq!(
+            library_dir(&file),
+            Some(format!("{RUSTC}/library").as_str())
+        );
+        assert_eq!(
+            library_dir("/rustc/1.85.0/library/std/src/rt.rs"),
+            Some("/rustc/1.85.0/library")
+        );
+        assert_eq!(library_dir("/rustc/1.85.0/compiler/x.rs"), None);
+        assert_eq!(library_dir("/rustc/"), None);
+        assert_eq!(
+            library_dir("/t/lib/rustlib/src/rust/library/std/src/rt.rs"),
+            Some("/t/lib/rustlib/src/rust/library")
+        );
+    }
+
+    #[test]
+    fn the_c_library_is_known_by_its_file_name() {
+        for path in [
+            "/lib/x86_64-linux-gnu/libc.so.6",
+            "/lib64/ld-linux-x86-64.so.2",
+            "/lib/ld-musl-x86_64.so.1",
+        ] {
+            assert!(is_c_runtime(path), "{path}");
+        }
+        for path in [
+            "/usr/lib/libcrypto.so.3",
+            "/home/libc.so/app",
+            "/usr/lib/libcurl.so.4",
+        ] {
+            assert!(!is_c_runtime(path), "{path}");
+        }
+    }
+}

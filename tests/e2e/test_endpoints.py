@@ -1,0 +1,105 @@
+"""The endpoints of the running sample, over real sockets."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+import pytest
+from memray import FileReader
+
+from service import PROFILER, Service
+
+PREFIXES = ["", "/pub/job/memory-leak/0.1.0", "/pub/job/any/latest"]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with Service(tmp_path_factory.mktemp("endpoints")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_everything_answers_below_every_prefix_with_and_without_a_slash(service, prefix, slash):
+    for method, name, kind in [
+        ("POST", "start", "application/json"),
+        ("GET", "status", "application/json"),
+        ("GET", "report", "application/octet-stream"),
+        ("POST", "stop", "application/json"),
+        ("GET", "report", "application/octet-stream"),
+        ("GET", "flamegraph", "text/html; charset=utf-8"),
+        ("GET", "stats", "text/plain; charset=utf-8"),
+    ]:
+        answer = service.request(method, f"{prefix}{PROFILER}/{name}{slash}")
+        assert (answer.status, answer.headers["content-type"]) == (200, kind), (name, answer)
+    for path in ["/health", "/live", "/ready", "/openapi.json"]:
+        assert service.get(f"{prefix}{path}").status == 200, path
+    assert service.post(f"{prefix}/api/v1/perform").status == 200
+
+
+def test_a_report_asked_for_while_recording_is_a_snapshot_that_memray_reads(service, tmp_path):
+    service.post(f"{PROFILER}/start")
+    service.perform(2)
+    answer = service.get(f"{PROFILER}/report")
+    service.post(f"{PROFILER}/stop")
+    report = tmp_path / "snapshot.bin"
+    report.write_bytes(answer.body)
+    leaked = FileReader(str(report)).get_leaked_allocation_records(merge_threads=True)
+    assert max(record.size for record in leaked) == 16_000_000
+
+
+def test_a_download_is_resumed_where_it_broke_off(service):
+    service.post(f"{PROFILER}/stop")
+    whole = service.get(f"{PROFILER}/report")
+    assert int(whole.headers["content-length"]) == len(whole.body)
+    assert re.fullmatch(r'(W/)?"[^"]+"', whole.headers["etag"])
+    rest = service.get(f"{PROFILER}/report", headers={"Range": "bytes=1000-", "If-Range": whole.headers["etag"]})
+    assert rest.status == 206
+    assert rest.body == whole.body[1000:]
+    again = service.get(f"{PROFILER}/report", headers={"If-None-Match": whole.headers["etag"]})
+    assert again.status == 304
+
+
+def test_without_the_variable_there_is_no_profiler(tmp_path):
+    with Service(tmp_path, {"MEMRAY_PROFILER": "false"}) as service:
+        for method, name in [("POST", "start"), ("POST", "stop"), ("GET", "status"), ("GET", "report")]:
+            assert service.request(method, f"{PROFILER}/{name}").status == 404
+        assert service.post("/api/v1/perform").status == 200
+        threads = [
+            (task / "comm").read_text().strip()
+            for task in __import__("pathlib").Path(f"/proc/{service.process.pid}/task").iterdir()
+        ]
+        assert not [name for name in threads if name.startswith("heapray")], threads
+
+
+def test_with_a_token_nobody_gets_in_without_it(tmp_path):
+    with Service(tmp_path, {"MEMRAY_PROFILER_TOKEN": "s3cret-s3cret"}) as service:
+        for headers in [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic s3cret-s3cret"}]:
+            answer = service.get(f"{PROFILER}/status", headers=headers)
+            assert answer.status == 401, headers
+            assert set(answer.json()) == {"error", "type"}
+        right = {"Authorization": "Bearer s3cret-s3cret"}
+        assert service.get(f"{PROFILER}/status", headers=right).status == 200
+        assert service.post("/api/v1/perform").status == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_a_graceful_shutdown_leaves_a_finished_report(tmp_path, number):
+    with Service(tmp_path) as service:
+        service.perform(3)
+        assert service.terminate(number) == 0, service.output()
+    (report,) = tmp_path.rglob("*.bin")
+    leaked = FileReader(str(report)).get_leaked_allocation_records(merge_threads=True)
+    assert max(record.size for record in leaked) == 24_000_000
+    assert not list(tmp_path.rglob("*.spool")), "the event log is gone with its session"
+
+
+def test_a_directory_that_cannot_be_written_is_told_and_the_service_runs_on(tmp_path):
+    blocked = tmp_path / "a-file"
+    blocked.write_text("not a directory")
+    with Service(tmp_path, {"MEMRAY_PROFILER_DIR": str(blocked)}) as service:
+        answer = service.post(f"{PROFILER}/start")
+        assert answer.status >= 400
+        assert str(blocked) in answer.json()["error"]
+        service.perform(1)

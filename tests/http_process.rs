@@ -1,0 +1,367 @@
+//! What needs a process of its own: the environment, the process's own profiler, a full disk, a fork, a listener.
+//!
+//! Each scenario is this same test program, started again with `HEAPRAY_SCENARIO` set.
+#![cfg(feature = "http")]
+#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
+
+mod http_support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use heapray::{Error, InitError, State};
+use http_support::{BASE, fresh_dir};
+
+/// Runs `scenario` in a new process with these variables, in a shell that runs `before` first.
+fn run(scenario: &str, before: &str, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!("{before} exec \"$0\" --exact {scenario} --nocapture"),
+    ]);
+    command.arg(std::env::current_exe().unwrap());
+    command
+        .env("HEAPRAY_SCENARIO", scenario)
+        .env("RUST_BACKTRACE", "0");
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("MEMRAY_") || name.starts_with("JOB_") {
+            command.env_remove(&*name);
+        }
+    }
+    // What it leaves in its private directory goes with the build's own files.
+    command.env("TMPDIR", fresh_dir());
+    command.envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{scenario}: {}", both(&output));
+    assert!(
+        both(&output).contains("1 passed"),
+        "{scenario} was not played"
+    );
+    output
+}
+
+fn both(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+/// Whether this process was started to play `scenario`.
+fn plays(scenario: &str) -> bool {
+    std::env::var("HEAPRAY_SCENARIO").is_ok_and(|played| played == scenario)
+}
+
+/// A request over a real socket.
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    write!(
+        socket,
+        "{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let name =
+        |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks
+        .map(|task| name(task.unwrap()).trim().to_owned())
+        .collect()
+}
+
+#[test]
+fn without_the_variable_there_is_no_thread_no_directory_and_no_listener() {
+    if !plays("without_the_variable_there_is_no_thread_no_directory_and_no_listener") {
+        let tmp = fresh_dir();
+        for value in [None, Some("false"), Some("0"), Some("")] {
+            let mut variables = vec![("TMPDIR", tmp.to_str().unwrap())];
+            variables.extend(value.map(|value| ("MEMRAY_PROFILER", value)));
+            run(
+                "without_the_variable_there_is_no_thread_no_directory_and_no_listener",
+                "",
+                &variables,
+            );
+        }
+        assert_eq!(fs::read_dir(tmp).unwrap().count(), 0);
+        return;
+    }
+    let before = threads().len();
+    let profiler = heapray::init();
+    assert!(!profiler.is_enabled());
+    assert_eq!(heapray::status().state, State::Disabled);
+    assert!(matches!(heapray::start(), Err(Error::Disabled)));
+    assert!(matches!(heapray::report(), Err(Error::Disabled)));
+    assert_eq!(heapray::serve("127.0.0.1:0").unwrap(), None);
+    assert_eq!(threads().len(), before);
+}
+
+#[test]
+fn with_the_variable_set_it_records_when_init_returns() {
+    if !plays("with_the_variable_set_it_records_when_init_returns") {
+        let tmp = fresh_dir();
+        let variables = [
+            ("MEMRAY_PROFILER", "True"),
+            ("TMPDIR", tmp.to_str().unwrap()),
+        ];
+        run(
+            "with_the_variable_set_it_records_when_init_returns",
+            "",
+            &variables,
+        );
+        // The report outlives the process, in a directory that is nobody else's.
+        let private: Vec<_> = fs::read_dir(&tmp)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(private.len(), 1, "{private:?}");
+        assert!(private[0].join("memray-report.bin").exists());
+        return;
+    }
+    let profiler = heapray::init();
+    assert_eq!(profiler.status().state, State::Recording);
+    let again = heapray::try_init().unwrap();
+    assert_eq!(
+        again.status().recording_since,
+        profiler.status().recording_since
+    );
+    let other = heapray::builder().log_limit(1).init();
+    assert_eq!(
+        other.status().recording_since,
+        profiler.status().recording_since
+    );
+    assert_eq!(heapray::shutdown().unwrap().state, State::Stopped);
+}
+
+#[test]
+fn a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off() {
+    if !plays("a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off") {
+        for (name, value) in [
+            ("MEMRAY_PROFILER", "maybe"),
+            ("MEMRAY_PROFILER_LOG_LIMIT", "lots"),
+            ("MEMRAY_PROFILER_PREFIX", "no-slash"),
+            ("MEMRAY_PROFILER_TOKEN", ""),
+        ] {
+            let variables = [("MEMRAY_PROFILER", "1"), (name, value)];
+            let output = run(
+                "a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off",
+                "",
+                &variables,
+            );
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(
+                told.matches(name).count(),
+                1,
+                "once, however often it is called: {told}"
+            );
+            assert!(told.contains("must be"), "{told}");
+        }
+        return;
+    }
+    assert!(matches!(heapray::try_init(), Err(InitError::Config(_))));
+    assert!(!heapray::init().is_enabled());
+    assert!(!heapray::init().is_enabled());
+}
+
+#[test]
+fn a_start_that_fails_in_init_leaves_a_profiler_that_says_why() {
+    if !plays("a_start_that_fails_in_init_leaves_a_profiler_that_says_why") {
+        let blocked = fresh_dir().join("file");
+        fs::write(&blocked, "in the way").unwrap();
+        let variables = [
+            ("MEMRAY_PROFILER", "1"),
+            ("MEMRAY_PROFILER_DIR", blocked.to_str().unwrap()),
+        ];
+        let output = run(
+            "a_start_that_fails_in_init_leaves_a_profiler_that_says_why",
+            "",
+            &variables,
+        );
+        assert!(
+            both(&output).contains("MEMRAY_PROFILER_DIR names another"),
+            "{}",
+            both(&output)
+        );
+        return;
+    }
+    let profiler = heapray::init();
+    assert!(profiler.is_enabled());
+    let status = profiler.status();
+    assert_eq!(status.state, State::Stopped);
+    assert!(status.trouble.unwrap().contains("cannot be written to"));
+    // Whoever clears the way can start after all.
+    fs::remove_file(std::env::var("MEMRAY_PROFILER_DIR").unwrap()).unwrap();
+    assert_eq!(profiler.start().unwrap().state, State::Recording);
+    assert_eq!(profiler.status().trouble, None);
+}
+
+#[test]
+fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
+    if !plays("a_full_disk_is_a_clear_error_and_nothing_is_lost") {
+        let dir = fresh_dir();
+        let variables = [
+            ("MEMRAY_PROFILER", "1"),
+            ("MEMRAY_PROFILER_DIR", dir.to_str().unwrap()),
+        ];
+        // Not a byte more in any file, and SIGXFSZ for who tries. `prlimit` of util-linux lifts it later.
+        run(
+            "a_full_disk_is_a_clear_error_and_nothing_is_lost",
+            "ulimit -S -f 0;",
+            &variables,
+        );
+        return;
+    }
+    let profiler = heapray::init();
+    assert_eq!(profiler.status().state, State::Recording);
+    assert!(matches!(profiler.report(), Err(Error::Output { .. })));
+    assert!(matches!(profiler.stop(), Err(Error::Output { .. })));
+    let status = profiler.status();
+    assert_eq!((status.state, status.report), (State::Stopped, None));
+    let failure = profiler.report().unwrap_err().to_string();
+    assert!(failure.contains("File too large"), "{failure}");
+    let app = profiler.router();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let answer = runtime.block_on(http_support::call(&app, "flamegraph"));
+    answer.fails_with(507, "StorageFull");
+
+    let pid = std::process::id().to_string();
+    let lifted = Command::new("prlimit")
+        .args(["--fsize=unlimited", "--pid", &pid])
+        .status();
+    if !lifted.is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "prlimit is missing");
+        println!("skipped: no prlimit here, so the disk stays full");
+        return;
+    }
+    assert!(
+        !profiler.report().unwrap().is_empty(),
+        "what was recorded is still there"
+    );
+    assert!(profiler.status().report.is_some());
+}
+
+#[test]
+fn a_full_file_system_is_a_clear_error() {
+    if !plays("a_full_file_system_is_a_clear_error") {
+        let mounted = Command::new("unshare").args(["-m", "true"]).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            assert!(std::env::var_os("CI").is_none(), "unshare -m needs root");
+            println!("skipped: no right to mount a small tmpfs");
+            return;
+        }
+        let dir = fresh_dir();
+        let scenario = "a_full_file_system_is_a_clear_error";
+        let dir = dir.to_str().unwrap();
+        let mount = format!(
+            "exec unshare -m sh -c 'mount -t tmpfs -o size=64k tmpfs {dir} && exec \"$0\" --exact {scenario} --nocapture' \"$0\";"
+        );
+        run(
+            scenario,
+            &mount,
+            &[("MEMRAY_PROFILER", "1"), ("MEMRAY_PROFILER_DIR", dir)],
+        );
+        return;
+    }
+    let profiler = heapray::init();
+    let ballast = Path::new(&std::env::var("MEMRAY_PROFILER_DIR").unwrap()).join("ballast");
+    fs::write(&ballast, vec![0; 64 << 10]).unwrap_or_default();
+    assert!(matches!(profiler.stop(), Err(Error::Output { .. })));
+    let failure = profiler.report().unwrap_err().to_string();
+    assert!(failure.contains("No space left on device"), "{failure}");
+    assert!(matches!(
+        profiler.start(),
+        Ok(_) | Err(Error::Directory { .. } | Error::Start(_))
+    ));
+    fs::remove_file(ballast).unwrap();
+    profiler.start().unwrap();
+    profiler.stop().unwrap();
+    assert!(!profiler.report().unwrap().is_empty());
+}
+
+#[test]
+fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_shutdown() {
+    if !plays("its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_shutdown")
+    {
+        run(
+            "its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_shutdown",
+            "",
+            &[("MEMRAY_PROFILER", "1")],
+        );
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    // Everything below happens on the only thread of the service's runtime: it runs nothing else meanwhile.
+    runtime.block_on(async {
+        let address = heapray::serve("127.0.0.1:0").unwrap().unwrap();
+        for prefix in ["", "/pub/job/a/1"] {
+            let answer = ask(address, &format!("GET {prefix}{BASE}/status"));
+            assert!(
+                answer.starts_with("HTTP/1.1 200") && answer.contains("recording"),
+                "{answer}"
+            );
+        }
+        assert!(ask(address, &format!("POST {BASE}/stop")).contains("\"state\":\"stopped\""));
+        assert!(ask(address, &format!("GET {BASE}/stats")).contains("Total allocations"));
+        assert!(ask(address, "GET /openapi.json").contains("\"openapi\":\"3.1.0\""));
+        assert!(ask(address, "GET /nothing").starts_with("HTTP/1.1 404"));
+
+        let taken = heapray::serve(address).unwrap_err().to_string();
+        assert!(
+            taken.contains(&address.to_string()) && taken.contains("in use"),
+            "{taken}"
+        );
+        // A client that never finishes its request does not keep the shutdown waiting for ever.
+        let mut idle = TcpStream::connect(address).unwrap();
+        idle.write_all(b"GET / HT").unwrap();
+        heapray::shutdown().unwrap();
+        assert!(TcpStream::connect(address).is_err());
+        TcpListener::bind(address).unwrap();
+        assert!(!threads().contains(&"heapray-http".to_owned()));
+    });
+}
+
+#[test]
+fn a_forked_child_says_so_and_touches_nothing_of_its_parents() {
+    if !plays("a_forked_child_says_so_and_touches_nothing_of_its_parents") {
+        run(
+            "a_forked_child_says_so_and_touches_nothing_of_its_parents",
+            "",
+            &[("MEMRAY_PROFILER", "1")],
+        );
+        return;
+    }
+    let profiler = heapray::init();
+    // SAFETY: the child only asks the profiler, which takes no lock and waits for no thread there, and leaves by
+    // `_exit`; glibc makes its allocator usable in the child of a threaded process.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let right = profiler.status().state == State::Forked
+            && matches!(profiler.start(), Err(Error::Forked))
+            && matches!(profiler.stop(), Err(Error::Forked))
+            && matches!(profiler.report(), Err(Error::Forked))
+            && matches!(profiler.shutdown(), Err(Error::Forked))
+            && matches!(profiler.serve("127.0.0.1:0"), Ok(None));
+        drop(profiler);
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(if right { 0 } else { 1 }) };
+    }
+    let mut status = -1;
+    // SAFETY: `status` is ours, and the child is ours to wait for.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+    assert_eq!(profiler.status().state, State::Recording);
+    assert_eq!(profiler.shutdown().unwrap().state, State::Stopped);
+    assert!(!profiler.report().unwrap().is_empty());
+}

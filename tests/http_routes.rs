@@ -1,0 +1,490 @@
+//! Every route at the root, below the prefix, with and without a slash, by every method; and who may call.
+#![cfg(feature = "http")]
+
+mod http_support;
+
+use axum::Router;
+use axum::extract::{MatchedPath, OriginalUri, Path};
+use axum::http::{Method, StatusCode, Uri};
+use axum::routing::{get as on_get, post as on_post};
+use http_support::{BASE, Bench, call, get, post, send};
+
+const PREFIXES: [&str; 4] = [
+    "",
+    "/pub/job/a/1",
+    "/pub/job/anything/latest",
+    "/pub/job/%C3%A4/0.0.1-x",
+];
+
+#[tokio::test]
+async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_method() {
+    let bench = Bench::new();
+    let app = bench.app();
+    call(&app, "start").await;
+    const READ: [(Method, u16); 6] = [
+        (Method::GET, 200),
+        (Method::HEAD, 200),
+        (Method::POST, 405),
+        (Method::PUT, 405),
+        (Method::DELETE, 405),
+        (Method::OPTIONS, 204),
+    ];
+    const CHANGE: [(Method, u16); 6] = [
+        (Method::GET, 405),
+        (Method::HEAD, 405),
+        (Method::POST, 200),
+        (Method::PUT, 405),
+        (Method::DELETE, 405),
+        (Method::OPTIONS, 204),
+    ];
+    for (endpoint, content_type, methods) in [
+        ("start", "application/json", CHANGE),
+        ("stop", "application/json", CHANGE),
+        ("status", "application/json", READ),
+        ("report", "application/octet-stream", READ),
+        ("flamegraph", "text/html; charset=utf-8", READ),
+        ("stats", "text/plain; charset=utf-8", READ),
+    ] {
+        for prefix in PREFIXES {
+            for slash in ["", "/", "?query=kept", "/?full=1&x"] {
+                for (method, status) in &methods {
+                    let path = format!("{prefix}{BASE}/{endpoint}{slash}");
+                    let answer = send(&app, method.clone(), &path, &[]).await;
+                    let called = format!("{method} {path}: {answer:?}");
+                    assert_eq!(answer.status.as_u16(), *status, "{called}");
+                    match status {
+                        200 => assert_eq!(answer.header("content-type"), content_type, "{called}"),
+                        204 | 405 => {
+                            let allow = if methods == CHANGE {
+                                "POST"
+                            } else {
+                                "GET, HEAD"
+                            };
+                            assert!(answer.header("allow").starts_with(allow), "{called}");
+                        }
+                        other => panic!("{other} in the table"),
+                    }
+                    if *method == Method::HEAD {
+                        assert!(answer.body.is_empty(), "{called}");
+                    }
+                    assert_eq!(
+                        answer.header("x-content-type-options"),
+                        "nosniff",
+                        "{called}"
+                    );
+                    assert_ne!(answer.header("cache-control"), "", "{called}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_endpoint_is_404_in_json() {
+    let app = Bench::new().app();
+    for prefix in PREFIXES {
+        for path in [
+            "",
+            "x",
+            "start/x",
+            "report/..",
+            "..",
+            "report//",
+            "%2e%2e/report",
+            "Start",
+        ] {
+            let path = format!("{prefix}{BASE}/{path}");
+            get(&app, &path).await.fails_with(404, "NotFound");
+        }
+    }
+    for path in [
+        "/pub/job/a",
+        "/pub/job//1/openapi.json",
+        "/pub/jobs/a/1/openapi.json",
+        "/api/v1/profiler",
+    ] {
+        assert_eq!(get(&app, path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_apps_own_routes_work_below_the_prefix_as_they_do_at_the_root() {
+    let bench = Bench::new();
+    let app = Router::new()
+        .route("/health", on_get(|| async { "healthy" }))
+        .route(
+            "/api/v1/perform",
+            on_post(|body: String| async move { body.len().to_string() }),
+        )
+        .route(
+            "/users/{id}",
+            on_get(|Path(id): Path<u32>| async move { id.to_string() }),
+        )
+        .route(
+            "/uri",
+            on_get(|uri: Uri, OriginalUri(original): OriginalUri| async move {
+                format!("{uri} {original}")
+            }),
+        )
+        .route(
+            "/matched/{x}",
+            on_get(|path: MatchedPath| async move { path.as_str().to_owned() }),
+        )
+        .fallback(
+            |uri: Uri| async move { (StatusCode::NOT_FOUND, format!("the app knows no {uri}")) },
+        );
+    let app = bench.profiler.mount(app);
+    for prefix in PREFIXES {
+        let at = |path: &str| format!("{prefix}{path}");
+        assert_eq!(get(&app, &at("/health")).await.text(), "healthy");
+        assert_eq!(post(&app, &at("/api/v1/perform")).await.text(), "16");
+        assert_eq!(get(&app, &at("/users/7")).await.text(), "7");
+        assert_eq!(get(&app, &at("/users/x")).await.status, 400);
+        let both = format!("/uri?a=b&c {}", at("/uri?a=b&c"));
+        assert_eq!(get(&app, &at("/uri?a=b&c")).await.text(), both);
+        assert_eq!(get(&app, &at("/matched/1")).await.text(), "/matched/{x}");
+        assert_eq!(
+            get(&app, &at("/nothing")).await.text(),
+            "the app knows no /nothing"
+        );
+        assert_eq!(
+            get(&app, &at("/health/")).await.status,
+            404,
+            "the app's slashes are its own"
+        );
+        assert_eq!(post(&app, &at("/health")).await.status, 405);
+    }
+}
+
+#[tokio::test]
+async fn an_apps_own_pages_come_before_ours_but_not_before_the_endpoints() {
+    let bench = Bench::new();
+    let app = Router::new()
+        .route("/", on_get(|| async { "home" }))
+        .route("/docs", on_get(|| async { "my docs" }))
+        .route("/openapi.json", on_get(|| async { "my document" }))
+        .route(
+            "/api/v1/profiler/memray/status",
+            on_get(|| async { "shadow" }),
+        );
+    let app = bench.profiler.mount(app);
+    for prefix in ["", "/pub/job/a/1"] {
+        let at = |path: &str| format!("{prefix}{path}");
+        assert_eq!(get(&app, &at("/")).await.text(), "home");
+        assert_eq!(get(&app, &at("/docs")).await.text(), "my docs");
+        assert_eq!(get(&app, &at("/openapi.json")).await.text(), "my document");
+        assert_eq!(
+            get(&app, &at("/api/v1/profiler/memray/status"))
+                .await
+                .json()["state"],
+            "stopped"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_without_its_slash_is_redirected_relatively_with_its_query() {
+    let app = Bench::new().app();
+    for (path, to) in [
+        ("/pub/job/a/1", "./1/"),
+        ("/pub/job/a/1.0?x=y&z", "./1.0/?x=y&z"),
+        ("/pub/job/a/b:c", "./b:c/"),
+    ] {
+        let answer = get(&app, path).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("location")),
+            (307, to),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn another_prefix_and_none_at_all_can_be_configured() {
+    let status = format!("{BASE}/status");
+    let bench = Bench::with(|builder| builder.prefix("/tools/{x}/"));
+    assert_eq!(
+        get(&bench.app(), &format!("/tools/1{status}")).await.status,
+        200
+    );
+    assert_eq!(
+        get(&bench.app(), &format!("/pub/job/a/1{status}"))
+            .await
+            .status,
+        404
+    );
+    drop(bench);
+    let bench = Bench::with(|builder| builder.prefix("/"));
+    assert_eq!(get(&bench.app(), &status).await.status, 200);
+    assert_eq!(
+        get(&bench.app(), &format!("/pub/job/a/1{status}"))
+            .await
+            .status,
+        404
+    );
+}
+
+#[tokio::test]
+async fn the_router_alone_can_be_merged_or_nested() {
+    let bench = Bench::new();
+    let app = Router::new()
+        .route("/", on_get(|| async { "home" }))
+        .fallback(|| async { "lost" });
+    let app = app.merge(bench.profiler.router());
+    assert_eq!(get(&app, "/").await.text(), "home");
+    assert_eq!(get(&app, "/x").await.text(), "lost");
+    assert_eq!(call(&app, "status").await.status, 200);
+
+    let app = Router::new().nest_service("/debug/{where}", bench.profiler.router());
+    assert_eq!(
+        get(&app, &format!("/debug/here{BASE}/status/"))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(get(&app, "/debug/here/openapi.json").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_disabled_profiler_adds_nothing() {
+    let profiler = heapray::builder().ignore_environment().build().unwrap();
+    let app = profiler.mount(Router::new().route("/health", on_get(|| async { "healthy" })));
+    assert_eq!(get(&app, "/health").await.text(), "healthy");
+    for path in [
+        "/",
+        "/docs",
+        "/openapi.json",
+        "/pub/job/a/1/health",
+        "/api/v1/profiler/memray/status",
+    ] {
+        let answer = get(&app, path).await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (404, ""), "{path}");
+    }
+    assert!(!profiler.router().has_routes());
+    assert_eq!(profiler.serve("127.0.0.1:0").unwrap(), None);
+    assert!(matches!(profiler.start(), Err(heapray::Error::Disabled)));
+    assert_eq!(profiler.shutdown().unwrap().state, heapray::State::Disabled);
+}
+
+const TOKEN: &str = "s3cret-token";
+
+#[tokio::test]
+async fn with_a_token_set_nothing_below_the_profiler_answers_without_it() {
+    let bench = Bench::with(|builder| builder.token(TOKEN));
+    let app = bench.app();
+    for prefix in ["", "/pub/job/a/1"] {
+        for endpoint in [
+            "start",
+            "stop",
+            "status",
+            "report",
+            "flamegraph",
+            "stats",
+            "nothing",
+            "start/",
+        ] {
+            for method in [
+                Method::GET,
+                Method::HEAD,
+                Method::POST,
+                Method::OPTIONS,
+                Method::PUT,
+            ] {
+                let path = format!("{prefix}{BASE}/{endpoint}");
+                for headers in [
+                    &[][..],
+                    &[("authorization", "Bearer wrong")],
+                    &[("x-racetrack-auth", TOKEN)],
+                ] {
+                    let answer = send(&app, method.clone(), &path, headers).await;
+                    assert_eq!(answer.status, 401, "{method} {path}");
+                    assert_eq!(
+                        answer.header("www-authenticate"),
+                        "Bearer realm=\"heapray\""
+                    );
+                    if method != Method::HEAD {
+                        answer.fails_with(401, "Unauthorized");
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(
+        bench.profiler.status().state,
+        heapray::State::Stopped,
+        "no start came through"
+    );
+    let right = format!("Bearer {TOKEN}");
+    let start = format!("{BASE}/start");
+    let answer = send(&app, Method::POST, &start, &[("authorization", &right)]).await;
+    assert_eq!(answer.json()["state"], "recording");
+}
+
+#[tokio::test]
+async fn with_a_token_set_the_pages_load_and_swagger_ui_knows_it() {
+    let bench = Bench::with(|builder| builder.token(TOKEN));
+    let document = get(&bench.app(), "/openapi.json").await.json();
+    let scheme = &document["components"]["securitySchemes"]["heapray_token"];
+    assert_eq!(
+        (&scheme["type"], &scheme["scheme"]),
+        (&"http".into(), &"bearer".into())
+    );
+    let start = &document["paths"]["/api/v1/profiler/memray/start"]["post"];
+    assert_eq!(start["security"][0]["heapray_token"], serde_json::json!([]));
+    assert!(!document.to_string().contains(TOKEN));
+    drop(bench);
+    let document = get(&Bench::new().app(), "/openapi.json").await.json();
+    assert!(
+        document["components"]["securitySchemes"].is_null(),
+        "no token, no scheme"
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_cannot_start_or_stop() {
+    let bench = Bench::new();
+    let app = bench.app();
+    let start = format!("{BASE}/start");
+    for headers in [
+        [("sec-fetch-site", "cross-site"), ("host", "a")],
+        [("origin", "http://evil.example"), ("host", "a")],
+    ] {
+        let answer = send(&app, Method::POST, &start, &headers).await;
+        answer.fails_with(403, "CrossSiteRequest");
+    }
+    assert_eq!(bench.profiler.status().state, heapray::State::Stopped);
+    let own = [
+        ("sec-fetch-site", "same-origin"),
+        ("origin", "http://a"),
+        ("host", "a"),
+    ];
+    assert_eq!(send(&app, Method::POST, &start, &own).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_document_tells_of_every_route_and_every_route_is_there() {
+    let bench = Bench::new();
+    let app = bench.app();
+    call(&app, "start").await;
+    let document = get(&app, "/openapi.json").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let servers = document["servers"].as_array().unwrap();
+    let urls: Vec<_> = servers
+        .iter()
+        .map(|server| server["url"].as_str().unwrap())
+        .collect();
+    assert_eq!(urls, ["./", "/pub/job/JOB_NAME/JOB_VERSION"]);
+    let paths = document["paths"].as_object().unwrap();
+    assert_eq!(paths.len(), 6);
+    for (path, item) in paths {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let answer = send(&app, method, path, &[]).await;
+            assert_eq!(answer.status, 200, "{path}");
+            // The true response type, and every header that is promised.
+            let ok = &operation["responses"]["200"];
+            let content_type = answer.header("content-type");
+            assert!(
+                ok["content"][content_type].is_object(),
+                "{path}: {content_type} {ok}"
+            );
+            for name in ok["headers"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name)
+            {
+                assert_ne!(answer.header(name), "", "{path}: {name}");
+            }
+            assert!(operation["responses"]["401"]["content"]["application/json"].is_object());
+        }
+    }
+}
+
+#[tokio::test]
+async fn status_has_exactly_the_fields_that_the_document_promises() {
+    let bench = Bench::new();
+    let app = bench.app();
+    let document = get(&app, "/openapi.json").await.json();
+    let schemas = &document["components"]["schemas"];
+    let keys = |value: &serde_json::Value| {
+        let mut keys: Vec<_> = value.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    call(&app, "start").await;
+    call(&app, "stop").await;
+    let status = call(&app, "status").await.json();
+    assert_eq!(keys(&status), keys(&schemas["Status"]["properties"]));
+    assert_eq!(
+        keys(&status["overhead"]),
+        keys(&schemas["OverheadStatus"]["properties"])
+    );
+    assert_eq!(
+        keys(&status["report"]),
+        keys(&schemas["ReportStatus"]["properties"])
+    );
+    let error = get(&app, &format!("{BASE}/nothing")).await.json();
+    assert_eq!(keys(&error), keys(&schemas["ErrorBody"]["properties"]));
+}
+
+#[tokio::test]
+async fn an_apps_own_document_is_joined_with_ours() {
+    let bench = Bench::new();
+    let own = serde_json::json!({
+        "openapi": "3.1.0",
+        "info": { "title": "Adder", "version": "2" },
+        "paths": { "/api/v1/perform": { "post": { "responses": {} } } }
+    });
+    let own: utoipa::openapi::OpenApi = serde_json::from_value(own).unwrap();
+    let app = bench.profiler.mount_documented(Router::new(), own);
+    let document = get(&app, "/openapi.json").await.json();
+    assert_eq!(document["info"]["title"], "Adder");
+    assert!(document["paths"]["/api/v1/perform"]["post"].is_object());
+    assert!(document["paths"]["/api/v1/profiler/memray/start"]["post"].is_object());
+    assert_eq!(document["servers"][0]["url"], "./");
+}
+
+#[cfg(feature = "swagger-ui")]
+#[tokio::test]
+async fn swagger_ui_is_at_docs_and_the_home_page_leads_there_relatively() {
+    let app = Bench::new().app();
+    for prefix in ["", "/pub/job/a/1"] {
+        for home in ["/", "/docs"] {
+            let answer = get(&app, &format!("{prefix}{home}")).await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.header("location")),
+                (307, "docs/")
+            );
+        }
+        let page = get(&app, &format!("{prefix}/docs/")).await;
+        assert_eq!(page.header("content-type"), "text/html");
+        assert!(
+            page.header("content-security-policy")
+                .contains("default-src 'none'")
+        );
+        for file in [
+            "swagger-ui.css",
+            "swagger-ui-bundle.js",
+            "swagger-ui-standalone-preset.js",
+            "index.css",
+        ] {
+            let asset = get(&app, &format!("{prefix}/docs/{file}")).await;
+            assert_eq!(asset.status, 200, "{file}");
+            assert!(!asset.body.is_empty());
+        }
+        let start = get(&app, &format!("{prefix}/docs/swagger-initializer.js")).await;
+        assert!(
+            start.text().contains("\"../openapi.json\""),
+            "{}",
+            start.text()
+        );
+        assert!(
+            !start.text().contains("http"),
+            "nothing from elsewhere: {}",
+            start.text()
+        );
+        let nothing = get(&app, &format!("{prefix}/docs/../../etc/passwd")).await;
+        assert_eq!(nothing.status, 404);
+    }
+}

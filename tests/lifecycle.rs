@@ -1,0 +1,163 @@
+//! Starting and stopping: any number of times, under load, without a trace left behind.
+mod common;
+
+use std::hint::black_box;
+use std::thread;
+
+use common::{Dir, StopFlag, my_sites, record, sum, tally, turn};
+use heapray::capture::hook;
+use heapray::session::{Session, StartError};
+
+#[test]
+fn stopped_means_the_original_pointers_are_back() {
+    let _turn = turn();
+    let dir = Dir::new("originals");
+    assert_eq!(hook::patched(), 0);
+    let before = hook::got::values();
+    assert!(!before.is_empty());
+    let session = Session::start(&dir.options()).unwrap();
+    assert!(hook::patched() > 0);
+    assert_ne!(hook::got::values(), before);
+    session.stop().unwrap();
+    assert_eq!(hook::got::values(), before);
+}
+
+#[test]
+fn a_second_start_is_refused_and_harms_nothing() {
+    let _turn = turn();
+    let dir = Dir::new("second");
+    let session = Session::start(&dir.options()).unwrap();
+    assert!(matches!(
+        Session::start(&dir.options()),
+        Err(StartError::AlreadyRecording)
+    ));
+    drop(black_box(vec![1_u8; 4321]));
+    let snapshot = session.stop().unwrap();
+    assert!(
+        my_sites(&snapshot)
+            .iter()
+            .any(|site| site.allocated == tally(1, 4321))
+    );
+    drop(Session::start(&dir.options()).unwrap());
+    assert_eq!(hook::patched(), 0);
+    assert_eq!(
+        std::fs::read_dir(&dir.0).unwrap().count(),
+        1,
+        "the dropped session's spool is removed"
+    );
+}
+
+#[test]
+fn a_directory_that_is_missing_is_told_and_nothing_is_hooked() {
+    let _turn = turn();
+    let dir = Dir::new("missing");
+    let mut options = dir.options();
+    options.spool_dir.push("nowhere");
+    let error = Session::start(&options).unwrap_err();
+    assert!(matches!(error, StartError::Spool { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("nowhere") && text.contains("MEMRAY_PROFILER_DIR"),
+        "{text}"
+    );
+    assert_eq!(hook::patched(), 0);
+    drop(Session::start(&dir.options()).unwrap());
+}
+
+#[test]
+fn blocks_of_before_the_start_are_unknown_and_their_frees_ignored() {
+    let _turn = turn();
+    let early = black_box(vec![0_u8; 1111]);
+    let mut late = Vec::new();
+    let first = record("before", || {
+        drop(early);
+        late = black_box(vec![0_u8; 2222]);
+    });
+    assert_eq!(
+        sum(&my_sites(&first), None, |site| site.live),
+        tally(1, 2222)
+    );
+    assert!(first.totals.unknown_frees >= 1);
+    let second = record("after", || drop(late));
+    assert_eq!(
+        sum(&my_sites(&second), None, |site| site.allocated),
+        tally(0, 0)
+    );
+    assert_eq!(second.totals.live, tally(0, 0));
+}
+
+#[test]
+fn a_snapshot_while_recording_is_consistent_and_goes_on() {
+    let _turn = turn();
+    let dir = Dir::new("snapshot");
+    let session = Session::start(&dir.options()).unwrap();
+    let first = black_box(vec![0_u8; 3000]);
+    let middle = session.snapshot().unwrap();
+    let second = black_box(vec![0_u8; 5000]);
+    let counters = session.counters().unwrap();
+    let end = session.stop().unwrap();
+    assert!(middle.still_recording && !end.still_recording);
+    assert_eq!(
+        sum(&my_sites(&middle), None, |site| site.live),
+        tally(1, 3000)
+    );
+    assert!(counters.live.bytes >= 8000);
+    assert_eq!(sum(&my_sites(&end), None, |site| site.live), tally(2, 8000));
+    assert_eq!(end.totals.high_water, end.totals.live);
+    drop((first, second));
+}
+
+#[test]
+fn a_thousand_cycles_under_load_from_eight_threads() {
+    let _turn = turn();
+    let dir = Dir::new("cycles");
+    let stop = StopFlag::default();
+    thread::scope(|scope| {
+        for seed in 0..8_usize {
+            let stop = &stop;
+            scope.spawn(move || {
+                let mut kept = Vec::new();
+                let mut turn = seed;
+                while !stop.is_set() {
+                    turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    kept.push(vec![0_u8; turn >> 54]);
+                    if kept.len() > 100 {
+                        kept.swap_remove(turn % 100);
+                    }
+                    if turn % 64 == 0 {
+                        kept.clear();
+                    }
+                }
+            });
+        }
+        let _stop = stop.guard();
+        for cycle in 0..1000 {
+            let session = Session::start(&dir.options()).unwrap();
+            let mine = black_box(vec![0_u8; 777]);
+            let snapshot = session.stop().unwrap();
+            assert_eq!(snapshot.lost_events, 0, "cycle {cycle}");
+            let mine_alone = my_sites(&snapshot);
+            assert_eq!(
+                sum(&mine_alone, None, |site| site.live),
+                tally(1, 777),
+                "cycle {cycle}"
+            );
+            let totals = &snapshot.totals;
+            assert_eq!(
+                totals.allocated.count - totals.freed.count,
+                totals.live.count,
+                "cycle {cycle}"
+            );
+            assert_eq!(
+                totals.allocated.bytes - totals.freed.bytes,
+                totals.live.bytes,
+                "cycle {cycle}"
+            );
+            drop(mine);
+            for entry in std::fs::read_dir(&dir.0).unwrap() {
+                std::fs::remove_file(entry.unwrap().path()).unwrap();
+            }
+        }
+    });
+    assert_eq!(hook::patched(), 0);
+}

@@ -1,0 +1,110 @@
+//! Modules that come and go while a capture runs.
+mod common;
+
+use std::ffi::CStr;
+use std::hint::black_box;
+use std::thread;
+
+use common::{StopFlag, my_sites, record, stack, sum, turn};
+
+/// A library that no Rust program has loaded, and one of its functions that allocates.
+const LIBRARY: &CStr = c"libz.so.1";
+
+type DeflateInit = unsafe extern "C" fn(*mut Stream, i32, *const libc::c_char, i32) -> i32;
+type DeflateEnd = unsafe extern "C" fn(*mut Stream) -> i32;
+
+/// zlib's `z_stream`: 112 bytes, all zero to begin with.
+#[repr(C, align(8))]
+struct Stream([u8; 112]);
+
+fn open() -> *mut libc::c_void {
+    // SAFETY: a C string and flags.
+    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    assert!(
+        !library.is_null(),
+        "this test needs {LIBRARY:?} (Debian: zlib1g)"
+    );
+    library
+}
+
+fn use_once(library: *mut libc::c_void) {
+    // SAFETY: zlib's own signatures (zlib.h); the stream is zeroed, as it asks, and ended once.
+    unsafe {
+        let init = libc::dlsym(library, c"deflateInit_".as_ptr());
+        let end = libc::dlsym(library, c"deflateEnd".as_ptr());
+        assert!(!init.is_null() && !end.is_null());
+        let init = std::mem::transmute::<*mut libc::c_void, DeflateInit>(init);
+        let end = std::mem::transmute::<*mut libc::c_void, DeflateEnd>(end);
+        let mut stream = Stream([0; 112]);
+        assert_eq!(init(&raw mut stream, 6, c"1.2.11".as_ptr(), 112), 0);
+        end(&raw mut stream);
+    }
+}
+
+#[test]
+fn a_library_opened_while_recording_is_seen_from_its_first_call() {
+    let _turn = turn();
+    let snapshot = record("dlopen", || {
+        let library = open();
+        use_once(library);
+        // SAFETY: the handle is closed once.
+        unsafe { libc::dlclose(library) };
+    });
+    let module = snapshot
+        .modules
+        .iter()
+        .position(|module| module.path.to_string_lossy().contains("libz"))
+        .expect("the module is in the history after it was closed");
+    let sites = my_sites(&snapshot);
+    let of_zlib: Vec<_> = sites
+        .iter()
+        .filter(|site| usize::from(snapshot.nodes[site.node.0 as usize].module.0) == module)
+        .copied()
+        .collect();
+    let allocated = sum(&of_zlib, None, |site| site.allocated);
+    // deflateInit allocates its state, window, prev, head and pending buffer: about 268 KB.
+    assert!(
+        allocated.count >= 4 && allocated.bytes > 200_000,
+        "{allocated:?}"
+    );
+    assert_eq!(sum(&of_zlib, None, |site| site.live).count, 0);
+    // Its callers are found beyond it.
+    assert!(stack(&snapshot, &of_zlib[0]).len() > 3);
+}
+
+#[test]
+fn dlopen_and_dlclose_in_a_loop_beside_threads_that_allocate() {
+    let _turn = turn();
+    let stop = StopFlag::default();
+    let snapshot = record("loop", || {
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !stop.is_set() {
+                        drop(black_box(vec![0_u8; 64]));
+                    }
+                });
+            }
+            let _stop = stop.guard();
+            for _ in 0..300 {
+                let library = open();
+                use_once(library);
+                // SAFETY: the handle is closed once, and nothing of the library is used afterwards.
+                unsafe { libc::dlclose(library) };
+            }
+        });
+    });
+    assert_eq!(snapshot.lost_events, 0);
+    assert!(snapshot.totals.allocated.count > 1500);
+}
+
+#[test]
+fn the_loader_still_sees_who_calls_it() {
+    let _turn = turn();
+    drop(record("caller", || {
+        // RTLD_NEXT is looked up from the caller's module: it works only if the caller is this program.
+        // SAFETY: a pseudo handle and a C string.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"strlen".as_ptr()) };
+        assert!(!next.is_null());
+    }));
+}

@@ -1,0 +1,67 @@
+//! Snapshots of real processes, resolved and compared with what other symbolizers say.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as no test
+
+mod allocations;
+mod child;
+mod oracles;
+mod process;
+
+use std::hint::black_box;
+
+use heapray::symbolize::{ReportOptions, ThreadMode, resolve};
+
+use process::{here, modules, snapshot, stack_frames};
+
+const FULL: ReportOptions = ReportOptions {
+    full: true,
+    threads: ThreadMode::ByName,
+};
+
+/// The line of each call in the functions below, counted from here.
+const ANCHOR: u32 = line!();
+
+#[inline(never)]
+fn deepest() -> Vec<u64> {
+    black_box(here())
+}
+
+#[inline(always)]
+fn inlined<T>(value: T, call: impl Fn() -> Vec<u64>) -> Vec<u64> {
+    let stack = call();
+    black_box(&value);
+    stack
+}
+
+#[inline(never)]
+fn caller() -> Vec<u64> {
+    let stack = inlined("a type", || black_box(deepest()));
+    black_box(stack)
+}
+
+#[test]
+fn every_frame_of_a_real_call_stack_has_its_function_file_and_line() {
+    let stack = caller();
+    let resolved = resolve(&snapshot(modules(), std::slice::from_ref(&stack)), &FULL);
+    let report = &resolved.report;
+    let ours = stack_frames(report, report.sites[0].stack);
+    let expected = [
+        ("symbolize::deepest", 4),
+        ("symbolize::caller::{{closure}}", 16),
+        ("symbolize::inlined", 9),
+        ("symbolize::caller", 16),
+    ];
+    for ((function, file, line), (expected, below)) in ours.iter().zip(expected) {
+        assert_eq!(function, expected);
+        assert!(file.ends_with("/tests/symbolize/main.rs"), "{file}");
+        assert_eq!(*line, ANCHOR + below, "{function}");
+    }
+    assert!(
+        ours.len() > 10,
+        "down to the thread's first function: {ours:?}"
+    );
+    assert!(
+        report.conditions.notes.is_empty(),
+        "{:?}",
+        report.conditions.notes
+    );
+}

@@ -1,0 +1,144 @@
+//! Random addresses of this program, as other symbolizers see them.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use heapray::symbolize::resolve;
+
+use crate::FULL;
+use crate::process::{Shown, has_tool, modules, own_code, snapshot, stack_frames};
+
+/// How many addresses are compared.
+const ADDRESSES: usize = 3000;
+
+/// Return addresses anywhere in the program's code, in functions or between them.
+fn random_addresses() -> Vec<u64> {
+    let code = own_code();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        // Knuth's MMIX generator; its high bits are the good ones.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        code.start + 1 + (state >> 20) % (code.end - code.start - 1)
+    };
+    (0..ADDRESSES).map(|_| next()).collect()
+}
+
+/// What this crate makes of each address, leaf first.
+fn ours(addresses: &[u64]) -> Vec<Vec<Shown>> {
+    let stacks: Vec<Vec<u64>> = addresses.iter().map(|&address| vec![address]).collect();
+    let snapshot = snapshot(modules(), &stacks);
+    let resolved = resolve(&snapshot, &FULL);
+    let frames = |node| stack_frames(&resolved.report, resolved.stack_of(node));
+    snapshot
+        .sites
+        .iter()
+        .map(|site| frames(site.node))
+        .collect()
+}
+
+/// What the `backtrace` crate makes of a return address, leaf first.
+fn backtraces(address: u64) -> Vec<Shown> {
+    let mut frames = Vec::new();
+    // The crate looks at the byte before, as it should with a return address.
+    backtrace::resolve(address as *mut _, |symbol| {
+        let name = symbol.name().map(|name| format!("{name:#}"));
+        let file = symbol.filename().map(|path| path.display().to_string());
+        frames.push((
+            name.unwrap_or_default(),
+            file.unwrap_or_default(),
+            symbol.lineno().unwrap_or(0),
+        ));
+    });
+    frames
+}
+
+/// Holds each address's frames against another symbolizer's. Where that one knows no line, code between
+/// functions may have any name, but no line here either.
+fn compare(addresses: &[u64], theirs: &[Vec<Shown>]) {
+    let mut compared = 0;
+    let mut inlined = 0;
+    assert_eq!(addresses.len(), theirs.len());
+    for ((address, ours), theirs) in addresses.iter().zip(ours(addresses)).zip(theirs) {
+        if theirs.iter().all(|(_, file, _)| file.is_empty()) {
+            assert!(
+                matches!(&ours[..], [(_, _, 0)]),
+                "{address:#x}: {ours:?}, not {theirs:?}"
+            );
+        } else {
+            assert_eq!(&ours, theirs, "{address:#x}");
+            compared += 1;
+            inlined += usize::from(ours.len() > 1);
+        }
+    }
+    println!("{compared} addresses have lines, {inlined} of them inlined calls");
+    assert!(
+        compared > ADDRESSES * 3 / 4,
+        "{compared} addresses have lines"
+    );
+    assert!(
+        inlined > ADDRESSES / 10,
+        "{inlined} addresses have inlined calls"
+    );
+}
+
+#[test]
+fn random_addresses_resolve_as_the_backtrace_crate_does() {
+    let addresses = random_addresses();
+    let theirs: Vec<Vec<Shown>> = addresses
+        .iter()
+        .map(|&address| backtraces(address))
+        .collect();
+    compare(&addresses, &theirs);
+}
+
+/// `addr2line -f -i` on each of `offsets`, leaf first.
+fn addr2line(exe: &Path, offsets: &[u64]) -> Vec<Vec<Shown>> {
+    let mut child = Command::new("addr2line")
+        .args(["-a", "-f", "-i", "-e"])
+        .arg(exe)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input: String = offsets
+        .iter()
+        .map(|offset| format!("{offset:#x}\n"))
+        .collect();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut results: Vec<Vec<Shown>> = Vec::new();
+    let mut lines = output.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("0x") {
+            results.push(Vec::new());
+            continue;
+        }
+        let name = format!("{:#}", rustc_demangle::demangle(line));
+        let (file, line) = lines.next().unwrap().rsplit_once(':').unwrap();
+        let line = line.split(" (discriminator").next().unwrap();
+        // Between functions it takes the nearest symbol, whose object file is no source file.
+        let file = if file.contains('/') { file } else { "" };
+        let frame = (name, file.to_owned(), line.parse().unwrap_or(0));
+        results.last_mut().unwrap().push(frame);
+    }
+    results
+}
+
+#[test]
+fn random_addresses_resolve_as_addr2line_does() {
+    if !has_tool("addr2line") {
+        return;
+    }
+    let addresses = random_addresses();
+    let modules = modules();
+    let program = modules.iter().find(|module| module.is_main).unwrap();
+    let offset = |address: &u64| address - 1 - program.load_bias;
+    let offsets: Vec<u64> = addresses.iter().map(offset).collect();
+    compare(&addresses, &addr2line(&program.path, &offsets));
+}
