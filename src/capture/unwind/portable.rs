@@ -142,3 +142,36 @@ impl Readable {
         Some(unsafe { (address as *const u64).read_volatile() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_never_leaves_readable_memory_and_gives_the_same_node_for_the_same_stack() {
+        let mut unwinder = ThreadUnwinder::new().unwrap();
+        let mut tree = CallTree::new().unwrap();
+        let here = arch::registers_here();
+        for bp in [
+            here.bp,
+            0,
+            1,
+            8,
+            here.sp,
+            here.sp + 1,
+            here.sp + (1 << 19),
+            u64::MAX,
+            u64::MAX - 7,
+        ] {
+            let registers = Registers {
+                bp,
+                return_address: 0x1234_5678,
+                ..here
+            };
+            // SAFETY: registers of this function, but for a frame pointer that may be anything.
+            let nodes = [0, 1].map(|_| unsafe { unwinder.capture(registers, &mut tree) });
+            assert_eq!(nodes[0], nodes[1]);
+            assert_eq!(tree.nodes().node(nodes[0]).1, 0x1234_5678);
+        }
+    }
+}

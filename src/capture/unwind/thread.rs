@@ -134,7 +134,22 @@ impl ThreadUnwinder {
                 return None;
             }
             if self.kept.is_at(kept - 1, at) {
-                break;
+                let inner = kept - 1;
+                // SAFETY: the walk is at this kept frame, on the thread's own stack.
+                let Some(stale) = (unsafe { self.kept.stale(inner) }) else {
+                    break;
+                };
+                // The same function was called from another place: the frames between are as they were.
+                if length + (inner - stale) >= FIRST_FRAMES {
+                    return None;
+                }
+                // SAFETY: as above, and there is room for this many from the beginning.
+                at = unsafe {
+                    self.kept
+                        .copy_walked(inner, stale, at, self.frames.as_ptr().add(length))
+                }?;
+                length += inner - stale;
+                kept = stale;
             }
             let rule = self.rules.rule(at.return_address.wrapping_sub(1));
             if !rule.is_plain() || length == FIRST_FRAMES {
@@ -147,14 +162,14 @@ impl ThreadUnwinder {
             // mapped from there up to `high`.
             at = unsafe { rule.plain_step(at, high) }?;
         }
-        // SAFETY: as above; the walk is at this kept frame.
-        if unsafe { self.kept.stale(kept - 1) }.is_some() || self.kept.ending != Ending::Whole {
+        let is_deep = self.kept.ending == Ending::Cut || length + kept > MAX_DEPTH;
+        if is_deep || !self.kept.reserve_behind(kept, length) {
             return None;
+        }
+        if self.kept.ending == Ending::Lost {
+            self.count(Ending::Lost);
         }
         self.kept.truncate(kept);
-        if length + kept > MAX_DEPTH || !self.kept.reserve(length) {
-            return None;
-        }
         let mut node = self.kept.frame(kept - 1).node;
         for index in (0..length).rev() {
             // SAFETY: written above.
@@ -232,7 +247,7 @@ impl ThreadUnwinder {
             }
             self.kept.truncate(outer_kept);
         }
-        let keeps = own && keep_from < length && self.kept.reserve(length);
+        let keeps = own && keep_from < length && self.kept.reserve_behind(outer_kept, length);
         for index in (0..length).rev() {
             // SAFETY: the walk has written this many frames.
             let frame = unsafe { &*self.frames.as_ptr().add(index) };
@@ -246,7 +261,7 @@ impl ThreadUnwinder {
         node
     }
 
-    #[cold]
+    #[inline]
     fn count(&self, ending: Ending) {
         let (counter, of_all) = match ending {
             Ending::Whole => return,
