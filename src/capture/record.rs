@@ -81,7 +81,9 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
-    publish(local, state, kind, address as u64, size as u64, 0);
+    // A quiet thread mostly frees what it allocated quietly: nobody should count that as unknown.
+    let quietly = u32::from(local.quiet.get() != 0);
+    publish(local, state, kind, address as u64, size as u64, quietly);
 }
 
 /// Records the name of a thread that ends.
