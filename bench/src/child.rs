@@ -1,10 +1,10 @@
 //! This binary again, as the process that is measured.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::measure::Result;
+use crate::measure::{Result, median};
 use crate::mode::{Mode, directory, heaptrack};
 use crate::{instructions, live, pairs, report, service};
 
@@ -49,11 +49,7 @@ impl Measured {
                 command
             }
         };
-        command
-            .args(["child", what, mode.name()])
-            .args(rest)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        command.args(["child", what, mode.name()]).args(rest);
         Measured::spawn(command, mode)
     }
 
@@ -71,6 +67,7 @@ impl Measured {
         let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()?;
         let output = process.stdout.take().ok_or("a child has an output")?;
         let input = process.stdin.take();
@@ -123,10 +120,14 @@ impl Measured {
                 values.insert(name.to_owned(), value);
             }
         }
+        let mut told = String::new();
+        if let Some(mut errors) = self.process.stderr.take() {
+            errors.read_to_string(&mut told)?;
+        }
         let status = self.process.wait()?;
         self.clean_up();
         if !status.success() {
-            return Err(format!("a measured process failed: {status}").into());
+            return Err(format!("a measured process failed: {status}\n{told}").into());
         }
         Ok(Values(values))
     }
@@ -145,6 +146,15 @@ impl Values {
     /// As a number of bytes or blocks.
     pub(crate) fn whole(&self, name: &str) -> u64 {
         self.get(name) as u64
+    }
+}
+
+impl Values {
+    /// The medians of several runs, name by name.
+    pub(crate) fn medians(runs: &[Values]) -> Values {
+        let names = runs.first().map(|run| run.0.keys()).into_iter().flatten();
+        let of = |name: &String| median(runs.iter().map(|run| run.get(name)).collect());
+        Values(names.map(|name| (name.clone(), of(name))).collect())
     }
 }
 

@@ -24,8 +24,11 @@ mod work;
 
 use std::process::ExitCode;
 
-/// A part of the output, by the name it is chosen with.
-const SECTIONS: [(&str, fn() -> measure::Result<()>); 6] = [
+/// Prints a part of the output.
+type Section = fn() -> measure::Result<()>;
+
+/// Each part, by the name it is chosen with.
+const SECTIONS: [(&str, Section); 6] = [
     ("pairs", pairs::section),
     ("instructions", instructions::section),
     ("live", live::section),

@@ -22,11 +22,16 @@ pub(crate) fn section() -> Result<()> {
     let values = measured("report", Mode::Recording, &[])?;
     println!("| | time | CPU | memory besides, at the most |");
     println!("|---|---|---|---|");
-    for (what, title) in [
+    let rows = [
+        (
+            "running",
+            "flame graph while recording: snapshot, symbols and page",
+        ),
         ("stop", "stop, report on disk"),
-        ("first", "first flame graph"),
+        ("first", "first flame graph after that"),
         ("later", "later ones"),
-    ] {
+    ];
+    for (what, title) in rows {
         let get = |name: &str| values.get(&format!("{what}_{name}"));
         println!(
             "| {title} | {:.0} ms | {:.0} ms | {} |",
@@ -53,11 +58,12 @@ pub(crate) fn child(mode: Mode) -> Result<()> {
             for number in 0..LIVE >> PATHS {
                 blocks.push(deep::block(16 + number % 200));
             }
-            for number in 0..(EVENTS - LIVE) / 2 >> PATHS {
+            for number in 0..((EVENTS - LIVE) / 2) >> PATHS {
                 deep::pair(16 + number % 1000);
             }
         });
     }
+    timed("running", || profiler.flamegraph())?;
     let status = timed("stop", || profiler.stop())?;
     println!("events={}\nlost={}", status.events, status.lost_events);
     println!(
