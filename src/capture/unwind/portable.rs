@@ -10,7 +10,7 @@ use crate::capture::arch::{self, Registers};
 use crate::capture::call_tree::CallTree;
 use crate::capture::memory::GrowArray;
 use crate::capture::modules;
-use crate::collector::snapshot::RawNode;
+use crate::capture::unwind::mark;
 
 /// A step of more bytes than this is no frame but a stray pointer.
 const LARGEST_FRAME: u64 = 1 << 20;
@@ -98,13 +98,13 @@ impl ThreadUnwinder {
         if !room {
             self.cut
                 .store(self.cut.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            node = tree.child(0, RawNode::CUT);
+            node = tree.child(0, mark::CUT);
         } else if !is_whole {
             self.incomplete.store(
                 self.incomplete.load(Ordering::Relaxed) + 1,
                 Ordering::Relaxed,
             );
-            node = tree.child(0, RawNode::INCOMPLETE);
+            node = tree.child(0, mark::INCOMPLETE);
         }
         for &address in self.addresses.as_slice()[..length].iter().rev() {
             node = tree.child(node, address);

@@ -12,7 +12,7 @@ use crate::capture::arch::Registers;
 use crate::capture::call_tree::CallTree;
 use crate::capture::memory::{self, GrowArray};
 use crate::capture::modules::published;
-use crate::collector::snapshot::RawNode;
+use crate::capture::unwind::mark;
 
 /// All that an unwinder has at first, in one piece.
 const BLOCK: usize = 8192;
@@ -314,10 +314,10 @@ unsafe fn piece<T: memory::Plain>(
 #[cold]
 fn root(ending: Ending, own: bool, tree: &mut CallTree) -> u32 {
     match ending {
-        _ if !own => tree.child(0, RawNode::FOREIGN),
+        _ if !own => tree.child(0, mark::FOREIGN),
         Ending::Whole => 0,
-        Ending::Lost => tree.child(0, RawNode::INCOMPLETE),
-        Ending::Cut => tree.child(0, RawNode::CUT),
+        Ending::Lost => tree.child(0, mark::INCOMPLETE),
+        Ending::Cut => tree.child(0, mark::CUT),
     }
 }
 
