@@ -187,10 +187,12 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
         // SAFETY: the calling thread owns the ring.
         let found = unsafe { state.ring.reserve() }.is_ok();
         let enough = *gave_up || clock::milliseconds() - began >= LONGEST_WAIT_MS;
-        if found || enough || control::session() == 0 {
+        // Of a session that was closed meanwhile the event is none.
+        let closed = control::session() == 0;
+        if found || enough || closed {
             state.ring.waiting.store(false, Ordering::Relaxed);
-            *gave_up = !found;
-            if !found {
+            *gave_up = !found && !closed;
+            if *gave_up {
                 state.lost.fetch_add(1, Ordering::Relaxed);
             }
             return found;
