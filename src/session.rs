@@ -130,7 +130,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Place {
     fn take() -> Option<Place> {
-        (!TAKEN.swap(true, Ordering::SeqCst)).then_some(Place)
+        // Made only where it is taken: dropping one gives the place up.
+        (!TAKEN.swap(true, Ordering::SeqCst)).then(|| Place)
     }
 }
 
