@@ -4,11 +4,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
 use super::log::LogWriter;
-use super::merge::Merge;
+use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
@@ -73,8 +74,9 @@ const MODULES_EVERY: Duration = Duration::from_millis(100);
 /// How often the unfinished block of the event log is written, so that a crash loses little.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// Longest that [`Request::Stop`] goes on reading what hooks still publish.
-const LAST_PASSES: usize = 100;
+/// Longest that [`Request::Stop`] waits for threads that are writing an event. One that runs needs some 20 ns; one that
+/// was interrupted in the midst of it waits for a processor.
+const LAST_WAIT: Duration = Duration::from_millis(500);
 
 /// The collector: every table, and the one thread that owns them.
 #[derive(Debug)]
@@ -85,6 +87,8 @@ pub struct Worker {
     statm: Option<File>,
     module_epoch: u32,
     lost_before: u64,
+    /// Events that their threads had not finished writing when the session ended.
+    unfinished: u64,
     stacks_before: unwind::StackCounts,
     memory_due: Instant,
 }
@@ -100,6 +104,7 @@ impl Worker {
             statm: File::open("/proc/self/statm").ok(),
             module_epoch: modules::epoch(),
             lost_before: record::lost(),
+            unfinished: 0,
             stacks_before: unwind::counts(),
             memory_due: Instant::now(),
         }
@@ -143,7 +148,7 @@ impl Worker {
         }
     }
 
-    fn pass(&mut self) -> u64 {
+    fn pass(&mut self) -> Passed {
         let epoch = modules::epoch();
         if epoch != self.module_epoch {
             self.module_epoch = epoch;
@@ -152,14 +157,29 @@ impl Worker {
         self.merge.pass(&mut self.tables)
     }
 
-    /// No hook opens a new event any more; those that were under way finish.
+    /// No hook opens a new event any more; those that were under way finish. One that does not is lost, and must not
+    /// take with it what others have recorded since.
     fn last_passes(&mut self) {
-        for _ in 0..LAST_PASSES {
-            if self.pass() == 0 {
+        let deadline = Instant::now() + LAST_WAIT;
+        loop {
+            let passed = self.pass();
+            if passed.open_windows == 0 && passed.events == 0 {
                 break;
+            }
+            if Instant::now() >= deadline {
+                let passed = self.merge.pass_over_open_windows(&mut self.tables);
+                self.unfinished = passed.open_windows;
+                break;
+            }
+            if passed.open_windows > 0 {
+                thread::sleep(Duration::from_millis(1));
             }
         }
         self.read_memory(Instant::now());
+    }
+
+    fn lost_events(&self) -> u64 {
+        record::lost() - self.lost_before + self.unfinished
     }
 
     fn read_memory(&mut self, now: Instant) {
@@ -196,7 +216,7 @@ impl Worker {
             allocated: totals.allocated,
             live: totals.live,
             high_water: totals.high_water,
-            lost_events: record::lost() - self.lost_before,
+            lost_events: self.lost_events(),
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
@@ -228,7 +248,7 @@ impl Worker {
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,
-            lost_events: record::lost() - self.lost_before,
+            lost_events: self.lost_events(),
             stacks_cut: stacks.cut - self.stacks_before.cut,
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
