@@ -365,3 +365,31 @@ fn ticks_per_ms() -> f64 {
         ticks as f64 / (elapsed.as_nanos() as f64 / 1e6)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, Session, SessionOptions};
+    use crate::capture::{control, hook};
+
+    #[test]
+    fn a_panic_of_the_collector_ends_the_capture_and_not_the_service() {
+        let dir = std::env::temp_dir().join(format!("heapray-session-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let options = SessionOptions {
+            spool_dir: dir.clone(),
+            log_limit: 1 << 20,
+        };
+        let session = Session::start(&options).unwrap();
+        session.requests.send(Request::Panic).unwrap();
+        control::wake_collector();
+        while session.counters().is_ok() {}
+        assert_eq!((control::session(), hook::patched()), (0, 0));
+        assert!(session.snapshot().is_err());
+        assert!(session.stop().is_err());
+
+        let next = Session::start(&options).unwrap();
+        assert!(next.counters().is_ok());
+        assert!(next.stop().is_ok());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -24,6 +24,9 @@ pub enum Request {
     Snapshot(SyncSender<Snapshot>),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
+    /// A fault in the collector, for the test of what becomes of the service then.
+    #[cfg(test)]
+    Panic,
 }
 
 /// Where a session stands.
@@ -139,6 +142,8 @@ impl Worker {
                     drop(answer.try_send(self.snapshot(false)));
                     return;
                 }
+                #[cfg(test)]
+                Ok(Request::Panic) => panic!("on purpose"),
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let due = self.memory_due.min(modules_due);
