@@ -29,6 +29,8 @@ mod imp {
         captures: u64,
         seed: u64,
         capturing: bool,
+        run: fn(&mut Bench),
+        runs: u64,
     }
 
     impl Bench {
@@ -82,7 +84,9 @@ mod imp {
     fn warm<const N: usize>(bench: &mut Bench, left: u32) {
         let room = black_box([left as u8; 24]);
         if left == 0 {
-            capture_in_a_run(bench);
+            for _ in 0..bench.runs {
+                (bench.run)(bench);
+            }
         } else if left > 3 {
             WARM[left as usize % WARM.len()](bench, left - 1);
         } else {
@@ -102,6 +106,31 @@ mod imp {
         bench.capture();
         bench.capture();
         bench.capture();
+    }
+
+    /// The same three frames called from eight places.
+    #[inline(never)]
+    fn siblings(bench: &mut Bench) {
+        shared_outer(bench);
+        shared_outer(bench);
+        shared_outer(bench);
+        shared_outer(bench);
+        shared_outer(bench);
+        shared_outer(bench);
+        shared_outer(bench);
+        shared_outer(bench);
+    }
+
+    #[inline(never)]
+    fn shared_outer(bench: &mut Bench) {
+        shared_inner(bench);
+        black_box(&bench);
+    }
+
+    #[inline(never)]
+    fn shared_inner(bench: &mut Bench) {
+        leaf(bench);
+        black_box(&bench);
     }
 
     #[inline(never)]
@@ -175,17 +204,34 @@ mod imp {
             captures: 0,
             seed: 0x1234_5678_9abc_def1,
             capturing: true,
+            run: capture_in_a_run,
+            runs: 1,
         };
         println!(
             "a thread begins with {} bytes",
             memory::own_bytes() - before
         );
         for depth in [20, 60, 200] {
-            let name = format!("warm, {depth} deep, runs of 8");
+            let name = format!("a new stack for each 8, {depth} deep");
             cost(&mut bench, &name, |bench| {
                 (0..thousands * 125).for_each(|_| WARM[0](bench, depth - 4))
             });
         }
+        bench.runs = 1000;
+        for depth in [20, 60, 200] {
+            let name = format!("one stack, {depth} deep");
+            cost(&mut bench, &name, |bench| {
+                (0..thousands / 8).for_each(|_| WARM[0](bench, depth - 4))
+            });
+        }
+        bench.run = siblings;
+        cost(
+            &mut bench,
+            "the same 3 frames from 8 places, 60 deep",
+            |bench| {
+                (0..thousands / 8).for_each(|_| WARM[0](bench, 54));
+            },
+        );
         println!(
             "  the thread then has {} bytes, {} nodes",
             memory::own_bytes() - before,

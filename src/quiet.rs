@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::capture::thread::with_local;
+use crate::capture::thread::{Busy, with_local};
 
 /// While it lives, nothing that this thread allocates is recorded. Frees of recorded blocks still are: a quiet thread
 /// may free what others allocated. Guards may be nested.
@@ -24,4 +24,10 @@ impl Drop for Quiet {
     fn drop(&mut self) {
         with_local(|local| local.quiet.set(local.quiet.get() - 1));
     }
+}
+
+/// Takes the calling thread, one of heapray's own, out of the capture to its very end: neither its allocations nor its
+/// frees are recorded.
+pub(crate) fn for_good() {
+    Busy::for_good();
 }

@@ -365,3 +365,85 @@ fn a_forked_child_says_so_and_touches_nothing_of_its_parents() {
     assert_eq!(profiler.shutdown().unwrap().state, State::Stopped);
     assert!(!profiler.report().unwrap().is_empty());
 }
+
+#[test]
+fn nothing_that_a_request_does_is_recorded() {
+    if !plays("nothing_that_a_request_does_is_recorded") {
+        run(
+            "nothing_that_a_request_does_is_recorded",
+            "",
+            &[("MEMRAY_PROFILER", "1")],
+        );
+        return;
+    }
+    let profiler = heapray::init();
+    let mut service = profiler.service();
+    let allocated = || profiler.status().allocated.count;
+    // The test harness's own thread is still setting itself up.
+    while (0..100).any(|_| {
+        let before = allocated();
+        std::thread::yield_now();
+        allocated() != before
+    }) {}
+    for endpoint in [
+        "status",
+        "stats",
+        "flamegraph",
+        "report?full=1",
+        "nothing",
+        "start",
+    ] {
+        let request = {
+            let _quiet = heapray::quiet::enter();
+            let method = if endpoint == "start" { "POST" } else { "GET" };
+            let request = axum::http::Request::builder().method(method);
+            request
+                .uri(format!("/pub/job/a/1{BASE}/{endpoint}"))
+                .body(())
+                .unwrap()
+        };
+        let waker = {
+            let _quiet = heapray::quiet::enter();
+            std::task::Waker::from(std::sync::Arc::new(Unpark(std::thread::current())))
+        };
+        let before = allocated();
+        // The service's own thread, and not quiet by itself.
+        let response = wait(
+            &waker,
+            std::pin::pin!(tower::Service::call(&mut service, request)),
+        );
+        let mut body = std::pin::pin!(response.unwrap().into_body());
+        let mut bytes = 0;
+        while let Some(frame) = wait(&waker, http_body_util::BodyExt::frame(&mut body.as_mut())) {
+            bytes += frame.unwrap().into_data().unwrap().len();
+        }
+        assert_eq!(allocated(), before, "{endpoint}");
+        assert!(bytes > 0, "{endpoint}");
+    }
+    let before = allocated();
+    drop(std::hint::black_box(Box::new(7)));
+    assert_eq!(
+        allocated(),
+        before + 1,
+        "and what is not a request is recorded"
+    );
+}
+
+struct Unpark(std::thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a future on this thread, without a runtime and without an allocation.
+fn wait<F: Future + Unpin>(waker: &std::task::Waker, mut future: F) -> F::Output {
+    let mut context = std::task::Context::from_waker(waker);
+    loop {
+        match std::pin::Pin::new(&mut future).poll(&mut context) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
+}

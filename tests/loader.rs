@@ -1,4 +1,5 @@
 //! Modules that come and go while a capture runs.
+#![allow(clippy::unwrap_used)] // a test's failure
 mod common;
 
 use std::ffi::CStr;

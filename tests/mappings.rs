@@ -2,6 +2,7 @@
 //!
 //! The compiler knows the C library's functions, and drops or replaces calls whose outcome it can foresee: arguments
 //! and results pass through `black_box`.
+#![allow(clippy::unwrap_used)] // a test's failure
 mod common;
 
 use std::hint::black_box;
@@ -23,10 +24,8 @@ fn map(at: *mut libc::c_void, length: usize, protection: i32, flags: i32) -> *mu
 
 fn unmap(address: *mut libc::c_void, offset: usize, length: usize) {
     // SAFETY: a part of a mapping of the test's own that nothing refers to.
-    assert_eq!(
-        unsafe { libc::munmap(address.wrapping_byte_add(offset), length) },
-        0
-    );
+    let result = unsafe { libc::munmap(address.wrapping_byte_add(offset), length) };
+    assert_eq!(result, 0);
 }
 
 #[test]
@@ -92,10 +91,8 @@ fn mremap_ends_the_old_range_and_begins_a_new_one() {
         // SAFETY: as above; shrinking needs no move.
         assert_eq!(unsafe { libc::mremap(moved, 6 * MIB, MIB, 0) }, moved);
         // SAFETY: as above. More address space than there is: it fails, and the range stays.
-        assert_eq!(
-            unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) },
-            libc::MAP_FAILED
-        );
+        let result = unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) };
+        assert_eq!(result, libc::MAP_FAILED);
     });
     let live = sum(&my_sites(&snapshot), Some(Kind::Mmap), |site| site.live);
     assert_eq!(live, tally(1, MIB as u64));

@@ -1,4 +1,5 @@
 //! Threads that come and go, and what they do at their ends.
+#![allow(clippy::unwrap_used)] // a test's failure
 mod common;
 
 use std::cell::RefCell;
@@ -84,10 +85,8 @@ fn what_is_allocated_after_the_end_was_noticed_is_seen_and_leaves_no_state_behin
     drop(record("prepare", || {}));
     let mut key = 0;
     // SAFETY: a valid place; the destructor is a C function.
-    assert_eq!(
-        unsafe { libc::pthread_key_create(&raw mut key, Some(late_key)) },
-        0
-    );
+    let result = unsafe { libc::pthread_key_create(&raw mut key, Some(late_key)) };
+    assert_eq!(result, 0);
     let mut tids = Vec::new();
     let snapshot = record("late-key", || {
         for _ in 0..100 {

@@ -1,10 +1,10 @@
 //! This binary again, as the process that is measured.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::measure::Result;
+use crate::measure::{Result, median};
 use crate::mode::{Mode, directory, heaptrack};
 use crate::{instructions, live, pairs, report, service};
 
@@ -34,7 +34,12 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Starts a child, under `wrapper` (a command and its arguments) if there is one.
-    pub(crate) fn start(wrapper: &[&str], what: &str, mode: Mode, rest: &[String]) -> Result<Measured> {
+    pub(crate) fn start(
+        wrapper: &[&str],
+        what: &str,
+        mode: Mode,
+        rest: &[String],
+    ) -> Result<Measured> {
         let this = std::env::current_exe()?;
         let mut command = match wrapper {
             [] => Command::new(&this),
@@ -44,7 +49,7 @@ impl Measured {
                 command
             }
         };
-        command.args(["child", what, mode.name()]).args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["child", what, mode.name()]).args(rest);
         Measured::spawn(command, mode)
     }
 
@@ -53,13 +58,24 @@ impl Measured {
         if mode == Mode::Heaptrack {
             // To a file, uncompressed: what heaptrack's own script does besides runs in other processes.
             command
-                .env("LD_PRELOAD", heaptrack().ok_or("heaptrack is not installed")?)
+                .env(
+                    "LD_PRELOAD",
+                    heaptrack().ok_or("heaptrack is not installed")?,
+                )
                 .env("DUMP_HEAPTRACK_OUTPUT", heaptrack_output());
         }
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
         let output = process.stdout.take().ok_or("a child has an output")?;
         let input = process.stdin.take();
-        Ok(Measured { process, lines: BufReader::new(output).lines(), input })
+        Ok(Measured {
+            process,
+            lines: BufReader::new(output).lines(),
+            input,
+        })
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -68,9 +84,16 @@ impl Measured {
 
     /// The value of the next line, which must be `name=value`.
     pub(crate) fn next(&mut self, name: &str) -> Result<String> {
-        let line = self.lines.next().ok_or_else(|| format!("the child ended before it told {name}"))??;
-        let value = line.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
-        Ok(value.ok_or_else(|| format!("the child said {line:?} instead of {name}"))?.to_owned())
+        let line = self
+            .lines
+            .next()
+            .ok_or_else(|| format!("the child ended before it told {name}"))??;
+        let value = line
+            .strip_prefix(name)
+            .and_then(|rest| rest.strip_prefix('='));
+        Ok(value
+            .ok_or_else(|| format!("the child said {line:?} instead of {name}"))?
+            .to_owned())
     }
 
     /// Ends a child that has nothing to tell.
@@ -97,10 +120,14 @@ impl Measured {
                 values.insert(name.to_owned(), value);
             }
         }
+        let mut told = String::new();
+        if let Some(mut errors) = self.process.stderr.take() {
+            errors.read_to_string(&mut told)?;
+        }
         let status = self.process.wait()?;
         self.clean_up();
         if !status.success() {
-            return Err(format!("a measured process failed: {status}").into());
+            return Err(format!("a measured process failed: {status}\n{told}").into());
         }
         Ok(Values(values))
     }
@@ -119,6 +146,15 @@ impl Values {
     /// As a number of bytes or blocks.
     pub(crate) fn whole(&self, name: &str) -> u64 {
         self.get(name) as u64
+    }
+}
+
+impl Values {
+    /// The medians of several runs, name by name.
+    pub(crate) fn medians(runs: &[Values]) -> Values {
+        let names = runs.first().map(|run| run.0.keys()).into_iter().flatten();
+        let of = |name: &String| median(runs.iter().map(|run| run.get(name)).collect());
+        Values(names.map(|name| (name.clone(), of(name))).collect())
     }
 }
 

@@ -31,11 +31,23 @@ fn run(mode: Mode, pairs: u64) -> Result<f64> {
     let file = std::env::temp_dir().join(format!("heapray-bench-callgrind-{}", std::process::id()));
     let out = format!("--callgrind-out-file={}", file.display());
     // Only what the thread that makes the pairs does, not the collector.
-    let wrapper = ["valgrind", "--quiet", "--tool=callgrind", "--toggle-collect=heapray_bench::pairs::still", &out];
+    let wrapper = [
+        "valgrind",
+        "--quiet",
+        "--tool=callgrind",
+        "--toggle-collect=heapray_bench::pairs::still",
+        &out,
+    ];
     Measured::start(&wrapper, "count", mode, &[pairs.to_string()])?.finish()?;
     let text = std::fs::read_to_string(&file);
     drop(std::fs::remove_file(&file));
-    let total = text?.lines().find_map(|line| line.strip_prefix("totals: ").or(line.strip_prefix("summary: "))?.trim().parse().ok());
+    let total = text?.lines().find_map(|line| {
+        line.strip_prefix("totals: ")
+            .or(line.strip_prefix("summary: "))?
+            .trim()
+            .parse()
+            .ok()
+    });
     total.ok_or_else(|| "callgrind told no sum".into())
 }
 

@@ -17,10 +17,19 @@ pub(crate) fn section() -> Result<()> {
     println!("\n## Memory of heapray's own\n");
     let blocks = measured("live", Mode::Recording, &["blocks".to_owned()])?;
     let each = (blocks.get("after") - blocks.get("before")) / blocks.get("live");
-    println!("- {each:.1} bytes a live block, at {} live blocks", blocks.whole("live"));
+    println!(
+        "- {each:.1} bytes a live block, at {} live blocks",
+        blocks.whole("live")
+    );
     let sites = measured("live", Mode::Recording, &["sites".to_owned()])?;
-    println!("- {} for {SITES} call sites of {THREADS} threads", mib(sites.whole("after")));
-    println!("- {} at the start of a capture", mib(blocks.whole("before")));
+    println!(
+        "- {} for {SITES} call sites of {THREADS} threads",
+        mib(sites.whole("after"))
+    );
+    println!(
+        "- {} at the start of a capture",
+        mib(blocks.whole("before"))
+    );
     Ok(())
 }
 
@@ -33,12 +42,17 @@ pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
             let mut blocks: Vec<Vec<u8>> = Vec::with_capacity(BLOCKS);
             blocks.extend((0..BLOCKS).map(|number| deep::block(16 + number % 200)));
             let status = profiler.status();
-            println!("after={}\nlive={}", status.overhead.memory_bytes, status.live.count);
+            println!(
+                "after={}\nlive={}",
+                status.overhead.memory_bytes, status.live.count
+            );
             black_box(blocks);
         }
         _ => {
             let threads: Vec<_> = (0..THREADS)
-                .map(|thread| thread::spawn(move || paths(SITES / THREADS * thread, SITES / THREADS)))
+                .map(|thread| {
+                    thread::spawn(move || paths(SITES / THREADS * thread, SITES / THREADS))
+                })
                 .collect();
             for thread in threads {
                 thread.join().map_err(|_| "a thread panicked")?;

@@ -59,7 +59,12 @@ impl<'a> Connection<'a> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        let mut connection = Connection { stream, request, answer: vec![0; 64 << 10], length: 0 };
+        let mut connection = Connection {
+            stream,
+            request,
+            answer: vec![0; 64 << 10],
+            length: 0,
+        };
         connection.send()?;
         Ok(connection)
     }
@@ -91,9 +96,16 @@ impl<'a> Connection<'a> {
 
 /// Bytes of head and body, once the head is there.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
-    let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else { return Ok(None) };
+    let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else {
+        return Ok(None);
+    };
     let text = std::str::from_utf8(&answer[..head])?.to_ascii_lowercase();
-    let body = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    let body = text.lines().find_map(|line| {
+        line.strip_prefix("content-length:")?
+            .trim()
+            .parse::<usize>()
+            .ok()
+    });
     Ok(Some(head + 4 + body.ok_or("an answer without a length")?))
 }
 
@@ -103,7 +115,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_as_long_as_its_head_says() {
-        assert_eq!(whole_length(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab").unwrap(), Some(41));
+        assert_eq!(
+            whole_length(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab").unwrap(),
+            Some(41)
+        );
         assert_eq!(whole_length(b"HTTP/1.1 200 OK\r\nConte").unwrap(), None);
         assert!(whole_length(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
     }

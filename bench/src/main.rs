@@ -24,8 +24,11 @@ mod work;
 
 use std::process::ExitCode;
 
-/// A part of the output, by the name it is chosen with.
-const SECTIONS: [(&str, fn() -> measure::Result<()>); 6] = [
+/// Prints a part of the output.
+type Section = fn() -> measure::Result<()>;
+
+/// Each part, by the name it is chosen with.
+const SECTIONS: [(&str, Section); 6] = [
     ("pairs", pairs::section),
     ("instructions", instructions::section),
     ("live", live::section),
@@ -50,7 +53,10 @@ fn main() -> ExitCode {
 }
 
 fn sections(wanted: &[String]) -> measure::Result<()> {
-    if let Some(unknown) = wanted.iter().find(|name| SECTIONS.iter().all(|(known, _)| known != name)) {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| SECTIONS.iter().all(|(known, _)| known != name))
+    {
         let known = SECTIONS.map(|(name, _)| name).join(" ");
         return Err(format!("{unknown} is no section; there are: {known}").into());
     }

@@ -17,7 +17,10 @@ pub(crate) fn process_cpu() -> Duration {
 }
 
 fn cpu_time(clock: libc::clockid_t) -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: both clocks exist on Linux, and the result goes to a live place.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -45,7 +48,12 @@ pub(crate) fn resident(pid: u32) -> Result<Resident> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let bytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+        line.trim()
+            .strip_suffix(" kB")?
+            .trim()
+            .parse::<u64>()
+            .ok()
+            .map(|kib| kib * 1024)
     };
     let found = bytes("VmRSS:").zip(bytes("VmHWM:"));
     let (now, most) = found.ok_or("the kernel does not tell the resident size")?;
@@ -70,8 +78,12 @@ pub(crate) fn thread_times(pid: u32) -> Result<ThreadTimes> {
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let task = task?.path();
         // A thread may end between the two looks.
-        let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
-        let Ok(schedule) = fs::read_to_string(task.join("schedstat")) else { continue };
+        let Ok(name) = fs::read_to_string(task.join("comm")) else {
+            continue;
+        };
+        let Ok(schedule) = fs::read_to_string(task.join("schedstat")) else {
+            continue;
+        };
         let ran = schedule.split_ascii_whitespace().next().unwrap_or_default();
         let ran = Duration::from_nanos(ran.parse()?);
         if name.starts_with("heapray") {

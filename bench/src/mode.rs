@@ -37,7 +37,9 @@ impl Mode {
         if heaptrack().is_some() {
             modes.push(Mode::Heaptrack);
         } else {
-            println!("(heaptrack is not installed: no peer is measured; apt-get install heaptrack)");
+            println!(
+                "(heaptrack is not installed: no peer is measured; apt-get install heaptrack)"
+            );
         }
         modes
     }
@@ -47,7 +49,10 @@ impl Mode {
         let builder = heapray::builder().ignore_environment();
         let profiler = match self {
             Mode::Off | Mode::Heaptrack => builder.init(),
-            Mode::Stopped | Mode::Recording => builder.enabled(true).dir(directory(std::process::id())).try_init()?,
+            Mode::Stopped | Mode::Recording => builder
+                .enabled(true)
+                .dir(directory(std::process::id()))
+                .try_init()?,
         };
         if self == Mode::Stopped {
             profiler.stop()?;
@@ -61,7 +66,9 @@ impl FromStr for Mode {
 
     fn from_str(text: &str) -> std::result::Result<Mode, String> {
         let all = [Mode::Off, Mode::Stopped, Mode::Recording, Mode::Heaptrack];
-        all.into_iter().find(|mode| mode.name() == text).ok_or_else(|| format!("{text} is no mode"))
+        all.into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| format!("{text} is no mode"))
     }
 }
 
@@ -72,8 +79,12 @@ pub(crate) fn directory(process: u32) -> PathBuf {
 
 /// The library that heaptrack preloads, if it is installed.
 pub(crate) fn heaptrack() -> Option<PathBuf> {
-    ["/usr/lib/heaptrack", "/usr/lib/x86_64-linux-gnu/heaptrack", "/usr/local/lib/heaptrack"]
-        .iter()
-        .map(|folder| PathBuf::from(folder).join("libheaptrack_preload.so"))
-        .find(|library| library.exists())
+    [
+        "/usr/lib/heaptrack",
+        "/usr/lib/x86_64-linux-gnu/heaptrack",
+        "/usr/local/lib/heaptrack",
+    ]
+    .iter()
+    .map(|folder| PathBuf::from(folder).join("libheaptrack_preload.so"))
+    .find(|library| library.exists())
 }

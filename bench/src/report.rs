@@ -15,15 +15,37 @@ const PATHS: u32 = 11;
 
 /// Prints the figures.
 pub(crate) fn section() -> Result<()> {
-    println!("\n## Stop and flame graph: {EVENTS} events, {LIVE} live blocks, {} call stacks\n", 1 << PATHS);
+    println!(
+        "\n## Stop and flame graph: {EVENTS} events, {LIVE} live blocks, {} call stacks\n",
+        1 << PATHS
+    );
     let values = measured("report", Mode::Recording, &[])?;
     println!("| | time | CPU | memory besides, at the most |");
     println!("|---|---|---|---|");
-    for (what, title) in [("stop", "stop, report on disk"), ("first", "first flame graph"), ("later", "later ones")] {
+    let rows = [
+        (
+            "running",
+            "flame graph while recording: snapshot, symbols and page",
+        ),
+        ("stop", "stop, report on disk"),
+        ("first", "first flame graph after that"),
+        ("later", "later ones"),
+    ];
+    for (what, title) in rows {
         let get = |name: &str| values.get(&format!("{what}_{name}"));
-        println!("| {title} | {:.0} ms | {:.0} ms | {} |", get("ms"), get("cpu_ms"), mib(get("memory") as u64));
+        println!(
+            "| {title} | {:.0} ms | {:.0} ms | {} |",
+            get("ms"),
+            get("cpu_ms"),
+            mib(get("memory") as u64)
+        );
     }
-    println!("\nreport {}, page {}, lost events {}", mib(values.whole("report_bytes")), mib(values.whole("page_bytes")), values.whole("lost"));
+    println!(
+        "\nreport {}, page {}, lost events {}",
+        mib(values.whole("report_bytes")),
+        mib(values.whole("page_bytes")),
+        values.whole("lost")
+    );
     Ok(())
 }
 
@@ -36,14 +58,18 @@ pub(crate) fn child(mode: Mode) -> Result<()> {
             for number in 0..LIVE >> PATHS {
                 blocks.push(deep::block(16 + number % 200));
             }
-            for number in 0..(EVENTS - LIVE) / 2 >> PATHS {
+            for number in 0..((EVENTS - LIVE) / 2) >> PATHS {
                 deep::pair(16 + number % 1000);
             }
         });
     }
+    timed("running", || profiler.flamegraph())?;
     let status = timed("stop", || profiler.stop())?;
     println!("events={}\nlost={}", status.events, status.lost_events);
-    println!("report_bytes={}", status.report.map_or(0, |report| report.bytes));
+    println!(
+        "report_bytes={}",
+        status.report.map_or(0, |report| report.bytes)
+    );
     let page = timed("first", || profiler.flamegraph())?;
     println!("page_bytes={}", page.len());
     timed("later", || profiler.flamegraph())?;
@@ -61,7 +87,13 @@ where
     let (cpu, start) = (process_cpu(), Instant::now());
     let result = call()?;
     println!("{what}_ms={}", start.elapsed().as_secs_f64() * 1e3);
-    println!("{what}_cpu_ms={}", (process_cpu() - cpu).as_secs_f64() * 1e3);
-    println!("{what}_memory={}", resident(process)?.most.saturating_sub(memory));
+    println!(
+        "{what}_cpu_ms={}",
+        (process_cpu() - cpu).as_secs_f64() * 1e3
+    );
+    println!(
+        "{what}_memory={}",
+        resident(process)?.most.saturating_sub(memory)
+    );
     Ok(result)
 }

@@ -29,7 +29,9 @@ struct Round {
 /// Prints both tables.
 pub(crate) fn section() -> Result<()> {
     println!("\n## Requests per second\n");
-    println!("One worker thread, 8 connections on loopback, the load's own thread beside it; medians of {ROUNDS} rounds in turns.");
+    println!(
+        "One worker thread, 8 connections on loopback, the load's own thread beside it; medians of {ROUNDS} rounds in turns."
+    );
     println!("\n### An axum service with JSON\n");
     let start = |mode| {
         let mut child = Measured::start(&[], "serve", mode, &[])?;
@@ -39,7 +41,12 @@ pub(crate) fn section() -> Result<()> {
     table(&Mode::available(), "/orders", start, true)?;
     println!("\n### The sample, `GET /live`\n");
     let sample = build_sample()?;
-    table(&Mode::available(), "/live", |mode| start_sample(&sample, mode), false)?;
+    table(
+        &Mode::available(),
+        "/live",
+        |mode| start_sample(&sample, mode),
+        false,
+    )?;
     Ok(std::fs::remove_dir_all(sample_directory())?)
 }
 
@@ -58,7 +65,9 @@ fn table(
             let before = thread_times(child.id())?;
             let answers = load::drive(address, path, DURATION)? as f64;
             let after = thread_times(child.id())?;
-            let each = |before: Duration, after: Duration| (after.saturating_sub(before)).as_secs_f64() * 1e6 / answers;
+            let each = |before: Duration, after: Duration| {
+                (after.saturating_sub(before)).as_secs_f64() * 1e6 / answers
+            };
             rounds.push(Round {
                 per_second: answers / DURATION.as_secs_f64(),
                 service_us: each(before.service, after.service),
@@ -77,7 +86,9 @@ fn table(
     println!("| | requests/s | of off | service's CPU a request | heapray's CPU a request |");
     println!("|---|---|---|---|---|");
     let middle = |rounds: &[Round], of: fn(&Round) -> f64| median(rounds.iter().map(of).collect());
-    let off = rounds.first().map_or(f64::NAN, |rounds| middle(rounds, |round| round.per_second));
+    let off = rounds
+        .first()
+        .map_or(f64::NAN, |rounds| middle(rounds, |round| round.per_second));
     for (mode, rounds) in modes.iter().zip(&rounds) {
         let per_second = middle(rounds, |round| round.per_second);
         println!(
@@ -98,7 +109,10 @@ fn table(
 pub(crate) fn child(mode: Mode) -> Result<()> {
     let profiler = mode.enter()?;
     let app = profiler.mount(work::app());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_io()
+        .build()?;
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))?;
     println!("address={}", listener.local_addr()?);
     runtime.spawn(async move { axum::serve(listener, app).await });
@@ -109,7 +123,9 @@ pub(crate) fn child(mode: Mode) -> Result<()> {
 
 fn build_sample() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo).args(["build", "--release", "--quiet", "--package", "memory-leak"]).status()?;
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "--package", "memory-leak"])
+        .status()?;
     if !built.success() {
         return Err("the sample could not be built".into());
     }

@@ -9,12 +9,14 @@ use serde_json::{Value, json};
 const ORDERS: &str = r#"[
     {"id": 71, "customer": "Ada", "lines": [{"item": "bolt M4", "count": 200, "price": 3}, {"item": "nut M4", "count": 200, "price": 2}]},
     {"id": 72, "customer": "Grace", "lines": [{"item": "washer", "count": 1000, "price": 1}, {"item": "rod 1 m", "count": 4, "price": 850}]},
-    {"id": 73, "customer": "Edsger", "lines": [{"item": "screw 3x20", "count": 500, "price": 4}]}
+    {"id": 73, "customer": "Edsger", "lines": [{"item": "screw 3x20", "count": 500, "price": 4}, {"item": "hook", "count": 12, "price": 40}]}
 ]"#;
 
 /// The service's routes.
 pub(crate) fn app() -> Router {
-    Router::new().route("/orders", get(orders)).route("/events", get(|| async { "" }))
+    Router::new()
+        .route("/orders", get(orders))
+        .route("/events", get(|| async { "" }))
 }
 
 async fn orders() -> Json<Value> {

@@ -79,7 +79,7 @@ pub struct Event {
     pub address: u64,
     /// Bytes asked for; of `Munmap`, the length of the range; 0 for `Free`.
     pub size: u64,
-    /// The call stack: a node of the collector's call tree. [`NodeId::ROOT`] for frees.
+    /// The call stack: a node of the collector's call tree. For frees [`NodeId::ROOT`], or [`NodeId::QUIETLY`].
     pub node: NodeId,
 }
 
@@ -90,4 +90,7 @@ pub struct NodeId(pub u32);
 impl NodeId {
     /// The empty stack.
     pub const ROOT: NodeId = NodeId(0);
+
+    /// Of a free: the thread was quiet. If the block is unknown, it is one that was not to be seen.
+    pub const QUIETLY: NodeId = NodeId(1);
 }

@@ -37,6 +37,7 @@ pub fn prepare() -> io::Result<()> {
         hook::prepare();
         clock::prepare();
         sys::prepare();
+        #[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
         unwind::prepare();
         if !thread::prepare() {
             return Err(libc::EAGAIN);

@@ -81,7 +81,9 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
-    publish(local, state, kind, address as u64, size as u64, 0);
+    // A quiet thread mostly frees what it allocated quietly: nobody should count that as unknown.
+    let quietly = u32::from(local.quiet.get() != 0);
+    publish(local, state, kind, address as u64, size as u64, quietly);
 }
 
 /// How the old block of a `realloc` is recorded: as gone for good where no outcome will be told, which is so on a quiet
@@ -196,10 +198,12 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
         // SAFETY: the calling thread owns the ring.
         let found = unsafe { state.ring.reserve() }.is_ok();
         let enough = *gave_up || clock::milliseconds() - began >= LONGEST_WAIT_MS;
-        if found || enough || control::session() == 0 {
+        // Of a session that was closed meanwhile the event is none.
+        let closed = control::session() == 0;
+        if found || enough || closed {
             state.ring.waiting.store(false, Ordering::Relaxed);
-            *gave_up = !found;
-            if !found {
+            *gave_up = !found && !closed;
+            if *gave_up {
                 state.lost.fetch_add(1, Ordering::Relaxed);
             }
             return found;

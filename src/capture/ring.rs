@@ -58,7 +58,9 @@ struct Segment {
 }
 
 const _: () = assert!(
-    size_of::<Segment>() % 64 == 0 && FIRST_SLOTS.is_power_of_two() && MOST_SLOTS.is_power_of_two()
+    size_of::<Segment>().is_multiple_of(64)
+        && FIRST_SLOTS.is_power_of_two()
+        && MOST_SLOTS.is_power_of_two()
 );
 
 impl Segment {
@@ -77,9 +79,7 @@ impl Segment {
                 head: Line(AtomicU64::new(0)),
                 tail: Line(AtomicU64::new(0)),
             });
-            for position in 0..if cfg!(loom) { capacity } else { 0 } {
-                slot::make(Segment::slot(segment, position));
-            }
+            slot::make(segment.add(1).cast(), capacity);
         }
         segment
     }
@@ -342,14 +342,15 @@ mod slot {
     pub(super) type Cell = loom::cell::UnsafeCell<Slot>;
 
     /// # Safety
-    /// `cell` is a slot of a fresh segment.
-    pub(super) unsafe fn make(cell: *mut Cell) {
+    /// `count` slots of a fresh, zeroed segment begin at `first`.
+    pub(super) unsafe fn make(first: *mut Cell, count: u64) {
         #[cfg(not(loom))]
-        let new = [0; 3];
+        let _: (*mut Cell, u64) = (first, count);
         #[cfg(loom)]
-        let new = Cell::new([0; 3]);
-        // SAFETY: the caller's promise.
-        unsafe { cell.write(new) };
+        for position in 0..count as usize {
+            // SAFETY: the caller's promise.
+            unsafe { first.add(position).write(Cell::new([0; 3])) };
+        }
     }
 
     /// # Safety

@@ -35,8 +35,16 @@ pub fn heavy_barrier() {
 /// The calling thread's name, zero padded.
 pub fn thread_name() -> [u8; 16] {
     let mut name = [0; 16];
+    #[cfg(target_os = "linux")]
     // SAFETY: PR_GET_NAME writes at most 16 bytes to the buffer.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    unsafe {
+        libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr());
+    }
+    #[cfg(not(target_os = "linux"))]
+    // SAFETY: the buffer's own length is told; the last byte is left zero.
+    unsafe {
+        libc::pthread_getname_np(libc::pthread_self(), name.as_mut_ptr().cast(), name.len());
+    }
     name
 }
 

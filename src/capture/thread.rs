@@ -127,7 +127,7 @@ pub fn prepare() -> bool {
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_thread_end)) } != 0 {
         return false;
     }
-    END_KEY.store(key as u32, Ordering::Release);
+    END_KEY.store(key, Ordering::Release);
     true
 }
 
@@ -186,10 +186,7 @@ fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
         // keys in the thread descriptor; for a later key it calls `calloc`, which finds this thread busy. The value
         // is a pointer that stays valid.
         unsafe {
-            libc::pthread_setspecific(
-                END_KEY.load(Ordering::Relaxed) as libc::pthread_key_t,
-                ptr::from_ref(state).cast(),
-            )
+            libc::pthread_setspecific(END_KEY.load(Ordering::Relaxed), ptr::from_ref(state).cast())
         };
     }
     Some((state, Borrowed { release, state }))

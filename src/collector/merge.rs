@@ -223,7 +223,8 @@ impl Source {
         let node = if decoded.kind.is_allocation() {
             self.node(decoded.node, tree)
         } else {
-            NodeId::ROOT
+            // See `record::free`.
+            NodeId(decoded.node)
         };
         Some(Event {
             stamp: decoded.stamp,

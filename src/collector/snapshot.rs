@@ -1,38 +1,13 @@
 //! What the collector hands out: raw tables by return address, not yet resolved.
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::capture::event::{Kind, NodeId};
+pub use crate::capture::modules::{Module, ModuleId};
+use crate::capture::unwind::mark;
 use heapray_report::model::{Moment, SizeCount, Tally};
-
-/// An ELF object that was loaded at some time of the capture.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Module {
-    /// Path as the loader gave it; `/proc/self/exe`'s target for the program itself.
-    pub path: PathBuf,
-    /// What is added to a virtual address of the file to get the address in memory.
-    pub load_bias: u64,
-    /// First address of the module in memory.
-    pub start: u64,
-    /// Address past its last one.
-    pub end: u64,
-    /// GNU build id; empty if it has none.
-    pub build_id: Vec<u8>,
-    /// The program itself (read it through `/proc/self/exe`, which survives a replaced file).
-    pub is_main: bool,
-}
-
-/// An index into [`Snapshot::modules`]; `ModuleId::NONE` for an address outside of every module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(pub u16);
-
-impl ModuleId {
-    /// No module: code that was generated at run time, or a cut stack's mark.
-    pub const NONE: ModuleId = ModuleId(u16::MAX);
-}
 
 /// A call stack as its caller's stack and one return address more. Node 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +22,11 @@ pub struct RawNode {
 
 impl RawNode {
     /// A root that stands for "the stack was too deep: its outer frames are cut".
-    pub const CUT: u64 = 1;
+    pub const CUT: u64 = mark::CUT;
     /// A root that stands for "the outer frames could not be found".
-    pub const INCOMPLETE: u64 = 2;
+    pub const INCOMPLETE: u64 = mark::INCOMPLETE;
     /// A root that stands for "ran on a stack that is not the thread's own".
-    pub const FOREIGN: u64 = 3;
+    pub const FOREIGN: u64 = mark::FOREIGN;
 }
 
 /// What one thread allocated with one function from one call stack.

@@ -13,7 +13,7 @@ use super::sites::{self, SiteId, Sites};
 use super::sizes::Sizes;
 use super::threads::Threads;
 use super::timeline::Timeline;
-use crate::capture::event::{Event, Kind};
+use crate::capture::event::{Event, Kind, NodeId};
 
 /// Events that are looked up together, so that the cache misses of one are waited for with those of the others.
 const TOGETHER: usize = 32;
@@ -208,7 +208,9 @@ impl Tables {
             Kind::Munmap => self.unmap(event),
             Kind::ReallocFree => {
                 let known = self.live.contains(event.address);
-                self.reallocs.begin(event.thread, event.address, known);
+                if known || event.node != NodeId::QUIETLY {
+                    self.reallocs.begin(event.thread, event.address, known);
+                }
             }
             // Its beginning was lost, so nothing was done that need be undone.
             Kind::ReallocFailed => {}
@@ -246,13 +248,23 @@ impl Tables {
 
     #[inline(always)]
     fn free(&mut self, event: &Event, lookup: Lookup) {
-        self.counters.events += 1;
         if !self.reallocs.is_empty() {
             self.reallocs.forget_block(event.address);
         }
         match self.live.remove(lookup.place, event.address) {
-            Some(block) => self.count_free(event.stamp, event.thread, event.address, &block),
-            None => self.counters.unknown_frees += 1,
+            Some(block) => {
+                self.counters.events += 1;
+                self.count_free(event.stamp, event.thread, event.address, &block);
+            }
+            None => self.unknown_free(event),
+        }
+    }
+
+    /// A free of what the session does not know. A quiet thread's is of what was not to be seen.
+    fn unknown_free(&mut self, event: &Event) {
+        if event.node != NodeId::QUIETLY {
+            self.counters.events += 1;
+            self.counters.unknown_frees += 1;
         }
     }
 
@@ -318,9 +330,10 @@ impl Tables {
 
     #[cold]
     fn unmap(&mut self, event: &Event) {
-        self.counters.events += 1;
-        if !self.cut(event) {
-            self.counters.unknown_frees += 1;
+        if self.cut(event) {
+            self.counters.events += 1;
+        } else {
+            self.unknown_free(event);
         }
     }
 

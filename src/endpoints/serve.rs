@@ -93,7 +93,7 @@ impl Profiler {
         let thread = thread::Builder::new()
             .name("heapray-http".into())
             .spawn(move || {
-                let _quiet = quiet::enter();
+                quiet::for_good();
                 if let Err(error) = runtime.block_on(run(listener, app, closed)) {
                     tracing::error!(%error, "the profiler's own listener failed");
                 }

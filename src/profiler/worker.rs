@@ -25,7 +25,7 @@ impl Worker {
     pub(crate) fn spawn(name: &str) -> io::Result<Worker> {
         let (jobs, queue) = mpsc::channel::<Job>();
         thread::Builder::new().name(name.into()).spawn(move || {
-            let _quiet = quiet::enter();
+            quiet::for_good();
             for job in queue {
                 // A job that panics drops the sender of its answer: whoever waits learns of it.
                 let _ = catch_unwind(AssertUnwindSafe(job));

@@ -1,5 +1,5 @@
 //! What the tests of the capture share: a session in a directory of its own, one at a time in a process.
-#![allow(dead_code, unreachable_pub)] // each test file uses a part of it
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses a part of it
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

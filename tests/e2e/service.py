@@ -19,6 +19,11 @@ SAMPLE = TARGET / "release" / "memory-leak"
 SOURCE = ROOT / "sample" / "memory-leak" / "src" / "leak.rs"
 PROFILER = "/api/v1/profiler/memray"
 
+# Three calls of `perform`: a million numbers of eight bytes each.
+LEAKED_BYTES = 24_000_000
+# What the list of lists asks for on the same line, as it grows.
+SLACK_BYTES = 1_000
+
 # Nothing here takes this long; a check that does has failed.
 DEADLINE_SECONDS = 60
 
@@ -135,3 +140,9 @@ def leaking_line() -> int:
     found = [number for number, line in enumerate(lines, 1) if "1_000_000" in line and "vec!" in line]
     assert len(found) == 1, f"one line of {SOURCE} allocates a million numbers, not {len(found)}"
     return found[0]
+
+
+def is_the_leak(place: str, size: int, calls: int = 3) -> bool:
+    """Whether that is the sample's line, with all that it leaked in so many calls, and nothing else."""
+    wanted = calls * LEAKED_BYTES // 3
+    return place.endswith(f"memory-leak/src/leak.rs:{leaking_line()}") and wanted <= size < wanted + SLACK_BYTES

@@ -10,10 +10,8 @@ import pytest
 from memray import FileReader
 from memray._memray import compute_statistics
 
-from memray_cli import memray, memray_at_a_terminal
-from service import PROFILER, Service
-
-LEAKED_BYTES = 24_000_000
+from memray_cli import largest_leak, memray, memray_at_a_terminal
+from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
 
 
 def after(heading: str, text: str) -> str:
@@ -35,9 +33,20 @@ def test_our_stats_name_the_leaking_line_first_by_size_and_among_what_is_live(le
     assert f"memory-leak/src/leak.rs:{leak.line}" in live and "24.000MB" in live, live
 
 
+def without_names_of_modules(lines: list[str]) -> list[str]:
+    """Modules of equal figures stand in the order of a hash table of memray's: only their figures are compared."""
+    modules = next(number for number, line in enumerate(lines) if "allocating modules" in line)
+    by_size, by_number = r"^\t- .*: (\S+ total) \| .*$", r"^\t- .*\| (.*)$"
+    compared, pattern = lines[:modules], by_size
+    for line in lines[modules:]:
+        pattern = by_number if "by number of allocations" in line else pattern
+        compared.append(re.sub(pattern, r"\1", line))
+    return compared
+
+
 def test_our_stats_begin_as_memrays_do(leak):
     ours, theirs = leak.stats.strip().splitlines(), memray("stats", leak.report).strip().splitlines()
-    assert ours[: len(theirs)] == theirs
+    assert without_names_of_modules(ours[: len(theirs)]) == without_names_of_modules(theirs)
 
 
 def test_totals_are_ours_to_the_byte(leak):
@@ -58,13 +67,8 @@ def test_totals_are_ours_to_the_byte(leak):
     assert status["live"]["bytes"] >= LEAKED_BYTES
 
 
-def test_the_leak_is_one_leaked_record_of_three_blocks(leak):
-    reader = FileReader(str(leak.report))
-    records = list(reader.get_leaked_allocation_records(merge_threads=True))
-    largest = max(records, key=lambda record: record.size)
-    assert (largest.size, largest.n_allocations) == (LEAKED_BYTES, 3)
-    function, file, line = largest.stack_trace(max_stacks=1)[0]
-    assert file.endswith("memory-leak/src/leak.rs") and line == leak.line, (function, file, line)
+def test_the_largest_leak_is_the_leaking_line(leak):
+    assert is_the_leak(*largest_leak(leak.report))
 
 
 def test_stats_json_agrees_with_the_text(leak, tmp_path):
@@ -74,17 +78,16 @@ def test_stats_json_agrees_with_the_text(leak, tmp_path):
     assert stats["total_num_allocations"] == leak.status["allocated"]["count"]
     assert stats["total_bytes_allocated"] == leak.status["allocated"]["bytes"]
     largest = stats["top_allocations_by_size"][0]
-    assert largest["size"] == LEAKED_BYTES
-    assert largest["location"].endswith(f"memory-leak/src/leak.rs:{leak.line}")
+    assert is_the_leak(largest["location"], largest["size"]), largest
 
 
 def test_tree_draws_the_leak(leak):
-    drawn = memray_at_a_terminal("tree", leak.report, until="leak.rs", then=b"q")
+    drawn = memray_at_a_terminal("tree", leak.report, until="leak_a_million_numbers", then=b"q")
     assert "24.0" in drawn
 
 
 def test_summary_has_the_leak(leak):
-    assert "24.000MB" in memray("summary", leak.report)
+    assert "24.000MB" in memray("summary", "--max-rows", "1000", leak.report)
 
 
 def test_table_has_the_leaking_line(leak, tmp_path):
@@ -100,8 +103,7 @@ def test_flamegraph_has_the_leaking_line(leak, tmp_path, options):
     target = tmp_path / "flamegraph.html"
     memray("flamegraph", *options, "--no-web", "--output", target, leak.report)
     page = target.read_text()
-    assert "memory-leak/src/leak.rs" in page
-    assert "24000000" in page or "--temporal" in options
+    assert "memory-leak/src/leak.rs" in page and "leak_a_million_numbers" in page
 
 
 def test_flamegraph_of_temporary_allocations_is_made(leak, tmp_path):
@@ -152,5 +154,6 @@ def test_past_the_limit_of_the_event_log_the_report_is_aggregated_and_says_so(le
     page = tmp_path / "flamegraph.html"
     memray("flamegraph", "--leaks", "--no-web", "--output", page, report)
     memray("table", "--no-web", "--output", tmp_path / "table.html", report)
-    assert "24.000MB" in memray("summary", report)
-    assert "24000000" in page.read_text()
+    assert "24.000MB" in memray("summary", "--max-rows", "1000", report)
+    assert "leak_a_million_numbers" in page.read_text()
+    assert is_the_leak(*largest_leak(report))

@@ -46,20 +46,23 @@ fn run(profiler: heapray::Profiler) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(profiler.clone(), options));
+    // It outlives the server: the last report shows what was held, not what went with the process.
+    let cache = Cache::default();
+    let served = runtime.block_on(serve(profiler.clone(), cache.clone(), options));
     // Whatever came of it: what was recorded becomes a report.
     profiler.shutdown()?;
+    drop(cache);
     served?;
     Ok(())
 }
 
-async fn serve(profiler: heapray::Profiler, options: Options) -> std::io::Result<()> {
+async fn serve(profiler: heapray::Profiler, cache: Cache, options: Options) -> std::io::Result<()> {
     let routes = Router::new()
         .route("/health", get(health::health))
         .route("/live", get(health::live))
         .route("/ready", get(health::ready))
         .route("/api/v1/perform", post(leak::perform))
-        .with_state(Cache::default());
+        .with_state(cache);
     // Racetrack calls a job below this prefix, profiled or not.
     let job = Router::new()
         .nest("/pub/job/{name}/{version}", routes.clone())

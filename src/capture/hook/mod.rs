@@ -1,48 +1,35 @@
 //! Seeing allocations by patching the GOT: `got` finds and writes the entries, `entry` is what they point to,
 //! `body` records and calls the real function.
 //!
-//! The list below is the one place that names the hooked functions.
+//! Where there is no GOT to patch (another system, processor or libc), nothing is patched, and
+//! [`crate::Alloc`] is the way to see allocations.
 
-pub mod got;
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(heapray_portable)
+))]
+mod patching;
+#[cfg(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(heapray_portable)
+))]
+pub use patching::*;
 
-mod body;
-mod entry;
-mod loader;
-mod real;
-
-pub use loader::{patch, patched, refresh, restore};
-pub use real::prepare;
-
-/// A function whose GOT entries are replaced.
-#[derive(Debug, Clone, Copy)]
-pub struct Hooked {
-    /// Its symbol.
-    pub name: &'static str,
-    /// What the entries are made to point to.
-    pub entry: usize,
-    /// The real function; 0 if the process has none of that name.
-    pub real: usize,
-}
-
-macro_rules! hooked {
-    ($($name:ident)*) => {
-        /// How many functions are hooked.
-        pub const COUNT: usize = [$(stringify!($name)),*].len();
-
-        /// Every hooked function.
-        pub fn all() -> [Hooked; COUNT] {
-            [$(Hooked {
-                name: stringify!($name),
-                entry: entry::$name as *const () as usize,
-                real: real::$name.address(),
-            }),*]
-        }
-    };
-}
-
-hooked! {
-    malloc calloc realloc reallocarray free
-    posix_memalign aligned_alloc memalign valloc pvalloc
-    mmap mmap64 munmap mremap
-    dlopen dlclose dlsym
-}
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(heapray_portable)
+)))]
+mod portable;
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_arch = "x86_64",
+    not(heapray_portable)
+)))]
+pub use portable::*;

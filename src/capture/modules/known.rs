@@ -10,9 +10,9 @@ use super::list::{self, Loaded, LoaderCounts, UnwindBytes};
 use super::published::{self, CodeRange};
 use super::table::Table;
 use super::{Changed, TableSize};
+use crate::capture::modules::{Module, ModuleId};
 #[cfg(all(target_arch = "x86_64", not(heapray_portable)))]
 use crate::capture::unwind;
-use crate::collector::snapshot::{Module, ModuleId};
 
 /// A module that is loaded now.
 #[derive(Debug, Clone, Copy)]

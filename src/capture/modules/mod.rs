@@ -35,6 +35,9 @@ mod portable;
 #[cfg(not(target_os = "linux"))]
 pub use portable::{epoch, history, module_of, module_of_at, refresh, table_size};
 
+mod module;
+pub use module::{Module, ModuleId};
+
 /// What a [`refresh`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Changed, TableSize};
-use crate::collector::snapshot::{Module, ModuleId};
+use crate::capture::modules::{Module, ModuleId};
 
 /// Nothing ever changes.
 pub fn refresh() -> Changed {

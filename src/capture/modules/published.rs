@@ -160,28 +160,31 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
+    /// One range that is always there, at another place of the list in each generation.
     fn ranges(generation: u64) -> Vec<CodeRange> {
-        let range = |index: u64| CodeRange {
-            start: 0x1000 * (index + 1) + generation,
-            end: 0x1000 * (index + 1) + 0x800 + generation,
+        let range = |start| CodeRange {
+            start,
+            end: start + 0x100,
             table: None,
         };
-        (0..10 + generation % 20).map(range).collect()
+        let below = (0..generation % 20).map(|index| range(0x1000 + index * 0x100));
+        let above = (0..generation % 13).map(|index| range(0x9000 + index * 0x100));
+        below.chain([range(0x5000)]).chain(above).collect()
     }
 
     #[test]
     fn an_address_is_found_in_its_range_only() {
         let latch = Latch::new(64);
-        assert_eq!(latch.find(0x1000), None);
-        latch.write(&ranges(0));
-        assert_eq!(latch.find(0xfff), None);
-        assert_eq!(latch.find(0x1000).map(|found| found.0), Some(0x1000));
-        assert_eq!(latch.find(0x17ff).map(|found| found.0), Some(0x1000));
-        assert_eq!(latch.find(0x1800), None);
-        assert_eq!(latch.find(0xa001).map(|found| found.0), Some(0xa000));
-        assert_eq!(latch.find(0xb001), None);
+        assert_eq!(latch.find(0x5000), None);
+        latch.write(&ranges(2));
+        let found = [
+            0xfff, 0x1000, 0x11ff, 0x1200, 0x5000, 0x50ff, 0x5100, 0x9100,
+        ]
+        .map(|at| latch.find(at));
+        let starts = found.map(|found| found.map_or(0, |found| found.0));
+        assert_eq!(starts, [0, 0x1000, 0x1100, 0, 0x5000, 0x5000, 0, 0x9100]);
         latch.write(&[]);
-        assert_eq!(latch.find(0x1000), None);
+        assert_eq!(latch.find(0x5000), None);
     }
 
     #[test]
@@ -193,14 +196,12 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     while !done.load(Ordering::Relaxed) {
-                        // In every generation this address is inside of the fifth range.
-                        let (start, _) = latch.find(0x5400).expect("it is in every list");
-                        assert_eq!(start & !0x3ff, 0x5000);
+                        assert_eq!(latch.find(0x5080).map(|found| found.0), Some(0x5000));
                     }
                 });
             }
             for generation in 0..100_000 {
-                latch.write(&ranges(generation % 0x3ff));
+                latch.write(&ranges(generation));
             }
             done.store(true, Ordering::Relaxed);
         });

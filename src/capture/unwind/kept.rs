@@ -180,13 +180,44 @@ impl KeptStack {
         Frame::new(at, Rule::from_bits(frame.rule))
     }
 
-    /// Makes room for `more` frames; without it they cannot be kept.
+    /// Writes the frames from `inner`, where a walk is `at`, up to but without `outer` as a walk finds them, and says
+    /// where it is then. `None` if a step between them is not plain.
+    ///
+    /// # Safety
+    /// All of these frames hold, on the running thread's own stack, and `room` is long enough for them.
+    #[inline]
+    pub(super) unsafe fn copy_walked(
+        &self,
+        inner: usize,
+        outer: usize,
+        mut at: Registers,
+        room: *mut Frame,
+    ) -> Option<Registers> {
+        for (count, index) in (outer + 1..=inner).rev().enumerate() {
+            let frame = self.walked(index, at.bp);
+            // SAFETY: the caller's duty.
+            unsafe { room.add(count).write(frame) };
+            at = self.walked(index - 1, at.bp).at();
+            let rule = frame.rule();
+            if !rule.is_plain() {
+                return None;
+            }
+            if !rule.keeps_bp() {
+                // A kept frame's rbp is only good if it is needed, and who needs it may change.
+                // SAFETY: the slot lies inside of the frame, where it was read when the frame was walked first.
+                at.bp = unsafe { (rule.bp_slot(frame.at(), at.sp) as *const u64).read_volatile() };
+            }
+        }
+        Some(at)
+    }
+
+    /// Makes room for `more` frames inside of the `kept` outermost; without it they cannot be kept.
     #[inline(always)]
-    pub(super) fn reserve(&mut self, more: usize) -> bool {
+    pub(super) fn reserve_behind(&mut self, kept: usize, more: usize) -> bool {
         // A step reads three words at most.
         const CHECKS: usize = 3;
-        let frames = self.length + more;
-        let checks = self.checks_end() + more * CHECKS;
+        let frames = kept + more;
+        let checks = self.checks_end(kept) + more * CHECKS;
         let room = self.frames.capacity() >= frames && self.checks.capacity() >= checks;
         room || self.grow(frames, checks)
     }
@@ -196,12 +227,13 @@ impl KeptStack {
         self.frames.grow(frames.next_power_of_two()) && self.checks.grow(checks.next_power_of_two())
     }
 
+    /// Past the checks of the `kept` outermost frames.
     #[inline(always)]
-    fn checks_end(&self) -> usize {
-        if self.length == 0 {
+    fn checks_end(&self, kept: usize) -> usize {
+        if kept == 0 {
             0
         } else {
-            self.frame(self.length - 1).checks_end as usize
+            self.frame(kept - 1).checks_end as usize
         }
     }
 
@@ -236,7 +268,7 @@ impl KeptStack {
         if let Some(outer) = outer.filter(|_| rule.is_plain()) {
             return self.push_plain(frame, outer, node);
         }
-        let mut end = self.checks_end();
+        let mut end = self.checks_end(self.length);
         let mut needs_bp = rule.uses_bp();
         if let Some(outer) = outer {
             let outer_needs_bp = self.length > 0 && self.frame(self.length - 1).needs_bp != 0;

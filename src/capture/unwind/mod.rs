@@ -33,6 +33,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// this and all of it.
 pub const MAX_DEPTH: usize = 2048;
 
+/// Addresses of the nodes that mark a stack whose root is missing: below any code, directly below the empty stack.
+pub mod mark {
+    /// The stack was too deep: its outer frames are cut.
+    pub const CUT: u64 = 1;
+    /// The outer frames could not be found.
+    pub const INCOMPLETE: u64 = 2;
+    /// The code ran on a stack that is not the thread's own.
+    pub const FOREIGN: u64 = 3;
+}
+
 /// What captures of all threads could not do, since the process began.
 pub fn counts() -> StackCounts {
     StackCounts {

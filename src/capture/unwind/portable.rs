@@ -10,7 +10,7 @@ use crate::capture::arch::{self, Registers};
 use crate::capture::call_tree::CallTree;
 use crate::capture::memory::GrowArray;
 use crate::capture::modules;
-use crate::collector::snapshot::RawNode;
+use crate::capture::unwind::mark;
 
 /// A step of more bytes than this is no frame but a stray pointer.
 const LARGEST_FRAME: u64 = 1 << 20;
@@ -98,13 +98,13 @@ impl ThreadUnwinder {
         if !room {
             self.cut
                 .store(self.cut.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            node = tree.child(0, RawNode::CUT);
+            node = tree.child(0, mark::CUT);
         } else if !is_whole {
             self.incomplete.store(
                 self.incomplete.load(Ordering::Relaxed) + 1,
                 Ordering::Relaxed,
             );
-            node = tree.child(0, RawNode::INCOMPLETE);
+            node = tree.child(0, mark::INCOMPLETE);
         }
         for &address in self.addresses.as_slice()[..length].iter().rev() {
             node = tree.child(node, address);
@@ -140,5 +140,38 @@ impl Readable {
         }
         // SAFETY: aligned, and between the stack pointer and pages that were readable just now and join its own.
         Some(unsafe { (address as *const u64).read_volatile() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_never_leaves_readable_memory_and_gives_the_same_node_for_the_same_stack() {
+        let mut unwinder = ThreadUnwinder::new().unwrap();
+        let mut tree = CallTree::new().unwrap();
+        let here = arch::registers_here();
+        for bp in [
+            here.bp,
+            0,
+            1,
+            8,
+            here.sp,
+            here.sp + 1,
+            here.sp + (1 << 19),
+            u64::MAX,
+            u64::MAX - 7,
+        ] {
+            let registers = Registers {
+                bp,
+                return_address: 0x1234_5678,
+                ..here
+            };
+            // SAFETY: registers of this function, but for a frame pointer that may be anything.
+            let nodes = [0, 1].map(|_| unsafe { unwinder.capture(registers, &mut tree) });
+            assert_eq!(nodes[0], nodes[1]);
+            assert_eq!(tree.nodes().node(nodes[0]).1, 0x1234_5678);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::capture::arch::Registers;
 use crate::capture::call_tree::CallTree;
 use crate::capture::memory::{self, GrowArray};
 use crate::capture::modules::published;
-use crate::collector::snapshot::RawNode;
+use crate::capture::unwind::mark;
 
 /// All that an unwinder has at first, in one piece.
 const BLOCK: usize = 8192;
@@ -134,7 +134,22 @@ impl ThreadUnwinder {
                 return None;
             }
             if self.kept.is_at(kept - 1, at) {
-                break;
+                let inner = kept - 1;
+                // SAFETY: the walk is at this kept frame, on the thread's own stack.
+                let Some(stale) = (unsafe { self.kept.stale(inner) }) else {
+                    break;
+                };
+                // The same function was called from another place: the frames between are as they were.
+                if length + (inner - stale) >= FIRST_FRAMES {
+                    return None;
+                }
+                // SAFETY: as above, and there is room for this many from the beginning.
+                at = unsafe {
+                    self.kept
+                        .copy_walked(inner, stale, at, self.frames.as_ptr().add(length))
+                }?;
+                length += inner - stale;
+                kept = stale;
             }
             let rule = self.rules.rule(at.return_address.wrapping_sub(1));
             if !rule.is_plain() || length == FIRST_FRAMES {
@@ -147,14 +162,14 @@ impl ThreadUnwinder {
             // mapped from there up to `high`.
             at = unsafe { rule.plain_step(at, high) }?;
         }
-        // SAFETY: as above; the walk is at this kept frame.
-        if unsafe { self.kept.stale(kept - 1) }.is_some() || self.kept.ending != Ending::Whole {
+        let is_deep = self.kept.ending == Ending::Cut || length + kept > MAX_DEPTH;
+        if is_deep || !self.kept.reserve_behind(kept, length) {
             return None;
+        }
+        if self.kept.ending == Ending::Lost {
+            self.count(Ending::Lost);
         }
         self.kept.truncate(kept);
-        if length + kept > MAX_DEPTH || !self.kept.reserve(length) {
-            return None;
-        }
         let mut node = self.kept.frame(kept - 1).node;
         for index in (0..length).rev() {
             // SAFETY: written above.
@@ -232,7 +247,7 @@ impl ThreadUnwinder {
             }
             self.kept.truncate(outer_kept);
         }
-        let keeps = own && keep_from < length && self.kept.reserve(length);
+        let keeps = own && keep_from < length && self.kept.reserve_behind(outer_kept, length);
         for index in (0..length).rev() {
             // SAFETY: the walk has written this many frames.
             let frame = unsafe { &*self.frames.as_ptr().add(index) };
@@ -246,7 +261,7 @@ impl ThreadUnwinder {
         node
     }
 
-    #[cold]
+    #[inline]
     fn count(&self, ending: Ending) {
         let (counter, of_all) = match ending {
             Ending::Whole => return,
@@ -299,10 +314,10 @@ unsafe fn piece<T: memory::Plain>(
 #[cold]
 fn root(ending: Ending, own: bool, tree: &mut CallTree) -> u32 {
     match ending {
-        _ if !own => tree.child(0, RawNode::FOREIGN),
+        _ if !own => tree.child(0, mark::FOREIGN),
         Ending::Whole => 0,
-        Ending::Lost => tree.child(0, RawNode::INCOMPLETE),
-        Ending::Cut => tree.child(0, RawNode::CUT),
+        Ending::Lost => tree.child(0, mark::INCOMPLETE),
+        Ending::Cut => tree.child(0, mark::CUT),
     }
 }
 

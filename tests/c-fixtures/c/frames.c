@@ -106,3 +106,16 @@ void NAME(recurse)(uint64_t depth, void (*leaf)(void *), void *argument) {
         NAME(recurse_twin)(depth - 1, leaf, argument);
     sink++;
 }
+
+/* Like `recurse`, with values that live over the calls: without frame pointers, one of them lies in rbp. */
+void NAME(recurse_carrying)(uint64_t depth, void (*leaf)(void *), void *argument) {
+    if (depth == 0)
+        leaf(argument);
+    else if (depth & 1)
+        NAME(recurse_carrying)(depth - 1, leaf, argument);
+    else {
+        NAME(recurse_carrying)(depth - 1, leaf, argument);
+        sink++;
+    }
+    sink += depth + (uintptr_t)leaf * (uintptr_t)argument;
+}

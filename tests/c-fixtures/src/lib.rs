@@ -31,7 +31,7 @@ pub const CAPTURE: u8 = 254;
 pub type Callback = unsafe extern "C" fn(*mut c_void);
 
 macro_rules! frames {
-    ($($name:ident),* / $land:ident $jump_out:ident $recurse:ident) => {
+    ($($name:ident),* / $land:ident $jump_out:ident $recurse:ident $carrying:ident) => {
         unsafe extern "C" {
             $(fn $name(program: *mut Program);)*
             /// Calls `inside`, which may leave by the jump from any depth, then `after` from the same frame.
@@ -49,17 +49,22 @@ macro_rules! frames {
             /// # Safety
             /// `leaf` must be sound to call with `argument`, and the stack large enough.
             pub fn $recurse(depth: u64, leaf: Callback, argument: *mut c_void);
+            /// The same, with values that live over the calls in the registers that callees save.
+            ///
+            /// # Safety
+            /// `leaf` must be sound to call with `argument`, and the stack large enough.
+            pub fn $carrying(depth: u64, leaf: Callback, argument: *mut c_void);
         }
     };
 }
 
 frames!(
     plain_without, large_without, with_alloca_without, with_vla_without, aligned_without,
-    aligned_alloca_without, registers_without / land_without jump_out_without recurse_without
+    aligned_alloca_without, registers_without / land_without jump_out_without recurse_without recurse_carrying_without
 );
 frames!(
     plain_with, large_with, with_alloca_with, with_vla_with, aligned_with,
-    aligned_alloca_with, registers_with / land_with jump_out_with recurse_with
+    aligned_alloca_with, registers_with / land_with jump_out_with recurse_with recurse_carrying_with
 );
 
 /// All C functions that run programs.

@@ -28,7 +28,7 @@ test("the flame graph names the leaking line before anything is clicked", { skip
   assert.match(await page.locator("#program").innerText(), /memory-leak/);
   const first = await page.locator("#sites tr").first().innerText();
   assert.match(first, new RegExp(`leak\\.rs:${leakingLine()}\\b`));
-  assert.match(first, /24\.0+ ?MB/);
+  assert.match(first, /24\.0+\sMB/);
   await browser.picture(page, "flamegraph");
 });
 
@@ -57,8 +57,8 @@ test("every view and order of the flame graph is drawn without an error", { skip
   for (const name of ["peak", "total", "live"]) {
     await page.locator(`#view-${name}`).click();
   }
-  await page.getByText("Leaf first", { exact: true }).click();
-  await page.getByText("Blocks", { exact: true }).click();
+  await page.locator("#controls").getByText("Leaf first", { exact: true }).click();
+  await page.locator("#controls").getByText("Blocks", { exact: true }).click();
   await browser.picture(page, "flamegraph-leaf-first");
   await page.locator("#theme").click();
   await browser.picture(page, "flamegraph-other-theme");

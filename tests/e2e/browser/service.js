@@ -21,6 +21,7 @@ export async function startService(environment = {}) {
   const port = await freePort();
   const inherited = Object.entries(process.env).filter(([name]) => !/^(MEMRAY|JOB)_/.test(name));
   const child = spawn(join(TARGET, "release/memory-leak"), {
+    argv0: "memory-leak",
     env: {
       ...Object.fromEntries(inherited),
       PORT: String(port),

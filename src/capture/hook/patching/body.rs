@@ -78,13 +78,10 @@ pub(super) unsafe extern "C" fn posix_memalign(
         registers,
         // SAFETY: the caller's own call, handed on.
         || unsafe { real::posix_memalign.get()(place, alignment, size) },
-        // SAFETY: on success (0) the real function has written the block's address to `place`.
-        |error| {
-            if error == 0 {
-                unsafe { *place }
-            } else {
-                ptr::null_mut()
-            }
+        |error| match error {
+            // SAFETY: on success the real function has written the block's address to `place`.
+            0 => unsafe { *place },
+            _ => ptr::null_mut(),
         },
     )
 }
@@ -168,7 +165,7 @@ pub(super) unsafe extern "C" fn reallocarray(
         bp,
     };
     // An overflow makes the real function fail, which must not look like `realloc(block, 0)`.
-    let bytes = count.checked_mul(size).unwrap_or(usize::MAX);
+    let bytes = count.saturating_mul(size);
     // SAFETY: the caller's own call, handed on.
     reallocating(block, bytes, registers, || unsafe {
         real::reallocarray.get()(block, count, size)

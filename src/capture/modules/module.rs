@@ -1,0 +1,29 @@
+//! A loaded object, as reports name it.
+
+use std::path::PathBuf;
+
+/// An ELF object that was loaded at some time of the capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Path as the loader gave it; `/proc/self/exe`'s target for the program itself.
+    pub path: PathBuf,
+    /// What is added to a virtual address of the file to get the address in memory.
+    pub load_bias: u64,
+    /// First address of the module in memory.
+    pub start: u64,
+    /// Address past its last one.
+    pub end: u64,
+    /// GNU build id; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// The program itself (read it through `/proc/self/exe`, which survives a replaced file).
+    pub is_main: bool,
+}
+
+/// An index into [`Snapshot::modules`](crate::collector::snapshot::Snapshot::modules); `ModuleId::NONE` for an address outside of every module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u16);
+
+impl ModuleId {
+    /// No module: code that was generated at run time, or a cut stack's mark.
+    pub const NONE: ModuleId = ModuleId(u16::MAX);
+}
