@@ -83,7 +83,6 @@ pub struct Worker {
     tables: Tables,
     started: SystemTime,
     statm: Option<File>,
-    module_epoch: u32,
     lost_before: u64,
     stacks_before: unwind::StackCounts,
     memory_due: Instant,
@@ -98,7 +97,6 @@ impl Worker {
             tables: Tables::new(setup.clock).with_log(log),
             started: setup.started,
             statm: File::open("/proc/self/statm").ok(),
-            module_epoch: modules::epoch(),
             lost_before: record::lost(),
             stacks_before: unwind::counts(),
             memory_due: Instant::now(),
@@ -144,11 +142,6 @@ impl Worker {
     }
 
     fn pass(&mut self) -> u64 {
-        let epoch = modules::epoch();
-        if epoch != self.module_epoch {
-            self.module_epoch = epoch;
-            self.tables.call_tree_mut().forget_addresses();
-        }
         self.merge.pass(&mut self.tables)
     }
 
