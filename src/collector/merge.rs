@@ -39,6 +39,11 @@ struct Source {
     /// The thread that writes here in this session; 0 before its `ThreadStart`.
     thread: u32,
     /// Its nodes in the collector's call tree, by its own numbers; [`UNMAPPED`] if not met yet.
+    ///
+    /// What is mapped never has to be forgotten. A local node is an address in the modules of one epoch: the first
+    /// capture after an epoch has ended makes the thread's tree forget its children ([`modules::epoch`],
+    /// `ThreadUnwinder::renew`), so what it meets then has new numbers, and numbers are never used again. Trees that
+    /// are handed on to another thread keep both promises: the unwinder that remembers the epoch goes with them.
     nodes: Vec<NodeId>,
     /// No later event of this thread is older.
     reached: u64,

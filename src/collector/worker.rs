@@ -8,10 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
+use super::entries::Bounds;
 use super::log::LogWriter;
 use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
+use super::threads::Threads;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
 use heapray_report::model::Tally;
 
@@ -88,7 +90,6 @@ pub struct Worker {
     tables: Tables,
     started: SystemTime,
     statm: Option<File>,
-    module_epoch: u32,
     lost_before: u64,
     /// Events that their threads had not finished writing when the session ended.
     unfinished: u64,
@@ -102,10 +103,11 @@ impl Worker {
         let log = LogWriter::new(setup.spool, setup.log_limit);
         Worker {
             merge: Merge::new(setup.session),
-            tables: Tables::new(setup.clock).with_log(log),
+            tables: Tables::new(setup.clock)
+                .with_log(log)
+                .with_threads(Threads::new(Bounds::default(), name_of)),
             started: setup.started,
             statm: File::open("/proc/self/statm").ok(),
-            module_epoch: modules::epoch(),
             lost_before: record::lost(),
             unfinished: 0,
             stacks_before: unwind::counts(),
@@ -154,11 +156,6 @@ impl Worker {
     }
 
     fn pass(&mut self) -> Passed {
-        let epoch = modules::epoch();
-        if epoch != self.module_epoch {
-            self.module_epoch = epoch;
-            self.tables.call_tree_mut().forget_addresses();
-        }
         self.merge.pass(&mut self.tables)
     }
 
@@ -232,15 +229,7 @@ impl Worker {
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
         let stacks = unwind::counts();
-        let mut exported = self.tables.export();
-        for thread in &mut exported.threads {
-            // Of a thread that lives: its name by now. One that has ended told it itself.
-            if let Ok(name) =
-                std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread.tid))
-            {
-                thread.name = name.trim_end_matches('\n').to_owned();
-            }
-        }
+        let exported = self.tables.export();
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -259,9 +248,16 @@ impl Worker {
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             hooks: "",
-            notes: Vec::new(),
+            notes: exported.notes,
         }
     }
+}
+
+/// The name of the thread `tid` of this process; `None` if it has ended.
+fn name_of(tid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).ok()?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Sleeps until a producer calls, a request comes, or `longest` has passed.

@@ -289,6 +289,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
             number,
             tid,
             name: name.into(),
+            threads: 1,
         })
         .into();
     snapshot.threads.reverse();
