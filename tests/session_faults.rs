@@ -1,4 +1,6 @@
 //! Sessions whose surroundings misbehave: threads that stop in the midst of an event, disks that refuse, races, forks.
+#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
+
 mod common;
 
 use std::hint::black_box;
@@ -141,10 +143,8 @@ fn limit_files_to(bytes: u64) {
         rlim_max: libc::RLIM_INFINITY,
     };
     // SAFETY: a limit to read from.
-    assert_eq!(
-        unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) },
-        0
-    );
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+    assert_eq!(set, 0);
 }
 
 #[test]
