@@ -7,10 +7,12 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
+use super::entries::Bounds;
 use super::log::LogWriter;
 use super::merge::Merge;
 use super::snapshot::Snapshot;
 use super::tables::Tables;
+use super::threads::Threads;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
 use heapray_report::model::Tally;
 
@@ -94,7 +96,9 @@ impl Worker {
         let log = LogWriter::new(setup.spool, setup.log_limit);
         Worker {
             merge: Merge::new(setup.session),
-            tables: Tables::new(setup.clock).with_log(log),
+            tables: Tables::new(setup.clock)
+                .with_log(log)
+                .with_threads(Threads::new(Bounds::default(), name_of)),
             started: setup.started,
             statm: File::open("/proc/self/statm").ok(),
             lost_before: record::lost(),
@@ -200,15 +204,7 @@ impl Worker {
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
         let stacks = unwind::counts();
-        let mut exported = self.tables.export();
-        for thread in &mut exported.threads {
-            // Of a thread that lives: its name by now. One that has ended told it itself.
-            if let Ok(name) =
-                std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread.tid))
-            {
-                thread.name = name.trim_end_matches('\n').to_owned();
-            }
-        }
+        let exported = self.tables.export();
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -227,9 +223,16 @@ impl Worker {
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             hooks: "",
-            notes: Vec::new(),
+            notes: exported.notes,
         }
     }
+}
+
+/// The name of the thread `tid` of this process; `None` if it has ended.
+fn name_of(tid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).ok()?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Sleeps until a producer calls, a request comes, or `longest` has passed.
