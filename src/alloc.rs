@@ -20,7 +20,10 @@ use crate::capture::thread::with_local;
 /// ```
 ///
 /// While nothing is recorded it costs one relaxed load and a branch a call. Allocations are counted once even where
-/// `A` calls functions that are patched: the calling thread is marked busy round the inner call.
+/// `A` calls functions that are patched: the calling thread is marked busy round the inner call. So neither is what `A`
+/// maps for itself, beside the blocks that it cuts from it. Two exceptions, both rare: a call of `A` that is under way on
+/// another thread at the moment when a session starts, and what an allocator's own background threads map, are recorded
+/// as the mappings they are. What `A` gives back, on whatever thread, ends nothing that was recorded.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Alloc<A = System> {
     inner: A,
@@ -117,11 +120,13 @@ fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *m
             return call();
         }
         local.busy.set(true);
-        record::free(local, Kind::ReallocFree, block as usize, 0);
+        let quiet = local.quiet.get() != 0;
+        record::free(local, record::first_of_realloc(quiet), block as usize, 0);
         let result = call();
-        if result.is_null() {
+        if quiet {
+        } else if result.is_null() {
             record::free(local, Kind::ReallocFailed, block as usize, 0);
-        } else if local.quiet.get() == 0 {
+        } else {
             let registers = arch::registers_here();
             // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
             unsafe { record::allocation(local, Kind::Realloc, result as usize, size, registers) };

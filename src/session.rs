@@ -7,10 +7,10 @@
 //!
 //! A process has one session at a time. Starting again begins a new one, which knows nothing of the former's blocks.
 
-use std::alloc::Layout;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -130,7 +130,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Place {
     fn take() -> Option<Place> {
-        (!TAKEN.swap(true, Ordering::SeqCst)).then_some(Place)
+        // Made only where it is taken: dropping one gives the place up.
+        (!TAKEN.swap(true, Ordering::SeqCst)).then(|| Place)
     }
 }
 
@@ -233,6 +234,9 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn stop(mut self) -> Result<Snapshot, SessionError> {
+        if control::is_forked_child() {
+            return Err(SessionError);
+        }
         self.close();
         let snapshot = self
             .ask(Request::Stop)
@@ -284,15 +288,19 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // After `stop`, the collector has ended and everything is closed.
-        if let Some(collector) = self.collector.take()
-            && !control::is_forked_child()
-        {
-            self.close();
-            drop(self.ask(Request::Stop));
-            let _busy = Busy::enter();
-            drop(collector.join());
-            drop(std::fs::remove_file(&self.spool));
+        let Some(collector) = self.collector.take() else {
+            return;
+        };
+        if control::is_forked_child() {
+            // The thread is the parent's, and so is the log: there is nothing to join here, or to detach.
+            let _ = ManuallyDrop::new(collector);
+            return;
         }
+        self.close();
+        drop(self.ask(Request::Stop));
+        let _busy = Busy::enter();
+        drop(collector.join());
+        drop(std::fs::remove_file(&self.spool));
     }
 }
 
@@ -336,9 +344,7 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
 fn probe() -> u8 {
     let was_busy = with_local(|local| local.busy.replace(false));
     with_local(|local| local.probe.set(seen::ARMED));
-    let layout = Layout::new::<u64>();
-    // SAFETY: the layout's size is not 0; the block is freed with the layout it was allocated with.
-    unsafe { std::alloc::dealloc(black_box(std::alloc::alloc(black_box(layout))), layout) };
+    drop(black_box(Box::new(black_box(0_u64))));
     with_local(|local| {
         local.busy.set(was_busy);
         local.probe.replace(0) & !seen::ARMED
@@ -358,4 +364,32 @@ fn ticks_per_ms() -> f64 {
         let (ticks, elapsed) = (clock::stamp() - stamp, time.elapsed());
         ticks as f64 / (elapsed.as_nanos() as f64 / 1e6)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Request, Session, SessionOptions};
+    use crate::capture::{control, hook};
+
+    #[test]
+    fn a_panic_of_the_collector_ends_the_capture_and_not_the_service() {
+        let dir = std::env::temp_dir().join(format!("heapray-session-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let options = SessionOptions {
+            spool_dir: dir.clone(),
+            log_limit: 1 << 20,
+        };
+        let session = Session::start(&options).unwrap();
+        session.requests.send(Request::Panic).unwrap();
+        control::wake_collector();
+        while session.counters().is_ok() {}
+        assert_eq!((control::session(), hook::patched()), (0, 0));
+        assert!(session.snapshot().is_err());
+        assert!(session.stop().is_err());
+
+        let next = Session::start(&options).unwrap();
+        assert!(next.counters().is_ok());
+        assert!(next.stop().is_ok());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -21,7 +21,10 @@ fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
     for _ in 0..625 {
         thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| black_box(vec![1_u8; 1234]).len());
+                thread::Builder::new()
+                    .name("brief".to_owned())
+                    .spawn_scoped(scope, || black_box(vec![1_u8; 1234]).len())
+                    .unwrap();
             }
         });
     }
@@ -37,7 +40,24 @@ fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
         .map(|site| site.allocated.count)
         .sum();
     assert_eq!(theirs, 10_000);
-    assert!(snapshot.threads.len() >= 10_000);
+    let threads: u32 = snapshot.threads.iter().map(|thread| thread.threads).sum();
+    assert!((10_000..10_100).contains(&threads), "{threads} threads");
+    assert!(snapshot.threads.len() < 1024 + 64);
+    assert!(
+        snapshot
+            .notes
+            .iter()
+            .any(|note| note.contains("more than 1,024 threads"))
+    );
+    // Some may have ended before they could be asked, and their last words had not come yet.
+    let brief: u32 = snapshot
+        .threads
+        .iter()
+        .filter(|thread| thread.name == "brief")
+        .map(|thread| thread.threads)
+        .sum();
+    println!("{brief} of {threads} threads were counted by their name");
+    assert!(brief > 1024);
     assert!(grown < 8 << 20, "{grown} bytes for 16 threads at a time");
 }
 

@@ -86,6 +86,17 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     publish(local, state, kind, address as u64, size as u64, quietly);
 }
 
+/// How the old block of a `realloc` is recorded: as gone for good where no outcome will be told, which is so on a quiet
+/// thread. (There, a call that fails leaves a block that is taken for freed.)
+#[inline(always)]
+pub fn first_of_realloc(without_outcome: bool) -> Kind {
+    if without_outcome {
+        Kind::Free
+    } else {
+        Kind::ReallocFree
+    }
+}
+
 /// Records the name of a thread that ends.
 pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.

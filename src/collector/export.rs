@@ -17,6 +17,7 @@ pub struct Export {
     pub totals: RawTotals,
     pub log: Option<EventLog>,
     pub log_given_up: Option<String>,
+    pub notes: Vec<String>,
 }
 
 impl Tables {
@@ -31,11 +32,12 @@ impl Tables {
         Export {
             nodes: self.call_tree.nodes().to_vec(),
             sites: self.raw_sites(),
-            threads: self.threads.about().to_vec(),
+            threads: self.threads.list().to_vec(),
             timeline: self.timeline.rows(),
             totals: self.raw_totals(),
             log: log.and_then(|log| log.written()),
             log_given_up: log.and_then(|log| log.given_up()).map(str::to_owned),
+            notes: self.threads.note().into_iter().collect(),
         }
     }
 
@@ -48,7 +50,7 @@ impl Tables {
         let sites = self.sites.iter(self.peak.epoch()).zip(oldest);
         sites
             .map(|((key, tallies), oldest)| RawSite {
-                thread: key.thread,
+                thread: key.entry,
                 node: key.node,
                 kind: key.kind,
                 allocated: tallies.allocated,

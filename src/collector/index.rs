@@ -52,11 +52,6 @@ impl Index {
         self.slots.get(at).copied().unwrap_or(0)
     }
 
-    /// Forgets everything.
-    pub(super) fn clear(&mut self) {
-        *self = Index::default();
-    }
-
     /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> u64 {
         size_of_val(self.slots.as_slice()) as u64

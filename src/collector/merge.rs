@@ -39,9 +39,23 @@ struct Source {
     /// The thread that writes here in this session; 0 before its `ThreadStart`.
     thread: u32,
     /// Its nodes in the collector's call tree, by its own numbers; [`UNMAPPED`] if not met yet.
+    ///
+    /// What is mapped never has to be forgotten. A local node is an address in the modules of one epoch: the first
+    /// capture after an epoch has ended makes the thread's tree forget its children ([`modules::epoch`],
+    /// `ThreadUnwinder::renew`), so what it meets then has new numbers, and numbers are never used again. Trees that
+    /// are handed on to another thread keep both promises: the unwinder that remembers the epoch goes with them.
     nodes: Vec<NodeId>,
     /// No later event of this thread is older.
     reached: u64,
+}
+
+/// What a pass did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// Events that were handed on.
+    pub events: u64,
+    /// Threads that were writing an event all the while.
+    pub open_windows: u64,
 }
 
 const UNMAPPED: NodeId = NodeId(u32::MAX);
@@ -57,13 +71,29 @@ impl Merge {
         }
     }
 
-    /// Hands every event that is complete by now to `tables`, in order and in batches. Returns how many there were.
-    pub fn pass(&mut self, tables: &mut Tables) -> u64 {
-        let mut limit = clock::stamp();
+    /// Hands every event that is complete by now to `tables`, in order and in batches. An open window holds back what
+    /// is younger than its thread's last event.
+    pub fn pass(&mut self, tables: &mut Tables) -> Passed {
+        self.read(tables, true)
+    }
+
+    /// As [`pass`](Merge::pass), but what a thread is writing is given up: everything that is published is handed on.
+    pub fn pass_over_open_windows(&mut self, tables: &mut Tables) -> Passed {
+        self.read(tables, false)
+    }
+
+    fn read(&mut self, tables: &mut Tables, held_back: bool) -> Passed {
+        let (mut limit, mut open_windows) = (clock::stamp(), 0);
         sys::heavy_barrier();
         self.find_new_rings();
         for source in &mut self.sources {
-            limit = limit.min(source.look(limit));
+            if !source.is_complete() {
+                open_windows += 1;
+                if held_back {
+                    // What is published is older than what is being written.
+                    limit = limit.min(source.reached);
+                }
+            }
         }
         self.queue.clear();
         for (index, source) in self.sources.iter_mut().enumerate() {
@@ -102,7 +132,10 @@ impl Merge {
             events += self.batch.len() as u64;
             self.batch.clear();
         }
-        events
+        Passed {
+            events,
+            open_windows,
+        }
     }
 
     /// Rings are added at the front of the list and never removed. Called after the barrier: a thread's ring is in
@@ -146,16 +179,15 @@ impl Source {
         }
     }
 
-    /// A stamp up to which this ring is complete.
-    fn look(&mut self, now: u64) -> u64 {
+    /// Whether everything older than the pass's stamp is published.
+    fn is_complete(&mut self) -> bool {
         for _ in 0..LOOKS {
             if self.reader.bound() == Bound::All {
-                return now;
+                return true;
             }
             std::hint::spin_loop();
         }
-        // What is published is older than what is being written.
-        self.reached
+        false
     }
 
     #[inline]

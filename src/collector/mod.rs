@@ -9,9 +9,11 @@
 mod birth;
 pub mod call_tree;
 pub mod clock;
+mod entries;
 mod export;
 mod hash;
 mod index;
+mod lately;
 mod live;
 pub mod log;
 pub mod merge;

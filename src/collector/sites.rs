@@ -1,4 +1,5 @@
-//! Call sites: what each (thread, call stack, function) allocated, and what of it is live.
+//! Call sites: what each (thread, call stack, function) allocated, and what of it is live. A thread is here the entry
+//! that it is counted under.
 //!
 //! What changes with every event is one cache line a site; what is asked for less often lies in columns beside it.
 
@@ -21,7 +22,7 @@ impl SiteId {
 /// Who allocates, from where, with what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    pub(super) thread: u32,
+    pub(super) entry: u32,
     pub(super) node: NodeId,
     pub(super) kind: Kind,
 }
@@ -30,7 +31,7 @@ impl Key {
     /// A hash whose high 4 bits are the kind, so that equal tags mean equal kinds.
     #[inline]
     pub(super) fn tag(self) -> u32 {
-        let hash = mix(u64::from(self.thread) << 32 | u64::from(self.node.0));
+        let hash = mix(u64::from(self.entry) << 32 | u64::from(self.node.0));
         (self.kind as u32) << 28 | (hash >> 36) as u32
     }
 }
@@ -44,7 +45,7 @@ struct Hot {
     /// `live` at the high-water mark, if `kept` is its epoch; else `live` has not changed since.
     high_water: Tally,
     kept: u64,
-    thread: u32,
+    entry: u32,
     node: NodeId,
 }
 
@@ -85,7 +86,7 @@ impl Sites {
         let hot = &self.hot;
         let found = self.index.find(tag, |at| {
             hot.get(at as usize)
-                .is_some_and(|site| site.node == key.node && site.thread == key.thread)
+                .is_some_and(|site| site.node == key.node && site.entry == key.entry)
         });
         match found {
             Some(at) => SiteId(at),
@@ -109,7 +110,7 @@ impl Sites {
             live: Tally::default(),
             high_water: Tally::default(),
             kept: 0,
-            thread: key.thread,
+            entry: key.entry,
             node: key.node,
         });
         self.kinds.push(key.kind);
@@ -151,10 +152,10 @@ impl Sites {
         };
     }
 
-    /// The thread that allocated there.
+    /// The entry of the threads that allocated there.
     #[inline]
-    pub(super) fn thread(&self, site: SiteId) -> u32 {
-        self.hot[site.0 as usize].thread
+    pub(super) fn entry(&self, site: SiteId) -> u32 {
+        self.hot[site.0 as usize].entry
     }
 
     /// Every site, in the order of its number. `epoch` is the peak's.
@@ -162,7 +163,7 @@ impl Sites {
         let columns = self.hot.iter().zip(&self.kinds).zip(&self.temporary);
         columns.map(move |((hot, &kind), &temporary)| {
             let key = Key {
-                thread: hot.thread,
+                entry: hot.entry,
                 node: hot.node,
                 kind,
             };

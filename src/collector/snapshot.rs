@@ -32,7 +32,7 @@ impl RawNode {
 /// What one thread allocated with one function from one call stack.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RawSite {
-    /// The thread, as events number them.
+    /// The thread, or the threads that are counted together: a [`RawThread::number`].
     pub thread: u32,
     /// The call stack.
     pub node: NodeId,
@@ -50,15 +50,18 @@ pub struct RawSite {
     pub oldest_live_ms: Option<u64>,
 }
 
-/// A thread that recorded something.
+/// A thread that recorded something, or all threads of one name among those after the first of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawThread {
-    /// As events number them.
+    /// As sites and the event log name it: a thread's number as in events, or one counted down from `u32::MAX`.
     pub number: u32,
-    /// The operating system's number.
+    /// The operating system's number, of several threads that of the first; 0 if it is not known.
     pub tid: u32,
     /// Its name, if it was learnt.
     pub name: String,
+    /// How many threads it stands for. In an entry of several, one that was heard of again long after its end counts
+    /// twice.
+    pub threads: u32,
 }
 
 /// Where the event log is and how much of it belongs to this snapshot.
@@ -108,7 +111,7 @@ pub struct Snapshot {
     pub nodes: Vec<RawNode>,
     /// The call sites.
     pub sites: Vec<RawSite>,
-    /// The threads.
+    /// The threads; no more than a bound, however many there were.
     pub threads: Vec<RawThread>,
     /// Every ELF object that was loaded at some time, in the order of [`ModuleId`].
     pub modules: Arc<Vec<Module>>,

@@ -11,7 +11,7 @@ use super::ranges::Ranges;
 use super::reallocs::{Reallocs, UnderWay};
 use super::sites::{self, SiteId, Sites};
 use super::sizes::Sizes;
-use super::threads::Threads;
+use super::threads::{Seat, Threads};
 use super::timeline::Timeline;
 use crate::capture::event::{Event, Kind, NodeId};
 
@@ -24,20 +24,27 @@ const MANY_SITES: usize = 2048;
 #[derive(Debug, Clone, Copy, Default)]
 struct Lookup {
     place: Place,
-    /// The tag of an allocation's site.
+    /// The entry that an allocation's thread is most probably counted under.
+    entry: u32,
+    /// The tag of an allocation's site, if that is so.
     tag: u32,
 }
 
 impl Lookup {
     #[inline]
-    fn of(event: &Event) -> Lookup {
+    fn of(event: &Event, threads: &Threads) -> Lookup {
+        let place = Place::of(event.address);
+        if event.kind == Kind::Free {
+            return Lookup {
+                place,
+                ..Lookup::default()
+            };
+        }
+        let entry = threads.likely_entry(event.thread);
         Lookup {
-            place: Place::of(event.address),
-            tag: if event.kind == Kind::Free {
-                0
-            } else {
-                site_key(event).tag()
-            },
+            place,
+            entry,
+            tag: site_key(event, entry).tag(),
         }
     }
 }
@@ -104,6 +111,13 @@ impl Tables {
         self
     }
 
+    /// Keeps threads in `threads`, which are none yet. Give them before the first event.
+    #[must_use]
+    pub(super) fn with_threads(mut self, threads: Threads) -> Tables {
+        self.threads = threads;
+        self
+    }
+
     /// The call tree that events' nodes belong to.
     pub fn call_tree_mut(&mut self) -> &mut CallTree {
         &mut self.call_tree
@@ -154,10 +168,11 @@ impl Tables {
     /// Takes in events, oldest first. Faster than one by one.
     pub fn apply_batch(&mut self, events: &[Event]) {
         let mut lookups = [Lookup::default(); TOGETHER];
+        let mut rest = events;
         for events in events.chunks(TOGETHER) {
             let mut touched = 0;
             for (event, lookup) in events.iter().zip(&mut lookups) {
-                *lookup = Lookup::of(event);
+                *lookup = Lookup::of(event, &self.threads);
                 touched ^= self.live.touch(lookup.place);
                 touched ^= self.sites.touch_tag(lookup.tag);
             }
@@ -169,14 +184,15 @@ impl Tables {
             // The values are of no use; only that they were read.
             std::hint::black_box(touched);
             for (event, &lookup) in events.iter().zip(&lookups) {
-                self.take(event, lookup);
+                rest = &rest[1..];
+                self.take(event, lookup, rest);
             }
         }
     }
 
     /// Takes in an event.
     pub fn apply(&mut self, event: &Event) {
-        self.take(event, Lookup::of(event));
+        self.take(event, Lookup::of(event, &self.threads), &[]);
     }
 
     #[inline]
@@ -189,8 +205,9 @@ impl Tables {
         }
     }
 
+    /// `later` are events that are known to follow.
     #[inline(always)]
-    fn take(&mut self, event: &Event, lookup: Lookup) {
+    fn take(&mut self, event: &Event, lookup: Lookup, later: &[Event]) {
         if !self.reallocs.is_empty() && self.settle(event) {
             return;
         }
@@ -214,8 +231,8 @@ impl Tables {
             }
             // Its beginning was lost, so nothing was done that need be undone.
             Kind::ReallocFailed => {}
-            Kind::ThreadStart => self.threads.start(event),
-            Kind::ThreadName => self.threads.name(event),
+            Kind::ThreadStart => self.threads.start(event, later),
+            Kind::ThreadName => self.threads.end(event),
         }
     }
 
@@ -234,7 +251,8 @@ impl Tables {
 
     #[inline(always)]
     fn allocate(&mut self, event: &Event, lookup: Lookup) {
-        let site = self.sites.of(site_key(event), lookup.tag);
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
         let block = Block {
             size: event.size,
             site,
@@ -243,7 +261,19 @@ impl Tables {
         if let Some(old) = self.live.insert(lookup.place, event.address, block) {
             self.replaced(event, &old);
         }
-        self.count_allocation(event, site);
+        self.count_allocation(event, seat, site);
+    }
+
+    /// The site of an allocation by the thread that `seat` is.
+    #[inline(always)]
+    fn site(&mut self, event: &Event, seat: Seat, lookup: Lookup) -> SiteId {
+        let key = site_key(event, seat.entry);
+        let tag = if seat.entry == lookup.entry {
+            lookup.tag
+        } else {
+            key.tag()
+        };
+        self.sites.of(key, tag)
     }
 
     #[inline(always)]
@@ -285,7 +315,8 @@ impl Tables {
     /// Finishes the reallocation that the event's thread had begun, if any. Whether the event is done with.
     #[cold]
     fn settle(&mut self, event: &Event) -> bool {
-        if matches!(event.kind, Kind::ThreadStart | Kind::ThreadName) {
+        // Told again when the thread's last events go through another ring.
+        if event.kind == Kind::ThreadStart {
             return false;
         }
         let Some(realloc) = self.reallocs.end_of(event.thread) else {
@@ -322,10 +353,11 @@ impl Tables {
         }
         // `MAP_FIXED` replaces what is there.
         self.cut(event);
-        let site = self.sites.of(site_key(event), lookup.tag);
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
         let birth = self.clock.birth(event.stamp);
         self.ranges.insert(event.address, event.size, site, birth);
-        self.count_allocation(event, site);
+        self.count_allocation(event, seat, site);
     }
 
     #[cold]
@@ -339,29 +371,30 @@ impl Tables {
 
     /// Takes the event's range out of the range map. Whether there was anything of it.
     fn cut(&mut self, event: &Event) -> bool {
-        let mut found = false;
+        let mut found = None;
         while let Some(cut) = self.ranges.cut(event.address, event.size) {
-            found = true;
+            let seat = self.threads.seat(event.thread);
+            found = Some(seat);
             self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
             // A temporary range is given back as it was handed out.
             if cut.whole && cut.start == event.address && cut.bytes == event.size {
-                self.notice_temporary(event.thread, cut.start, cut.site, cut.bytes);
+                self.notice_temporary(seat, cut.start, cut.site, cut.bytes);
             }
         }
-        if found {
+        if let Some(seat) = found {
             self.tell(LogEntry::Deallocation {
-                thread: event.thread,
+                thread: seat.entry,
                 kind: Kind::Munmap,
                 address: event.address,
                 size: event.size,
             });
         }
-        found
+        found.is_some()
     }
 
     /// Everything that an allocation does to sums, peak and log; the block itself is in its table.
     #[inline(always)]
-    fn count_allocation(&mut self, event: &Event, site: SiteId) {
+    fn count_allocation(&mut self, event: &Event, seat: Seat, site: SiteId) {
         let counters = &mut self.counters;
         counters.events += 1;
         add(&mut counters.allocated, event.size);
@@ -369,9 +402,9 @@ impl Tables {
         let keep = self.peak.move_to(counters.live, event.stamp);
         self.sites.allocate(site, event.size, keep);
         self.sizes.add(event.size);
-        self.threads.allocated(event.thread, event.address);
+        self.threads.allocated(seat, event.address);
         self.tell(LogEntry::Allocation {
-            thread: event.thread,
+            thread: seat.entry,
             kind: event.kind,
             address: event.address,
             size: event.size,
@@ -382,10 +415,11 @@ impl Tables {
     /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
     #[inline(always)]
     fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
+        let seat = self.threads.seat(thread);
         self.lower(stamp, block.site, 1, block.size);
-        self.notice_temporary(thread, address, block.site, block.size);
+        self.notice_temporary(seat, address, block.site, block.size);
         self.tell(LogEntry::Deallocation {
-            thread,
+            thread: seat.entry,
             kind: Kind::Free,
             address,
             size: 0,
@@ -404,11 +438,12 @@ impl Tables {
         self.sites.free(site, blocks, bytes, keep);
     }
 
-    /// `thread` freed a whole block of `site`: was it a temporary one?
+    /// The thread that `seat` is freed a whole block of `site`: was it a temporary one?
     #[inline(always)]
-    fn notice_temporary(&mut self, thread: u32, address: u64, site: SiteId, size: u64) {
+    fn notice_temporary(&mut self, seat: Seat, address: u64, site: SiteId, size: u64) {
         // Both are asked, since neither can be predicted.
-        if (self.sites.thread(site) == thread) & self.threads.allocated_lately(thread, address) {
+        let same_entry = self.sites.entry(site) == seat.entry;
+        if same_entry & self.threads.allocated_lately(seat, address) {
             self.sites.temporary(site, size);
         }
     }
@@ -429,9 +464,9 @@ impl Tables {
 }
 
 #[inline]
-fn site_key(event: &Event) -> sites::Key {
+fn site_key(event: &Event, entry: u32) -> sites::Key {
     sites::Key {
-        thread: event.thread,
+        entry,
         node: event.node,
         kind: event.kind,
     }

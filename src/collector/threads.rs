@@ -1,116 +1,257 @@
-//! The threads that recorded something: their names, and what each allocated last.
+//! The threads that recorded something: under what each is counted, and what each allocated last.
+//!
+//! The first threads of a session are counted each for itself and never forgotten. A later one has a slot only while it
+//! lives, and its name at the beginning decides under which entry it is counted for good:
+//!
+//! ```text
+//!   slots: [ first threads: 0 .. apart ][ later ones: at most `late`, used again ]
+//!
+//!   later thread ── start ──▶ has a slot ── end ──▶ leaving ── 64 more have ended ──▶ forgotten
+//!                                 └─────── `late` others began since ──────────────────▲
+//! ```
+//!
+//! One that is heard of again after it was forgotten (destructors at its very end; the end was not told) has no name
+//! any more that could be learnt, and counts once more, among those without a name.
 
+use std::collections::VecDeque;
+
+use super::entries::{Bounds, Entries};
 use super::hash::Map;
+use super::lately::Lately;
 use super::snapshot::RawThread;
-use crate::capture::event::Event;
+use crate::capture::event::{Event, Kind};
 
-/// A block is temporary if its thread frees it among its last so many allocations. memray's default threshold of 1 says
-/// "at most one other allocation in between", so it is 2 (capture format, section 5; tried with memray 1.20).
-pub(super) const TEMPORARY_WINDOW: usize = 2;
+/// Asks for the name of the living thread with this operating system's number.
+pub(super) type NameOf = fn(u32) -> Option<String>;
 
 const RECENT: usize = 64;
 
-/// A position in [`Threads`]' columns.
+/// So many threads that have ended keep their slot, for what their last destructors do.
+const LEAVING: usize = 64;
+
+/// Where a thread's own things are, and the number of the entry that it is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ThreadSlot(u32);
+pub(super) struct Seat {
+    slot: u32,
+    pub(super) entry: u32,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Threads {
-    about: Vec<RawThread>,
-    /// Addresses of each thread's last allocations, the latest first.
-    window: Vec<[u64; TEMPORARY_WINDOW]>,
-    by_number: Map<u32, ThreadSlot>,
-    /// (number, slot) of threads seen lately, at number modulo the length.
-    recent: [(u32, ThreadSlot); RECENT],
+    bounds: Bounds,
+    name_of: NameOf,
+    entries: Entries,
+    lately: Lately,
+    /// The thread in each slot.
+    numbers: Vec<u32>,
+    /// Slots that later threads have left.
+    free: Vec<u32>,
+    /// Numbers of later threads that have ended, the first one first.
+    leaving: VecDeque<u32>,
+    /// The slot that is taken from its thread when there is no other.
+    hand: usize,
+    by_number: Map<u32, Seat>,
+    /// (number, seat) of threads seen lately, at number modulo the length.
+    recent: [(u32, Seat); RECENT],
 }
 
 impl Default for Threads {
     fn default() -> Self {
-        Threads {
-            about: Vec::new(),
-            window: Vec::new(),
-            by_number: Map::default(),
-            // Numbers that are not looked for at these positions.
-            recent: std::array::from_fn(|at| (at as u32 + 1, ThreadSlot(0))),
-        }
+        Threads::new(Bounds::default(), |_| None)
     }
 }
 
+/// What is in `recent` at `at` for no thread: a number that is not looked for there.
+const fn nobody(at: usize) -> (u32, Seat) {
+    (at as u32 + 1, Seat { slot: 0, entry: 0 })
+}
+
 impl Threads {
-    /// The slot of the thread `number`, which is added if it is new.
+    /// No threads yet.
+    pub(super) fn new(bounds: Bounds, name_of: NameOf) -> Threads {
+        Threads {
+            bounds,
+            name_of,
+            entries: Entries::new(bounds),
+            lately: Lately::default(),
+            numbers: Vec::new(),
+            free: Vec::new(),
+            leaving: VecDeque::new(),
+            hand: 0,
+            by_number: Map::default(),
+            recent: std::array::from_fn(nobody),
+        }
+    }
+
+    /// The seat of the thread `number`, which is added if it is new.
     #[inline]
-    pub(super) fn slot(&mut self, number: u32) -> ThreadSlot {
-        let (recent, slot) = self.recent[number as usize % RECENT];
+    pub(super) fn seat(&mut self, number: u32) -> Seat {
+        let (recent, seat) = self.recent[number as usize % RECENT];
         if recent == number {
-            return slot;
+            return seat;
         }
         self.look_up(number)
     }
 
-    #[cold]
-    fn look_up(&mut self, number: u32) -> ThreadSlot {
-        let next = ThreadSlot(self.about.len() as u32);
-        let slot = *self.by_number.entry(number).or_insert(next);
-        if slot == next {
-            self.about.push(RawThread {
-                number,
-                tid: 0,
-                name: String::new(),
-            });
-            self.window.push([0; TEMPORARY_WINDOW]);
+    /// The entry that the thread `number` is most probably counted under.
+    #[inline]
+    pub(super) fn likely_entry(&self, number: u32) -> u32 {
+        let (recent, seat) = self.recent[number as usize % RECENT];
+        if self.entries.is_full() && recent == number {
+            seat.entry
+        } else {
+            number
         }
-        self.recent[number as usize % RECENT] = (number, slot);
-        slot
     }
 
-    /// The thread allocated the block at `address`.
+    #[cold]
+    fn look_up(&mut self, number: u32) -> Seat {
+        match self.by_number.get(&number) {
+            Some(&seat) => {
+                self.recent[number as usize % RECENT] = (number, seat);
+                seat
+            }
+            None => self.admit(number, 0, ""),
+        }
+    }
+
+    /// A thread that is new. The name is of no matter while threads have entries of their own.
+    fn admit(&mut self, number: u32, tid: u32, name: &str) -> Seat {
+        let seat = if self.entries.is_full() {
+            Seat {
+                slot: self.free_slot(),
+                entry: self.entries.fold(tid, name),
+            }
+        } else {
+            let slot = self.entries.add(number, tid) as u32;
+            debug_assert_eq!(slot as usize, self.numbers.len(), "an entry has its slot");
+            self.add_slot();
+            Seat {
+                slot,
+                entry: number,
+            }
+        };
+        self.numbers[seat.slot as usize] = number;
+        self.by_number.insert(number, seat);
+        self.recent[number as usize % RECENT] = (number, seat);
+        seat
+    }
+
+    /// A slot for a later thread.
+    fn free_slot(&mut self) -> u32 {
+        let late = self.bounds.late.max(1);
+        if self.free.is_empty() && self.numbers.len() < self.bounds.apart + late {
+            return self.add_slot();
+        }
+        if self.free.is_empty() {
+            // All are taken by threads whose end was not told: from the one that has had it for longest.
+            self.forget(self.numbers[self.bounds.apart + self.hand]);
+            self.hand = (self.hand + 1) % late;
+        }
+        self.free
+            .pop()
+            .expect("a thread that is forgotten leaves its slot")
+    }
+
+    fn add_slot(&mut self) -> u32 {
+        self.numbers.push(0);
+        self.lately.add();
+        self.numbers.len() as u32 - 1
+    }
+
+    /// Forgets a later thread; what was counted stays under its entry.
+    fn forget(&mut self, number: u32) {
+        let Some(seat) = self.by_number.remove(&number) else {
+            return;
+        };
+        let at = number as usize % RECENT;
+        if self.recent[at].0 == number {
+            self.recent[at] = nobody(at);
+        }
+        self.lately.clear(seat.slot);
+        self.free.push(seat.slot);
+    }
+
+    /// Whether the seat's thread is counted together with others.
     #[inline]
-    pub(super) fn allocated(&mut self, thread: u32, address: u64) {
-        let slot = self.slot(thread);
-        let window = &mut self.window[slot.0 as usize];
-        window.copy_within(..TEMPORARY_WINDOW - 1, 1);
-        window[0] = address;
+    fn is_shared(&self, seat: Seat) -> bool {
+        seat.slot as usize >= self.bounds.apart
     }
 
-    /// Whether the block at `address` is among the thread's last allocations.
+    /// The seat's thread allocated the block at `address`.
     #[inline]
-    pub(super) fn allocated_lately(&mut self, thread: u32, address: u64) -> bool {
-        let slot = self.slot(thread);
-        let window = &self.window[slot.0 as usize];
-        window
-            .iter()
-            .fold(false, |found, &one| found | (one == address))
+    pub(super) fn allocated(&mut self, seat: Seat, address: u64) {
+        let shared = self.is_shared(seat);
+        self.lately.allocated(seat.slot, shared, address);
     }
 
-    /// A thread begins: the event's size is its operating system number.
-    pub(super) fn start(&mut self, event: &Event) {
-        let slot = self.slot(event.thread);
-        self.about[slot.0 as usize].tid = u32::try_from(event.size).unwrap_or(0);
+    /// Whether the block at `address`, which was allocated under the seat's entry, is among its thread's last
+    /// allocations.
+    #[inline]
+    pub(super) fn allocated_lately(&self, seat: Seat, address: u64) -> bool {
+        let shared = self.is_shared(seat);
+        self.lately.has(seat.slot, shared, address)
     }
 
-    /// A thread ends or is renamed: the event's address and size are its name.
-    pub(super) fn name(&mut self, event: &Event) {
-        let slot = self.slot(event.thread);
-        self.about[slot.0 as usize].name = name(event);
+    /// A thread begins: the event's size is its operating system number. `later` are events that are known to follow.
+    #[cold]
+    pub(super) fn start(&mut self, event: &Event, later: &[Event]) {
+        let tid = u32::try_from(event.size).unwrap_or(0);
+        match self.by_number.get(&event.thread).copied() {
+            Some(seat) if self.is_shared(seat) => {}
+            Some(seat) => self.entries.set_tid(seat.slot as usize, tid),
+            None if self.entries.is_full() => {
+                // A thread that lives shortly has told its name by now, and often cannot be asked any more.
+                let told = later
+                    .iter()
+                    .find(|one| one.kind == Kind::ThreadName && one.thread == event.thread);
+                let name = told.map(told_name).or_else(|| (self.name_of)(tid));
+                self.admit(event.thread, tid, &name.unwrap_or_default());
+            }
+            None => {
+                self.admit(event.thread, tid, "");
+            }
+        }
     }
 
-    /// Every thread, in the order of first use.
-    pub(super) fn about(&self) -> &[RawThread] {
-        &self.about
+    /// A thread ends: the event's address and size are its name.
+    #[cold]
+    pub(super) fn end(&mut self, event: &Event) {
+        let seat = self.seat(event.thread);
+        if !self.is_shared(seat) {
+            return self.entries.end(seat.slot as usize, told_name(event));
+        }
+        self.leaving.push_back(event.thread);
+        if self.leaving.len() > LEAVING
+            && let Some(number) = self.leaving.pop_front()
+        {
+            self.forget(number);
+        }
+    }
+
+    /// Every entry, in the order of first use, with the names that living threads have by now.
+    pub(super) fn list(&mut self) -> &[RawThread] {
+        self.entries.learn_names(self.name_of);
+        self.entries.list()
+    }
+
+    /// A sentence for people, if threads were counted together.
+    pub(super) fn note(&self) -> Option<String> {
+        self.entries.note()
     }
 
     /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let names: usize = self.about.iter().map(|thread| thread.name.len()).sum();
-        let columns = size_of::<RawThread>() + size_of::<[u64; TEMPORARY_WINDOW]>();
-        let map = self.by_number.capacity() * size_of::<(u32, ThreadSlot)>();
-        (names + self.about.len() * columns + map) as u64
+        let slots = (self.numbers.capacity() + self.free.capacity() + self.leaving.capacity())
+            * size_of::<u32>();
+        let map = self.by_number.capacity() * (size_of::<(u32, Seat)>() + 1);
+        (self.entries.memory_bytes() + self.lately.memory_bytes() + slots + map) as u64
     }
 }
 
 /// The name that a `ThreadName` event carries: up to 16 bytes, in the machine's order, zero padded.
-fn name(event: &Event) -> String {
+fn told_name(event: &Event) -> String {
     let mut bytes = event.address.to_ne_bytes().to_vec();
     bytes.extend(event.size.to_ne_bytes());
     let end = bytes

@@ -4,13 +4,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
+use super::entries::Bounds;
 use super::log::LogWriter;
-use super::merge::Merge;
+use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
+use super::threads::Threads;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
 use heapray_report::model::Tally;
 
@@ -23,6 +26,9 @@ pub enum Request {
     Snapshot(SyncSender<Snapshot>),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
+    /// A fault in the collector, for the test of what becomes of the service then.
+    #[cfg(test)]
+    Panic,
 }
 
 /// Where a session stands.
@@ -73,8 +79,9 @@ const MODULES_EVERY: Duration = Duration::from_millis(100);
 /// How often the unfinished block of the event log is written, so that a crash loses little.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// Longest that [`Request::Stop`] goes on reading what hooks still publish.
-const LAST_PASSES: usize = 100;
+/// Longest that [`Request::Stop`] waits for threads that are writing an event. One that runs needs some 20 ns; one that
+/// was interrupted in the midst of it waits for a processor.
+const LAST_WAIT: Duration = Duration::from_millis(500);
 
 /// The collector: every table, and the one thread that owns them.
 #[derive(Debug)]
@@ -83,8 +90,9 @@ pub struct Worker {
     tables: Tables,
     started: SystemTime,
     statm: Option<File>,
-    module_epoch: u32,
     lost_before: u64,
+    /// Events that their threads had not finished writing when the session ended.
+    unfinished: u64,
     stacks_before: unwind::StackCounts,
     memory_due: Instant,
 }
@@ -95,11 +103,13 @@ impl Worker {
         let log = LogWriter::new(setup.spool, setup.log_limit);
         Worker {
             merge: Merge::new(setup.session),
-            tables: Tables::new(setup.clock).with_log(log),
+            tables: Tables::new(setup.clock)
+                .with_log(log)
+                .with_threads(Threads::new(Bounds::default(), name_of)),
             started: setup.started,
             statm: File::open("/proc/self/statm").ok(),
-            module_epoch: modules::epoch(),
             lost_before: record::lost(),
+            unfinished: 0,
             stacks_before: unwind::counts(),
             memory_due: Instant::now(),
         }
@@ -134,6 +144,8 @@ impl Worker {
                     drop(answer.try_send(self.snapshot(false)));
                     return;
                 }
+                #[cfg(test)]
+                Ok(Request::Panic) => panic!("on purpose"),
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let due = self.memory_due.min(modules_due);
@@ -143,23 +155,33 @@ impl Worker {
         }
     }
 
-    fn pass(&mut self) -> u64 {
-        let epoch = modules::epoch();
-        if epoch != self.module_epoch {
-            self.module_epoch = epoch;
-            self.tables.call_tree_mut().forget_addresses();
-        }
+    fn pass(&mut self) -> Passed {
         self.merge.pass(&mut self.tables)
     }
 
-    /// No hook opens a new event any more; those that were under way finish.
+    /// No hook opens a new event any more; those that were under way finish. One that does not is lost, and must not
+    /// take with it what others have recorded since.
     fn last_passes(&mut self) {
-        for _ in 0..LAST_PASSES {
-            if self.pass() == 0 {
+        let deadline = Instant::now() + LAST_WAIT;
+        loop {
+            let passed = self.pass();
+            if passed.open_windows == 0 && passed.events == 0 {
                 break;
+            }
+            if Instant::now() >= deadline {
+                let passed = self.merge.pass_over_open_windows(&mut self.tables);
+                self.unfinished = passed.open_windows;
+                break;
+            }
+            if passed.open_windows > 0 {
+                thread::sleep(Duration::from_millis(1));
             }
         }
         self.read_memory(Instant::now());
+    }
+
+    fn lost_events(&self) -> u64 {
+        record::lost() - self.lost_before + self.unfinished
     }
 
     fn read_memory(&mut self, now: Instant) {
@@ -196,7 +218,7 @@ impl Worker {
             allocated: totals.allocated,
             live: totals.live,
             high_water: totals.high_water,
-            lost_events: record::lost() - self.lost_before,
+            lost_events: self.lost_events(),
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
@@ -207,15 +229,7 @@ impl Worker {
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
         let stacks = unwind::counts();
-        let mut exported = self.tables.export();
-        for thread in &mut exported.threads {
-            // Of a thread that lives: its name by now. One that has ended told it itself.
-            if let Ok(name) =
-                std::fs::read_to_string(format!("/proc/self/task/{}/comm", thread.tid))
-            {
-                thread.name = name.trim_end_matches('\n').to_owned();
-            }
-        }
+        let exported = self.tables.export();
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -228,15 +242,22 @@ impl Worker {
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,
-            lost_events: record::lost() - self.lost_before,
+            lost_events: self.lost_events(),
             stacks_cut: stacks.cut - self.stacks_before.cut,
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             hooks: "",
-            notes: Vec::new(),
+            notes: exported.notes,
         }
     }
+}
+
+/// The name of the thread `tid` of this process; `None` if it has ended.
+fn name_of(tid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).ok()?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Sleeps until a producer calls, a request comes, or `longest` has passed.

@@ -20,9 +20,8 @@ impl Pages {
     pub(crate) fn new(document: &utoipa::openapi::OpenApi) -> Pages {
         let text = document.to_json();
         Pages {
-            document: text
-                .expect("an OpenAPI document can be written as JSON")
-                .into(),
+            // `Bytes` of a `String` allocate when they are first cloned; these do so now, while the thread is quiet.
+            document: Bytes::from_owner(text.expect("an OpenAPI document can be written as JSON")),
             #[cfg(feature = "swagger-ui")]
             swagger: std::sync::Arc::new(
                 // No validator: it would tell a server of strangers where this one is.

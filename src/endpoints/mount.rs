@@ -10,6 +10,7 @@ use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
 use crate::config::Config;
 use crate::profiler::Profiler;
+use crate::quiet;
 
 impl Profiler {
     /// `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and all of
@@ -39,6 +40,7 @@ impl Profiler {
     /// let app: Router = heapray::profiler().mount_documented(app, document);
     /// ```
     pub fn mount_documented(&self, app: Router, document: impl Into<Option<OpenApi>>) -> Router {
+        let _quiet = quiet::enter();
         match self.door(document.into()) {
             Some(door) => Router::new().fallback_service(Mounted::new(app, Some(door))),
             None => app,
@@ -49,6 +51,7 @@ impl Profiler {
     /// a path of its own with axum's `nest_service` (not `nest`, which has no `/p/`). Without a route where the profiler is
     /// disabled.
     pub fn router(&self) -> Router {
+        let _quiet = quiet::enter();
         let Some(door) = self.door(None) else {
             return Router::new();
         };
@@ -87,6 +90,7 @@ impl Profiler {
     /// profiler is disabled.
     #[must_use]
     pub fn openapi(&self) -> OpenApi {
+        let _quiet = quiet::enter();
         let config = self.config();
         config.map_or_else(OpenApi::default, openapi::routes)
     }
@@ -96,6 +100,7 @@ impl Profiler {
     }
 
     fn door(&self, document: Option<OpenApi>) -> Option<Door> {
+        let _quiet = quiet::enter();
         let config = self.config()?;
         let pages = Pages::new(&openapi::whole(config, document));
         Some(Door::new(self.clone(), config.clone(), pages))

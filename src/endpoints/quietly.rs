@@ -58,3 +58,100 @@ impl HttpBody for QuietBody {
         self.0.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, poll_fn, ready};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use axum::body::{Body, HttpBody};
+    use axum::http::Response;
+    use bytes::Bytes;
+    use http_body::Frame;
+
+    use super::{QuietBody, Quietly};
+    use crate::capture::thread::with_local;
+
+    fn guards() -> u32 {
+        with_local(|local| local.quiet.get())
+    }
+
+    fn poll(future: &mut Quietly) -> Poll<Response<Body>> {
+        Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// Whether `work` panicked; on purpose, so nobody need read of it.
+    fn panics(work: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(work)).is_err()
+    }
+
+    #[test]
+    fn a_poll_is_quiet_and_the_time_between_polls_is_not() {
+        let mut polls = 0;
+        let mut future = Quietly::new(move || {
+            assert_eq!(guards(), 1);
+            poll_fn(move |_| {
+                assert_eq!(guards(), 1);
+                polls += 1;
+                match polls {
+                    1 => Poll::Pending,
+                    _ => Poll::Ready(Response::default()),
+                }
+            })
+        });
+        assert_eq!(guards(), 0);
+        assert!(poll(&mut future).is_pending());
+        assert_eq!(guards(), 0);
+        assert!(poll(&mut future).is_ready());
+        assert_eq!(guards(), 0);
+    }
+
+    #[test]
+    fn a_future_that_is_dropped_leaves_the_thread_as_it_was() {
+        let mut future = Quietly::new(pending);
+        assert!(poll(&mut future).is_pending());
+        drop(future);
+        assert_eq!(guards(), 0);
+    }
+
+    #[test]
+    fn a_panic_leaves_the_thread_as_it_was() {
+        assert!(panics(|| drop(Quietly::new(|| {
+            if guards() == 1 {
+                panic!("on purpose");
+            }
+            ready(Response::default())
+        }))));
+        assert_eq!(guards(), 0);
+        let mut future = Quietly::new(|| async { panic!("on purpose") });
+        assert!(panics(|| drop(poll(&mut future))));
+        assert_eq!(guards(), 0);
+    }
+
+    struct Faulty;
+
+    impl HttpBody for Faulty {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            assert_eq!(guards(), 0, "on purpose");
+            Poll::Ready(None)
+        }
+    }
+
+    #[test]
+    fn a_body_that_panics_leaves_the_thread_as_it_was() {
+        let mut body = QuietBody(Body::new(Faulty));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(panics(|| drop(
+            Pin::new(&mut body).poll_frame(&mut context)
+        )));
+        assert_eq!(guards(), 0);
+    }
+}

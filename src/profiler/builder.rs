@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::control::Core;
 use super::{InitError, Profiler, global};
 use crate::config::{Config, Settings};
+use crate::quiet;
 
 /// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
 /// change it without a rebuild; [`ignore_environment`](Builder::ignore_environment) turns that off.
@@ -95,6 +96,7 @@ impl Builder {
     ///
     /// The first value that is not allowed.
     pub fn config(&self) -> Result<Config, crate::config::ConfigError> {
+        let _quiet = quiet::enter();
         self.settings.resolve(|variable| {
             let read = !self.ignore_environment;
             read.then(|| std::env::var_os(variable)).flatten()
@@ -124,6 +126,7 @@ impl Builder {
     ///
     /// Those of [`try_init`](Builder::try_init); without exception there is no profiler then.
     pub fn build(self) -> Result<Profiler, InitError> {
+        let _quiet = quiet::enter();
         let profiler = self.assemble()?;
         if profiler.is_enabled() && !self.wait {
             profiler.start().map_err(InitError::Start)?;

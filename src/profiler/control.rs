@@ -12,6 +12,7 @@ use super::outputs::Outputs;
 use super::worker::Worker;
 use super::{Error, ReportStatus, State, Status};
 use crate::config::Config;
+use crate::quiet;
 use crate::session::{Session, SessionOptions};
 use crate::store::{self, Directory, OutputKey, OutputKind};
 
@@ -149,6 +150,8 @@ impl Core {
             Ok(last) => self.machine.ended(Some(last)),
             Err(error) => {
                 self.machine.ended(None);
+                // Not removed at once: with the service's own end it is all that is left of the session.
+                *self.leftover() = Some(spool);
                 return Err(Error::Session(Arc::new(error)));
             }
         }
@@ -173,6 +176,7 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if self.own_process().is_ok() {
+            let _quiet = quiet::enter();
             self.directory.remove_if_empty();
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::{Builder, Error, InitError, Profiler, Status, builder};
+use crate::quiet;
 use crate::store::Output;
 
 static PROFILER: OnceLock<Profiler> = OnceLock::new();
@@ -130,6 +131,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 pub(super) fn init_with(builder: Builder) -> Profiler {
+    let _quiet = quiet::enter();
     match try_init_with(builder) {
         Ok(profiler) => profiler,
         Err(error) => {
@@ -141,6 +143,7 @@ pub(super) fn init_with(builder: Builder) -> Profiler {
 }
 
 pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
+    let _quiet = quiet::enter();
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(profiler) = PROFILER.get() {
         return Ok(profiler.clone());

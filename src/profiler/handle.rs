@@ -90,6 +90,7 @@ impl Profiler {
     ///
     /// Those of [`report`](Profiler::report).
     pub fn stats(&self) -> Result<String, Error> {
+        let _quiet = quiet::enter();
         let mut output = self.output(OutputKey::new(OutputKind::Stats))?;
         let mut text = String::new();
         let read = output.read_to_string(&mut text);
@@ -116,6 +117,7 @@ impl Profiler {
         if !self.is_enabled() {
             return Ok(self.status());
         }
+        let _quiet = quiet::enter();
         let stopped = self.stop();
         #[cfg(feature = "http")]
         if let Ok(core) = self.core() {

@@ -18,11 +18,11 @@ impl Threads {
     /// The threads of `snapshot`, in the order of their numbers; names go to `strings`. A thread that only a
     /// site mentions is there too, without name and system number.
     pub(super) fn of(snapshot: &Snapshot, mode: ThreadMode, strings: &mut Strings) -> Threads {
-        let mut raw: Vec<(u32, u32, &str)> = snapshot
+        let mut raw: Vec<(u32, u32, &str, u32)> = snapshot
             .threads
             .iter()
-            .map(|thread| (thread.number, thread.tid, thread.name.as_str()))
-            .chain(snapshot.sites.iter().map(|site| (site.thread, 0, "")))
+            .map(|thread| (thread.number, thread.tid, &*thread.name, thread.threads))
+            .chain(snapshot.sites.iter().map(|site| (site.thread, 0, "", 1)))
             .collect();
         // Stable: a thread's own entry stays ahead of its mention by a site.
         raw.sort_by_key(|&(number, ..)| number);
@@ -30,11 +30,11 @@ impl Threads {
 
         let mut threads = Threads::default();
         let mut by_name = HashMap::new();
-        for (number, tid, name) in raw {
+        for (number, tid, name, count) in raw {
             let thread = Thread {
                 tid: u64::from(tid),
                 name: strings.intern(name),
-                threads: 1,
+                threads: count,
             };
             let merged = match mode {
                 ThreadMode::ByName => by_name.get(&thread.name).copied(),
@@ -65,7 +65,7 @@ impl Threads {
 
     fn merge(&mut self, id: ThreadId, other: Thread) {
         let thread = &mut self.list[id.0 as usize];
-        thread.threads += other.threads;
+        thread.threads = thread.threads.saturating_add(other.threads);
         // 0 stands for a number that was never learnt.
         if other.tid != 0 && (thread.tid == 0 || other.tid < thread.tid) {
             thread.tid = other.tid;

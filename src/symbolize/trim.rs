@@ -91,7 +91,7 @@ fn has_library_sources(file: &str) -> bool {
 }
 
 /// The compiler's allocation shims, whose file is that of the user's `#[global_allocator]`, heapray's own
-/// wrapper, and every other `GlobalAlloc`.
+/// wrapper with what is inlined into it, and every other `GlobalAlloc`.
 fn is_allocator(function: &str) -> bool {
     let shim = function.strip_prefix("__rustc::").unwrap_or(function);
     ["__rust_", "__rdl_", "__rg_"].iter().any(|kind| {
@@ -102,8 +102,13 @@ fn is_allocator(function: &str) -> bool {
             )
         })
     }) || function.contains(" as core::alloc::global::GlobalAlloc>::")
-        || function.starts_with("heapray::alloc::")
-        || function.starts_with("<heapray::alloc::")
+        || [
+            "heapray::alloc::",
+            "<heapray::alloc::",
+            "heapray::capture::",
+        ]
+        .iter()
+        .any(|ours| function.starts_with(ours))
 }
 
 /// Crates whose names are as good as their files; see [`is_vendored`] for the last two.

@@ -145,6 +145,7 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
             number: 1,
             tid: 1,
             name: "main".into(),
+            threads: 1,
         }],
         modules: Arc::new(modules),
         timeline: Vec::new(),

@@ -274,3 +274,31 @@ impl Known {
 fn program_path(given: &Path) -> PathBuf {
     std::fs::read_link("/proc/self/exe").unwrap_or_else(|_| given.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(path: &str, build_id: &[u8]) -> Loaded {
+        Loaded {
+            path: path.into(),
+            load_bias: 0x1000,
+            start: 0x1000,
+            end: 0x2000,
+            code: Some((0x1000, 0x2000)),
+            build_id: build_id.to_vec(),
+            is_main: false,
+            unwind: None,
+        }
+    }
+
+    #[test]
+    fn another_module_at_the_same_place_gets_another_id_and_the_same_one_its_old_id() {
+        let mut known = Known::default();
+        let first = known.add(module("a.so", b"1"), 0).index;
+        let rebuilt = known.add(module("a.so", b"2"), 1).index;
+        let other = known.add(module("b.so", b"1"), 2).index;
+        assert_eq!([first, rebuilt, other], [0, 1, 2]);
+        assert_eq!(known.add(module("a.so", b"1"), 3).index, first);
+    }
+}

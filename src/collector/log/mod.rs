@@ -24,7 +24,7 @@ use crate::capture::event::{Kind, NodeId};
 pub enum LogEntry {
     /// Memory was handed out.
     Allocation {
-        /// By whom it was asked for, as events number threads.
+        /// By whom it was asked for: a [`RawThread::number`](super::snapshot::RawThread::number).
         thread: u32,
         /// With which function.
         kind: Kind,

@@ -88,6 +88,7 @@ fn build(input: &Input) -> (Snapshot, Fake, Vec<Vec<String>>) {
             number,
             tid: 100 + number,
             name: format!("pool-{}", number / 2),
+            threads: 1,
         })
         .collect();
     (snapshot, fake, whole)

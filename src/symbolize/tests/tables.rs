@@ -276,19 +276,22 @@ fn sites_that_coincide_are_added_up() {
 fn threads_of_one_name_are_one_unless_asked_for_each() {
     let mut snapshot = snapshot(Vec::new());
     let threads = [
-        (1, 100, "app"),
-        (2, 103, "worker"),
-        (3, 0, "worker"),
-        (4, 102, "worker"),
-        (5, 105, ""),
-        (6, 106, ""),
-        (7, 107, "worker-2"),
+        (1, 100, "app", 1),
+        (2, 103, "worker", 1),
+        (3, 0, "worker", 1),
+        (4, 102, "worker", 1),
+        (5, 105, "", 1),
+        (6, 106, "", 1),
+        (7, 107, "worker-2", 1),
+        // As the collector counts threads together.
+        (u32::MAX, 108, "worker", 40),
     ];
     snapshot.threads = threads
-        .map(|(number, tid, name)| RawThread {
+        .map(|(number, tid, name, threads)| RawThread {
             number,
             tid,
             name: name.into(),
+            threads,
         })
         .into();
     snapshot.threads.reverse();
@@ -311,7 +314,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
         shown(&by_name),
         [
             (100, "app".into(), 1),
-            (102, "worker".into(), 3),
+            (102, "worker".into(), 43),
             (105, String::new(), 2),
             (107, "worker-2".into(), 1)
         ]
@@ -324,7 +327,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
         ..ReportOptions::default()
     };
     let each = assemble(&snapshot, &options, &mut Fake::default());
-    let expected = threads.map(|(_, tid, name)| (u64::from(tid), name.to_owned(), 1));
+    let expected = threads.map(|(_, tid, name, count)| (u64::from(tid), name.to_owned(), count));
     assert_eq!(shown(&each), expected);
     for (at, (number, ..)) in (0..).zip(threads) {
         assert_eq!(each.thread_of(number).0, at);

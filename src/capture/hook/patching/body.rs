@@ -117,20 +117,14 @@ fn reallocating(
         }
         local.busy.set(true);
         // Size 0 frees the block (glibc) and may give another one (other allocators): it can't fail.
-        let first = if size == 0 {
-            Kind::Free
-        } else {
-            Kind::ReallocFree
-        };
+        let quiet = local.quiet.get() != 0;
+        let first = record::first_of_realloc(quiet || size == 0);
         record::free(local, first, block as usize, 0);
         let result = call();
-        if !result.is_null() {
-            if local.quiet.get() == 0 {
-                // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
-                unsafe {
-                    record::allocation(local, Kind::Realloc, result as usize, size, registers)
-                };
-            }
+        if quiet {
+        } else if !result.is_null() {
+            // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
+            unsafe { record::allocation(local, Kind::Realloc, result as usize, size, registers) };
         } else if size != 0 {
             record::free(local, Kind::ReallocFailed, block as usize, 0);
         }

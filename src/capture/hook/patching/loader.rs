@@ -3,7 +3,7 @@
 //! this runs inside an allocator hook.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use super::got;
 use crate::capture::{control, modules, thread};
@@ -57,8 +57,11 @@ pub fn patched() -> usize {
 
 /// Looks at the loaded modules and, if some came or went, compiles and patches what is new.
 pub fn refresh() {
-    let Ok(_looking) = LOOKING.try_lock() else {
-        return;
+    let _looking = match LOOKING.try_lock() {
+        Ok(looking) => looking,
+        // A look that panicked left nothing half done that another one does not do again.
+        Err(TryLockError::Poisoned(looking)) => looking.into_inner(),
+        Err(TryLockError::WouldBlock) => return,
     };
     let _busy = thread::Busy::enter();
     CHANGED.store(false, Ordering::Release);

@@ -1,0 +1,412 @@
+//! The naive model: it keeps everything that ever happened and computes each answer from that.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::super::Counters;
+use super::super::entries::Bounds;
+use super::super::snapshot::{RawSite, RawThread};
+use super::{CLOCK, PAGE, TICKS_PER_MS};
+use crate::capture::event::{Event, Kind, NodeId};
+use heapray_report::model::Tally;
+
+type Key = (u32, NodeId, Kind);
+
+/// One allocation: its number is its position in the history.
+#[derive(Debug, Clone)]
+pub(super) struct Born {
+    /// Who allocated; the key has the entry that this thread is counted under.
+    thread: u32,
+    key: Key,
+    at_ms: u64,
+    pub(super) size: u64,
+    temporary: bool,
+}
+
+/// A naive heap: blocks by address, ranges page by page.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Heap {
+    /// (number, size)
+    blocks: HashMap<u64, (usize, u64)>,
+    /// Page → (number, part): a part is what a split made of one block.
+    pages: BTreeMap<u64, (usize, u64)>,
+    parts: u64,
+}
+
+impl Heap {
+    /// Unmaps: which (number, part) are gone whole.
+    fn unmap(&mut self, address: u64, size: u64) -> Vec<(usize, u64)> {
+        let pages = address / PAGE..(address + size) / PAGE;
+        let mut gone: Vec<_> = pages
+            .clone()
+            .filter_map(|page| self.pages.remove(&page))
+            .collect();
+        gone.dedup();
+        gone.retain(|part| !self.pages.values().any(|left| left == part));
+        // What lies beyond the hole of the block that it cuts is a block of its own now.
+        self.parts += 1;
+        let mut page = pages.end;
+        if let Some(beyond) = self.pages.get(&page).copied() {
+            while self.pages.get(&page) == Some(&beyond) {
+                self.pages.insert(page, (beyond.0, self.parts));
+                page += 1;
+            }
+        }
+        gone
+    }
+
+    fn map(&mut self, number: usize, address: u64, size: u64) {
+        self.parts += 1;
+        for page in address / PAGE..(address + size) / PAGE {
+            self.pages.insert(page, (number, self.parts));
+        }
+    }
+
+    /// (number, tally) of everything live.
+    pub(super) fn live(&self) -> Vec<(usize, Tally)> {
+        let blocks = self
+            .blocks
+            .values()
+            .map(|&(number, bytes)| (number, Tally { count: 1, bytes }));
+        let mut all: Vec<_> = blocks.collect();
+        let mut seen = HashSet::new();
+        for &part in self.pages.values() {
+            let count = u64::from(seen.insert(part));
+            all.push((part.0, Tally { count, bytes: PAGE }));
+        }
+        all
+    }
+}
+
+pub(super) fn sum(tallies: impl Iterator<Item = Tally>) -> Tally {
+    tallies.fold(Tally::default(), |mut sum, tally| {
+        sum += tally;
+        sum
+    })
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    /// None: every thread is counted for itself.
+    pub(super) folding: Option<Folding>,
+    pub(super) born: Vec<Born>,
+    heap: Heap,
+    /// Stamp of the event that is taken in.
+    now: u64,
+    /// The heap after each change: its bytes, the moment, all of it.
+    history: Vec<(u64, u64, Heap)>,
+    by_thread: HashMap<u32, Vec<u64>>,
+    reallocs: Vec<(u32, u64, bool)>,
+    pub(super) events: u64,
+    pub(super) freed: Tally,
+    pub(super) unknown_frees: u64,
+}
+
+impl Model {
+    /// Counts threads as `bounds` say.
+    pub(super) fn bounded(bounds: Bounds) -> Model {
+        let folding = Folding {
+            bounds,
+            met: Vec::new(),
+        };
+        Model {
+            folding: Some(folding),
+            ..Model::default()
+        }
+    }
+
+    /// `later` are the events that come in together with this one, after it.
+    pub(super) fn apply(&mut self, event: &Event, later: &[Event]) {
+        self.now = event.stamp;
+        if let Some(folding) = &mut self.folding {
+            match event.kind {
+                Kind::ThreadStart => folding.start(event, later),
+                Kind::ThreadName => folding.end(event),
+                _ => {}
+            }
+        }
+        if event.kind != Kind::ThreadStart
+            && let Some(at) = self.reallocs.iter().position(|one| one.0 == event.thread)
+        {
+            let (thread, address, known) = self.reallocs.remove(at);
+            if event.kind == Kind::ReallocFailed && event.address == address {
+                return;
+            }
+            self.events += 1;
+            if known {
+                self.free(thread, address);
+            } else {
+                self.unknown_frees += 1;
+            }
+        }
+        match event.kind {
+            Kind::Free => {
+                self.events += 1;
+                for one in self
+                    .reallocs
+                    .iter_mut()
+                    .filter(|one| one.1 == event.address)
+                {
+                    one.2 = false;
+                }
+                self.free(event.thread, event.address);
+            }
+            Kind::Mmap => {
+                self.unmap(event);
+                let number = self.bear(event);
+                self.heap.map(number, event.address, event.size);
+                self.remember();
+            }
+            Kind::Munmap => {
+                self.events += 1;
+                if !self.unmap(event) {
+                    self.unknown_frees += 1;
+                }
+            }
+            Kind::ReallocFree => {
+                let known = self.heap.blocks.contains_key(&event.address);
+                self.reallocs.push((event.thread, event.address, known));
+            }
+            Kind::ReallocFailed | Kind::ThreadStart | Kind::ThreadName => {}
+            _ => {
+                if self.heap.blocks.contains_key(&event.address) {
+                    let mut thread = event.thread;
+                    if let Some(at) = self
+                        .reallocs
+                        .iter()
+                        .position(|one| one.1 == event.address && one.2)
+                    {
+                        thread = self.reallocs.remove(at).0;
+                        self.events += 1;
+                    }
+                    self.free(thread, event.address);
+                }
+                let number = self.bear(event);
+                self.heap.blocks.insert(event.address, (number, event.size));
+                self.remember();
+            }
+        }
+    }
+
+    fn bear(&mut self, event: &Event) -> usize {
+        self.events += 1;
+        self.by_thread
+            .entry(event.thread)
+            .or_default()
+            .push(event.address);
+        let entry = match &self.folding {
+            Some(folding) => folding.entry(event.thread).unwrap().number,
+            None => event.thread,
+        };
+        self.born.push(Born {
+            thread: event.thread,
+            key: (entry, event.node, event.kind),
+            at_ms: (event.stamp - CLOCK.start_stamp) / TICKS_PER_MS,
+            size: event.size,
+            temporary: false,
+        });
+        self.born.len() - 1
+    }
+
+    fn free(&mut self, thread: u32, address: u64) {
+        match self.heap.blocks.remove(&address) {
+            None => self.unknown_frees += 1,
+            Some((number, bytes)) => {
+                self.freed += Tally { count: 1, bytes };
+                self.gone(thread, address, number);
+                self.remember();
+            }
+        }
+    }
+
+    fn remember(&mut self) {
+        let bytes = sum(self.heap.live().into_iter().map(|one| one.1)).bytes;
+        self.history.push((bytes, self.now, self.heap.clone()));
+    }
+
+    fn gone(&mut self, thread: u32, address: u64, number: usize) {
+        let mine = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
+        let lately = mine.iter().rev().take(2).any(|&one| one == address);
+        self.born[number].temporary = self.born[number].thread == thread && lately;
+    }
+
+    fn unmap(&mut self, event: &Event) -> bool {
+        let before = sum(self.heap.live().into_iter().map(|one| one.1));
+        let untouched: HashMap<usize, u64> = (0..self.born.len())
+            .filter_map(|number| {
+                let pages: Vec<_> = self
+                    .heap
+                    .pages
+                    .iter()
+                    .filter(|page| page.1.0 == number)
+                    .collect();
+                let whole = pages.len() as u64 * PAGE == self.born[number].size;
+                (whole && !pages.is_empty()).then(|| (number, *pages[0].0 * PAGE))
+            })
+            .collect();
+        let gone = self.heap.unmap(event.address, event.size);
+        let after = sum(self.heap.live().into_iter().map(|one| one.1));
+        self.freed.bytes += before.bytes - after.bytes;
+        self.freed.count += gone.len() as u64;
+        for (number, _) in gone {
+            let exact = event.size == self.born[number].size;
+            if let Some(&start) = untouched.get(&number)
+                && (start == event.address && exact)
+            {
+                self.gone(event.thread, start, number);
+            }
+        }
+        let found = before.bytes != after.bytes;
+        if found {
+            self.remember();
+        }
+        found
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            events: self.events,
+            allocated: sum(self.born.iter().map(|born| Tally {
+                count: 1,
+                bytes: born.size,
+            })),
+            freed: self.freed,
+            live: sum(self.heap.live().into_iter().map(|one| one.1)),
+            high_water: sum(self.peak().1.live().into_iter().map(|one| one.1)),
+            unknown_frees: self.unknown_frees,
+        }
+    }
+
+    /// The last of the moments at which the heap was largest.
+    pub(super) fn peak(&self) -> (u64, Heap) {
+        let last = self.history.iter().max_by_key(|(bytes, ..)| bytes);
+        last.map_or((CLOCK.start_stamp, Heap::default()), |(_, now, heap)| {
+            (*now, heap.clone())
+        })
+    }
+
+    pub(super) fn sites(&self) -> Vec<RawSite> {
+        let mut sites: HashMap<Key, RawSite> = HashMap::new();
+        let peak = self.peak().1.live();
+        let live = self.heap.live();
+        for (number, born) in self.born.iter().enumerate() {
+            let of = |list: &[(usize, Tally)]| {
+                sum(list.iter().filter(|one| one.0 == number).map(|one| one.1))
+            };
+            let once = Tally {
+                count: 1,
+                bytes: born.size,
+            };
+            let (thread, node, kind) = born.key;
+            let site = sites.entry(born.key).or_insert(RawSite {
+                thread,
+                node,
+                kind,
+                allocated: Tally::default(),
+                high_water: Tally::default(),
+                live: Tally::default(),
+                temporary: Tally::default(),
+                oldest_live_ms: None,
+            });
+            site.allocated += once;
+            site.high_water += of(&peak);
+            site.live += of(&live);
+            if born.temporary {
+                site.temporary += once;
+            }
+            if of(&live).count > 0 {
+                site.oldest_live_ms = Some(site.oldest_live_ms.unwrap_or(u64::MAX).min(born.at_ms));
+            }
+        }
+        sorted(sites.into_values().collect())
+    }
+}
+
+pub(super) fn sorted(mut sites: Vec<RawSite>) -> Vec<RawSite> {
+    sites.sort_by_key(|site| (site.thread, site.node, site.kind));
+    sites
+}
+
+/// Which entries threads are counted under, by scanning all that were met.
+#[derive(Debug)]
+pub(super) struct Folding {
+    bounds: Bounds,
+    met: Vec<(u32, RawThread)>,
+}
+
+impl Folding {
+    fn entry(&self, number: u32) -> Option<&RawThread> {
+        let met = self.met.iter().find(|met| met.0 == number);
+        met.map(|met| &met.1)
+    }
+
+    fn start(&mut self, event: &Event, later: &[Event]) {
+        if self.entry(event.thread).is_some() {
+            return;
+        }
+        let tid = event.size as u32;
+        let mut entry = RawThread {
+            number: event.thread,
+            tid,
+            // Asked for when the list is made, if it was not told before.
+            name: name_of(tid).unwrap_or_default(),
+            threads: 1,
+        };
+        if self.met.len() >= self.bounds.apart {
+            let folded = &self.met[self.bounds.apart..];
+            let told = later
+                .iter()
+                .find(|one| one.kind == Kind::ThreadName && one.thread == event.thread);
+            entry.name = match told {
+                Some(told) => name_in(told),
+                None => name_of(tid).unwrap_or_default(),
+            };
+            let mut numbers: Vec<_> = folded.iter().map(|one| one.1.number).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            let names: HashSet<_> = folded
+                .iter()
+                .map(|one| &one.1.name)
+                .filter(|name| !name.starts_with('('))
+                .collect();
+            if names.len() >= self.bounds.names
+                && !names.contains(&entry.name)
+                && !entry.name.is_empty()
+            {
+                entry.name = "(threads of other names)".to_owned();
+            }
+            let same = folded.iter().find(|one| one.1.name == entry.name);
+            entry.number = same.map_or(u32::MAX - numbers.len() as u32, |one| one.1.number);
+        }
+        self.met.push((event.thread, entry));
+    }
+
+    fn end(&mut self, event: &Event) {
+        for (number, entry) in self.met.iter_mut().take(self.bounds.apart) {
+            if *number == event.thread {
+                entry.name = name_in(event);
+            }
+        }
+    }
+
+    /// By number: (name, threads).
+    pub(super) fn list(&self) -> BTreeMap<u32, (String, u32)> {
+        let mut list = BTreeMap::new();
+        for (_, entry) in &self.met {
+            list.entry(entry.number)
+                .or_insert((entry.name.clone(), 0))
+                .1 += 1;
+        }
+        list
+    }
+}
+
+fn name_in(event: &Event) -> String {
+    let bytes = [event.address.to_ne_bytes(), event.size.to_ne_bytes()].concat();
+    let text = String::from_utf8_lossy(&bytes);
+    text.split('\0').next().unwrap_or_default().to_owned()
+}
+
+/// Names as they would be asked for; some threads have ended before.
+pub(super) fn name_of(tid: u32) -> Option<String> {
+    (!tid.is_multiple_of(5)).then(|| format!("pool {}", tid % 3))
+}

@@ -1,0 +1,78 @@
+//! A program whose global allocator neither way can see, because nobody wrapped it: told at the start, never an empty
+//! report.
+mod common;
+
+use std::process::Command;
+
+use common::{Dir, turn};
+use heapray::capture::{control, hook};
+use heapray::session::{Session, StartError};
+use heapray::{Error, InitError};
+
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[test]
+fn a_session_does_not_start_and_leaves_nothing_behind() {
+    let _turn = turn();
+    let dir = Dir::new("unseen");
+    let before = hook::got::values();
+    for _ in 0..3 {
+        let error = Session::start(&dir.options()).unwrap_err();
+        assert!(matches!(error, StartError::NothingVisible), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("heapray::Alloc"), "{text}");
+        assert_eq!((control::session(), hook::patched()), (0, 0));
+        assert_eq!(hook::got::values(), before);
+        assert_eq!(std::fs::read_dir(&dir.0).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_profiler_is_not_built() {
+    let _turn = turn();
+    let dir = Dir::new("unbuilt");
+    let built = heapray::builder()
+        .ignore_environment()
+        .enabled(true)
+        .dir(&dir.0)
+        .build();
+    let Err(InitError::Start(Error::Start(error))) = built else {
+        panic!("{built:?}");
+    };
+    assert!(matches!(*error, StartError::NothingVisible));
+}
+
+/// The whole story, in a process of its own: `init` says what is wrong, the service runs on, and whoever asks for a
+/// start or a report is told too.
+#[test]
+fn init_tells_and_the_service_runs_on() {
+    let name = "init_tells_and_the_service_runs_on";
+    let dir = Dir::new("init");
+    if std::env::var_os("HEAPRAY_ALONE").is_none() {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env("HEAPRAY_ALONE", name)
+            .env("MEMRAY_PROFILER", "true")
+            .env("MEMRAY_PROFILER_DIR", &dir.0)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        let told = text.matches("heapray does not record").count();
+        assert!(told == 1 && text.contains("heapray::Alloc"), "{text}");
+        return;
+    }
+    let profiler = heapray::init();
+    let again = heapray::init();
+    assert!(profiler.is_enabled() && again.is_enabled());
+    assert_eq!(profiler.status().state, heapray::State::Stopped);
+    let trouble = profiler.status().trouble.unwrap();
+    assert!(trouble.contains("heapray::Alloc"), "{trouble}");
+    assert!(matches!(profiler.start(), Err(Error::Start(_))));
+    assert!(matches!(profiler.report(), Err(Error::NoReport)));
+    let served: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+    assert_eq!(served.len(), 1000);
+    assert_eq!((control::session(), hook::patched()), (0, 0));
+    profiler.shutdown().unwrap();
+}

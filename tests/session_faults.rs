@@ -1,0 +1,223 @@
+//! Sessions whose surroundings misbehave: threads that stop in the midst of an event, disks that refuse, races, forks.
+#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
+
+mod common;
+
+use std::hint::black_box;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, mpsc};
+use std::thread;
+
+use common::{Dir, my_sites, sum, tally, turn};
+use heapray::capture::event::Kind;
+use heapray::capture::thread::{Busy, state, with_local};
+use heapray::capture::{clock, hook};
+use heapray::session::{Session, StartError};
+
+/// Allocates and frees `count` blocks of sizes that do not compress to nothing.
+fn churn(count: u64) {
+    let mut random = 1_u64;
+    for _ in 0..count {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        drop(black_box(vec![0_u8; 1 + (random >> 50) as usize]));
+    }
+}
+
+#[test]
+fn a_thread_that_stops_in_the_midst_of_an_event_takes_no_other_event_with_it() {
+    let _turn = turn();
+    let dir = Dir::new("window");
+    let session = Session::start(&dir.options()).unwrap();
+    let (opened, is_open) = mpsc::channel::<()>();
+    let (close, may_close) = mpsc::channel::<()>();
+    let writer = thread::spawn(move || {
+        drop(black_box(vec![0_u8; 99]));
+        let _busy = Busy::enter();
+        with_local(|local| {
+            let (state, _borrowed) = state(local).unwrap();
+            let stamp = || {
+                opened.send(()).unwrap();
+                may_close.recv().unwrap();
+                clock::stamp()
+            };
+            // SAFETY: the state is this thread's own, which is busy; `reserve` comes first.
+            unsafe {
+                state.ring.reserve().unwrap();
+                state.ring.push(Kind::Free, 1, 0, 0, stamp);
+            }
+        });
+    });
+    is_open.recv().unwrap();
+    let mine = black_box(vec![0_u8; 777]);
+    let snapshot = session.stop().unwrap();
+    close.send(()).unwrap();
+    writer.join().unwrap();
+    let found = my_sites(&snapshot);
+    assert!(
+        found.iter().any(|site| site.live == tally(1, 777)),
+        "{found:?}"
+    );
+    assert_eq!(snapshot.lost_events, 1, "the event that was never finished");
+
+    let next = Session::start(&dir.options()).unwrap().stop().unwrap();
+    assert_eq!((next.lost_events, next.totals.unknown_frees), (0, 0));
+    drop(mine);
+}
+
+#[test]
+fn of_many_starts_at_once_one_begins_and_the_others_are_told() {
+    let _turn = turn();
+    let dir = Dir::new("starts");
+    let before = hook::got::values();
+    for _ in 0..50 {
+        let (together, refused) = (Barrier::new(4), AtomicUsize::new(0));
+        let started: Vec<Session> = thread::scope(|scope| {
+            let starts: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        together.wait();
+                        Session::start(&dir.options())
+                            .inspect_err(|error| {
+                                assert!(matches!(error, StartError::AlreadyRecording));
+                                refused.fetch_add(1, Ordering::Relaxed);
+                            })
+                            .ok()
+                    })
+                })
+                .collect();
+            starts
+                .into_iter()
+                .filter_map(|start| start.join().unwrap())
+                .collect()
+        });
+        assert_eq!((started.len(), refused.into_inner()), (1, 3));
+    }
+    assert_eq!(hook::got::values(), before);
+    assert_eq!(
+        std::fs::read_dir(&dir.0).unwrap().count(),
+        0,
+        "no log is left"
+    );
+}
+
+#[test]
+fn a_directory_that_goes_while_recording_costs_nothing() {
+    let _turn = turn();
+    let dir = Dir::new("gone");
+    let mut options = dir.options();
+    options.spool_dir.push("inner");
+    std::fs::create_dir(&options.spool_dir).unwrap();
+    let session = Session::start(&options).unwrap();
+    std::fs::remove_dir_all(&options.spool_dir).unwrap();
+    churn(10_000);
+    let snapshot = session.stop().unwrap();
+    assert_eq!(
+        snapshot.log_given_up, None,
+        "the open file is there without its name"
+    );
+    assert!(snapshot.log.unwrap().events >= 20_000);
+}
+
+/// Runs `test` of this program in a process of its own, where `HEAPRAY_ALONE` is set.
+fn alone(test: &str) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("HEAPRAY_ALONE", test)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{}: {text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn limit_files_to(bytes: u64) {
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit to read from.
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
+    assert_eq!(set, 0);
+}
+
+#[test]
+fn the_file_size_limit_ends_the_log_and_not_the_service() {
+    let name = "the_file_size_limit_ends_the_log_and_not_the_service";
+    if std::env::var_os("HEAPRAY_ALONE").is_none() {
+        return alone(name);
+    }
+    let dir = Dir::new("limit");
+    let session = Session::start(&dir.options()).unwrap();
+    // After the start, so that nothing could have asked for it: the log's limit is far above.
+    limit_files_to(64 << 10);
+    churn(100_000);
+    let snapshot = session.stop().unwrap();
+    assert_eq!(
+        snapshot.log_given_up.as_deref(),
+        Some("the file is larger than the system allows")
+    );
+    assert!(snapshot.log.is_none());
+    let mine = sum(&my_sites(&snapshot), None, |site| site.allocated);
+    assert_eq!((mine.count, snapshot.lost_events), (100_000, 0));
+
+    // The signal that was pending died with the collector's thread; a thread that does not block it is killed, so
+    // the limit was in force.
+    // SAFETY: the child writes one file and leaves.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let written = std::fs::write(dir.0.join("large"), vec![1; 65 << 10]);
+            libc::_exit(i32::from(written.is_ok()));
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGXFSZ);
+    }
+    limit_files_to(libc::RLIM_INFINITY);
+}
+
+#[test]
+fn a_forked_child_may_stop_or_drop_the_session_it_inherited() {
+    let _turn = turn();
+    let dir = Dir::new("inherited");
+    for stops in [true, false] {
+        let session = Session::start(&dir.options()).unwrap();
+        // SAFETY: the child allocates, which glibc allows after a fork, and leaves by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                if stops {
+                    session.stop().is_err()
+                } else {
+                    drop(session);
+                    true
+                }
+            }));
+            // SAFETY: no precondition.
+            unsafe { libc::_exit(if matches!(ended, Ok(true)) { 7 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: a child of this process, and a place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert!(
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
+            "status {status:#x}"
+        );
+        assert!(session.spool().exists(), "the log is the parent's");
+        let mine = black_box(vec![0_u8; 555]);
+        let snapshot = session.stop().unwrap();
+        assert!(
+            my_sites(&snapshot)
+                .iter()
+                .any(|site| site.live == tally(1, 555))
+        );
+        drop(mine);
+    }
+}
