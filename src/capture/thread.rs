@@ -68,7 +68,7 @@ pub struct Local {
     pub quiet: Cell<u32>,
     /// The end was noticed: later events borrow a state each, since no second notice may come.
     ended: Cell<bool>,
-    /// See [`super::probe`].
+    /// See [`seen`](super::record::seen).
     pub probe: Cell<u8>,
 }
 

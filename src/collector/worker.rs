@@ -76,6 +76,9 @@ pub struct Setup {
 /// How often modules are looked at, besides when `dlopen` was seen.
 const MODULES_EVERY: Duration = Duration::from_millis(100);
 
+/// Passes, a millisecond apart, before a request is answered although a thread is still writing an older event.
+const CATCH_UP_TRIES: usize = 10;
+
 /// How often the unfinished block of the event log is written, so that a crash loses little.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
@@ -137,8 +140,14 @@ impl Worker {
                 flush_due = now + FLUSH_EVERY;
             }
             match requests.try_recv() {
-                Ok(Request::Counters(answer)) => drop(answer.try_send(self.counters())),
-                Ok(Request::Snapshot(answer)) => drop(answer.try_send(self.snapshot(true))),
+                Ok(Request::Counters(answer)) => {
+                    self.catch_up();
+                    drop(answer.try_send(self.counters()));
+                }
+                Ok(Request::Snapshot(answer)) => {
+                    self.catch_up();
+                    drop(answer.try_send(self.snapshot(true)));
+                }
                 Ok(Request::Stop(answer)) => {
                     self.last_passes();
                     drop(answer.try_send(self.snapshot(false)));
@@ -152,6 +161,16 @@ impl Worker {
                     sleep(wake, due.saturating_duration_since(Instant::now()));
                 }
             }
+        }
+    }
+
+    /// Takes in what happened before a request was made: who asks after an allocation must find it.
+    fn catch_up(&mut self) {
+        for _ in 0..CATCH_UP_TRIES {
+            if self.pass().open_windows == 0 {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
     }
 

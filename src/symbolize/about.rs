@@ -132,9 +132,9 @@ mod tests {
         let files = [
             "/rustc/1.95.0/library/core/src/fmt/mod.rs",
             "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs",
-            "/root/.cargo/registry/src/index.crates.io-19/bytes-1.11.0/src/lib.rs",
-            "/root/.cargo/registry/src/index.crates.io-19/tokio-1.54.1/src/runtime/mod.rs",
-            "/root/.cargo/git/checkouts/axum-1a/2b3c/axum/src/lib.rs",
+            "/home/dev/.cargo/registry/src/index-19/bytes-1.11.0/src/lib.rs",
+            "/home/dev/.cargo/registry/src/index-19/tokio-1.54.1/src/runtime/mod.rs",
+            "/home/dev/.cargo/git/checkouts/axum-1a/2b3c/axum/src/lib.rs",
             "/home/me/app/src/main.rs",
             "/home/me/app/src/routes/perform.rs",
             "/home/me/src/other/src/lib.rs",
@@ -149,8 +149,8 @@ mod tests {
             Dirs {
                 library: "/rustc/1.95.0/library".into(),
                 packages: [
-                    "/root/.cargo/git/checkouts/axum-1a/2b3c",
-                    "/root/.cargo/registry/src/index.crates.io-19",
+                    "/home/dev/.cargo/git/checkouts/axum-1a/2b3c",
+                    "/home/dev/.cargo/registry/src/index-19",
                 ]
                 .map(String::from)
                 .into(),

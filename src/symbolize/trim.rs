@@ -181,15 +181,15 @@ mod tests {
             // The user's closure bears the library's name in none of its parts that matter.
             ("<alloc::vec::Vec<u8> as app::Encode>::encode", "/home/me/app/src/encode.rs".into(), Role::Code),
             ("std::fmt::helper", "/home/me/app/src/std.rs".into(), Role::Code),
-            ("alloc::alloc::alloc", "/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/alloc/src/alloc.rs".into(), Role::Library),
+            ("alloc::alloc::alloc", "/home/dev/.rustup/toolchains/stable/lib/rustlib/src/rust/library/alloc/src/alloc.rs".into(), Role::Library),
             ("alloc::alloc::alloc", "/usr/src/rustc-1.85.0/library/alloc/src/alloc.rs".into(), Role::Library),
             ("alloc::alloc::alloc", "library/alloc/src/alloc.rs".into(), Role::Library),
             // The user's own directory of that shape.
             ("catalogue::books::load", "/home/me/library/core/src/books.rs".into(), Role::Code),
             ("hashbrown::raw::RawTableInner::new_uninitialized", "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs".into(), Role::Library),
-            ("hashbrown::raw::RawTableInner::new_uninitialized", "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/hashbrown-0.17.1/src/raw/mod.rs".into(), Role::Library),
-            ("hashbrown_json::parse", "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/hashbrown-json-0.1.0/src/lib.rs".into(), Role::Code),
-            ("bytes::bytes_mut::BytesMut::with_capacity", "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/bytes-1.11.0/src/bytes_mut.rs".into(), Role::Code),
+            ("hashbrown::raw::RawTableInner::new_uninitialized", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/hashbrown-0.17.1/src/raw/mod.rs".into(), Role::Library),
+            ("hashbrown_json::parse", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/hashbrown-json-0.1.0/src/lib.rs".into(), Role::Code),
+            ("bytes::bytes_mut::BytesMut::with_capacity", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/bytes-1.11.0/src/bytes_mut.rs".into(), Role::Code),
             ("rustc_hash::add", "/rustc/src/lib.rs".into(), Role::Code),
             ("main", "/home/me/app/main.c".into(), Role::Code),
         ];

@@ -11,7 +11,7 @@ pub(crate) const HOSTILE: &str =
     "</script><script>alert(\"shop\")</script><img src=x onerror=alert(1)>";
 
 const STD: &str = "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library";
-const REGISTRY: &str = "/usr/local/cargo/registry/src/index.crates.io-1949cf8c6b5b557f";
+const REGISTRY: &str = "/usr/local/cargo/registry/src/index-1949cf8c6b5b557f";
 
 /// (function, file without its base, line). The base follows from the function's crate.
 type Place = (&'static str, &'static str, u32);

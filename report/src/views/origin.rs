@@ -394,7 +394,7 @@ mod tests {
             ),
             ("/opt/rust/library/std/src/io.rs", "std", Kind::Language),
             (
-                "/root/.rustup/toolchains/x/lib/rustlib/src/rust/library/core/src/x.rs",
+                "/home/dev/.rustup/toolchains/x/lib/rustlib/src/rust/library/core/src/x.rs",
                 "core",
                 Kind::Language,
             ),
@@ -404,7 +404,7 @@ mod tests {
                 Kind::Language,
             ),
             (
-                "/root/.cargo/registry/src/index.crates.io-1949/tokio-1.54.1/src/lib.rs",
+                "/home/dev/.cargo/registry/src/index-1949/tokio-1.54.1/src/lib.rs",
                 "tokio",
                 Kind::Package,
             ),
@@ -429,7 +429,7 @@ mod tests {
                 Kind::Package,
             ),
             (
-                "/work/vendor/axum-core/src/body.rs",
+                "/srv/vendor/axum-core/src/body.rs",
                 "axum_core",
                 Kind::Package,
             ),

@@ -77,7 +77,7 @@ mod tests {
         let mut report = Report::default();
         let files = [
             "src/main.rs",
-            "/root/.cargo/registry/src/i-1/tokio-1.0.0/src/task.rs",
+            "/home/dev/.cargo/registry/src/i-1/tokio-1.0.0/src/task.rs",
             "src/cache.rs",
             "/rustc/0/library/alloc/src/vec.rs",
         ];

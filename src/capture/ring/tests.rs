@@ -1,0 +1,115 @@
+//! One thread on both sides.
+
+use super::*;
+
+fn push(ring: &Ring, stamp: u64, size: u64) -> bool {
+    // SAFETY: the test's one producer.
+    unsafe {
+        if ring.reserve().is_err() {
+            return false;
+        }
+        ring.push(Kind::Malloc, 0x1000 + stamp, size, 7, || stamp);
+    }
+    true
+}
+
+fn take(reader: &mut Reader<'_>) -> Option<Decoded> {
+    let mut decoded = decode(reader.peek()?);
+    reader.advance();
+    if decoded.more {
+        decoded.size = reader.peek()?[0];
+        reader.advance();
+    }
+    Some(decoded)
+}
+
+#[test]
+fn events_come_out_as_they_went_in_through_every_segment() {
+    let ring = Ring::new().unwrap();
+    let mut reader = ring.reader().unwrap();
+    let mut pushed = 0;
+    while push(
+        &ring,
+        pushed,
+        if pushed % 3 == 0 {
+            pushed << 31
+        } else {
+            pushed
+        },
+    ) {
+        pushed += 1;
+    }
+    assert!(
+        pushed > 6000,
+        "a full ring is of several segments: {pushed}"
+    );
+    reader.bound();
+    for stamp in 0..pushed {
+        let event = take(&mut reader).unwrap();
+        let size = if stamp % 3 == 0 { stamp << 31 } else { stamp };
+        let expected = Decoded {
+            stamp,
+            kind: Kind::Malloc,
+            address: 0x1000 + stamp,
+            size,
+            node: 7,
+            more: event.more,
+        };
+        assert_eq!(event, expected);
+    }
+    assert_eq!(take(&mut reader), None);
+    reader.commit();
+    assert!(push(&ring, 1, 1));
+}
+
+#[test]
+fn a_full_ring_has_room_again_once_the_reader_says_so() {
+    let ring = Ring::new().unwrap();
+    let mut reader = ring.reader().unwrap();
+    while push(&ring, 0, 1) {}
+    reader.bound();
+    while take(&mut reader).is_some() {}
+    reader.commit();
+    let mut more = 0;
+    while push(&ring, 0, 1) {
+        more += 1;
+    }
+    assert_eq!(
+        more,
+        MOST_SLOTS - 1,
+        "the last slot is kept free for a second half"
+    );
+}
+
+#[test]
+fn the_consumer_is_called_at_half_and_not_at_each_event_after() {
+    let ring = Ring::new().unwrap();
+    let mut calls = 0;
+    for stamp in 0..4000 {
+        // SAFETY: the test's one producer.
+        unsafe {
+            ring.reserve().unwrap();
+            calls += u32::from(ring.push(Kind::Free, stamp, 0, 0, || stamp));
+        }
+    }
+    assert!((1..20).contains(&calls), "{calls}");
+}
+
+#[test]
+fn a_name_takes_its_sixteen_bytes() {
+    let ring = Ring::new().unwrap();
+    // SAFETY: the test's one producer.
+    unsafe {
+        ring.reserve().unwrap();
+        ring.push_name(*b"sixteen letters!", || 5);
+    }
+    let mut reader = ring.reader().unwrap();
+    reader.bound();
+    assert_eq!(decode(reader.peek().unwrap()).kind, Kind::ThreadName);
+    reader.advance();
+    let [first, last, _] = reader.peek().unwrap();
+    assert_eq!(
+        [first.to_le_bytes(), last.to_le_bytes()].concat(),
+        b"sixteen letters!"
+    );
+}
