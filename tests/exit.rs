@@ -1,0 +1,53 @@
+//! The end of a process that records: handlers of `atexit` allocate, and nothing hangs or crashes.
+#![allow(clippy::unwrap_used)] // a test's failure
+mod common;
+
+use std::hint::black_box;
+use std::process::Command;
+
+use common::{Dir, turn};
+use heapray::session::Session;
+
+/// Set in the child process, which is this program again: where its capture goes.
+const CHILD: &str = "HEAPRAY_TEST_EXIT_DIR";
+
+extern "C" fn at_exit() {
+    let blocks: Vec<Vec<u8>> = (0..1000).map(|size| black_box(vec![1; size])).collect();
+    // Written by hand: the standard output's lock may be gone by now.
+    let text = format!("{} blocks at exit\n", blocks.len());
+    // SAFETY: the text is as long as told.
+    unsafe { libc::write(1, text.as_ptr().cast(), text.len()) };
+}
+
+#[test]
+fn what_atexit_handlers_allocate_is_recorded_without_harm() {
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        let mut options = Dir::new("exit-child").options();
+        options.spool_dir = dir.into();
+        // Neither stopped nor dropped: the process ends while it records.
+        let session = Box::leak(Box::new(Session::start(&options).unwrap()));
+        session.counters().unwrap();
+        // SAFETY: a C function that needs nothing.
+        let registered = unsafe { libc::atexit(at_exit) };
+        assert_eq!(registered, 0);
+        std::process::exit(17);
+    }
+    let dir = Dir::new("exit");
+    for _ in 0..10 {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "what_atexit_handlers_allocate_is_recorded_without_harm",
+                "--nocapture",
+            ])
+            .env(CHILD, &dir.0)
+            .output()
+            .unwrap();
+        assert_eq!(child.status.code(), Some(17), "{child:?}");
+        assert!(
+            String::from_utf8_lossy(&child.stdout).contains("1000 blocks at exit"),
+            "{child:?}"
+        );
+    }
+}
