@@ -176,8 +176,9 @@ fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
         fifty_of_each_from(of_the_profiler);
         live.push(profiler.status().live.bytes);
     }
-    // What the service's own runtime keeps for reuse is there after the first round.
-    assert!(live[2] <= live[1] + 1024, "{live:?}");
+    // What the service's own runtime keeps for reuse is there after the first round; connections that it has not closed
+    // yet have buffers of 8 KiB each. 750 requests a round that left 100 bytes each would be more.
+    assert!(live[2] <= live[1] + (64 << 10), "{live:?}");
     assert_nothing_of_heapray(&profiler);
 
     // The control: what the service does is recorded, and such a stack does lead through heapray.

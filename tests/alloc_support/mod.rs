@@ -139,12 +139,14 @@ pub fn books_are_exact() {
 pub fn books_of_threads_are_exact() {
     let _turn = turn();
     // Threads start and end outside of the session: std allocates then.
-    let (begin, end, leave) = (Barrier::new(9), Barrier::new(9), Barrier::new(9));
+    let (ready, begin) = (Barrier::new(9), Barrier::new(9));
+    let (end, leave) = (Barrier::new(9), Barrier::new(9));
     let done = Mutex::new(Vec::with_capacity(8));
     thread::scope(|scope| {
         for seed in 0..8 {
-            let (begin, end, leave, done) = (&begin, &end, &leave, &done);
+            let (ready, begin, end, leave, done) = (&ready, &begin, &end, &leave, &done);
             scope.spawn(move || {
+                ready.wait();
                 begin.wait();
                 let (books, held) = random_program(seed, 3_000);
                 done.lock().unwrap().push((my_tid(), books, held));
@@ -153,6 +155,7 @@ pub fn books_of_threads_are_exact() {
             });
         }
         let mut expected = Vec::with_capacity(8);
+        ready.wait();
         let snapshot = record("threads", || {
             begin.wait();
             end.wait();
