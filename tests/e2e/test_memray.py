@@ -136,7 +136,7 @@ def test_transform_to_speedscope_has_the_leak(leak, tmp_path):
 
 
 def test_past_the_limit_of_the_event_log_the_report_is_aggregated_and_says_so(leak, tmp_path):
-    with Service(tmp_path, {"MEMRAY_PROFILER_LOG_LIMIT": "4096"}) as service:
+    with Service(tmp_path, {"MEMRAY_PROFILER_LOG_LIMIT": "512"}) as service:
         service.perform(3)
         service.post(f"{PROFILER}/stop")
         report = tmp_path / "memray-report.bin"
