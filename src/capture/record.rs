@@ -104,7 +104,7 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     // A thread that recorded nothing in this session has no name to tell.
     if control::session() == 0
         || private.session != control::session()
-        || private.number != local_number(local)
+        || private.number != thread::number(local)
     {
         return;
     }
@@ -112,10 +112,6 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     if room(state) && unsafe { state.ring.push_name(name, clock::stamp) } {
         control::wake_collector();
     }
-}
-
-fn local_number(local: &Local) -> u32 {
-    thread::number(local)
 }
 
 #[inline]
