@@ -38,6 +38,9 @@ fn assert_same(got: &Report, written: &Report) -> Result<(), TestCaseError> {
     prop_assert_eq!(&got.timeline, &written.timeline);
     prop_assert_eq!(&got.totals, &written.totals);
     prop_assert_eq!(&got.conditions, &written.conditions);
+    prop_assert_eq!(&got.marks, &written.marks);
+    prop_assert_eq!(&got.survivors, &written.survivors);
+    prop_assert_eq!(&got.process_memory, &written.process_memory);
     prop_assert_eq!(spelled(got), spelled(written));
     prop_assert_eq!(got.frames.len(), written.frames.len());
     prop_assert_eq!(got.stacks.len(), written.stacks.len());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    Allocator, Conditions, Overhead, Site, StackId, Tally, ThreadId, Totals,
+    Allocator, Conditions, Overhead, Site, StackId, Survivors, Tally, ThreadId, Totals,
 };
 
 use super::about;
@@ -86,6 +86,9 @@ pub(super) fn assemble(
             threads: threads.list.clone(),
             sites: Vec::new(),
             timeline: snapshot.timeline.clone(),
+            marks: Vec::new(),
+            survivors: Survivors::default(),
+            process_memory: None,
             totals: totals(snapshot),
             conditions: conditions(snapshot, notes),
         },

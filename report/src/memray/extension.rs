@@ -1,13 +1,16 @@
 //! What memray's format cannot say, behind the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 1
+//! "heapray\0"  u32 version = 2
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
 //! sites        count, each: thread, stack, allocator, 4 tallies, oldest + 1 or 0
 //! timeline     count, each: ms since the last, rss, heap, own
 //! totals, conditions
+//! marks        count, each: name, ms, what was live
+//! survivors    count of generations, each: ms since the last; count, each: sites since the last, generation, what is live
+//! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept
 //! 0x01
 //! ```
 //! Numbers are varints, texts have their length in front. Code objects are those of the capture, so this part is
@@ -19,12 +22,12 @@ use super::codec::{put_signed, put_varint};
 use super::source::{Decoded, Source, damaged};
 use super::writer::Sink;
 use crate::model::{
-    About, Allocator, Conditions, Moment, Overhead, Report, Site, SizeCount, StackId, Tally,
-    ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Mark, Moment, Overhead, ProcessMemory, Report,
+    Site, SizeCount, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const END: u8 = 1;
 
 /// A thread as the extension has it.
@@ -52,6 +55,9 @@ pub(super) struct Extension {
     pub(super) timeline: Vec<Moment>,
     pub(super) totals: Totals,
     pub(super) conditions: Conditions,
+    pub(super) marks: Vec<Mark>,
+    pub(super) survivors: Survivors,
+    pub(super) process_memory: Option<ProcessMemory>,
 }
 
 /// Writes all of `report` that is not strings and frames. `codes`: code object by frame.
@@ -94,6 +100,15 @@ pub(super) fn write<W: Write>(
     }
     put_totals(sink, &report.totals)?;
     put_conditions(&mut sink.buffer, &report.conditions);
+    put_count(&mut sink.buffer, report.marks.len());
+    for mark in &report.marks {
+        put_text(&mut sink.buffer, &mark.name);
+        put_varint(&mut sink.buffer, mark.at_ms);
+        put_tally(&mut sink.buffer, mark.live);
+        sink.pack_if_full()?;
+    }
+    put_survivors(sink, &report.survivors)?;
+    put_process_memory(&mut sink.buffer, report.process_memory.as_ref());
     sink.buffer.push(END);
     Ok(())
 }
@@ -197,6 +212,52 @@ fn put_conditions(out: &mut Vec<u8>, conditions: &Conditions) {
     }
 }
 
+fn put_survivors<W: Write>(sink: &mut Sink<W>, survivors: &Survivors) -> io::Result<()> {
+    put_count(&mut sink.buffer, survivors.starts_ms.len());
+    let mut last = 0;
+    for &start in &survivors.starts_ms {
+        put_signed(&mut sink.buffer, start.wrapping_sub(last) as i64);
+        last = start;
+    }
+    put_count(&mut sink.buffer, survivors.list.len());
+    let mut last = 0;
+    for survivor in &survivors.list {
+        let out = &mut sink.buffer;
+        put_signed(out, i64::from(survivor.site) - last);
+        last = i64::from(survivor.site);
+        put_varint(out, u64::from(survivor.generation));
+        put_tally(out, survivor.live);
+        sink.pack_if_full()?;
+    }
+    Ok(())
+}
+
+fn put_process_memory(out: &mut Vec<u8>, memory: Option<&ProcessMemory>) {
+    out.push(u8::from(memory.is_some()));
+    let Some(memory) = memory else { return };
+    put_varint(out, memory.rss);
+    for number in [
+        memory.anonymous,
+        memory.files,
+        memory.shared,
+        memory.swapped,
+        memory.stacks,
+    ] {
+        put_optional(out, number);
+    }
+    put_varint(out, u64::from(memory.stack_count));
+    put_varint(out, memory.own_mapped);
+    put_varint(out, memory.own_heap);
+    put_count(out, memory.allocators.len());
+    for allocator in &memory.allocators {
+        put_text(out, &allocator.name);
+        put_varint(out, allocator.in_use);
+        put_varint(out, allocator.kept);
+    }
+    put_optional(out, memory.cgroup);
+    put_optional(out, memory.cgroup_limit);
+}
+
 /// Reads the extension; `None` if none follows, or one of a version that is not known here.
 pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>> {
     if source.peek()? != Some(MAGIC[0]) {
@@ -246,6 +307,15 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
     }
     extension.totals = totals(source)?;
     extension.conditions = conditions(source)?;
+    for _ in 0..source.varint()? {
+        extension.marks.push(Mark {
+            name: source.text()?,
+            at_ms: source.varint()?,
+            live: tally(source)?,
+        });
+    }
+    extension.survivors = survivors(source, extension.sites.len())?;
+    extension.process_memory = process_memory(source)?;
     if source.byte()? != END {
         return damaged("an end that is none");
     }
@@ -365,4 +435,58 @@ fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
             log_bytes: source.varint()?,
         },
     })
+}
+
+fn survivors<R: Read>(source: &mut Source<R>, sites: usize) -> Decoded<Survivors> {
+    let mut survivors = Survivors::default();
+    let mut start = 0u64;
+    for _ in 0..source.varint()? {
+        start = start.wrapping_add(source.signed()? as u64);
+        survivors.starts_ms.push(start);
+    }
+    let mut site = 0i64;
+    for _ in 0..source.varint()? {
+        site = site.wrapping_add(source.signed()?);
+        let survivor = Survivor {
+            site: match u32::try_from(site) {
+                Ok(site) if (site as usize) < sites => site,
+                _ => return damaged("survivors of no call site"),
+            },
+            generation: small(source)?,
+            live: tally(source)?,
+        };
+        if survivor.generation as usize >= survivors.starts_ms.len() {
+            return damaged("survivors of no generation");
+        }
+        survivors.list.push(survivor);
+    }
+    Ok(survivors)
+}
+
+fn process_memory<R: Read>(source: &mut Source<R>) -> Decoded<Option<ProcessMemory>> {
+    if !flag(source)? {
+        return Ok(None);
+    }
+    let mut memory = ProcessMemory {
+        rss: source.varint()?,
+        anonymous: optional(source)?,
+        files: optional(source)?,
+        shared: optional(source)?,
+        swapped: optional(source)?,
+        stacks: optional(source)?,
+        stack_count: small(source)?,
+        own_mapped: source.varint()?,
+        own_heap: source.varint()?,
+        ..ProcessMemory::default()
+    };
+    for _ in 0..source.varint()? {
+        memory.allocators.push(AllocatorMemory {
+            name: source.text()?,
+            in_use: source.varint()?,
+            kept: source.varint()?,
+        });
+    }
+    memory.cgroup = optional(source)?;
+    memory.cgroup_limit = optional(source)?;
+    Ok(Some(memory))
 }

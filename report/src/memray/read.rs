@@ -210,4 +210,7 @@ fn take_over(report: &mut Report, extension: &Extension, stacks: &[StackId]) {
     report.timeline.clone_from(&extension.timeline);
     report.totals.clone_from(&extension.totals);
     report.conditions.clone_from(&extension.conditions);
+    report.marks.clone_from(&extension.marks);
+    report.survivors.clone_from(&extension.survivors);
+    report.process_memory.clone_from(&extension.process_memory);
 }

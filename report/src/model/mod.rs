@@ -3,12 +3,16 @@
 mod about;
 mod call_tree;
 mod event;
+mod process_memory;
 mod site;
+mod survivors;
 
 pub use about::{About, Conditions, Moment, Overhead, Thread, ThreadId};
 pub use call_tree::{Frame, FrameId, StackId, StackNode, Stacks, StrId, Strings};
 pub use event::Event;
+pub use process_memory::{AllocatorMemory, ProcessMemory};
 pub use site::{Allocator, Site, SizeCount, Tally, Totals};
+pub use survivors::{Mark, Survivor, Survivors};
 
 /// One capture, with resolved frames.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,6 +32,12 @@ pub struct Report {
     pub sites: Vec<Site>,
     /// Memory over time, oldest first.
     pub timeline: Vec<Moment>,
+    /// Moments that somebody named, oldest first.
+    pub marks: Vec<Mark>,
+    /// The still-live blocks by age.
+    pub survivors: Survivors,
+    /// Where the process's memory was at the end, if the process was asked.
+    pub process_memory: Option<ProcessMemory>,
     /// Sums over the whole capture, counted exactly.
     pub totals: Totals,
     /// What the reader of this report must know about its making.

@@ -6,8 +6,8 @@ use std::io::Read;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, Conditions, Event, Frame, FrameId, Moment, Overhead, Site, SizeCount,
-    StackId, StrId, Tally, Thread, ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Mark, Moment, Overhead,
+    ProcessMemory, Site, SizeCount, StackId, StrId, Survivor, Tally, Thread, ThreadId, Totals,
 };
 use proptest::prelude::*;
 
@@ -117,6 +117,39 @@ pub fn program() -> impl Strategy<Value = Program> {
     })
 }
 
+/// What no event tells: each sort of number, a missing one too.
+fn fill_marks_and_memory(report: &mut Report, now: u64) {
+    report.marks = vec![Mark {
+        name: "a mark\nof two lines".into(),
+        at_ms: now / 2,
+        live: report.totals.live,
+    }];
+    report.survivors.starts_ms = vec![0, now / 2];
+    report.survivors.list = (0..)
+        .zip(&report.sites)
+        .filter(|(_, site)| site.live.count > 0)
+        .map(|(number, site)| Survivor {
+            site: number,
+            generation: number % 2,
+            live: site.live,
+        })
+        .collect();
+    report.process_memory = Some(ProcessMemory {
+        rss: 9_000_000,
+        anonymous: Some(0),
+        stacks: Some(77),
+        stack_count: 3,
+        own_heap: 5,
+        allocators: vec![AllocatorMemory {
+            name: "glibc".into(),
+            in_use: 1,
+            kept: u64::MAX,
+        }],
+        cgroup_limit: Some(1 << 30),
+        ..ProcessMemory::default()
+    });
+}
+
 fn interpret(threads: u32, steps: &[Step]) -> Program {
     let mut report = skeleton(threads);
     let mut events = Vec::new();
@@ -162,6 +195,7 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
     }
     report.about.end_ms = report.about.start_ms + now as i64;
     sum_up(&mut report, &events);
+    fill_marks_and_memory(&mut report, now);
     report.conditions = Conditions {
         still_recording: true,
         hooks: "got".into(),
@@ -426,7 +460,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x01\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x02\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes

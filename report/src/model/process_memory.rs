@@ -1,0 +1,41 @@
+//! Where the process's memory was at the end of the capture, as the system and the allocator tell it.
+
+/// Figures in bytes. Those that the system did not tell are `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProcessMemory {
+    /// Resident, as in the timeline: the sum of the next three.
+    pub rss: u64,
+    /// Resident pages of no file (`RssAnon` of `/proc/self/status`).
+    pub anonymous: Option<u64>,
+    /// Resident pages of mapped files: code, shared libraries, data (`RssFile`).
+    pub files: Option<u64>,
+    /// Resident shared memory (`RssShmem`).
+    pub shared: Option<u64>,
+    /// Anonymous pages that were swapped out (`VmSwap`); not part of `rss`.
+    pub swapped: Option<u64>,
+    /// Resident pages of thread stacks, as far as heapray knows the threads.
+    pub stacks: Option<u64>,
+    /// Threads whose stacks are in `stacks`.
+    pub stack_count: u32,
+    /// Memory that heapray mapped for itself, beside the allocator.
+    pub own_mapped: u64,
+    /// Memory that heapray has from the allocator: part of its `in_use`.
+    pub own_heap: u64,
+    /// What the allocators of the process say of themselves.
+    pub allocators: Vec<AllocatorMemory>,
+    /// Memory charged to the control group (`memory.current`): with page cache, and with every other process in it.
+    pub cgroup: Option<u64>,
+    /// The group's limit (`memory.max`), if it has one.
+    pub cgroup_limit: Option<u64>,
+}
+
+/// An allocator's own figures, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllocatorMemory {
+    /// `glibc`, `jemalloc`, `mimalloc`, …
+    pub name: String,
+    /// In blocks that are handed out, with their headers and rounding.
+    pub in_use: u64,
+    /// Kept for later: freed, not given back to the system. Not all of it need be resident.
+    pub kept: u64,
+}
