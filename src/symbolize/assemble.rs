@@ -82,6 +82,8 @@ pub(super) fn assemble(
             about,
             strings,
             frames,
+            places: Vec::new(),
+            modules: Vec::new(),
             stacks,
             threads: threads.list.clone(),
             sites: Vec::new(),

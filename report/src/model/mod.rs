@@ -3,6 +3,7 @@
 mod about;
 mod call_tree;
 mod event;
+mod module;
 mod process_memory;
 mod site;
 mod survivors;
@@ -10,6 +11,7 @@ mod survivors;
 pub use about::{About, Conditions, Moment, Overhead, Thread, ThreadId};
 pub use call_tree::{Frame, FrameId, StackId, StackNode, Stacks, StrId, Strings};
 pub use event::Event;
+pub use module::{Module, Place};
 pub use process_memory::{AllocatorMemory, ProcessMemory};
 pub use site::{Allocator, Site, SizeCount, Tally, Totals};
 pub use survivors::{Mark, Survivor, Survivors};
@@ -23,6 +25,10 @@ pub struct Report {
     pub strings: Strings,
     /// The distinct frames.
     pub frames: Vec<Frame>,
+    /// Where each frame's code is, by the numbers of `frames`; empty where the source format does not tell.
+    pub places: Vec<Place>,
+    /// The ELF objects that places lie in.
+    pub modules: Vec<Module>,
     /// The call tree: every distinct call stack, root first.
     pub stacks: Stacks,
     /// The threads that allocated. Several threads of one name may be one entry.

@@ -4,6 +4,7 @@
 mod call_tree;
 mod function;
 mod location;
+mod measure;
 mod module;
 mod origin;
 mod own_site;
@@ -13,6 +14,7 @@ mod thread;
 pub use call_tree::{CallTree, TreeNode};
 pub use function::{FunctionSums, by_function};
 pub use location::{LocationSums, by_location};
+pub use measure::{Measure, Unit};
 pub use module::{ModuleNames, by_module};
 pub use origin::{Kind, Origins, Package};
 pub use own_site::{OwnSite, own_sites};

@@ -13,6 +13,8 @@ pub struct Sums {
     pub high_water: Tally,
     /// Live at the end.
     pub live: Tally,
+    /// Freed soon after, by the thread that allocated.
+    pub temporary: Tally,
     /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
     pub oldest_live_ms: Option<u64>,
 }
@@ -24,6 +26,7 @@ impl Sums {
             allocated: site.allocated,
             high_water: site.high_water,
             live: site.live,
+            temporary: site.temporary,
             oldest_live_ms: site.oldest_live_ms,
         };
     }
@@ -41,6 +44,7 @@ impl AddAssign for Sums {
         self.allocated += other.allocated;
         self.high_water += other.high_water;
         self.live += other.live;
+        self.temporary += other.temporary;
         self.oldest_live_ms = match (self.oldest_live_ms, other.oldest_live_ms) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
