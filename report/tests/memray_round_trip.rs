@@ -40,6 +40,8 @@ fn assert_same(got: &Report, written: &Report) -> Result<(), TestCaseError> {
     prop_assert_eq!(&got.conditions, &written.conditions);
     prop_assert_eq!(&got.marks, &written.marks);
     prop_assert_eq!(&got.survivors, &written.survivors);
+    prop_assert_eq!(&got.modules, &written.modules);
+    prop_assert_eq!(&got.places, &written.places);
     prop_assert_eq!(&got.process_memory, &written.process_memory);
     prop_assert_eq!(spelled(got), spelled(written));
     prop_assert_eq!(got.frames.len(), written.frames.len());

@@ -11,6 +11,8 @@
 //! marks        count, each: name, ms, what was live
 //! survivors    count of generations, each: ms since the last; count, each: sites since the last, generation, what is live
 //! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept
+//! modules      count, each: path, build id, start, length, offset
+//! places       count, each: code object, module + 1 or 0, address from the last, inlined
 //! 0x01
 //! ```
 //! Numbers are varints, texts have their length in front. Code objects are those of the capture, so this part is
@@ -22,8 +24,8 @@ use super::codec::{put_signed, put_varint};
 use super::source::{Decoded, Source, damaged};
 use super::writer::Sink;
 use crate::model::{
-    About, Allocator, AllocatorMemory, Conditions, Mark, Moment, Overhead, ProcessMemory, Report,
-    Site, SizeCount, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Mark, Module, Moment, Overhead, Place,
+    ProcessMemory, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 const MAGIC: [u8; 8] = *b"heapray\0";
@@ -58,6 +60,9 @@ pub(super) struct Extension {
     pub(super) marks: Vec<Mark>,
     pub(super) survivors: Survivors,
     pub(super) process_memory: Option<ProcessMemory>,
+    pub(super) modules: Vec<Module>,
+    /// By code object.
+    pub(super) places: Vec<(u64, Place)>,
 }
 
 /// Writes all of `report` that is not strings and frames. `codes`: code object by frame.
@@ -109,6 +114,8 @@ pub(super) fn write<W: Write>(
     }
     put_survivors(sink, &report.survivors)?;
     put_process_memory(&mut sink.buffer, report.process_memory.as_ref());
+    put_modules(&mut sink.buffer, &report.modules);
+    put_places(sink, report, codes)?;
     sink.buffer.push(END);
     Ok(())
 }
@@ -258,6 +265,42 @@ fn put_process_memory(out: &mut Vec<u8>, memory: Option<&ProcessMemory>) {
     put_optional(out, memory.cgroup_limit);
 }
 
+fn put_modules(out: &mut Vec<u8>, modules: &[Module]) {
+    put_count(out, modules.len());
+    for module in modules {
+        put_text(out, &module.path);
+        put_text(out, &module.build_id);
+        put_varint(out, module.start);
+        put_varint(out, module.limit.saturating_sub(module.start));
+        put_varint(out, module.offset);
+    }
+}
+
+/// Of frames that are equal, and so share a code object, the first one's place.
+fn put_places<W: Write>(sink: &mut Sink<W>, report: &Report, codes: &[u32]) -> io::Result<()> {
+    let known = report.places.iter().zip(codes);
+    let mut last_code = 0;
+    let firsts: Vec<_> = known
+        .filter(|&(_, &code)| {
+            let is_first = code > last_code;
+            last_code = last_code.max(code);
+            is_first
+        })
+        .collect();
+    put_count(&mut sink.buffer, firsts.len());
+    let mut last = 0;
+    for (place, &code) in firsts {
+        let out = &mut sink.buffer;
+        put_varint(out, u64::from(code));
+        put_optional(out, place.module.map(u64::from));
+        put_signed(out, place.address.wrapping_sub(last) as i64);
+        last = place.address;
+        out.push(u8::from(place.inlined));
+        sink.pack_if_full()?;
+    }
+    Ok(())
+}
+
 /// Reads the extension; `None` if none follows, or one of a version that is not known here.
 pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>> {
     if source.peek()? != Some(MAGIC[0]) {
@@ -316,6 +359,21 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
     }
     extension.survivors = survivors(source, extension.sites.len())?;
     extension.process_memory = process_memory(source)?;
+    for _ in 0..source.varint()? {
+        extension.modules.push(module(source)?);
+    }
+    let mut address = 0u64;
+    for _ in 0..source.varint()? {
+        let code = source.varint()?;
+        let module = optional(source)?.and_then(|module| u32::try_from(module).ok());
+        address = address.wrapping_add(source.signed()? as u64);
+        let place = Place {
+            module: module.filter(|&module| (module as usize) < extension.modules.len()),
+            address,
+            inlined: flag(source)?,
+        };
+        extension.places.push((code, place));
+    }
     if source.byte()? != END {
         return damaged("an end that is none");
     }
@@ -489,4 +547,16 @@ fn process_memory<R: Read>(source: &mut Source<R>) -> Decoded<Option<ProcessMemo
     memory.cgroup = optional(source)?;
     memory.cgroup_limit = optional(source)?;
     Ok(Some(memory))
+}
+
+fn module<R: Read>(source: &mut Source<R>) -> Decoded<Module> {
+    let (path, build_id) = (source.text()?, source.text()?);
+    let start = source.varint()?;
+    Ok(Module {
+        path,
+        build_id,
+        start,
+        limit: start.saturating_add(source.varint()?),
+        offset: source.varint()?,
+    })
 }

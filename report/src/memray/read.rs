@@ -10,7 +10,7 @@ use super::header::{ALL_ALLOCATIONS, Header, Version};
 use super::ledger::Ledger;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::Tables;
-use crate::model::{Report, Site, StackId};
+use crate::model::{FrameId, Place, Report, Site, StackId};
 
 /// The two kinds of capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,10 +87,10 @@ fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadE
     } = events;
     let extension = read_extension(&mut source, &tables, &mut problem)?;
     if let Some(extension) = &extension
-        && let Some(stacks) = graft(&mut tables, extension, &mut problem)
+        && let Some(grafted) = graft(&mut tables, extension, &mut problem)
     {
         tables.give_to(&mut report);
-        take_over(&mut report, extension, &stacks);
+        take_over(&mut report, extension, &grafted);
     } else {
         tables.give_to(&mut report);
     }
@@ -121,10 +121,10 @@ fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Pa
         // Rows that share a stack were given root frames for memray; the extension's call tree has none.
         let rows_tree = tables.forget_stacks();
         match graft(&mut tables, extension, &mut problem) {
-            Some(stacks) => {
+            Some(grafted) => {
                 tables.frames.truncate(header.n_frames as usize);
                 tables.give_to(&mut report);
-                take_over(&mut report, extension, &stacks);
+                take_over(&mut report, extension, &grafted);
                 return Ok((report, problem));
             }
             None => tables.stacks = rows_tree,
@@ -161,15 +161,22 @@ fn damage(at: u64, what: &str) -> String {
     format!("what heapray adds to the capture at byte {at} is damaged and ignored: {what}")
 }
 
-/// Adds the extension's call stacks to the tables: the handles of its stacks, by their numbers there.
+/// The tables' handles of what the extension has numbers of its own for.
+struct Grafted {
+    /// By the numbers of the extension's stacks.
+    stacks: Vec<StackId>,
+    /// By frame.
+    places: Vec<(FrameId, Place)>,
+}
+
+/// Adds the extension's call stacks to the tables.
 fn graft(
     tables: &mut Tables,
     extension: &Extension,
     problem: &mut Option<String>,
-) -> Option<Vec<StackId>> {
-    let grafted = try_graft(tables, extension);
-    match grafted {
-        Ok(stacks) => Some(stacks),
+) -> Option<Grafted> {
+    match try_graft(tables, extension) {
+        Ok(grafted) => Some(grafted),
         Err(Stop::Damaged(what)) => {
             *problem = Some(damage(0, &what));
             None
@@ -178,7 +185,7 @@ fn graft(
     }
 }
 
-fn try_graft(tables: &mut Tables, extension: &Extension) -> Decoded<Vec<StackId>> {
+fn try_graft(tables: &mut Tables, extension: &Extension) -> Decoded<Grafted> {
     if extension.threads.len() != tables.threads.len() {
         return damaged("it has other threads than the capture");
     }
@@ -193,17 +200,21 @@ fn try_graft(tables: &mut Tables, extension: &Extension) -> Decoded<Vec<StackId>
         thread.threads = entry.threads;
         thread.name = tables.strings.intern(&entry.name);
     }
-    Ok(stacks)
+    let places = extension.places.iter();
+    let places = places
+        .map(|&(code, place)| (tables.frame(code, 0), place))
+        .collect();
+    Ok(Grafted { stacks, places })
 }
 
 /// Takes everything from the extension that it says better than memray's records.
-fn take_over(report: &mut Report, extension: &Extension, stacks: &[StackId]) {
+fn take_over(report: &mut Report, extension: &Extension, grafted: &Grafted) {
     report.about = extension.about.clone();
     report.sites = extension
         .sites
         .iter()
         .map(|site| Site {
-            stack: stacks[site.stack.0 as usize],
+            stack: grafted.stacks[site.stack.0 as usize],
             ..*site
         })
         .collect();
@@ -213,4 +224,14 @@ fn take_over(report: &mut Report, extension: &Extension, stacks: &[StackId]) {
     report.marks.clone_from(&extension.marks);
     report.survivors.clone_from(&extension.survivors);
     report.process_memory.clone_from(&extension.process_memory);
+    if !grafted.places.is_empty() {
+        report.modules.clone_from(&extension.modules);
+        report.places = vec![Place::default(); report.frames.len()];
+        for &(frame, place) in &grafted.places {
+            // An aggregated capture has frames for memray alone, which are gone by now.
+            if let Some(known) = report.places.get_mut(frame.0 as usize) {
+                *known = place;
+            }
+        }
+    }
 }

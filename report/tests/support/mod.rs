@@ -6,8 +6,9 @@ use std::io::Read;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Mark, Moment, Overhead,
-    ProcessMemory, Site, SizeCount, StackId, StrId, Survivor, Tally, Thread, ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Mark, Module, Moment,
+    Overhead, Place, ProcessMemory, Site, SizeCount, StackId, StrId, Survivor, Tally, Thread,
+    ThreadId, Totals,
 };
 use proptest::prelude::*;
 
@@ -132,6 +133,20 @@ fn fill_marks_and_memory(report: &mut Report, now: u64) {
             site: number,
             generation: number % 2,
             live: site.live,
+        })
+        .collect();
+    report.modules = vec![Module {
+        path: "/srv/leaky".into(),
+        build_id: "0a1b".into(),
+        start: 0x5555_0000_1000,
+        limit: 0x5555_0001_0000,
+        offset: 0x1000,
+    }];
+    report.places = (0..report.frames.len() as u64)
+        .map(|frame| Place {
+            module: (frame % 3 > 0).then_some(0),
+            address: 0x5555_0001_0000 - frame * 16,
+            inlined: frame % 2 == 1,
         })
         .collect();
     report.process_memory = Some(ProcessMemory {
