@@ -1,9 +1,10 @@
 //! What the tables give to a [`Snapshot`](super::snapshot::Snapshot).
 
-use heapray_report::model::Moment;
+use heapray_report::model::{Moment, Survivors};
 
 use super::birth::Birth;
 use super::snapshot::{EventLog, RawNode, RawSite, RawThread, RawTotals};
+use super::survivors;
 use super::tables::Tables;
 
 /// The tables' part of a snapshot, by the names of its fields.
@@ -12,6 +13,7 @@ use super::tables::Tables;
 pub struct Export {
     pub nodes: Vec<RawNode>,
     pub sites: Vec<RawSite>,
+    pub survivors: Survivors,
     pub threads: Vec<RawThread>,
     pub timeline: Vec<Moment>,
     pub totals: RawTotals,
@@ -29,11 +31,19 @@ impl Tables {
             log.flush();
         }
         let log = self.log.as_ref();
+        let timeline = self.timeline.rows();
+        let (survivors, oldest) = survivors::count(
+            self.live.blocks().chain(self.ranges.blocks()),
+            self.sites.len(),
+            std::iter::empty(),
+            timeline.last().map_or(0, |moment| moment.at_ms),
+        );
         Export {
             nodes: self.call_tree.nodes().to_vec(),
-            sites: self.raw_sites(),
+            sites: self.raw_sites(&oldest),
+            survivors,
             threads: self.threads.list().to_vec(),
-            timeline: self.timeline.rows(),
+            timeline,
             totals: self.raw_totals(),
             log: log.and_then(|log| log.written()),
             log_given_up: log.and_then(|log| log.given_up()).map(str::to_owned),
@@ -41,15 +51,10 @@ impl Tables {
         }
     }
 
-    fn raw_sites(&self) -> Vec<RawSite> {
-        let mut oldest = vec![Birth::NEVER; self.sites.len()];
-        for (site, birth) in self.live.births().chain(self.ranges.births()) {
-            let oldest = &mut oldest[site.0 as usize];
-            *oldest = birth.min(*oldest);
-        }
+    fn raw_sites(&self, oldest: &[Birth]) -> Vec<RawSite> {
         let sites = self.sites.iter(self.peak.epoch()).zip(oldest);
         sites
-            .map(|((key, tallies), oldest)| RawSite {
+            .map(|((key, tallies), &oldest)| RawSite {
                 thread: key.entry,
                 node: key.node,
                 kind: key.kind,

@@ -134,8 +134,7 @@ impl LiveTable {
         if place.key() == 0 {
             return self.far.contains_key(&address);
         }
-        let shard = &self.shards[place.shard()];
-        shard.slot(place.key()).is_some() || shard.beside.contains_key(&place.key())
+        self.shards[place.shard()].find(place.key()).is_some()
     }
 
     /// Reads the line of `place`, so that it is in the cache when it is needed.
@@ -155,12 +154,19 @@ impl LiveTable {
         Some(site(slot))
     }
 
-    /// Site and birth of every block, in no order.
-    pub(super) fn births(&self) -> impl Iterator<Item = (SiteId, Birth)> + '_ {
+    /// Every block, in no order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         let slots = self.shards.iter().flat_map(Shard::iter);
-        slots
-            .map(|slot| (site(slot), born(slot)))
-            .chain(self.far.values().map(|block| (block.site, block.birth)))
+        let small = slots
+            .map(|slot| block(slot, size(slot)))
+            .filter(|block| block.size != LARGE);
+        // A slot alone does not say which of the large sizes is its own.
+        let large = self.large.iter().filter_map(|(&address, &size)| {
+            let place = Place::of(address);
+            let slot = self.shards[place.shard()].find(place.key())?;
+            Some(block(slot, size))
+        });
+        small.chain(large).chain(self.far.values().copied())
     }
 
     /// How many blocks there are.
@@ -179,16 +185,11 @@ impl LiveTable {
     /// What a slot that was taken out says, together with the map of large sizes.
     #[inline(always)]
     fn unpack(&mut self, address: u64, slot: Slot) -> Block {
-        let high = slot[1] & ((1 << SIZE_HIGH_BITS) - 1);
-        let mut size = high << BESIDE_SHIFT | (slot[0] & SIZE_LOW);
+        let mut size = size(&slot);
         if size == LARGE {
             size = self.large.remove(&address).unwrap_or(LARGE);
         }
-        Block {
-            size,
-            site: site(&slot),
-            birth: born(&slot),
-        }
+        block(&slot, size)
     }
 }
 
@@ -202,6 +203,22 @@ fn site(slot: &Slot) -> SiteId {
 #[inline]
 fn born(slot: &Slot) -> Birth {
     Birth((slot[1] >> SIZE_HIGH_BITS) as u32 & ((1 << birth::BITS) - 1))
+}
+
+/// [`LARGE`] if it did not fit.
+#[inline]
+fn size(slot: &Slot) -> u64 {
+    let high = slot[1] & ((1 << SIZE_HIGH_BITS) - 1);
+    high << BESIDE_SHIFT | (slot[0] & SIZE_LOW)
+}
+
+#[inline]
+fn block(slot: &Slot, size: u64) -> Block {
+    Block {
+        size,
+        site: site(slot),
+        birth: born(slot),
+    }
 }
 
 /// Which of the line's slots has `key`; past the last one if none has.
@@ -259,6 +276,11 @@ impl Shard {
     fn slot(&self, key: u64) -> Option<&Slot> {
         let line = &self.lines[self.line(key)].0;
         line.get(position(line, key))
+    }
+
+    /// As [`slot`](Self::slot), also beside the lines.
+    fn find(&self, key: u64) -> Option<&Slot> {
+        self.slot(key).or_else(|| self.beside.get(&key))
     }
 
     #[inline(always)]
@@ -491,11 +513,12 @@ mod tests {
                 prop_assert_eq!(table.len(), model.len());
             }
             prop_assert!(table.shards.iter().all(counts_are_right));
-            let mut births: Vec<_> = table.births().collect();
-            let mut expected: Vec<_> = model.values().map(|block| (block.site, block.birth)).collect();
-            births.sort_unstable();
+            let columns = |block: Block| (block.site, block.birth, block.size);
+            let mut blocks: Vec<_> = table.blocks().map(columns).collect();
+            let mut expected: Vec<_> = model.values().copied().map(columns).collect();
+            blocks.sort_unstable();
             expected.sort_unstable();
-            prop_assert_eq!(births, expected);
+            prop_assert_eq!(blocks, expected);
             for (&address, block) in &model {
                 prop_assert_eq!(remove(&mut table, address), Some(*block));
             }

@@ -23,6 +23,7 @@ mod reallocs;
 mod sites;
 mod sizes;
 pub mod snapshot;
+mod survivors;
 mod tables;
 mod threads;
 pub mod timeline;

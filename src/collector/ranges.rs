@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::birth::Birth;
+use super::live::Block;
 use super::sites::SiteId;
 
 #[derive(Debug, Clone, Copy)]
@@ -85,11 +86,13 @@ impl Ranges {
         })
     }
 
-    /// Site and birth of every range.
-    pub(super) fn births(&self) -> impl Iterator<Item = (SiteId, Birth)> + '_ {
-        self.by_start
-            .values()
-            .map(|range| (range.site, range.birth))
+    /// Every range, as a block.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        self.by_start.iter().map(|(start, range)| Block {
+            size: range.end - start,
+            site: range.site,
+            birth: range.birth,
+        })
     }
 
     /// Bytes of memory it holds, about: a tree's nodes are two thirds full on average.

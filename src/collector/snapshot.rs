@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::capture::event::{Kind, NodeId};
 pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
-use heapray_report::model::{Moment, SizeCount, Tally};
+use heapray_report::model::{Moment, SizeCount, Survivors, Tally};
 
 /// A call stack as its caller's stack and one return address more. Node 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,8 @@ pub struct Snapshot {
     pub nodes: Vec<RawNode>,
     /// The call sites.
     pub sites: Vec<RawSite>,
+    /// The live blocks by age; sites are indices into `sites`.
+    pub survivors: Survivors,
     /// The threads; no more than a bound, however many there were.
     pub threads: Vec<RawThread>,
     /// Every ELF object that was loaded at some time, in the order of [`ModuleId`].

@@ -255,6 +255,7 @@ impl Worker {
             still_recording,
             nodes: exported.nodes,
             sites: exported.sites,
+            survivors: exported.survivors,
             threads: exported.threads,
             modules: modules::history(),
             timeline: exported.timeline,

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use heapray_report::model::About;
+use heapray_report::model::{self, About};
 
 use super::places::FrameTable;
 use super::trim::library_dir;
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::{Module, Snapshot};
 
 /// memray's number for `malloc` (capture format, section 1).
 const MALLOC: u8 = 3;
@@ -39,6 +39,25 @@ pub(super) fn describe(snapshot: &Snapshot, table: &FrameTable) -> About {
         source_dirs: dirs.sources.into_iter().take(DIRS_LIMIT).collect(),
         producer: concat!("heapray ", env!("CARGO_PKG_VERSION")).to_owned(),
         python_allocator: MALLOC,
+    }
+}
+
+/// `module` as formats that name addresses need it.
+pub(super) fn module(module: &Module) -> model::Module {
+    // Without code there is no place in it; the module counts all the same, so that numbers stay.
+    let (start, limit, offset) = module.code.map_or((module.start, module.end, 0), |code| {
+        (code.start, code.end, code.offset)
+    });
+    model::Module {
+        path: module.path.to_string_lossy().into_owned(),
+        build_id: module
+            .build_id
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        start,
+        limit,
+        offset,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    Allocator, Conditions, Overhead, Site, StackId, Survivors, Tally, ThreadId, Totals,
+    Allocator, Conditions, Overhead, Site, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 use super::about;
@@ -67,6 +67,7 @@ pub(super) fn assemble(
     let Tree {
         mut strings,
         frames,
+        places: places_of_frames,
         stacks,
         of_node,
     } = stacks::build(&snapshot.nodes, &places, options.full);
@@ -82,8 +83,8 @@ pub(super) fn assemble(
             about,
             strings,
             frames,
-            places: Vec::new(),
-            modules: Vec::new(),
+            places: places_of_frames,
+            modules: snapshot.modules.iter().map(about::module).collect(),
             stacks,
             threads: threads.list.clone(),
             sites: Vec::new(),
@@ -97,16 +98,19 @@ pub(super) fn assemble(
         stacks: of_node,
         threads,
     };
-    resolved.report.sites = merged_sites(&snapshot.sites, &resolved);
+    let (sites, site_of) = merged_sites(&snapshot.sites, &resolved);
+    resolved.report.sites = sites;
+    resolved.report.survivors = merged_survivors(&snapshot.survivors, &site_of);
     resolved
 }
 
 /// The sites with the report's handles. Those that became equal by trimming, or whose threads are one entry,
-/// are added up.
-fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> Vec<Site> {
+/// are added up. Also the place that each of `raw` has among them.
+fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> (Vec<Site>, Vec<Option<u32>>) {
     let mut sites: Vec<Site> = Vec::new();
+    let mut site_of = vec![None; raw.len()];
     let mut index = HashMap::new();
-    for raw in raw {
+    for (raw, site_of) in raw.iter().zip(&mut site_of) {
         // Sites are of allocations only.
         let Some(allocator) = Allocator::from_id(raw.kind as u8) else {
             continue;
@@ -124,12 +128,34 @@ fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> Vec<Site> {
         let at = *index
             .entry((site.thread, site.stack, allocator))
             .or_insert(sites.len());
+        *site_of = u32::try_from(at).ok();
         match sites.get_mut(at) {
             Some(same) => add(same, &site),
             None => sites.push(site),
         }
     }
-    sites
+    (sites, site_of)
+}
+
+/// The survivors with the report's sites.
+fn merged_survivors(raw: &Survivors, site_of: &[Option<u32>]) -> Survivors {
+    let known = raw.list.iter().filter_map(|survivor| {
+        let site = (*site_of.get(survivor.site as usize)?)?;
+        Some(Survivor { site, ..*survivor })
+    });
+    let mut list: Vec<Survivor> = known.collect();
+    list.sort_by_key(|survivor| (survivor.site, survivor.generation));
+    list.dedup_by(|later, first| {
+        let same = (later.site, later.generation) == (first.site, first.generation);
+        if same {
+            first.live += later.live;
+        }
+        same
+    });
+    Survivors {
+        starts_ms: raw.starts_ms.clone(),
+        list,
+    }
 }
 
 fn add(site: &mut Site, other: &Site) {

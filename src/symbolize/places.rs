@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use heapray_report::model::{Frame, StrId, Strings};
+use heapray_report::model::{self, Frame, StrId, Strings};
 
 use super::lookup::{Lookup, Place};
 use super::trim::{Role, is_c_runtime, role};
@@ -18,18 +18,22 @@ use crate::collector::snapshot::{Module, ModuleId, RawNode, Snapshot};
 pub(super) struct FrameTable {
     pub(super) strings: Strings,
     frames: Vec<(Frame, Role)>,
+    /// Where each frame was met first.
+    places: Vec<model::Place>,
     index: HashMap<(Frame, Role), u32>,
 }
 
 impl FrameTable {
-    fn add(&mut self, function: &str, file: &str, line: u32, role: Role) -> u32 {
+    /// The frame of `named`, which is met at `place`.
+    fn add(&mut self, named: &Place<'_>, role: Role, place: model::Place) -> u32 {
         let frame = Frame {
-            function: self.strings.intern(function),
-            file: self.strings.intern(file),
-            line,
+            function: self.strings.intern(named.function),
+            file: self.strings.intern(&named.file),
+            line: named.line,
         };
         *self.index.entry((frame, role)).or_insert_with(|| {
             self.frames.push((frame, role));
+            self.places.push(place);
             u32::try_from(self.frames.len() - 1).expect("fewer than 2^32 distinct frames")
         })
     }
@@ -40,6 +44,10 @@ impl FrameTable {
 
     pub(super) fn role(&self, id: u32) -> Role {
         self.frames[id as usize].1
+    }
+
+    pub(super) fn place(&self, id: u32) -> model::Place {
+        self.places[id as usize]
     }
 
     pub(super) fn len(&self) -> usize {
@@ -110,7 +118,9 @@ impl Places {
                 addresses.push(key(same[0]).1);
             }
             match snapshot.modules.get(usize::from(key(of_module[0]).0.0)) {
-                Some(module) => places.add_module(module, &addresses, lookup),
+                Some(module) => {
+                    places.add_module(key(of_module[0]).0, module, &addresses, lookup);
+                }
                 None => places.add_unknown(&addresses),
             }
         }
@@ -125,7 +135,13 @@ impl Places {
     }
 
     /// Adds a span for each of `addresses`, ascending return addresses in `module`.
-    fn add_module(&mut self, module: &Module, addresses: &[u64], lookup: &mut dyn Lookup) {
+    fn add_module(
+        &mut self,
+        id: ModuleId,
+        module: &Module,
+        addresses: &[u64],
+        lookup: &mut dyn Lookup,
+    ) {
         let path = module.path.to_string_lossy();
         let c_runtime = is_c_runtime(&path);
         let first = self.spans.len();
@@ -150,7 +166,7 @@ impl Places {
                 found
             };
             let mut with_lines = false;
-            for place in found {
+            for (depth, place) in found.iter().enumerate() {
                 let role = match role(place.function, &place.file, place.line) {
                     Role::Code if c_runtime => Role::Entry,
                     role => role,
@@ -163,12 +179,22 @@ impl Places {
                 } else {
                     place.function
                 };
-                let file = if place.file.is_empty() {
+                let file: &str = if place.file.is_empty() {
                     &path
                 } else {
                     &place.file
                 };
-                frames.push(table.add(function, file, place.line, role));
+                let named = Place {
+                    function,
+                    file: Cow::Borrowed(file),
+                    line: place.line,
+                };
+                let met = model::Place {
+                    module: Some(u32::from(id.0)),
+                    address: addresses[nth] - 1,
+                    inlined: depth > 0,
+                };
+                frames.push(table.add(&named, role, met));
             }
             spans[first + nth] = (index(start), index(frames.len()));
             if module.is_main {
@@ -189,7 +215,16 @@ impl Places {
                 RawNode::FOREIGN => ("[foreign stack]".to_owned(), Role::Entry),
                 _ => (format!("[unknown code] {address:#x}"), Role::Code),
             };
-            self.frames.push(self.table.add(&function, "", 0, role));
+            let named = Place {
+                function: &function,
+                file: Cow::Borrowed(""),
+                line: 0,
+            };
+            let met = model::Place {
+                address: if role == Role::Entry { 0 } else { address },
+                ..model::Place::default()
+            };
+            self.frames.push(self.table.add(&named, role, met));
             self.spans.push((start, start + 1));
         }
     }

@@ -340,6 +340,7 @@ mod tests {
                 load_bias: 0,
                 start: 0,
                 end: 0x10_0000,
+                code: None,
                 is_main: false,
             }
         }

@@ -3,7 +3,7 @@
 //! Parents come before children, so each table is filled in one pass without recursion, however deep a stack
 //! is. Only stacks and frames that a trimmed stack needs are put into the report.
 
-use heapray_report::model::{Frame, FrameId, StackId, Stacks, Strings};
+use heapray_report::model::{Frame, FrameId, Place, StackId, Stacks, Strings};
 
 use super::places::{FrameTable, Places};
 use super::trim::Role;
@@ -15,6 +15,7 @@ use crate::collector::snapshot::RawNode;
 pub(super) struct Tree {
     pub(super) strings: Strings,
     pub(super) frames: Vec<Frame>,
+    pub(super) places: Vec<Place>,
     pub(super) stacks: Stacks,
     pub(super) of_node: Vec<StackId>,
 }
@@ -153,6 +154,7 @@ impl Builder<'_> {
         };
         let used = FrameId(index(self.tree.frames.len()));
         self.tree.frames.push(frame);
+        self.tree.places.push(self.table.place(id));
         self.used[id as usize] = Some(used);
         used
     }

@@ -77,6 +77,7 @@ pub(crate) fn modules() -> Vec<Module> {
         } else {
             let build_id = blazesym::helper::read_elf_build_id(&path);
             modules.push(Module {
+                code: None,
                 is_main: path == exe,
                 // Position-independent objects are linked at 0.
                 load_bias: start - offset,
@@ -141,6 +142,7 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
         still_recording: false,
         nodes,
         sites,
+        survivors: heapray_report::model::Survivors::default(),
         threads: vec![RawThread {
             number: 1,
             tid: 1,

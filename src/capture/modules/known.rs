@@ -10,7 +10,8 @@ use super::list::{self, Loaded, LoaderCounts, UnwindBytes};
 use super::published::{self, CodeRange};
 use super::table::Table;
 use super::{Changed, TableSize};
-use crate::capture::modules::{Module, ModuleId};
+use crate::capture::modules::{MappedCode, Module, ModuleId};
+use crate::capture::sys;
 #[cfg(all(target_arch = "x86_64", not(heapray_portable)))]
 use crate::capture::unwind;
 
@@ -226,6 +227,9 @@ impl Known {
             load_bias: module.load_bias,
             start: module.start,
             end: module.end,
+            code: module
+                .code
+                .map(|code| MappedCode::around(code, module.code_offset, sys::page_size())),
             build_id: module.build_id,
             is_main: module.is_main,
         });
@@ -286,6 +290,7 @@ mod tests {
             start: 0x1000,
             end: 0x2000,
             code: Some((0x1000, 0x2000)),
+            code_offset: 0,
             build_id: build_id.to_vec(),
             is_main: false,
             unwind: None,
@@ -300,5 +305,23 @@ mod tests {
         let other = known.add(module("b.so", b"1"), 2).index;
         assert_eq!([first, rebuilt, other], [0, 1, 2]);
         assert_eq!(known.add(module("a.so", b"1"), 3).index, first);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn code_lies_where_the_kernel_says() {
+        refresh();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let history = history();
+        let program = history.iter().find(|module| module.is_main).unwrap();
+        let code = program.code.unwrap();
+        let line = maps
+            .lines()
+            .find(|line| line.starts_with(&format!("{:x}-", code.start)));
+        let expected = format!("{:x}-{:x} r-xp {:08x}", code.start, code.end, code.offset);
+        assert!(
+            line.is_some_and(|line| line.starts_with(&expected)),
+            "{expected} is not {line:?}"
+        );
     }
 }

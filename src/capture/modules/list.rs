@@ -25,6 +25,8 @@ pub(super) struct Loaded {
     pub(super) end: u64,
     /// The range of its executable segments.
     pub(super) code: Option<(u64, u64)>,
+    /// Offset in the file of that range's first byte.
+    pub(super) code_offset: u64,
     pub(super) build_id: Vec<u8>,
     pub(super) is_main: bool,
     /// Its unwind information, if `wanted` asked for it and it has any.
@@ -124,6 +126,13 @@ unsafe fn describe(info: &libc::dl_phdr_info, is_main: bool) -> (Loaded, Headers
     };
     let (start, end) = hull(&|_| true).unwrap_or_default();
     let code = hull(&|header| header.p_flags & libc::PF_X != 0);
+    let code_offset = headers
+        .iter()
+        .find(|header| {
+            Some(segment(header).0) == code.map(|(start, _)| start)
+                && header.p_type == libc::PT_LOAD
+        })
+        .map_or(0, |header| header.p_offset);
     let mut build_id = Vec::new();
     for header in headers
         .iter()
@@ -146,6 +155,7 @@ unsafe fn describe(info: &libc::dl_phdr_info, is_main: bool) -> (Loaded, Headers
             start,
             end,
             code,
+            code_offset,
             build_id,
             is_main,
             unwind: None,

@@ -36,7 +36,7 @@ mod portable;
 pub use portable::{epoch, history, module_of, module_of_at, refresh, table_size};
 
 mod module;
-pub use module::{Module, ModuleId};
+pub use module::{MappedCode, Module, ModuleId};
 
 /// What a [`refresh`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

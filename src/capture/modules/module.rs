@@ -13,10 +13,35 @@ pub struct Module {
     pub start: u64,
     /// Address past its last one.
     pub end: u64,
+    /// Its code, if it has any.
+    pub code: Option<MappedCode>,
     /// GNU build id; empty if it has none.
     pub build_id: Vec<u8>,
     /// The program itself (read it through `/proc/self/exe`, which survives a replaced file).
     pub is_main: bool,
+}
+
+/// The pages of a module's code, as a line of `/proc/self/maps` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MappedCode {
+    /// The first page's address.
+    pub start: u64,
+    /// Address past the last page.
+    pub end: u64,
+    /// Offset in the file of the first page.
+    pub offset: u64,
+}
+
+impl MappedCode {
+    /// The pages of the segments that lie in `code` and begin in the file at `offset`.
+    pub(super) fn around(code: (u64, u64), offset: u64, page: u64) -> MappedCode {
+        let into_page = code.0 % page;
+        MappedCode {
+            start: code.0 - into_page,
+            end: code.1.checked_next_multiple_of(page).unwrap_or(code.1),
+            offset: offset.saturating_sub(into_page),
+        }
+    }
 }
 
 /// An index into [`Snapshot::modules`](crate::collector::snapshot::Snapshot::modules); `ModuleId::NONE` for an address outside of every module.

@@ -163,6 +163,12 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(tables.counters(), model.counters());
     let export = tables.export();
     prop_assert_eq!(sorted(export.sites.clone()), model.sites());
+    let mut aged = vec![Tally::default(); export.sites.len()];
+    for survivor in &export.survivors.list {
+        aged[survivor.site as usize] += survivor.live;
+    }
+    let live: Vec<_> = export.sites.iter().map(|site| site.live).collect();
+    prop_assert_eq!(aged, live);
     prop_assert_eq!(export.totals.high_water_ms, CLOCK.at_ms(model.peak().0));
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
     for born in &model.born {

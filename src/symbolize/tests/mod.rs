@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use heapray_report::Report;
-use heapray_report::model::{StackId, Tally};
+use heapray_report::model::{StackId, Survivors, Tally};
 
 use super::lookup::{Found, Lookup, Place};
 use crate::capture::event::{Kind, NodeId};
@@ -57,6 +57,7 @@ fn module(path: &str, is_main: bool) -> Module {
         load_bias: BIAS,
         start: BIAS,
         end: BIAS + 0x1000_0000,
+        code: None,
         build_id: Vec::new(),
         is_main,
     }
@@ -73,6 +74,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
             address: 0,
         }],
         sites: Vec::new(),
+        survivors: Survivors::default(),
         threads: Vec::new(),
         modules: Arc::new(modules),
         timeline: Vec::new(),

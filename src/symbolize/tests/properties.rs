@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use heapray_report::model::{Allocator, Tally};
+use heapray_report::model::{Allocator, Survivor, Tally};
 use proptest::prelude::*;
 
 use super::{BIAS, Fake, GROW, PUSH, STD_RT, USER, functions, module, parse, push, site, snapshot};
@@ -126,7 +126,11 @@ fn add(sums: &mut Sums, key: (String, Allocator, Vec<String>), tallies: [Tally; 
 proptest! {
     #[test]
     fn no_block_is_lost_or_moved_by_trimming_and_merging(input in inputs(), full: bool) {
-        let (snapshot, mut fake, whole) = build(&input);
+        let (mut snapshot, mut fake, whole) = build(&input);
+        snapshot.survivors.starts_ms = vec![0, 7];
+        snapshot.survivors.list = (0..).zip(&snapshot.sites)
+            .map(|(site, raw)| Survivor { site, generation: site % 2, live: raw.live })
+            .collect();
         let options = ReportOptions { full, ..ReportOptions::default() };
         let resolved = assemble(&snapshot, &options, &mut fake);
         let report = &resolved.report;
@@ -162,6 +166,14 @@ proptest! {
             add(&mut ours, key, [site.allocated, site.high_water, site.live, site.temporary]);
         }
         prop_assert_eq!(ours, expected);
+
+        let mut aged = vec![Tally::default(); report.sites.len()];
+        for survivor in &report.survivors.list {
+            aged[survivor.site as usize] += survivor.live;
+        }
+        prop_assert!(report.survivors.list.is_sorted_by(|a, b| (a.site, a.generation) < (b.site, b.generation)));
+        let live: Vec<_> = report.sites.iter().map(|site| site.live).collect();
+        prop_assert_eq!(aged, live);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Stacks and threads made up by hand: what becomes of them, case by case.
 
-use heapray_report::model::{Allocator, StackId, Tally};
+use heapray_report::model::{Allocator, FrameId, Place, StackId, Tally};
 
 use super::{
     BIAS, Fake, GROW, PUSH, RUST_ALLOC, STD_RT, USER, functions, module, parse, push, site,
     snapshot,
 };
 use crate::capture::event::{Kind, NodeId};
-use crate::collector::snapshot::{ModuleId, RawNode, RawThread};
+use crate::capture::modules::MappedCode;
+use crate::collector::snapshot::{Module, ModuleId, RawNode, RawThread};
 use crate::symbolize::assemble::{Resolved, assemble};
 use crate::symbolize::{ReportOptions, ThreadMode};
 
@@ -127,6 +128,51 @@ fn code_of_a_c_library_without_symbols_is_no_leaf_of_start_up() {
     ];
     assert_eq!(stack(leaf), whole);
     assert_eq!(stack(code), whole[..2]);
+}
+
+#[test]
+fn a_frame_lies_where_its_call_is_and_an_inlined_one_where_its_caller_does() {
+    let code = MappedCode {
+        start: BIAS + 0x1000,
+        end: BIAS + 0x9000,
+        offset: 0x400,
+    };
+    let app = Module {
+        code: Some(code),
+        build_id: vec![0x0a, 0xbc],
+        ..module("/bin/app", true)
+    };
+    let mut snapshot = snapshot(vec![module("/lib/other.so", false), app]);
+    let node = push(&mut snapshot, NodeId::ROOT, ModuleId(1), BIAS + 0x2001);
+    let cut = push(&mut snapshot, NodeId::ROOT, ModuleId::NONE, RawNode::CUT);
+    let mut fake = Fake::default();
+    fake.places.insert(0x2000, vec![USER.into(), PUSH.into()]);
+    let full = ReportOptions {
+        full: true,
+        ..ReportOptions::default()
+    };
+    let resolved = assemble(&snapshot, &full, &mut fake);
+    let report = &resolved.report;
+    let place = |frame: FrameId| report.places[frame.0 as usize];
+    let places: Vec<_> = report
+        .stacks
+        .leaf_to_root(resolved.stack_of(node))
+        .map(place)
+        .collect();
+    let at = |inlined| Place {
+        module: Some(1),
+        address: BIAS + 0x2000,
+        inlined,
+    };
+    assert_eq!(places, [at(true), at(false)]);
+    let mark = report.stacks.node(resolved.stack_of(cut)).unwrap();
+    assert_eq!(place(mark.frame), Place::default());
+    let module = &report.modules[1];
+    assert_eq!(module.build_id, "0abc");
+    assert_eq!(
+        (module.start, module.limit, module.offset),
+        (code.start, code.end, code.offset)
+    );
 }
 
 #[test]
