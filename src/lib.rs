@@ -105,6 +105,7 @@ pub mod collector;
 pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
+mod process_memory;
 mod profiler;
 pub mod quiet;
 pub mod session;
@@ -113,6 +114,8 @@ pub mod symbolize;
 
 pub use alloc::Alloc;
 pub use heapray_report::memray::Version;
+pub use heapray_report::model::AllocatorMemory;
+pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, OverheadStatus, Profiler, ReportStatus, State, Status,
     builder, flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,

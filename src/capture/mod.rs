@@ -10,6 +10,7 @@
 //!                          thread: state, handed on from thread to thread
 //! ```
 
+pub mod allocators;
 pub mod arch;
 pub mod call_tree;
 pub mod clock;

@@ -15,6 +15,7 @@ use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
+use crate::process_memory;
 use heapray_report::model::Tally;
 
 /// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
@@ -248,6 +249,9 @@ impl Worker {
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
         let stacks = unwind::counts();
+        // Before the export, whose copies are part of nothing.
+        let own_mapped = memory::own_bytes() as u64;
+        let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
         let exported = self.tables.export();
         Snapshot {
             started: self.started,
@@ -259,6 +263,7 @@ impl Worker {
             threads: exported.threads,
             modules: modules::history(),
             timeline: exported.timeline,
+            process_memory,
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,

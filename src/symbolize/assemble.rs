@@ -91,7 +91,7 @@ pub(super) fn assemble(
             timeline: snapshot.timeline.clone(),
             marks: Vec::new(),
             survivors: Survivors::default(),
-            process_memory: None,
+            process_memory: snapshot.process_memory.clone(),
             totals: totals(snapshot),
             conditions: conditions(snapshot, notes),
         },

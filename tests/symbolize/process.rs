@@ -150,6 +150,7 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
             threads: 1,
         }],
         modules: Arc::new(modules),
+        process_memory: None,
         timeline: Vec::new(),
         totals: RawTotals::default(),
         log: None,

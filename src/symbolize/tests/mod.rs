@@ -77,6 +77,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         survivors: Survivors::default(),
         threads: Vec::new(),
         modules: Arc::new(modules),
+        process_memory: None,
         timeline: Vec::new(),
         totals: RawTotals::default(),
         log: None,

@@ -1,0 +1,36 @@
+//! A snapshot says where the process's memory is: the system's figures, the allocators', and heapray's own.
+mod common;
+
+use heapray::AllocatorMemory;
+
+fn arena() -> AllocatorMemory {
+    AllocatorMemory {
+        name: "arena".into(),
+        in_use: 7,
+        kept: 3,
+    }
+}
+
+#[test]
+fn a_report_can_tell_where_the_resident_memory_went() {
+    heapray::allocator_memory(|| Some(arena()));
+    let snapshot = common::record("process_memory", || {
+        std::mem::forget(std::hint::black_box(vec![1u8; 8 << 20]));
+    });
+    let memory = snapshot.process_memory.expect("Linux tells");
+    assert!(memory.rss > 8 << 20, "{memory:?}");
+    assert!(memory.allocators.contains(&arena()));
+    if cfg!(target_env = "gnu") {
+        let glibc = memory.allocators.iter().find(|one| one.name == "glibc");
+        assert!(glibc.is_some_and(|one| one.in_use > 8 << 20), "{memory:?}");
+    }
+    assert!(memory.own_mapped > 0 && memory.own_heap > 0, "{memory:?}");
+    assert!(memory.stacks.is_some_and(|bytes| bytes > 0), "{memory:?}");
+
+    // One whose figures panic is left out.
+    heapray::allocator_memory(|| panic!("on purpose"));
+    let snapshot = common::record("process_memory_panic", || {
+        drop(std::hint::black_box(vec![1u8; 100]));
+    });
+    assert!(snapshot.process_memory.is_some());
+}
