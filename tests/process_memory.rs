@@ -15,7 +15,7 @@ fn arena() -> AllocatorMemory {
 fn a_report_can_tell_where_the_resident_memory_went() {
     heapray::allocator_memory(|| Some(arena()));
     let snapshot = common::record("process_memory", || {
-        std::mem::forget(std::hint::black_box(vec![1u8; 8 << 20]));
+        std::hint::black_box(Box::leak(vec![1u8; 8 << 20].into_boxed_slice()));
     });
     let memory = snapshot.process_memory.expect("Linux tells");
     assert!(memory.rss > 8 << 20, "{memory:?}");
