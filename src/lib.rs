@@ -102,12 +102,14 @@
 mod alloc;
 pub mod capture;
 pub mod collector;
+mod command_line;
 pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
 mod process_memory;
 mod profiler;
 pub mod quiet;
+mod recover;
 pub mod session;
 mod store;
 pub mod symbolize;
@@ -122,5 +124,6 @@ pub use profiler::{
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
+pub use recover::{RecoverError, Recovered, recover};
 pub use store::{Output, OutputKey, OutputKind};
-pub use symbolize::ThreadMode;
+pub use symbolize::{ReportOptions, ThreadMode};

@@ -17,15 +17,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::capture::record::seen;
 use crate::capture::thread::{Busy, with_local};
 use crate::capture::{self, clock, control, hook, modules, sys};
+use crate::collector::Process;
 use crate::collector::clock::Clock;
 use crate::collector::snapshot::Snapshot;
 pub use crate::collector::worker::Counters;
 use crate::collector::worker::{Request, Setup, Worker};
+use crate::command_line;
 
 /// Where a session keeps its event log.
 #[derive(Debug, Clone)]
@@ -157,9 +159,13 @@ impl Session {
         let _busy = Busy::enter();
         capture::prepare().map_err(StartError::Thread)?;
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        let path = options
-            .spool_dir
-            .join(format!("heapray-{}-{number}.spool", std::process::id()));
+        // A container's process has the number of the one before it, whose log may be all that is left of it.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = since.map_or(0, |since| since.as_millis());
+        let path = options.spool_dir.join(format!(
+            "heapray-{}-{millis}-{number}.spool",
+            std::process::id()
+        ));
         let spool = create_spool(&path).map_err(|source| StartError::Spool {
             path: path.clone(),
             source,
@@ -176,7 +182,11 @@ impl Session {
                 start_stamp,
                 ticks_per_ms,
             },
-            started,
+            process: Process {
+                pid: std::process::id(),
+                started,
+                command_line: command_line::read(),
+            },
         };
         let (requests, receiver) = sync_channel(16);
         let collector = spawn(Worker::new(setup), receiver)
@@ -305,11 +315,6 @@ impl Drop for Session {
 }
 
 fn create_spool(path: &Path) -> io::Result<File> {
-    // What stands there is of a former process of this number.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
     OpenOptions::new()
         .read(true)
         .write(true)

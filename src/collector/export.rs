@@ -27,9 +27,7 @@ impl Tables {
     ///
     /// A `realloc` whose outcome is not known yet counts as not begun.
     pub fn export(&mut self) -> Export {
-        if let Some(log) = &mut self.log {
-            log.flush();
-        }
+        self.flush_log();
         let log = self.log.as_ref();
         let timeline = self.timeline.rows();
         let (survivors, oldest) = survivors::count(

@@ -32,7 +32,7 @@ pub mod worker;
 pub use call_tree::CallTree;
 pub use clock::Clock;
 pub use export::Export;
-pub use log::{LogEntry, LogReader, LogWriter};
+pub use log::{LogEntry, LogReader, LogWriter, Names, Process};
 pub use tables::{Counters, Tables};
 
 #[cfg(test)]

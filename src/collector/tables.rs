@@ -5,7 +5,7 @@ use heapray_report::model::{Moment, Tally};
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
 use super::live::{Block, LiveTable, Place};
-use super::log::{LogEntry, LogWriter};
+use super::log::{Known, LogEntry, LogWriter};
 use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::{Reallocs, UnderWay};
@@ -14,6 +14,7 @@ use super::sizes::Sizes;
 use super::threads::{Seat, Threads};
 use super::timeline::Timeline;
 use crate::capture::event::{Event, Kind, NodeId};
+use crate::capture::modules;
 
 /// Events that are looked up together, so that the cache misses of one are waited for with those of the others.
 const TOGETHER: usize = 32;
@@ -123,9 +124,17 @@ impl Tables {
         &mut self.call_tree
     }
 
-    /// The event log, if there is one.
-    pub fn log_mut(&mut self) -> Option<&mut LogWriter> {
-        self.log.as_mut()
+    /// Writes to the log's file what is not in it yet, names before the events that need them.
+    #[cold]
+    pub fn flush_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.tell(Known {
+                modules: &modules::history(),
+                nodes: self.call_tree.nodes(),
+                threads: self.threads.list(),
+            });
+            log.flush();
+        }
     }
 
     /// The event log, to ask it how it stands.
@@ -457,8 +466,10 @@ impl Tables {
 
     #[inline(never)]
     fn write(&mut self, entry: &LogEntry) {
-        if let Some(log) = &mut self.log {
-            log.push(entry);
+        if let Some(log) = &mut self.log
+            && log.push(entry)
+        {
+            self.flush_log();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
 use super::entries::Bounds;
-use super::log::LogWriter;
+use super::log::{LogWriter, Process};
 use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
@@ -70,8 +70,8 @@ pub struct Setup {
     pub log_limit: u64,
     /// Stamps to milliseconds.
     pub clock: Clock,
-    /// The wall clock's time at `clock`'s start.
-    pub started: SystemTime,
+    /// This process, and the wall clock's time at `clock`'s start.
+    pub process: Process,
 }
 
 /// How often modules are looked at, besides when `dlopen` was seen.
@@ -104,13 +104,14 @@ pub struct Worker {
 impl Worker {
     /// A collector with empty tables.
     pub fn new(setup: Setup) -> Worker {
-        let log = LogWriter::new(setup.spool, setup.log_limit);
+        let started = setup.process.started;
+        let log = LogWriter::new(setup.spool, setup.log_limit).of_process(setup.process);
         Worker {
             merge: Merge::new(setup.session),
             tables: Tables::new(setup.clock)
                 .with_log(log)
                 .with_threads(Threads::new(Bounds::default(), name_of)),
-            started: setup.started,
+            started,
             statm: File::open("/proc/self/statm").ok(),
             lost_before: record::lost(),
             unfinished: 0,
@@ -135,9 +136,7 @@ impl Worker {
                 modules_due = now + MODULES_EVERY;
             }
             if now >= flush_due {
-                if let Some(log) = self.tables.log_mut() {
-                    log.flush();
-                }
+                self.tables.flush_log();
                 flush_due = now + FLUSH_EVERY;
             }
             match requests.try_recv() {

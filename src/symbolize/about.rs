@@ -1,8 +1,6 @@
 //! Which process was captured, and where its sources lie.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use heapray_report::model::{self, About};
@@ -10,12 +8,10 @@ use heapray_report::model::{self, About};
 use super::places::FrameTable;
 use super::trim::library_dir;
 use crate::collector::snapshot::{Module, Snapshot};
+use crate::command_line;
 
 /// memray's number for `malloc` (capture format, section 1).
 const MALLOC: u8 = 3;
-
-/// Bytes of a command line that a report keeps.
-const COMMAND_LINE_LIMIT: usize = 4096;
 
 /// Directories of one sort that a report names.
 const DIRS_LIMIT: usize = 64;
@@ -29,7 +25,7 @@ pub(super) fn describe(snapshot: &Snapshot, table: &FrameTable) -> About {
             .map(|file| table.strings.get(file)),
     );
     About {
-        command_line: command_line(),
+        command_line: command_line::read(),
         pid: std::process::id(),
         start_ms: unix_ms(snapshot.started),
         end_ms: unix_ms(snapshot.taken),
@@ -59,29 +55,6 @@ pub(super) fn module(module: &Module) -> model::Module {
         limit,
         offset,
     }
-}
-
-/// The arguments, joined by blanks; empty where the system does not tell.
-fn command_line() -> String {
-    let mut raw = Vec::new();
-    let limit = COMMAND_LINE_LIMIT as u64 + 1;
-    if let Ok(file) = File::open("/proc/self/cmdline") {
-        // What was read before an error is as good as there is.
-        let _ = file.take(limit).read_to_end(&mut raw);
-    }
-    joined(&raw)
-}
-
-/// NUL-terminated arguments as one line of at most [`COMMAND_LINE_LIMIT`] bytes of them.
-fn joined(raw: &[u8]) -> String {
-    let cut = raw.len() > COMMAND_LINE_LIMIT;
-    let raw = &raw[..raw.len().min(COMMAND_LINE_LIMIT)];
-    let raw = raw.strip_suffix(b"\0").unwrap_or(raw);
-    let mut line = String::from_utf8_lossy(raw).replace('\0', " ");
-    if cut {
-        line.push('…');
-    }
-    line
 }
 
 fn unix_ms(time: SystemTime) -> i64 {
@@ -182,19 +155,6 @@ mod tests {
                 .into(),
             }
         );
-    }
-
-    #[test]
-    fn a_command_line_is_joined_and_bounded() {
-        assert_eq!(
-            joined(b"/bin/app\0--port\x007000\0"),
-            "/bin/app --port 7000"
-        );
-        assert_eq!(joined(b""), "");
-        assert_eq!(joined(b"a\0\xff\0"), "a \u{fffd}");
-        let long = joined(&[b'x'; COMMAND_LINE_LIMIT + 1]);
-        assert_eq!(long.len(), COMMAND_LINE_LIMIT + '…'.len_utf8());
-        assert!(!command_line().is_empty());
     }
 
     #[test]

@@ -57,6 +57,12 @@ pub fn resolve(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
     assemble(snapshot, options, &mut ElfLookup::default())
 }
 
+/// [`resolve`] for a snapshot of another process, perhaps long ended: its modules' files are looked for where they were.
+/// Whose report it is stays to be said: [`About`](heapray_report::model::About) has this process's number and arguments.
+pub(crate) fn resolve_elsewhere(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
+    assemble(snapshot, options, &mut ElfLookup::elsewhere())
+}
+
 /// [`resolve`] with symbols from `lookup`.
 pub(super) fn assemble(
     snapshot: &Snapshot,

@@ -25,5 +25,6 @@ mod tests;
 mod threads;
 mod trim;
 
+pub(crate) use assemble::resolve_elsewhere;
 pub use assemble::{Resolved, resolve};
 pub use options::{ReportOptions, ThreadMode};

@@ -34,6 +34,8 @@ const CHUNK_SPAN: u64 = 2 << 20;
 pub(super) struct ElfLookup {
     /// Where separate debug files are, as gdb has it: `<dir>/.build-id/ab/cdef….debug`, or by debug link.
     debug_dirs: Vec<PathBuf>,
+    /// Modules are those of another process, perhaps long ended.
+    elsewhere: bool,
     gone: Vec<String>,
     replaced: Vec<String>,
     unreadable: Vec<String>,
@@ -76,9 +78,18 @@ impl Lookup for ElfLookup {
 }
 
 impl ElfLookup {
+    /// Looks for the modules of another process.
+    pub(super) fn elsewhere() -> Self {
+        ElfLookup {
+            elsewhere: true,
+            ..ElfLookup::default()
+        }
+    }
+
     fn with_debug_dirs(debug_dirs: Vec<PathBuf>) -> Self {
         ElfLookup {
             debug_dirs,
+            elsewhere: false,
             gone: Vec::new(),
             replaced: Vec::new(),
             unreadable: Vec::new(),
@@ -100,7 +111,7 @@ impl ElfLookup {
         if !module.path.as_os_str().as_bytes().contains(&b'/') {
             return None;
         }
-        let path = if module.is_main {
+        let path = if module.is_main && !self.elsewhere {
             own_program(&module.path)
         } else {
             module.path.clone()

@@ -1,12 +1,12 @@
 //! The blocks that a log file is made of, one after another from its first byte. All numbers are little-endian.
 //!
 //! ```text
-//!  0  4   magic "HRL1"
+//!  0  4   magic: "HRL1" for events, "HRN1" for names
 //!  4  4   stored: bytes of the payload in the file; its highest bit is set if the payload is not compressed
 //!  8  4   raw: bytes of the payload when decompressed
-//! 12  4   events in it
+//! 12  4   events in it; 0 in a block of names
 //! 16  8   checksum of the bytes 0..16 and of the payload as stored
-//! 24  …   the payload: records (see `codec`), compressed as one LZ4 block
+//! 24  …   the payload: records (see `codec` and `names`), compressed as one LZ4 block
 //! ```
 
 use std::io;
@@ -18,7 +18,8 @@ pub(super) const MOST: usize = FULL + 128;
 /// Bytes of a header.
 pub(super) const HEADER: usize = 24;
 
-const MAGIC: u32 = u32::from_le_bytes(*b"HRL1");
+const EVENTS: u32 = u32::from_le_bytes(*b"HRL1");
+const NAMES: u32 = u32::from_le_bytes(*b"HRN1");
 const PLAIN: u32 = 1 << 31;
 
 /// See the module.
@@ -28,6 +29,8 @@ pub(super) struct Header {
     pub(super) raw: usize,
     pub(super) events: u32,
     pub(super) compressed: bool,
+    /// The payload is of names.
+    pub(super) names: bool,
 }
 
 impl Header {
@@ -35,7 +38,8 @@ impl Header {
     pub(super) fn encode(self, payload: &[u8]) -> [u8; HEADER] {
         let plain = if self.compressed { 0 } else { PLAIN };
         let mut bytes = [0; HEADER];
-        bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        let magic = if self.names { NAMES } else { EVENTS };
+        bytes[0..4].copy_from_slice(&magic.to_le_bytes());
         bytes[4..8].copy_from_slice(&(self.stored as u32 | plain).to_le_bytes());
         bytes[8..12].copy_from_slice(&(self.raw as u32).to_le_bytes());
         bytes[12..16].copy_from_slice(&self.events.to_le_bytes());
@@ -49,7 +53,7 @@ impl Header {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
-        if word(0) != MAGIC {
+        if word(0) != EVENTS && word(0) != NAMES {
             return Err(invalid("no block begins here"));
         }
         let header = Header {
@@ -57,6 +61,7 @@ impl Header {
             raw: word(8) as usize,
             events: word(12),
             compressed: word(4) & PLAIN == 0,
+            names: word(0) == NAMES,
         };
         let fits =
             header.raw <= MOST && header.stored <= lz4_flex::block::get_maximum_output_size(MOST);

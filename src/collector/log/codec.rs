@@ -379,17 +379,17 @@ fn allocation_kind(number: u8) -> Option<Kind> {
 }
 
 #[inline]
-fn zigzag(difference: u64) -> u64 {
+pub(super) fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ ((difference as i64 >> 63) as u64)
 }
 
 #[inline]
-fn unzigzag(code: u64) -> u64 {
+pub(super) fn unzigzag(code: u64) -> u64 {
     (code >> 1) ^ (code & 1).wrapping_neg()
 }
 
 #[inline]
-fn put(out: &mut Vec<u8>, mut number: u64) {
+pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -398,7 +398,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
 }
 
 #[inline]
-fn take_byte(bytes: &mut &[u8]) -> io::Result<u8> {
+pub(super) fn take_byte(bytes: &mut &[u8]) -> io::Result<u8> {
     let (&first, rest) = bytes
         .split_first()
         .ok_or_else(|| invalid("a record is cut"))?;
@@ -407,7 +407,7 @@ fn take_byte(bytes: &mut &[u8]) -> io::Result<u8> {
 }
 
 #[inline]
-fn take(bytes: &mut &[u8]) -> io::Result<u64> {
+pub(super) fn take(bytes: &mut &[u8]) -> io::Result<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let byte = take_byte(bytes)?;
@@ -420,6 +420,6 @@ fn take(bytes: &mut &[u8]) -> io::Result<u64> {
 }
 
 #[inline]
-fn take_u32(bytes: &mut &[u8]) -> io::Result<u32> {
+pub(super) fn take_u32(bytes: &mut &[u8]) -> io::Result<u32> {
     u32::try_from(take(bytes)?).map_err(|_| invalid("a number is too large"))
 }

@@ -2,13 +2,17 @@
 //!
 //! [`LogWriter`] codes events into blocks and appends these to the file; [`LogReader`] gives them back. A block stands for
 //! itself: nothing in it refers to another one, and its header tells length and checksum, so that a torn tail is found.
-//! `block` has the layout of the file, `codec` that of the records in a block.
+//! What the numbers in events stand for is written before them, so that another process can report on what a crash left.
+//! `block` has the layout of the file, `codec` that of the events in a block, `names` that of what they stand for.
 
 mod block;
 mod codec;
+mod names;
 mod reader;
 mod writer;
 
+pub(super) use names::Known;
+pub use names::{Names, Process};
 pub use reader::LogReader;
 pub use writer::LogWriter;
 

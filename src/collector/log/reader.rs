@@ -8,6 +8,8 @@ use std::sync::Arc;
 use super::LogEntry;
 use super::block::{HEADER, Header, invalid};
 use super::codec::{self, Memory};
+use super::names::Names;
+use crate::collector::snapshot::EventLog;
 
 /// The entries of a log, oldest first.
 ///
@@ -24,6 +26,8 @@ pub struct LogReader {
     /// How much of `records` was given out.
     next: usize,
     events_left: u32,
+    /// Where names go that stand between events.
+    names: Option<Names>,
     failed: bool,
 }
 
@@ -40,8 +44,44 @@ impl LogReader {
             records: Vec::new(),
             next: 0,
             events_left: 0,
+            names: None,
             failed: false,
         }
+    }
+
+    /// Reads `file` to its last whole block: the log of a process that did not live to end it. How much of it is whole,
+    /// and what its numbers stand for.
+    ///
+    /// Names need as much memory as they take in the file, a few times over; no length in the file is trusted.
+    ///
+    /// # Errors
+    /// The file cannot be read, or does not begin with a block. What is torn behind whole blocks is no error.
+    pub fn recover(file: Arc<File>) -> io::Result<(EventLog, Names)> {
+        let bytes = file.metadata()?.len();
+        let mut reader = LogReader::new(Arc::clone(&file), bytes);
+        reader.names = Some(Names::none());
+        let mut whole = EventLog {
+            file,
+            bytes: 0,
+            events: 0,
+        };
+        while reader.at < bytes {
+            match reader.read_block() {
+                Ok(()) => {
+                    whole.bytes = reader.at;
+                    whole.events += u64::from(reader.events_left);
+                }
+                Err(error) if whole.bytes == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok((whole, reader.names.unwrap_or_else(Names::none)))
+    }
+
+    /// The file that is read.
+    #[cfg(test)]
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
     fn read(&mut self) -> io::Result<Option<LogEntry>> {
@@ -61,7 +101,23 @@ impl LogReader {
         Ok(Some(entry))
     }
 
+    /// Reads the next block of events; of names in between if they are asked for.
     fn read_block(&mut self) -> io::Result<()> {
+        let header = self.read_any_block()?;
+        self.next = 0;
+        self.events_left = header.events;
+        if header.names {
+            if let Some(names) = &mut self.names {
+                names.learn(&self.records)?;
+            }
+            self.next = self.records.len();
+        }
+        self.memory.clear();
+        Ok(())
+    }
+
+    /// Reads the next block into `records`.
+    fn read_any_block(&mut self) -> io::Result<Header> {
         let left = self.bytes - self.at;
         let mut head = [0; HEADER];
         if left < HEADER as u64 {
@@ -91,10 +147,7 @@ impl LogReader {
             return Err(invalid("a block has another length than it says"));
         }
         self.at += (HEADER + header.stored) as u64;
-        self.next = 0;
-        self.events_left = header.events;
-        self.memory.clear();
-        Ok(())
+        Ok(header)
     }
 }
 

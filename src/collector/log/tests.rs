@@ -2,16 +2,18 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::{LogEntry, LogReader, LogWriter, spool};
+use super::{Known, LogEntry, LogReader, LogWriter, Names, Process, spool};
 use crate::capture::event::{Kind, NodeId};
+use crate::capture::modules::{MappedCode, Module, ModuleId};
+use crate::collector::snapshot::{RawNode, RawThread};
 use proptest::prelude::*;
 
 fn written(entries: &[LogEntry], flushes: &[usize]) -> (Arc<File>, u64) {
     let mut writer = LogWriter::new(spool(), u64::MAX);
     for (number, entry) in entries.iter().enumerate() {
-        writer.push(entry);
-        if flushes.contains(&number) {
+        if writer.push(entry) || flushes.contains(&number) {
             writer.flush();
         }
     }
@@ -142,10 +144,10 @@ proptest! {
 
     /// The checksum keeps damage from the decoder; here it is made right, so that the decoder meets the damage itself.
     #[test]
-    fn the_decoder_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..2000), events in any::<u32>(), raw in 0usize..200_000, compressed in any::<bool>()) {
+    fn the_decoder_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..2000), events in any::<u32>(), raw in 0usize..200_000, compressed in any::<bool>(), names in any::<bool>()) {
         use super::block::Header;
         let raw = if compressed { raw } else { bytes.len() };
-        let header = Header { stored: bytes.len(), raw, events, compressed };
+        let header = Header { stored: bytes.len(), raw, events, compressed, names };
         let file = spool();
         file.write_all_at(&header.encode(&bytes), 0).unwrap();
         file.write_all_at(&bytes, 24).unwrap();
@@ -153,6 +155,7 @@ proptest! {
         let entries = reader.by_ref().count();
         prop_assert!(entries <= bytes.len() + 200_000);
         prop_assert!(reader.next().is_none());
+        let _ = LogReader::recover(reader.file());
     }
 }
 
@@ -165,6 +168,7 @@ fn a_header_cannot_ask_for_much_memory() {
             raw,
             events: 1,
             compressed: true,
+            names: false,
         };
         let bytes: [u8; HEADER] = header.encode(&[]);
         assert!(Header::decode(&bytes).is_err());
@@ -184,7 +188,9 @@ fn a_log_may_be_read_while_it_is_written() {
     let mut writer = LogWriter::new(spool(), u64::MAX);
     let mut snapshots = Vec::new();
     for number in 0..100_000 {
-        writer.push(&entry_of(number));
+        if writer.push(&entry_of(number)) {
+            writer.flush();
+        }
         if number % 30_000 == 0 {
             writer.flush();
             snapshots.push((number + 1, writer.written().unwrap()));
@@ -202,10 +208,13 @@ fn the_limit_ends_the_log_for_good() {
     let mut writer = LogWriter::new(spool(), 100_000);
     let file = writer.written().unwrap().file;
     for number in 0..100_000 {
-        writer.push(&LogEntry::Memory {
+        let full = writer.push(&LogEntry::Memory {
             at_ms: number << 32,
             rss: number.wrapping_mul(0x9E37_79B9_7F4A_7C15),
         });
+        if full {
+            writer.flush();
+        }
     }
     writer.flush();
     assert!(writer.written().is_none());
@@ -225,9 +234,107 @@ fn the_limit_ends_the_log_for_good() {
 fn a_full_disk_ends_the_log_with_its_reason() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut writer = LogWriter::new(full, u64::MAX);
-    writer.push(&entry_of(0));
+    assert!(!writer.push(&entry_of(0)));
     assert_eq!(writer.given_up(), None);
     writer.flush();
     assert_eq!(writer.given_up(), Some("the disk is full"));
     assert!(writer.written().is_none());
+}
+
+/// A process, two modules, a call tree and two threads.
+fn names() -> Names {
+    let module = |path: &str, code| Module {
+        path: path.into(),
+        load_bias: 7,
+        start: 1 << 40,
+        end: 2 << 40,
+        code,
+        build_id: vec![1, 2],
+        is_main: path == "/srv/app",
+    };
+    let code = MappedCode {
+        start: 1,
+        end: 2,
+        offset: 3,
+    };
+    let mut names = Names::none();
+    names.modules = Arc::new(vec![
+        module("/srv/app", Some(code)),
+        module("/lib/x.so", None),
+    ]);
+    for number in 1..20_000u32 {
+        names.nodes.push(RawNode {
+            parent: NodeId(number / 2),
+            module: ModuleId(number as u16 % 3),
+            address: u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        });
+    }
+    names.threads = ["main", "worker \u{1f980}"]
+        .iter()
+        .zip(1..)
+        .map(|(name, number)| RawThread {
+            number,
+            tid: 100 + number,
+            name: (*name).into(),
+            threads: 1,
+        })
+        .collect();
+    names
+}
+
+#[test]
+fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
+    let process = Process {
+        pid: 4711,
+        started: UNIX_EPOCH + Duration::from_millis(1_234_567),
+        command_line: "/srv/app --port 1".into(),
+    };
+    let mut names = names();
+    let mut writer = LogWriter::new(spool(), u64::MAX).of_process(process.clone());
+    let mut first = names.nodes.clone();
+    first.truncate(100);
+    let known = |nodes, threads| Known {
+        modules: &names.modules,
+        nodes,
+        threads,
+    };
+    let unnamed = RawThread {
+        name: String::new(),
+        ..names.threads[0].clone()
+    };
+    writer.tell(known(&first, std::slice::from_ref(&unnamed)));
+    writer.push(&entry_of(0));
+    writer.flush();
+    writer.tell(known(&names.nodes, &names.threads));
+    writer.tell(known(&names.nodes, &names.threads));
+    writer.push(&entry_of(1));
+    writer.flush();
+    let whole = writer.written().unwrap();
+    writer.push(&entry_of(2));
+    writer.flush();
+    let all = writer.written().unwrap();
+    names.process = Some(process);
+    names.address = names.nodes.last().unwrap().address;
+
+    let (log, told) = LogReader::recover(Arc::clone(&all.file)).unwrap();
+    assert_eq!((log.bytes, log.events), (all.bytes, 3));
+    assert_eq!(told, names);
+    // The tail is torn, at any byte of the last block.
+    for cut in [1, 20, all.bytes - whole.bytes - 1] {
+        all.file.set_len(all.bytes - cut).unwrap();
+        let (log, told) = LogReader::recover(Arc::clone(&all.file)).unwrap();
+        assert_eq!((log.bytes, log.events), (whole.bytes, 2), "{cut}");
+        assert_eq!(told, names);
+        let entries = read(&log.file, log.bytes).unwrap();
+        assert_eq!(entries, [entry_of(0), entry_of(1)]);
+    }
+    all.file.set_len(0).unwrap();
+    assert_eq!(
+        LogReader::recover(Arc::clone(&all.file)).unwrap().1,
+        Names::none()
+    );
+    all.file
+        .write_all_at(b"no log, but a text of some length", 0)
+        .unwrap();
+    assert!(LogReader::recover(all.file).is_err());
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::LogEntry;
 use super::block::{FULL, HEADER, Header, MOST};
 use super::codec::{self, Memory};
+use super::names::{Known, Process, Told};
 use crate::collector::snapshot::EventLog;
 
 /// After a block that hardly shrank, so many are stored as they are before compression is tried again.
@@ -33,6 +34,7 @@ pub struct LogWriter {
     stored: Vec<u8>,
     /// Blocks to store without trying to compress them.
     plain_blocks: u32,
+    told: Told,
 }
 
 impl LogWriter {
@@ -50,19 +52,39 @@ impl LogWriter {
             records_events: 0,
             stored: Vec::new(),
             plain_blocks: 0,
+            told: Told::nothing(),
         }
     }
 
-    /// Appends an entry; does nothing once the log was given up.
+    /// Says whose log it is, to whoever finds it after a crash.
+    #[must_use]
+    pub fn of_process(mut self, process: Process) -> LogWriter {
+        self.told.set_process(process);
+        self
+    }
+
+    /// Appends an entry; does nothing once the log was given up. Whether the block is full now: [`tell`](Self::tell)
+    /// what it needs and [`flush`](Self::flush) it before the next one.
     #[inline]
-    pub fn push(&mut self, entry: &LogEntry) {
+    pub fn push(&mut self, entry: &LogEntry) -> bool {
         if self.given_up.is_some() {
-            return;
+            return false;
         }
         codec::encode(&mut self.memory, entry, &mut self.records);
         self.records_events += 1;
-        if self.records.len() >= FULL {
-            self.flush();
+        self.records.len() >= FULL
+    }
+
+    /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that nothing in the file lacks its name.
+    pub(in crate::collector) fn tell(&mut self, known: Known<'_>) {
+        if self.given_up.is_some() {
+            return;
+        }
+        let mut told = std::mem::replace(&mut self.told, Told::nothing());
+        let written = told.tell(known, &mut |names| self.write_block(names, 0));
+        self.told = told;
+        if let Err(reason) = written {
+            self.give_up(reason);
         }
     }
 
@@ -71,7 +93,10 @@ impl LogWriter {
         if self.records.is_empty() {
             return;
         }
-        if let Err(reason) = self.write_block() {
+        let records = std::mem::take(&mut self.records);
+        let written = self.write_block(&records, self.records_events);
+        self.records = records;
+        if let Err(reason) = written {
             self.give_up(reason);
             return;
         }
@@ -107,12 +132,13 @@ impl LogWriter {
     /// Bytes of memory it holds.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let buffers = self.records.capacity() + self.stored.capacity();
+        let buffers = self.records.capacity() + self.stored.capacity() + self.told.memory_bytes();
         (buffers + self.memory.memory_bytes()) as u64
     }
 
-    fn write_block(&mut self) -> Result<(), String> {
-        self.compress();
+    /// Writes a block of `events` events, or of names if there are none.
+    fn write_block(&mut self, records: &[u8], events: u32) -> Result<(), String> {
+        self.compress(records, events);
         let end = self.bytes + self.stored.len() as u64;
         if end > self.limit {
             return Err(format!("its limit of {} bytes is reached", self.limit));
@@ -125,8 +151,8 @@ impl LogWriter {
     }
 
     /// Makes `stored` of `records`.
-    fn compress(&mut self) {
-        let raw = self.records.len();
+    fn compress(&mut self, records: &[u8], events: u32) {
+        let raw = records.len();
         self.stored.clear();
         let mut compressed = None;
         if self.plain_blocks > 0 {
@@ -134,7 +160,7 @@ impl LogWriter {
         } else {
             self.stored
                 .resize(HEADER + lz4_flex::block::get_maximum_output_size(raw), 0);
-            compressed = lz4_flex::block::compress_into(&self.records, &mut self.stored[HEADER..])
+            compressed = lz4_flex::block::compress_into(records, &mut self.stored[HEADER..])
                 .ok()
                 .filter(|&stored| stored <= raw - raw / 8);
             if compressed.is_none() {
@@ -145,14 +171,15 @@ impl LogWriter {
             Some(stored) => self.stored.truncate(HEADER + stored),
             None => {
                 self.stored.resize(HEADER, 0);
-                self.stored.extend_from_slice(&self.records);
+                self.stored.extend_from_slice(records);
             }
         }
         let header = Header {
             stored: self.stored.len() - HEADER,
             raw,
-            events: self.records_events,
+            events,
             compressed: compressed.is_some(),
+            names: events == 0,
         };
         let (head, payload) = self.stored.split_at_mut(HEADER);
         head.copy_from_slice(&header.encode(payload));

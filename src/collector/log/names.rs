@@ -1,0 +1,294 @@
+//! What the numbers in events stand for: call stacks, modules and threads. It makes a log that its process did not live
+//! to report on readable by another one.
+//!
+//! Records stand in blocks of their own, each before the first block of events that needs it. Blocks of events stand for
+//! themselves; those of names go on where the one before ended.
+//!
+//! ```text
+//! 0   process: number, start (ms since the Unix epoch), command line
+//! 1   module, numbered from 0: load bias, start, end; 0, or 1 and the code's start, end, offset; 1 if it is the program;
+//!     build id, path
+//! 2   node, numbered from 1: parent, module, address as a difference to the node before
+//! 3   thread: number, tid, how many it stands for, name           (said again when it changes)
+//! ```
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::block::{FULL, invalid};
+use super::codec::{put, take, take_byte, take_u32, unzigzag, zigzag};
+use crate::capture::event::NodeId;
+use crate::capture::modules::{MappedCode, Module, ModuleId};
+use crate::collector::snapshot::{RawNode, RawThread};
+
+const PROCESS: u8 = 0;
+const MODULE: u8 = 1;
+const NODE: u8 = 2;
+const THREAD: u8 = 3;
+
+/// Bytes of a path, a name or a command line that are kept.
+const LONGEST: usize = 4096;
+
+/// The process that a log is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When the session began, to the millisecond.
+    pub started: SystemTime,
+    /// Its arguments, joined by blanks.
+    pub command_line: String,
+}
+
+/// What is known of a session beside its events.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::collector) struct Known<'a> {
+    pub(in crate::collector) modules: &'a [Module],
+    pub(in crate::collector) nodes: &'a [RawNode],
+    pub(in crate::collector) threads: &'a [RawThread],
+}
+
+/// What a log's reader was told already.
+#[derive(Debug)]
+pub(super) struct Told {
+    process: Option<Process>,
+    modules: usize,
+    nodes: usize,
+    address: u64,
+    threads: Vec<RawThread>,
+}
+
+impl Told {
+    pub(super) fn nothing() -> Told {
+        Told {
+            process: None,
+            modules: 0,
+            // The empty stack needs no word.
+            nodes: 1,
+            address: 0,
+            threads: Vec::new(),
+        }
+    }
+
+    /// The process is told with the first names.
+    pub(super) fn set_process(&mut self, process: Process) {
+        self.process = Some(process);
+    }
+
+    /// Calls `block` with the records of what is new in `known`, a block's payload at a time.
+    pub(super) fn tell<E>(
+        &mut self,
+        known: Known<'_>,
+        block: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut out = Vec::new();
+        if let Some(process) = self.process.take() {
+            put_process(&mut out, &process);
+        }
+        for module in &known.modules[self.modules.min(known.modules.len())..] {
+            put_module(&mut out, module);
+            self.modules += 1;
+            pass_on_if_full(&mut out, block)?;
+        }
+        for node in &known.nodes[self.nodes.min(known.nodes.len())..] {
+            out.push(NODE);
+            put(&mut out, u64::from(node.parent.0));
+            put(&mut out, u64::from(node.module.0));
+            put(&mut out, zigzag(node.address.wrapping_sub(self.address)));
+            self.address = node.address;
+            self.nodes += 1;
+            pass_on_if_full(&mut out, block)?;
+        }
+        for (at, thread) in known.threads.iter().enumerate() {
+            if self.threads.get(at) == Some(thread) {
+                continue;
+            }
+            match self.threads.get_mut(at) {
+                Some(told) => told.clone_from(thread),
+                None => self.threads.push(thread.clone()),
+            }
+            out.push(THREAD);
+            put(&mut out, u64::from(thread.number));
+            put(&mut out, u64::from(thread.tid));
+            put(&mut out, u64::from(thread.threads));
+            put_text(&mut out, thread.name.as_bytes());
+            pass_on_if_full(&mut out, block)?;
+        }
+        if out.is_empty() { Ok(()) } else { block(&out) }
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.threads.capacity() * size_of::<RawThread>()
+            + self
+                .threads
+                .iter()
+                .map(|thread| thread.name.capacity())
+                .sum::<usize>()
+    }
+}
+
+fn pass_on_if_full<E>(
+    out: &mut Vec<u8>,
+    block: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    // No record is longer than a few texts.
+    if out.len() >= FULL - 3 * LONGEST {
+        block(out)?;
+        out.clear();
+    }
+    Ok(())
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    let text = &text[..text.len().min(LONGEST)];
+    put(out, text.len() as u64);
+    out.extend_from_slice(text);
+}
+
+fn put_process(out: &mut Vec<u8>, process: &Process) {
+    let since = process.started.duration_since(UNIX_EPOCH);
+    out.push(PROCESS);
+    put(out, u64::from(process.pid));
+    put(out, since.map_or(0, |since| since.as_millis() as u64));
+    put_text(out, process.command_line.as_bytes());
+}
+
+fn put_module(out: &mut Vec<u8>, module: &Module) {
+    out.push(MODULE);
+    for number in [module.load_bias, module.start, module.end] {
+        put(out, number);
+    }
+    out.push(u8::from(module.code.is_some()));
+    if let Some(code) = module.code {
+        for number in [code.start, code.end, code.offset] {
+            put(out, number);
+        }
+    }
+    out.push(u8::from(module.is_main));
+    put_text(out, &module.build_id);
+    put_text(out, module.path.as_os_str().as_bytes());
+}
+
+/// What a log tells beside its events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The process; `None` if the log ends before that.
+    pub process: Option<Process>,
+    /// By [`ModuleId`].
+    pub modules: Arc<Vec<Module>>,
+    /// By [`NodeId`]; index 0 is the empty stack.
+    pub nodes: Vec<RawNode>,
+    /// As they stood last.
+    pub threads: Vec<RawThread>,
+    /// Addresses are differences.
+    pub(super) address: u64,
+}
+
+impl Names {
+    pub(super) fn none() -> Names {
+        Names {
+            nodes: vec![RawNode {
+                parent: NodeId::ROOT,
+                module: ModuleId::NONE,
+                address: 0,
+            }],
+            ..Names::default()
+        }
+    }
+
+    /// Takes in the records of a block.
+    pub(super) fn learn(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let bytes = &mut bytes;
+        while !bytes.is_empty() {
+            match take_byte(bytes)? {
+                PROCESS => self.process = Some(process(bytes)?),
+                MODULE => Arc::make_mut(&mut self.modules).push(module(bytes)?),
+                NODE => {
+                    let node = self.node(bytes)?;
+                    self.nodes.push(node);
+                }
+                THREAD => {
+                    let thread = RawThread {
+                        number: take_u32(bytes)?,
+                        tid: take_u32(bytes)?,
+                        threads: take_u32(bytes)?,
+                        name: String::from_utf8_lossy(text(bytes)?).into_owned(),
+                    };
+                    match self
+                        .threads
+                        .iter_mut()
+                        .find(|one| one.number == thread.number)
+                    {
+                        Some(known) => *known = thread,
+                        None => self.threads.push(thread),
+                    }
+                }
+                _ => return Err(invalid("a name is of no known kind")),
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, bytes: &mut &[u8]) -> io::Result<RawNode> {
+        let parent = take_u32(bytes)?;
+        if parent as usize >= self.nodes.len() {
+            return Err(invalid("a call stack's caller comes later"));
+        }
+        let module = u16::try_from(take_u32(bytes)?)
+            .map_err(|_| invalid("a module's number is too large"))?;
+        self.address = self.address.wrapping_add(unzigzag(take(bytes)?));
+        Ok(RawNode {
+            parent: NodeId(parent),
+            module: ModuleId(module),
+            address: self.address,
+        })
+    }
+}
+
+fn process(bytes: &mut &[u8]) -> io::Result<Process> {
+    let pid = take_u32(bytes)?;
+    let since = Duration::from_millis(take(bytes)?);
+    Ok(Process {
+        pid,
+        started: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
+        command_line: String::from_utf8_lossy(text(bytes)?).into_owned(),
+    })
+}
+
+fn module(bytes: &mut &[u8]) -> io::Result<Module> {
+    let (load_bias, start, end) = (take(bytes)?, take(bytes)?, take(bytes)?);
+    let code = match take_byte(bytes)? {
+        0 => None,
+        _ => Some(MappedCode {
+            start: take(bytes)?,
+            end: take(bytes)?,
+            offset: take(bytes)?,
+        }),
+    };
+    Ok(Module {
+        load_bias,
+        start,
+        end,
+        code,
+        is_main: take_byte(bytes)? != 0,
+        build_id: text(bytes)?.to_vec(),
+        path: PathBuf::from(OsStr::from_bytes(text(bytes)?)),
+    })
+}
+
+fn text<'b>(bytes: &mut &'b [u8]) -> io::Result<&'b [u8]> {
+    let length = take(bytes)?;
+    let Some((text, rest)) = usize::try_from(length)
+        .ok()
+        .and_then(|length| bytes.split_at_checked(length))
+    else {
+        return Err(invalid("a text is cut"));
+    };
+    *bytes = rest;
+    Ok(text)
+}

@@ -1,0 +1,48 @@
+//! This process's arguments, for reports and for whoever finds its event log after a crash.
+
+use std::fs::File;
+use std::io::Read;
+
+/// Bytes of a command line that are kept.
+const LIMIT: usize = 4096;
+
+/// The arguments, joined by blanks; empty where the system does not tell.
+pub(crate) fn read() -> String {
+    let mut raw = Vec::new();
+    let limit = LIMIT as u64 + 1;
+    if let Ok(file) = File::open("/proc/self/cmdline") {
+        // What was read before an error is as good as there is.
+        let _ = file.take(limit).read_to_end(&mut raw);
+    }
+    joined(&raw)
+}
+
+/// NUL-terminated arguments as one line of at most [`LIMIT`] bytes of them.
+fn joined(raw: &[u8]) -> String {
+    let cut = raw.len() > LIMIT;
+    let raw = &raw[..raw.len().min(LIMIT)];
+    let raw = raw.strip_suffix(b"\0").unwrap_or(raw);
+    let mut line = String::from_utf8_lossy(raw).replace('\0', " ");
+    if cut {
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_joined_and_bounded() {
+        assert_eq!(
+            joined(b"/bin/app\0--port\x007000\0"),
+            "/bin/app --port 7000"
+        );
+        assert_eq!(joined(b""), "");
+        assert_eq!(joined(b"a\0\xff\0"), "a \u{fffd}");
+        let long = joined(&[b'x'; LIMIT + 1]);
+        assert_eq!(long.len(), LIMIT + '…'.len_utf8());
+        assert!(!read().is_empty());
+    }
+}

@@ -1,0 +1,124 @@
+//! A process that is killed while it records leaves an event log from which another one makes the report.
+#![allow(clippy::unwrap_used)] // a test's failure
+mod common;
+
+use std::hint::black_box;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Dir, turn};
+use heapray::session::Session;
+use heapray::{RecoverError, ReportOptions, Version, recover};
+use heapray_report::memray;
+
+/// Set in the child process, which is this program again: where its capture goes.
+const CHILD: &str = "HEAPRAY_TEST_RECOVER_DIR";
+
+const BLOCKS: usize = 300;
+const BYTES: usize = 10_007;
+
+#[inline(never)]
+fn leak_until_killed() {
+    for _ in 0..BLOCKS {
+        black_box(Box::leak(vec![1u8; BYTES].into_boxed_slice()));
+    }
+}
+
+fn record_until_killed(dir: PathBuf) -> ! {
+    let mut options = Dir::new("recover-child").options();
+    options.spool_dir = dir;
+    let session = Session::start(&options).unwrap();
+    std::thread::Builder::new()
+        .name("leaker".into())
+        .spawn(leak_until_killed)
+        .unwrap()
+        .join()
+        .unwrap();
+    // A snapshot writes the log's last block, as each second does.
+    session.snapshot().unwrap();
+    println!("ready");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn killed_process_leaves(dir: &Path) -> PathBuf {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "a_killed_process_leaves_its_report",
+            "--nocapture",
+        ])
+        .env(CHILD, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
+    // SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut files = std::fs::read_dir(dir).unwrap();
+    files.next().expect("the event log is left").unwrap().path()
+}
+
+#[test]
+fn a_killed_process_leaves_its_report() {
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        record_until_killed(dir.into());
+    }
+    let dir = Dir::new("recover");
+    let spool = killed_process_leaves(&dir.0);
+
+    let recovered = recover(&spool, &ReportOptions::default()).unwrap();
+    let report = recovered.report();
+    assert_ne!(report.about.pid, std::process::id());
+    assert!(
+        report
+            .about
+            .command_line
+            .contains("a_killed_process_leaves")
+    );
+    assert!(report.conditions.notes[0].contains("recovered"));
+    let leaks: Vec<_> = report
+        .sites
+        .iter()
+        .filter(|site| site.live.bytes == (BLOCKS * BYTES) as u64)
+        .collect();
+    assert_eq!(leaks.len(), 1, "{:?}", report.sites);
+    assert_eq!(leaks[0].live.count, BLOCKS as u64);
+    let thread = report.threads[leaks[0].thread.0 as usize];
+    assert_eq!(report.strings.get(thread.name), "leaker");
+    let leaf = report.stacks.node(leaks[0].stack).unwrap().frame;
+    let leaf = report.frames[leaf.0 as usize];
+    assert_eq!(
+        report.strings.get(leaf.function),
+        "recover::leak_until_killed"
+    );
+    assert!(report.strings.get(leaf.file).ends_with("tests/recover.rs"));
+
+    let mut file = Vec::new();
+    recovered.write(Version::V13, &mut file).unwrap();
+    let capture = memray::read(&file[..]).unwrap();
+    assert!(capture.complete);
+    assert_eq!(capture.report.totals, report.totals);
+
+    // Whatever its end: what is whole is there, and nothing panics.
+    let whole = std::fs::read(&spool).unwrap();
+    for length in (0..whole.len()).step_by(whole.len() / 50) {
+        std::fs::write(&spool, &whole[..length]).unwrap();
+        match recover(&spool, &ReportOptions::default()) {
+            Ok(part) => {
+                assert!(part.report().totals.allocated.count <= report.totals.allocated.count)
+            }
+            Err(RecoverError::Empty | RecoverError::NoLog(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(matches!(
+        recover(&dir.0, &ReportOptions::default()),
+        Err(RecoverError::NoLog(_) | RecoverError::Io(_))
+    ));
+}
