@@ -12,10 +12,10 @@ use std::time::Duration;
 /// Threads that are looked at: a bound for a process that has run away.
 const MOST_THREADS: usize = 10_000;
 
-/// Looks at a thread that runs just now before it is left out, and the time between them. No more threads run at a
-/// time than there are processors.
-const LOOKS: usize = 5;
-const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
+/// Rounds of looks at the threads that ran just then, and the time between them. No more threads run at a time than
+/// there are processors; those that run in each round are left out.
+const ROUNDS: usize = 4;
+const BETWEEN_ROUNDS: Duration = Duration::from_micros(200);
 
 /// Pages whose entries are read at once.
 const PAGES: usize = 512;
@@ -38,15 +38,29 @@ fn stack_pointers() -> Vec<u64> {
     let here = 0u8;
     let mut pointers = vec![(&raw const here).addr() as u64];
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    for task in tasks.flatten().take(MOST_THREADS) {
-        let file = task.path().join("syscall");
-        let pointer = (0..LOOKS).find_map(|look| {
-            if look > 0 {
-                std::thread::sleep(BETWEEN_LOOKS);
-            }
-            pointer(&std::fs::read_to_string(&file).ok()?)
+    let mut running: Vec<_> = tasks
+        .flatten()
+        .take(MOST_THREADS)
+        .map(|task| task.path().join("syscall"))
+        .collect();
+    for round in 0..ROUNDS {
+        if round > 0 {
+            std::thread::sleep(BETWEEN_ROUNDS);
+        }
+        running.retain(|file| match std::fs::read_to_string(file) {
+            Ok(syscall) => match pointer(&syscall) {
+                Some(pointer) => {
+                    pointers.push(pointer);
+                    false
+                }
+                None => true,
+            },
+            // It has ended.
+            Err(_) => false,
         });
-        pointers.extend(pointer);
+        if running.is_empty() {
+            break;
+        }
     }
     pointers
 }
