@@ -1,7 +1,8 @@
 //! `memray stats --json`, byte for byte, with one key more: `heapray`, for what memray's lacks.
 //!
 //! Python's `json.dump(indent=2)` wrote the original: characters outside ASCII are escaped, and times are spelt as
-//! Python spells them. memray gives times in the zone of the machine that reads; ours are in UTC.
+//! Python spells them. memray gives times in the zone of the machine that reads; ours are in UTC. Of a capture that
+//! heapray wrote memray's `total_allocations` is one more: it counts the record that closes the capture.
 
 use std::io::{self, Write};
 
