@@ -320,3 +320,24 @@ impl Formatter for Ascii {
         self.0.end_object_value(out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_report_holds_makes_ascii_json() {
+        let mut report = Report::default();
+        for name in ["", "späte \u{1f980}\u{7f}\n\"\\\u{2028}"] {
+            report.about.command_line = name.into();
+            report.conditions.notes = vec![name.into()];
+            let mut out = Vec::new();
+            json(&report, &JsonOptions::default(), &mut out).unwrap();
+            assert!(out.is_ascii());
+            let back: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            assert_eq!(back["heapray"]["notes"][0], name);
+            assert_eq!(back["metadata"]["command_line"], &*in_one_line(name));
+            assert_eq!(back["allocation_size_histogram"], serde_json::json!([]));
+        }
+    }
+}
