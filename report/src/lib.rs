@@ -4,10 +4,12 @@
 //! served: every file format, page and text here is a function of a report, or a reader into one.
 #![forbid(unsafe_code)]
 
+pub mod formats;
 pub mod memray;
 pub mod model;
 pub mod page;
 pub mod stats;
+pub mod texts;
 pub mod views;
 
 pub use model::Report;
