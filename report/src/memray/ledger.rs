@@ -17,6 +17,12 @@ use crate::model::{
 /// Sizes below this are counted in an array.
 const SMALL: usize = 4096;
 
+/// Call sites that are found without the map. Must be a power of two.
+const RECENT: usize = 1 << 13;
+
+/// No call site.
+const NONE: u32 = u32::MAX;
+
 /// Readings of memory that are kept; past it, every other one is dropped and only each second one is taken, and so on.
 const MOST_MOMENTS: usize = 1 << 16;
 
@@ -42,6 +48,8 @@ type Window = [Option<(u64, u64, u32)>; 2];
 pub struct Ledger {
     accounts: Vec<Account>,
     sites: FastMap<u64, u32>,
+    /// Sites that were met last, by their keys.
+    recent: Box<[(u64, u32)]>,
     blocks: LiveBlocks,
     windows: Vec<Window>,
     small_sizes: Box<[u64]>,
@@ -72,6 +80,7 @@ impl Default for Ledger {
         Ledger {
             accounts: Vec::new(),
             sites: FastMap::default(),
+            recent: vec![(0, NONE); RECENT].into_boxed_slice(),
             blocks: LiveBlocks::default(),
             windows: Vec::new(),
             small_sizes: vec![0; SMALL].into_boxed_slice(),
@@ -96,6 +105,59 @@ impl Default for Ledger {
     }
 }
 
+/// Takes events as their fields: values that stay in registers, where an [`Event`] would go by way of memory.
+pub(super) trait Sink {
+    fn allocation(
+        &mut self,
+        thread: ThreadId,
+        allocator: Allocator,
+        address: u64,
+        size: u64,
+        stack: StackId,
+    );
+    fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64);
+    fn memory(&mut self, at_ms: u64, rss: u64);
+}
+
+impl Sink for Ledger {
+    #[inline]
+    fn allocation(
+        &mut self,
+        thread: ThreadId,
+        allocator: Allocator,
+        address: u64,
+        size: u64,
+        stack: StackId,
+    ) {
+        let site = self.site(thread, stack, allocator);
+        let window = self.window(thread);
+        *window = [Some((address, size, site)), window[0]];
+        self.allocate(site, allocator, address, size);
+        self.entered();
+    }
+
+    #[inline]
+    fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64) {
+        let ranged = allocator == Allocator::Munmap;
+        let of = |&&(at, bytes, _): &&(u64, u64, u32)| at == address && (!ranged || bytes == size);
+        if let Some(&(_, bytes, site)) = self.window(thread).iter().flatten().find(of) {
+            self.accounts[site as usize].temporary += Tally { count: 1, bytes };
+        }
+        if ranged {
+            self.unmap(address, size);
+        } else if let Some(block) = self.blocks.free(address) {
+            self.take(block.site, 1, block.bytes);
+        } else {
+            self.unknown_frees += 1;
+        }
+        self.entered();
+    }
+
+    fn memory(&mut self, at_ms: u64, rss: u64) {
+        self.reading(at_ms, rss);
+    }
+}
+
 impl Ledger {
     /// Enters the next event.
     #[inline]
@@ -107,38 +169,19 @@ impl Ledger {
                 address,
                 size,
                 stack,
-            } => {
-                let site = self.site(thread, stack, allocator);
-                self.window(thread).rotate_right(1);
-                self.window(thread)[0] = Some((address, size, site));
-                self.allocate(site, allocator, address, size);
-            }
+            } => self.allocation(thread, allocator, address, size, stack),
             Event::Deallocation {
                 thread,
                 allocator,
                 address,
                 size,
-            } => {
-                let ranged = allocator == Allocator::Munmap;
-                let of = |&&(at, bytes, _): &&(u64, u64, u32)| {
-                    at == address && (!ranged || bytes == size)
-                };
-                if let Some(&(_, bytes, site)) = self.window(thread).iter().flatten().find(of) {
-                    self.accounts[site as usize].temporary += Tally { count: 1, bytes };
-                }
-                if ranged {
-                    self.unmap(address, size);
-                } else if let Some(block) = self.blocks.free(address) {
-                    self.take(block.site, 1, block.bytes);
-                } else {
-                    self.unknown_frees += 1;
-                }
-            }
-            Event::Memory { at_ms, rss } => {
-                self.reading(at_ms, rss);
-                return;
-            }
+            } => self.deallocation(thread, allocator, address, size),
+            Event::Memory { at_ms, rss } => self.memory(at_ms, rss),
         }
+    }
+
+    #[inline]
+    fn entered(&mut self) {
         self.events += 1;
         if self.at_peak {
             self.peak_ms = self.now_ms;
@@ -151,8 +194,13 @@ impl Ledger {
         let key = u64::from(stack.0) << 32
             | u64::from(thread.0) << 4 & 0xffff_ffff
             | u64::from(allocator.id());
+        let slot = (u64::from(stack.0) + u64::from(thread.0) * 1031) as usize % RECENT;
+        let (known, site) = self.recent[slot];
+        if known == key && site != NONE {
+            return site;
+        }
         let accounts = &mut self.accounts;
-        *self.sites.entry(key).or_insert_with(|| {
+        let site = *self.sites.entry(key).or_insert_with(|| {
             accounts.push(Account {
                 thread,
                 stack,
@@ -164,7 +212,9 @@ impl Ledger {
                 temporary: Tally::default(),
             });
             accounts.len() as u32 - 1
-        })
+        });
+        self.recent[slot] = (key, site);
+        site
     }
 
     #[inline]
@@ -258,6 +308,7 @@ impl Ledger {
         self.taken = taken;
     }
 
+    #[cold]
     fn reading(&mut self, at_ms: u64, rss: u64) {
         self.now_ms = at_ms;
         if self.readings.is_multiple_of(self.stride) {

@@ -75,9 +75,7 @@ fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadE
     };
     let mut events = Events::new(source, header);
     let mut ledger = Ledger::default();
-    for event in &mut events {
-        ledger.enter(&event?);
-    }
+    events.drain(&mut ledger)?;
     let mut problem = events.problem.take();
     ledger.close(&mut report);
     let Events {
