@@ -10,7 +10,7 @@
 //! - Modules of equal size come in the order of a hash table of memray's: they are compared by their figures there.
 //! - Native frames are addresses in heapray, where memray reads symbols from the libraries of the machine that it runs
 //!   on: native captures are compared by their Python frames.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[macro_use]
 mod support;

@@ -57,8 +57,8 @@ struct Calls {
     hide: u64,
 }
 
-/// Deeper than any stack.
-const DEEPEST: u64 = 1 << 24;
+/// Deeper than any stack: the largest ones that systems give a thread have room for about as many frames.
+const DEEPEST: u64 = 1 << 20;
 
 impl<R: Read> Iterator for Events<R> {
     type Item = Result<Event, ReadError>;
@@ -244,10 +244,7 @@ impl<R: Read> Events<R> {
                 self.record = "native frame";
                 self.native.read_node(&mut self.source)
             }
-            tag::MEMORY_MAP_START => {
-                self.native.start_generation();
-                Ok(())
-            }
+            tag::MEMORY_MAP_START => self.native.start_generation(),
             tag::SEGMENT_HEADER => {
                 self.record = "image";
                 self.native.read_image(&mut self.source, &mut self.tables)

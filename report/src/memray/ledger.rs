@@ -9,9 +9,11 @@ use std::collections::HashMap;
 
 use super::live_blocks::{Block, LiveBlocks};
 use super::ranges::Taken;
+use super::timeline::Timeline;
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, Event, Moment, Report, Site, SizeCount, StackId, Tally, ThreadId, Totals,
+    Allocator, Event, Moment, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally,
+    ThreadId, Totals,
 };
 
 /// Sizes below this are counted in an array.
@@ -20,11 +22,11 @@ const SMALL: usize = 4096;
 /// Call sites that are found without the map. Must be a power of two.
 const RECENT: usize = 1 << 13;
 
+/// Generations that survivors are told apart by.
+const GENERATIONS: u64 = 8;
+
 /// No call site.
 const NONE: u32 = u32::MAX;
-
-/// Readings of memory that are kept; past it, every other one is dropped and only each second one is taken, and so on.
-const MOST_MOMENTS: usize = 1 << 16;
 
 /// A site as it stands, and as it stood at the last high-water mark that has ended.
 #[derive(Debug, Clone, Copy)]
@@ -65,10 +67,7 @@ pub struct Ledger {
     peaks: u32,
     peak_ms: u64,
     now_ms: u64,
-    timeline: Vec<Moment>,
-    /// Of so many readings one is kept.
-    stride: u64,
-    readings: u64,
+    timeline: Timeline,
     events: u64,
     unknown_frees: u64,
     handed_out_again: u64,
@@ -94,9 +93,7 @@ impl Default for Ledger {
             peaks: 0,
             peak_ms: 0,
             now_ms: 0,
-            timeline: Vec::new(),
-            stride: 1,
-            readings: 0,
+            timeline: Timeline::default(),
             events: 0,
             unknown_frees: 0,
             handed_out_again: 0,
@@ -311,30 +308,46 @@ impl Ledger {
     #[cold]
     fn reading(&mut self, at_ms: u64, rss: u64) {
         self.now_ms = at_ms;
-        if self.readings.is_multiple_of(self.stride) {
-            if self.timeline.len() == MOST_MOMENTS {
-                let mut index = 0usize;
-                self.timeline.retain(|_| {
-                    index += 1;
-                    index % 2 == 1
-                });
-                self.stride *= 2;
-            }
-            if self.readings.is_multiple_of(self.stride) {
-                self.timeline.push(Moment {
-                    at_ms,
-                    rss,
-                    heap: self.live.bytes,
-                    own: 0,
-                });
-            }
-        }
-        self.readings += 1;
+        self.timeline.add(Moment {
+            at_ms,
+            rss,
+            heap: self.live.bytes,
+            own: 0,
+        });
     }
 
-    /// Closes the books: fills in the sites (in the order of their first allocation), totals, timeline, event and
-    /// unknown-free counts of `report`, whose threads and call stacks the events used.
+    /// What is still live by age, in equal parts of the time between the first and the last reading of memory.
+    fn survivors(&self) -> Survivors {
+        let width_ms = self.now_ms / GENERATIONS;
+        if width_ms == 0 {
+            return Survivors::default();
+        }
+        let mut sums: FastMap<u64, Tally> = FastMap::default();
+        for Block { bytes, born, site } in self.blocks.pieces() {
+            let generation = (born / width_ms).min(GENERATIONS - 1);
+            *sums
+                .entry(u64::from(site) * GENERATIONS + generation)
+                .or_default() += Tally { count: 1, bytes };
+        }
+        let mut list: Vec<Survivor> = sums
+            .into_iter()
+            .map(|(key, live)| Survivor {
+                site: (key / GENERATIONS) as u32,
+                generation: (key % GENERATIONS) as u32,
+                live,
+            })
+            .collect();
+        list.sort_unstable_by_key(|survivor| (survivor.site, survivor.generation));
+        Survivors {
+            starts_ms: (0..GENERATIONS).map(|n| n * width_ms).collect(),
+            list,
+        }
+    }
+
+    /// Closes the books: fills in the sites (in the order of their first allocation), totals, timeline, survivors, event
+    /// and unknown-free counts of `report`, whose threads and call stacks the events used.
     pub fn close(self, report: &mut Report) {
+        report.survivors = self.survivors();
         let mut oldest: Vec<Option<u64>> = vec![None; self.accounts.len()];
         for Block { site, born, .. } in self.blocks.pieces() {
             let oldest = &mut oldest[site as usize];
@@ -371,12 +384,12 @@ impl Ledger {
             freed: self.freed,
             live: self.live,
             high_water: self.high_water,
-            high_water_ms: (self.readings > 0).then_some(self.peak_ms),
+            high_water_ms: (!self.timeline.is_empty()).then_some(self.peak_ms),
             sizes,
             sizes_rounded: false,
             by_allocator: self.by_allocator,
         };
-        report.timeline = self.timeline;
+        report.timeline = self.timeline.into_moments();
         report.about.events = self.events;
         report.conditions.unknown_frees = self.unknown_frees;
         if self.handed_out_again > 0 {

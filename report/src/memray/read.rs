@@ -108,7 +108,7 @@ fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Pa
         timeline,
         ..
     } = body;
-    report.timeline = timeline;
+    report.timeline = timeline.into_moments();
     for site in &sites {
         report.totals.high_water += site.high_water;
         report.totals.live += site.live;

@@ -10,7 +10,7 @@ use crate::hash::FastMap;
 use crate::model::{Frame, FrameId, Report, StackId, Stacks, StrId, Strings, Thread, ThreadId};
 
 /// More than any capture has; past it the capture is taken for damaged.
-const MOST_STACKS: usize = 1 << 28;
+pub(super) const MOST_STACKS: usize = 1 << 26;
 const MOST_THREADS: usize = 1 << 24;
 
 #[derive(Debug)]
