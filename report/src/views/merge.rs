@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::rebuild::{FrameTable, Sites, StackCopier, placed, sorted};
 use crate::Report;
 use crate::model::{
-    AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, SizeCount, StackId, Strings,
-    Survivors, Tally, Thread, ThreadId, Totals,
+    AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, SizeCount, StackId, StrId,
+    Strings, Survivors, Tally, Thread, ThreadId, Totals,
 };
 
 /// Moments that the merged timeline has at most; past it every second, fourth, … is left out.
@@ -146,7 +146,7 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
     (joint, renamed)
 }
 
-fn rename(strings: &mut Strings, report: &Report, id: crate::model::StrId) -> crate::model::StrId {
+fn rename(strings: &mut Strings, report: &Report, id: StrId) -> StrId {
     strings.intern(report.strings.get(id))
 }
 
