@@ -63,8 +63,8 @@ impl LogWriter {
         self
     }
 
-    /// Appends an entry; does nothing once the log was given up. Whether the block is full now: [`tell`](Self::tell)
-    /// what it needs and [`flush`](Self::flush) it before the next one.
+    /// Appends an entry; does nothing once the log was given up. Whether the block is full now: it is to be told what it
+    /// needs, and [flushed](Self::flush), before the next one.
     #[inline]
     pub fn push(&mut self, entry: &LogEntry) -> bool {
         if self.given_up.is_some() {
