@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A map from numbers.
-pub(super) type FastMap<K, V> = HashMap<K, V, FastState>;
+pub(crate) type FastMap<K, V> = HashMap<K, V, FastState>;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FastState(u64);
+pub(crate) struct FastState(u64);
 
 impl Default for FastState {
     fn default() -> Self {
@@ -26,7 +26,7 @@ impl BuildHasher for FastState {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FastHasher(u64);
+pub(crate) struct FastHasher(u64);
 
 impl Hasher for FastHasher {
     #[inline]
