@@ -3,6 +3,7 @@
 
 mod call_tree;
 mod function;
+mod intervals;
 mod location;
 mod measure;
 mod module;
@@ -13,6 +14,7 @@ mod thread;
 
 pub use call_tree::{CallTree, TreeNode};
 pub use function::{FunctionSums, by_function};
+pub use intervals::{Interval, Intervals};
 pub use location::{LocationSums, by_location};
 pub use measure::{Measure, Unit};
 pub use module::{ModuleNames, by_module};
