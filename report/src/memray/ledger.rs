@@ -7,9 +7,9 @@
 
 use std::collections::HashMap;
 
-use super::hash::FastMap;
 use super::live_blocks::{Block, LiveBlocks};
 use super::ranges::Taken;
+use crate::hash::FastMap;
 use crate::model::{
     Allocator, Event, Moment, Report, Site, SizeCount, StackId, Tally, ThreadId, Totals,
 };

@@ -3,8 +3,8 @@
 //! A block is known by its address until it is freed, or until the address is handed out again: then its free went
 //! unseen. `munmap` takes any part of any mapping (`ranges.rs`). Sites and births are numbers of the caller's own.
 
-use super::hash::FastMap;
 use super::ranges::{Ranges, Taken};
+use crate::hash::FastMap;
 use crate::model::Allocator;
 
 /// A block as it is live, or as it was until now.

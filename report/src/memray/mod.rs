@@ -13,7 +13,6 @@ mod codec;
 mod error;
 mod events;
 mod extension;
-pub(crate) mod hash;
 mod header;
 mod ledger;
 mod line_table;

@@ -4,7 +4,7 @@
 //! one slot and freed in another are added up. Whoever has the rows can tell what was allocated between any two slots
 //! and still live in a third, or what the heap was in any slot, by adding rows.
 
-use crate::memray::hash::FastMap;
+use crate::hash::FastMap;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
 use crate::model::{Allocator, Event, Report, StackId, Tally, ThreadId};
@@ -226,7 +226,7 @@ impl Builder {
             return;
         }
         let born = block.born >> self.halved;
-        let row = (u64::from(block.site), born << 32 | u64::from(freed));
+        let row = (u64::from(block.site), (born << 32) | u64::from(freed));
         *self.rows.entry(row).or_default() += Tally {
             count: u64::from(counts),
             bytes: block.bytes,
@@ -240,7 +240,7 @@ impl Builder {
         for ((site, times), blocks) in self.rows.drain() {
             let (born, freed) = (times >> 32, times as u32);
             let freed = if freed == NEVER { NEVER } else { freed / 2 };
-            let row = (site, born / 2 << 32 | u64::from(freed));
+            let row = (site, ((born / 2) << 32) | u64::from(freed));
             *rows.entry(row).or_default() += blocks;
         }
         self.rows = rows;
@@ -267,7 +267,7 @@ impl Builder {
             .collect();
         rows.sort_unstable_by_key(|row| (row.site, row.born, row.freed.unwrap_or(NEVER)));
         let width_ms = self.width_ms.saturating_mul(1 << self.halved);
-        let slots = (self.slots - 1 >> self.halved) + 1;
+        let slots = ((self.slots - 1) >> self.halved) + 1;
         Intervals {
             starts_ms: (0..slots).map(|slot| slot * width_ms).collect(),
             rows,

@@ -1,4 +1,4 @@
-//! Hash maps with small integer keys, on the path of every event: a folded multiplication instead of SipHash,
+//! Hash maps with small integer keys, on the paths of every event and every frame: a folded multiplication instead of SipHash,
 //! seeded by chance so that no file can be made to collide.
 
 use std::collections::HashMap;
