@@ -30,9 +30,10 @@ mod writer;
 
 pub use error::ReadError;
 pub use events::{Events, events};
-pub use header::Version;
+pub use header::{Facts, Version};
 pub use ledger::Ledger;
 pub use names::in_one_line;
+pub(crate) use names::to_capture;
 pub use read::{Capture, Format, read};
 pub use write_aggregated::write_aggregated;
 pub use write_all::write_all;
