@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 export RUSTC_BOOTSTRAP=1
 
-targets=(read events views round_trip)
+targets=(read events views formats round_trip)
 seconds=$((${1:-30} / ${#targets[@]}))
 corpus=corpus/captures
 
