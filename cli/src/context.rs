@@ -7,10 +7,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use heapray_report::texts;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::failure::{BAD_CAPTURE, Failure};
+use crate::output::Destination;
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -81,6 +83,18 @@ impl Context {
         let asked = || env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal.map(|(width, _)| usize::from(width.0)).or_else(asked);
         columns.unwrap_or(120).clamp(40, 400)
+    }
+
+    /// How texts look at `out`: in a file without colours, and as wide as they are by default.
+    pub(crate) fn text_options(&self, out: &Destination) -> texts::Options {
+        match out {
+            Destination::Stdout => texts::Options {
+                width: self.width(),
+                colours: self.colour(),
+                ..texts::Options::default()
+            },
+            _ => texts::Options::default(),
+        }
     }
 
     /// A bar for `total` bytes of work, or a spinner where the total is unknown. Hidden unless a person watches.

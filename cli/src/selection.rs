@@ -31,6 +31,11 @@ pub(crate) struct SideArgs {
 }
 
 impl SideArgs {
+    /// Whether `--leaks` was given.
+    pub(crate) fn is_leaks(&self) -> bool {
+        self.leaks
+    }
+
     pub(crate) fn measure(&self) -> Measure {
         if self.leaks {
             Measure::Live
