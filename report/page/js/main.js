@@ -16,6 +16,10 @@ try {
   // The text is the largest string of the page and has served.
   data.remove();
   performance.mark("decoded");
+  const { opens } = document.documentElement.dataset;
+  if (opens && location.hash === "") {
+    history.replaceState(null, "", `#${opens}`);
+  }
   const page = new Page(profile);
   listenToKeys(page);
   switchThemes(page);

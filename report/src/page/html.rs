@@ -10,22 +10,23 @@ use flate2::write::ZlibEncoder;
 use super::{Page, assets, payload};
 use crate::Report;
 
-/// Writes `page` to `out`.
-pub(super) fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+/// Writes `page` to `out`, to open at `opens`.
+pub(super) fn write(page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::Result<()> {
     let mut rest = assets::TEMPLATE;
     while let Some((text, after)) = rest.split_once("{{") {
         out.write_all(text.as_bytes())?;
         let (slot, after) = after
             .split_once("}}")
             .expect("every slot of the template is closed");
-        fill(slot, page, out)?;
+        fill(slot, page, opens, out)?;
         rest = after;
     }
     out.write_all(rest.as_bytes())
 }
 
-fn fill(slot: &str, page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+fn fill(slot: &str, page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::Result<()> {
     match slot {
+        "opens" => write_escaped(opens, out),
         "title" => write_escaped(program(page.report), out),
         "style" => out.write_all(assets::STYLE.as_bytes()),
         "style_hash" => out.write_all(assets::policy_hash(assets::STYLE).as_bytes()),

@@ -47,7 +47,17 @@ impl<'a> Page<'a> {
     ///
     /// Only those of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        html::write(self, out)
+        html::write(self, "", out)
+    }
+
+    /// As [`write`](Page::write), to open as if this stood behind the `#` of its address: `view=peak&order=leaf`. What
+    /// the page does not understand of it is as at the start.
+    ///
+    /// # Errors
+    ///
+    /// Only those of `out`.
+    pub fn write_opened_at(&self, hash: &str, out: &mut impl Write) -> io::Result<()> {
+        html::write(self, hash, out)
     }
 }
 
