@@ -24,7 +24,13 @@ pub(crate) struct Global {
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     pub(crate) quiet: bool,
     /// When to use colours: `auto` means on a terminal, unless NO_COLOR is set.
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Everywhere"
+    )]
     pub(crate) color: When,
 }
 
@@ -81,7 +87,9 @@ impl Context {
     pub(crate) fn width(&self) -> usize {
         let terminal = terminal_size::terminal_size_of(io::stdout());
         let asked = || env::var("COLUMNS").ok()?.parse().ok();
-        let columns = terminal.map(|(width, _)| usize::from(width.0)).or_else(asked);
+        let columns = terminal
+            .map(|(width, _)| usize::from(width.0))
+            .or_else(asked);
         columns.unwrap_or(120).clamp(40, 400)
     }
 

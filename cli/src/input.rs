@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use heapray_report::Report;
-use heapray_report::memray::{self, Events, Format, ReadError, Version};
+use heapray_report::memray::{self, Events, Facts, Format, ReadError, Version};
 use indicatif::ProgressBarIter;
 
 use crate::context::Context;
@@ -22,6 +22,7 @@ pub(crate) struct Capture {
     pub(crate) report: Report,
     pub(crate) format: Format,
     pub(crate) version: Version,
+    pub(crate) facts: Facts,
     pub(crate) complete: bool,
     source: Source,
 }
@@ -84,6 +85,7 @@ impl Capture {
             report: capture.report,
             format: capture.format,
             version: capture.version,
+            facts: capture.facts,
             complete: capture.complete,
             source,
         })

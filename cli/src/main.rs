@@ -11,6 +11,7 @@ mod context;
 mod failure;
 mod input;
 mod output;
+mod remote;
 mod selection;
 mod server;
 

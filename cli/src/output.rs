@@ -53,7 +53,7 @@ impl OutputArgs {
     ) -> Result<Destination, Failure> {
         match &self.output {
             Some(path) => Destination::new(path, self.force),
-            None => Destination::new(&beside(&input::named(capture), what, extension), self.force),
+            None => Destination::beside(&input::named(capture), what, extension, self.force),
         }
     }
 }
@@ -80,6 +80,16 @@ impl Destination {
             Ok(_) if !force => Err(exists(&path)),
             _ => Ok(Destination::File { path, force }),
         }
+    }
+
+    /// A file beside the capture, named as memray names it.
+    pub(crate) fn beside(
+        capture: &Path,
+        what: &str,
+        extension: &str,
+        force: bool,
+    ) -> Result<Destination, Failure> {
+        Destination::new(&beside(capture, what, extension), force)
     }
 
     /// Refuses to write bytes that are no text to a terminal.
@@ -131,13 +141,17 @@ fn replace(
     let failed = |error| Failure::writing(path, error);
     let mut out = BufWriter::with_capacity(1 << 16, temporary(path).map_err(failed)?);
     write(&mut out).map_err(failed)?;
-    let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    let file = out
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
     keep(file, path, force)
 }
 
 /// An empty file beside `path`, which goes away unless it is kept. The process's umask applies to it as to any other.
 pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     tempfile::Builder::new()
         .prefix(".heapray-")
         .permissions(Permissions::from_mode(0o666))

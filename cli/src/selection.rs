@@ -36,16 +36,23 @@ impl SideArgs {
         self.leaks
     }
 
-    pub(crate) fn measure(&self) -> Measure {
+    /// The side that was asked for, if one was.
+    pub(crate) fn chosen(&self) -> Option<Measure> {
+        let temporary = self.temporary_allocations || self.temporary_allocation_threshold.is_some();
         if self.leaks {
-            Measure::Live
+            Some(Measure::Live)
         } else if self.allocated {
-            Measure::Allocated
-        } else if self.temporary_allocations || self.temporary_allocation_threshold.is_some() {
-            Measure::Temporary
+            Some(Measure::Allocated)
+        } else if temporary {
+            Some(Measure::Temporary)
         } else {
-            Measure::HighWater
+            None
         }
+    }
+
+    /// The side that is shown.
+    pub(crate) fn measure(&self) -> Measure {
+        self.chosen().unwrap_or_default()
     }
 
     /// The threshold, if it is not the one that every report is made with.
@@ -56,7 +63,7 @@ impl SideArgs {
 
 /// Which part of the capture is shown, and how.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What is shown")]
+#[command(next_help_heading = "A part of it")]
 pub(crate) struct PartArgs {
     /// Only this thread, by name or number; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -68,7 +75,12 @@ pub(crate) struct PartArgs {
     #[arg(long, value_name = "NAME")]
     package: Vec<String>,
     /// Only call stacks with this text in a function or file name, in upper or lower case.
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
     matching: String,
     /// Join frames of no interest into one.
     #[arg(long, value_enum, value_name = "WHOSE")]
@@ -192,7 +204,13 @@ impl PartArgs {
             at_moment(report, events, live_at)
         } else {
             let since = self.since.unwrap_or(0);
-            in_range(report, events, since, self.until.unwrap_or(u64::MAX), live_at)
+            in_range(
+                report,
+                events,
+                since,
+                self.until.unwrap_or(u64::MAX),
+                live_at,
+            )
         };
         capture.report = part.map_err(|error| capture.failed(error))?;
         Ok(())
@@ -231,10 +249,12 @@ fn no_events(capture: &Capture, option: &str) -> Failure {
 
 fn allocator(name: &str) -> Result<Allocator, String> {
     let gets = || Allocator::ALL.into_iter().filter(|a| !a.is_free());
-    gets().find(|a| a.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let names: Vec<String> = gets().map(|a| a.name().to_lowercase()).collect();
-        format!("there are {}", names.join(", "))
-    })
+    gets()
+        .find(|a| a.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| {
+            let names: Vec<String> = gets().map(|a| a.name().to_lowercase()).collect();
+            format!("there are {}", names.join(", "))
+        })
 }
 
 /// Milliseconds of `250ms`, `1.5s`, `3m` or `2h`; a bare number is of seconds.
@@ -263,7 +283,13 @@ mod tests {
 
     #[test]
     fn times_are_read_in_every_unit_and_nonsense_is_refused() {
-        for (text, ms) in [("250ms", 250), ("1.5s", 1500), ("2", 2000), ("3m", 180_000), ("1h", 3_600_000)] {
+        for (text, ms) in [
+            ("250ms", 250),
+            ("1.5s", 1500),
+            ("2", 2000),
+            ("3m", 180_000),
+            ("1h", 3_600_000),
+        ] {
             assert_eq!(time(text), Ok(ms));
         }
         for text in ["", "s", "-1s", "NaN", "inf", "1 day", "1e300s", "é"] {

@@ -72,7 +72,9 @@ impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let FormatArg(format) = self.format;
         let extension = format.extension();
-        let mut out = self.output.or_beside(&self.capture, format.name(), extension)?;
+        let mut out = self
+            .output
+            .or_beside(&self.capture, format.name(), extension)?;
         if !format.is_text() {
             out = out.for_binary()?;
         }

@@ -44,7 +44,9 @@ impl Args {
         let report = &capture.report;
         if context.json() {
             let options = FormatOptions::default();
-            return out.write(context, |mut out| Format::Json.write(report, &options, &mut out));
+            return out.write(context, |mut out| {
+                Format::Json.write(report, &options, &mut out)
+            });
         }
         let options = texts::Options {
             measure: self.side.measure(),
@@ -53,6 +55,8 @@ impl Args {
             max_rows: self.max_rows,
             ..context.text_options(&out)
         };
-        out.write(context, |mut out| texts::summary(report, &options, &mut out))
+        out.write(context, |mut out| {
+            texts::summary(report, &options, &mut out)
+        })
     }
 }

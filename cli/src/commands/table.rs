@@ -45,7 +45,9 @@ impl Args {
         let report = &capture.report;
         if context.json() {
             let options = FormatOptions::default();
-            return out.write(context, |mut out| Format::Json.write(report, &options, &mut out));
+            return out.write(context, |mut out| {
+                Format::Json.write(report, &options, &mut out)
+            });
         }
         let options = texts::Options {
             measure: self.side.measure(),
