@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use heapray_report::Report;
@@ -31,7 +32,7 @@ pub(crate) struct Capture {
 #[derive(Debug)]
 enum Source {
     File { file: File, length: u64 },
-    Stream(Option<Box<File>>),
+    Stream(Option<File>),
 }
 
 /// A capture's bytes, with a bar that follows them.
@@ -113,8 +114,9 @@ impl Source {
     fn open(path: &Path, name: &str, passes: Passes) -> Result<Source, Failure> {
         let failed = |error| Failure::io(format!("cannot read {name}"), error);
         let file = if is_stdin(path) {
-            // Through the descriptor, for what is redirected from a file can be read as one.
-            File::open("/dev/stdin").map_err(failed)?
+            // As a file: what is redirected from one can be read twice.
+            let stdin = io::stdin().as_fd().try_clone_to_owned();
+            File::from(stdin.map_err(failed)?)
         } else {
             File::open(path).map_err(failed)?
         };
@@ -127,7 +129,7 @@ impl Source {
             return Ok(Source::File { file, length });
         }
         match passes {
-            Passes::One => Ok(Source::Stream(Some(Box::new(file)))),
+            Passes::One => Ok(Source::Stream(Some(file))),
             Passes::Two => spool(file).map_err(failed),
         }
     }

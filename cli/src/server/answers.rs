@@ -11,6 +11,9 @@ enum Body {
     Made(Make),
 }
 
+/// Media type and body.
+pub(super) type Answer<'a> = (&'static str, Cow<'a, [u8]>);
+
 /// Answers by path.
 #[derive(Default)]
 pub(crate) struct Answers {
@@ -40,8 +43,8 @@ impl Answers {
         self.by_path.insert(path.into(), (kind, body));
     }
 
-    /// Media type and body.
-    pub(super) fn get(&self, path: &str) -> Option<io::Result<(&'static str, Cow<'_, [u8]>)>> {
+    /// The answer to a request of `path`, if there is one.
+    pub(super) fn get(&self, path: &str) -> Option<io::Result<Answer<'_>>> {
         let (kind, body) = self.by_path.get(path)?;
         Some(match body {
             Body::Ready(body) => Ok((kind, Cow::Borrowed(body))),
