@@ -8,6 +8,7 @@ use heapray_report::memray::{
     Format, Version, events, in_one_line, read, write_aggregated, write_all,
 };
 use heapray_report::model::{Event, Tally};
+use heapray_report::views::in_range;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Program, names, program, spelled, spelled_event, unpacked, without_extension};
@@ -92,6 +93,21 @@ proptest! {
         prop_assert_eq!(&report.timeline, &program.report.timeline);
         prop_assert_eq!(report.about.events, program.report.about.events);
         prop_assert_eq!(report.conditions.unknown_frees, program.report.conditions.unknown_frees);
+        let starts = &report.survivors.starts_ms;
+        for (generation, &start) in (0..).zip(starts) {
+            let end = starts.get(generation + 1).copied().unwrap_or(u64::MAX);
+            let log = events(&bare[..]).unwrap();
+            let born = in_range(&report, log, start, end, u64::MAX).unwrap();
+            let mut live = Tally::default();
+            for survivor in &report.survivors.list {
+                if survivor.generation as usize == generation {
+                    live += survivor.live;
+                }
+            }
+            prop_assert_eq!(live, born.totals.live);
+        }
+        let last = report.timeline.last().map_or(0, |moment| moment.at_ms);
+        prop_assert_eq!(starts.len(), if last < 8 { 0 } else { 8 });
     }
 
     #[test]

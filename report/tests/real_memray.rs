@@ -3,10 +3,10 @@
 //! Needs memray 1.20: `HEAPRAY_MEMRAY` (the path of its command), one in `PATH`, or /opt/heapray-venv.
 #![allow(clippy::unwrap_used)]
 
+#[macro_use]
 mod support;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -15,44 +15,8 @@ use std::process::{Command, Output};
 use heapray_report::memray::{Version, read, write_aggregated, write_all};
 use heapray_report::model::{Allocator, Event, StackId, Tally, ThreadId};
 use heapray_report::{Report, stats};
-use support::{Program, names, skeleton, stack, sum_up};
-
-/// memray's command, or the reason why there is none.
-fn memray() -> Result<PathBuf, String> {
-    let mut candidates: Vec<PathBuf> = env::var_os("HEAPRAY_MEMRAY")
-        .map(PathBuf::from)
-        .into_iter()
-        .collect();
-    if let Some(path) = env::var_os("PATH") {
-        candidates.extend(env::split_paths(&path).map(|dir| dir.join("memray")));
-    }
-    candidates.push("/opt/heapray-venv/bin/memray".into());
-    let Some(found) = candidates.into_iter().find(|path| path.is_file()) else {
-        return Err("no memray in HEAPRAY_MEMRAY, PATH or /opt/heapray-venv".into());
-    };
-    let version = Command::new(&found).arg("--version").output();
-    let version = version.map_err(|e| format!("{} does not run: {e}", found.display()))?;
-    let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
-    if version.starts_with("1.20.") {
-        Ok(found)
-    } else {
-        Err(format!("{} is {version}, not 1.20", found.display()))
-    }
-}
-
-/// memray's command; without one the test is skipped, or fails where `CI` is set.
-macro_rules! memray_or_skip {
-    () => {
-        match memray() {
-            Ok(path) => path,
-            Err(reason) => {
-                assert!(env::var_os("CI").is_none(), "{reason}");
-                println!("skipped: {reason}");
-                return;
-            }
-        }
-    };
-}
+use support::real_memray::{directory, run, spell};
+use support::{Program, skeleton, stack, sum_up};
 
 /// A service of three threads that leaks: no ties in any list, all allocators, frees by other threads, mappings that
 /// are cut in pieces, a realloc chain, addresses that are not aligned.
@@ -196,13 +160,6 @@ fn service() -> Program {
     Program { report, events }
 }
 
-fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
-}
-
 fn write_both(program: &Program, directory: &Path) -> [PathBuf; 2] {
     let [all, aggregated] = ["all.bin", "aggregated.bin"].map(|name| directory.join(name));
     let out = |path: &Path| BufWriter::new(File::create(path).unwrap());
@@ -210,18 +167,6 @@ fn write_both(program: &Program, directory: &Path) -> [PathBuf; 2] {
     write_all(&program.report, events, Version::V13, out(&all)).unwrap();
     write_aggregated(&program.report, Version::V13, out(&aggregated)).unwrap();
     [all, aggregated]
-}
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
 }
 
 /// What it printed, with look-alikes of `;` and `|` put back.
@@ -386,14 +331,6 @@ fn memrays_sums(memray: &Path, file: &Path) -> Sums {
         }
     }
     sums
-}
-
-fn spell(report: &Report, stack: StackId) -> String {
-    let frames: Vec<String> = names(report, stack)
-        .into_iter()
-        .map(|(function, file, line)| format!("{function} {file}:{line}"))
-        .collect();
-    frames.join(" > ")
 }
 
 fn our_rows(report: &Report, view: &str, merged: bool) -> Rows {

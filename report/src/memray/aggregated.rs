@@ -5,8 +5,9 @@ use std::io::Read;
 use super::header::Header;
 use super::native::Native;
 use super::source::{Decoded, Source, Stop, damaged};
-use super::tables::Tables;
+use super::tables::{MOST_STACKS, Tables};
 use super::tag;
+use super::timeline::Timeline;
 use crate::hash::FastMap;
 use crate::model::{Allocator, FrameId, Moment, Site, StackId, Tally, ThreadId};
 
@@ -15,7 +16,7 @@ use crate::model::{Allocator, FrameId, Moment, Site, StackId, Tally, ThreadId};
 pub(super) struct Aggregated {
     pub(super) tables: Tables,
     pub(super) sites: Vec<Site>,
-    pub(super) timeline: Vec<Moment>,
+    pub(super) timeline: Timeline,
     header: Header,
     native: Native,
     frames: Vec<FrameId>,
@@ -33,7 +34,7 @@ impl Aggregated {
         Aggregated {
             tables: Tables::new(header.python_version),
             sites: Vec::new(),
-            timeline: Vec::new(),
+            timeline: Timeline::default(),
             header: header.clone(),
             native: Native::default(),
             frames: Vec::new(),
@@ -91,7 +92,7 @@ impl Aggregated {
                     self.record = "native frame";
                     self.native.read_node(source)?;
                 }
-                tag::MEMORY_MAP_START => self.native.start_generation(),
+                tag::MEMORY_MAP_START => self.native.start_generation()?,
                 tag::SEGMENT_HEADER => {
                     self.record = "image";
                     self.native.read_image(source, &mut self.tables)?;
@@ -125,7 +126,7 @@ impl Aggregated {
         self.record = "memory snapshot";
         let at = source.u64()?;
         let start = self.header.about.start_ms as u64;
-        self.timeline.push(Moment {
+        self.timeline.add(Moment {
             at_ms: at.saturating_sub(start),
             rss: source.u64()?,
             heap: source.u64()?,
@@ -156,6 +157,9 @@ impl Aggregated {
         };
         let parent = self.stack(parent)?;
         let stack = self.tables.child(parent, frame)?;
+        if self.nodes.len() >= MOST_STACKS {
+            return damaged("more call stacks than there can be");
+        }
         self.nodes.push(stack);
         Ok(())
     }

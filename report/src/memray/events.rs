@@ -5,6 +5,7 @@ use std::io::Read;
 use super::codec::{Running, unpack_address};
 use super::error::ReadError;
 use super::header::{ALL_ALLOCATIONS, Header};
+use super::ledger::Sink;
 use super::native::Native;
 use super::recent::{MISS, Recent};
 use super::source::{Decoded, Source, Stop, damaged};
@@ -56,28 +57,57 @@ struct Calls {
     hide: u64,
 }
 
-/// Deeper than any stack.
-const DEEPEST: u64 = 1 << 24;
+/// Deeper than any stack: the largest ones that systems give a thread have room for about as many frames.
+const DEEPEST: u64 = 1 << 20;
 
 impl<R: Read> Iterator for Events<R> {
     type Item = Result<Event, ReadError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
+        let mut next = Next(None);
+        match self.step_to(&mut next) {
+            Ok(_) => next.0.map(Ok),
+            Err(error) => Some(Err(error)),
         }
-        match self.step() {
-            Ok(Some(event)) => return Some(Ok(event)),
-            Ok(None) => self.ended = true,
-            Err(stop) => {
-                self.ended = true;
-                if let Some(error) = self.stopped(stop) {
-                    return Some(Err(ReadError::Io(error)));
-                }
-            }
-        }
-        None
+    }
+}
+
+/// The event that was read.
+struct Next(Option<Event>);
+
+impl Sink for Next {
+    #[inline(always)]
+    fn allocation(
+        &mut self,
+        thread: ThreadId,
+        allocator: Allocator,
+        address: u64,
+        size: u64,
+        stack: StackId,
+    ) {
+        self.0 = Some(Event::Allocation {
+            thread,
+            allocator,
+            address,
+            size,
+            stack,
+        });
+    }
+
+    #[inline(always)]
+    fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64) {
+        self.0 = Some(Event::Deallocation {
+            thread,
+            allocator,
+            address,
+            size,
+        });
+    }
+
+    #[inline(always)]
+    fn memory(&mut self, at_ms: u64, rss: u64) {
+        self.0 = Some(Event::Memory { at_ms, rss });
     }
 }
 
@@ -105,6 +135,31 @@ impl<R: Read> Events<R> {
         self.problem.as_deref()
     }
 
+    /// Gives every event that is left to `sink`.
+    pub(super) fn drain(&mut self, sink: &mut impl Sink) -> Result<(), ReadError> {
+        while self.step_to(sink)? {}
+        Ok(())
+    }
+
+    /// Gives the next event to `sink`. False at the end.
+    #[inline]
+    fn step_to(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
+        if self.ended {
+            return Ok(false);
+        }
+        match self.step(sink) {
+            Ok(true) => return Ok(true),
+            Ok(false) => self.ended = true,
+            Err(stop) => {
+                self.ended = true;
+                if let Some(error) = self.stopped(stop) {
+                    return Err(ReadError::Io(error));
+                }
+            }
+        }
+        Ok(false)
+    }
+
     #[cold]
     fn stopped(&mut self, stop: Stop) -> Option<std::io::Error> {
         let (record, at) = (self.record, self.record_at);
@@ -120,8 +175,9 @@ impl<R: Read> Events<R> {
         None
     }
 
-    /// The next event; `None` at the end of the capture.
-    fn step(&mut self) -> Decoded<Option<Event>> {
+    /// Gives the next event to `sink`. False at the end of the capture.
+    #[inline]
+    fn step(&mut self, sink: &mut impl Sink) -> Decoded<bool> {
         loop {
             self.record_at = self.source.position();
             self.record = "record";
@@ -130,13 +186,13 @@ impl<R: Read> Events<R> {
                     "the capture ends at byte {} without its end mark: events may be missing",
                     self.record_at
                 ));
-                return Ok(None);
+                return Ok(false);
             };
             self.source.byte()?;
             if tag & tag::ALLOCATION != 0 {
                 self.record = "allocation";
-                if let Some(event) = self.allocation(tag)? {
-                    return Ok(Some(event));
+                if self.allocation(tag, sink)? {
+                    return Ok(true);
                 }
             } else if tag & tag::FRAME_PUSH != 0 {
                 self.record = "frame push";
@@ -151,9 +207,10 @@ impl<R: Read> Events<R> {
                 self.record = "memory record";
                 let rss = self.source.varint()?;
                 let at_ms = self.source.varint()?;
-                return Ok(Some(Event::Memory { at_ms, rss }));
+                sink.memory(at_ms, rss);
+                return Ok(true);
             } else if tag == tag::TRAILER {
-                return Ok(None);
+                return Ok(false);
             } else {
                 self.definition(tag)?;
             }
@@ -187,10 +244,7 @@ impl<R: Read> Events<R> {
                 self.record = "native frame";
                 self.native.read_node(&mut self.source)
             }
-            tag::MEMORY_MAP_START => {
-                self.native.start_generation();
-                Ok(())
-            }
+            tag::MEMORY_MAP_START => self.native.start_generation(),
             tag::SEGMENT_HEADER => {
                 self.record = "image";
                 self.native.read_image(&mut self.source, &mut self.tables)
@@ -199,26 +253,20 @@ impl<R: Read> Events<R> {
         }
     }
 
-    fn calls(&mut self) -> Decoded<&mut Calls> {
-        match self.current {
-            Some(thread) => Ok(&mut self.threads[thread.0 as usize]),
-            None => damaged("no thread to belong to"),
-        }
-    }
-
     #[inline]
     fn push(&mut self) -> Decoded<()> {
         let code = self.source.varint()?;
         let offset = self.source.signed()?;
-        let frame = self.tables.frame(code, offset);
-        let calls = *self.calls()?;
+        let Some(thread) = self.current else {
+            return damaged("no thread to belong to");
+        };
+        let calls = &mut self.threads[thread.0 as usize];
         if calls.depth >= DEEPEST {
             return damaged("a call stack without an end");
         }
         let hidden = calls.depth < calls.hide;
         let parent = if hidden { calls.hidden } else { calls.stack };
-        let stack = self.tables.child(parent, frame)?;
-        let calls = self.calls()?;
+        let stack = self.tables.call(parent, code, offset)?;
         calls.depth += 1;
         if hidden {
             calls.hidden = stack;
@@ -264,8 +312,9 @@ impl<R: Read> Events<R> {
         Ok(packed)
     }
 
+    /// Whether it is one: the block that the last record frees is none.
     #[inline]
-    fn allocation(&mut self, tag: u8) -> Decoded<Option<Event>> {
+    fn allocation(&mut self, tag: u8, sink: &mut impl Sink) -> Decoded<bool> {
         let packed = self.packed_address(tag >> 3 & 15)?;
         let address = if self.tables.ours {
             unpack_address(packed)
@@ -289,18 +338,14 @@ impl<R: Read> Events<R> {
         } else if address == CLOSING_ADDRESS
             && matches!(self.source.peek()?, None | Some(tag::TRAILER))
         {
-            return Ok(None);
+            return Ok(false);
         }
         let Some(thread) = self.current else {
             return damaged("no thread to belong to");
         };
         if allocator.is_free() {
-            return Ok(Some(Event::Deallocation {
-                thread,
-                allocator,
-                address,
-                size,
-            }));
+            sink.deallocation(thread, allocator, address, size);
+            return Ok(true);
         }
         let calls = self.threads[thread.0 as usize];
         let mut stack = calls.stack;
@@ -311,13 +356,8 @@ impl<R: Read> Events<R> {
             let generation = self.native.generation();
             stack = self.native.stack(native, generation, &mut self.tables)?;
         }
-        Ok(Some(Event::Allocation {
-            thread,
-            allocator,
-            address,
-            size,
-            stack,
-        }))
+        sink.allocation(thread, allocator, address, size, stack);
+        Ok(true)
     }
 
     /// A Python object's birth or death: of no use here, but it may change what later records refer to.

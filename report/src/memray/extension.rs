@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 
 use super::codec::{put_signed, put_varint};
 use super::source::{Decoded, Source, damaged};
+use super::tables::MOST_STACKS;
 use super::writer::Sink;
 use crate::model::{
     About, Allocator, AllocatorMemory, Conditions, Mark, Moment, Overhead, ProcessMemory, Report,
@@ -270,14 +271,14 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         about: about(source)?,
         ..Extension::default()
     };
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_ROWS)? {
         extension.threads.push(ThreadEntry {
             tid: source.varint()?,
             threads: small(source)?,
             name: source.text()?,
         });
     }
-    for own in 1..=source.varint()? {
+    for own in 1..=count(source, MOST_SITES)? {
         let up = source.varint()?;
         let parent = own.checked_sub(up).filter(|_| up > 0);
         let Some(parent) = parent.and_then(|p| u32::try_from(p).ok()) else {
@@ -286,7 +287,7 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         let code = source.varint()?;
         extension.stacks.push(NodeEntry { parent, code });
     }
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_SITES)? {
         let site = site(source)?;
         if site.thread.0 as usize >= extension.threads.len()
             || site.stack.0 as usize > extension.stacks.len()
@@ -296,7 +297,7 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         extension.sites.push(site);
     }
     let mut at_ms = 0u64;
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_ROWS)? {
         at_ms = at_ms.wrapping_add(source.signed()? as u64);
         extension.timeline.push(Moment {
             at_ms,
@@ -307,7 +308,7 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
     }
     extension.totals = totals(source)?;
     extension.conditions = conditions(source)?;
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_NOTES)? {
         extension.marks.push(Mark {
             name: source.text()?,
             at_ms: source.varint()?,
@@ -321,6 +322,22 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
     }
     Ok(Some(extension))
 }
+
+/// How many of something follow: no more than `most`. A single byte may stand for each, and a packed capture may hold
+/// 255 times as many bytes as it has.
+fn count<R: Read>(source: &mut Source<R>, most: u64) -> Decoded<u64> {
+    match source.varint()? {
+        count if count <= most => Ok(count),
+        count => damaged(format!("{count} entries where there can be {most}")),
+    }
+}
+
+/// More directories, notes, marks, generations or allocators than a report has.
+const MOST_NOTES: u64 = 1 << 16;
+/// More threads, sizes or readings of memory.
+const MOST_ROWS: u64 = 1 << 22;
+/// More call sites or survivors.
+const MOST_SITES: u64 = MOST_STACKS as u64;
 
 fn small<R: Read>(source: &mut Source<R>) -> Decoded<u32> {
     match u32::try_from(source.varint()?) {
@@ -339,7 +356,7 @@ fn flag<R: Read>(source: &mut Source<R>) -> Decoded<bool> {
 
 fn texts<R: Read>(source: &mut Source<R>) -> Decoded<Vec<String>> {
     let mut texts = Vec::new();
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_NOTES)? {
         texts.push(source.text()?);
     }
     Ok(texts)
@@ -406,11 +423,11 @@ fn totals<R: Read>(source: &mut Source<R>) -> Decoded<Totals> {
         sizes_rounded: flag(source)?,
         ..Totals::default()
     };
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_NOTES)? {
         let allocator = allocator(source)?;
         totals.by_allocator.push((allocator, tally(source)?));
     }
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_ROWS)? {
         totals.sizes.push(SizeCount {
             size: source.varint()?,
             count: source.varint()?,
@@ -448,12 +465,12 @@ fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
 fn survivors<R: Read>(source: &mut Source<R>, sites: usize) -> Decoded<Survivors> {
     let mut survivors = Survivors::default();
     let mut start = 0u64;
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_NOTES)? {
         start = start.wrapping_add(source.signed()? as u64);
         survivors.starts_ms.push(start);
     }
     let mut site = 0i64;
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_SITES)? {
         site = site.wrapping_add(source.signed()?);
         let survivor = Survivor {
             site: match u32::try_from(site) {
@@ -487,7 +504,7 @@ fn process_memory<R: Read>(source: &mut Source<R>) -> Decoded<Option<ProcessMemo
         own_heap: source.varint()?,
         ..ProcessMemory::default()
     };
-    for _ in 0..source.varint()? {
+    for _ in 0..count(source, MOST_NOTES)? {
         memory.allocators.push(AllocatorMemory {
             name: source.text()?,
             in_use: source.varint()?,

@@ -9,16 +9,24 @@ use std::collections::HashMap;
 
 use super::live_blocks::{Block, LiveBlocks};
 use super::ranges::Taken;
+use super::timeline::Timeline;
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, Event, Moment, Report, Site, SizeCount, StackId, Tally, ThreadId, Totals,
+    Allocator, Event, Moment, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally,
+    ThreadId, Totals,
 };
 
 /// Sizes below this are counted in an array.
 const SMALL: usize = 4096;
 
-/// Readings of memory that are kept; past it, every other one is dropped and only each second one is taken, and so on.
-const MOST_MOMENTS: usize = 1 << 16;
+/// Call sites that are found without the map. Must be a power of two.
+const RECENT: usize = 1 << 13;
+
+/// Generations that survivors are told apart by.
+const GENERATIONS: u64 = 8;
+
+/// No call site.
+const NONE: u32 = u32::MAX;
 
 /// A site as it stands, and as it stood at the last high-water mark that has ended.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +50,8 @@ type Window = [Option<(u64, u64, u32)>; 2];
 pub struct Ledger {
     accounts: Vec<Account>,
     sites: FastMap<u64, u32>,
+    /// Sites that were met last, by their keys.
+    recent: Box<[(u64, u32)]>,
     blocks: LiveBlocks,
     windows: Vec<Window>,
     small_sizes: Box<[u64]>,
@@ -57,10 +67,7 @@ pub struct Ledger {
     peaks: u32,
     peak_ms: u64,
     now_ms: u64,
-    timeline: Vec<Moment>,
-    /// Of so many readings one is kept.
-    stride: u64,
-    readings: u64,
+    timeline: Timeline,
     events: u64,
     unknown_frees: u64,
     handed_out_again: u64,
@@ -72,6 +79,7 @@ impl Default for Ledger {
         Ledger {
             accounts: Vec::new(),
             sites: FastMap::default(),
+            recent: vec![(0, NONE); RECENT].into_boxed_slice(),
             blocks: LiveBlocks::default(),
             windows: Vec::new(),
             small_sizes: vec![0; SMALL].into_boxed_slice(),
@@ -85,14 +93,65 @@ impl Default for Ledger {
             peaks: 0,
             peak_ms: 0,
             now_ms: 0,
-            timeline: Vec::new(),
-            stride: 1,
-            readings: 0,
+            timeline: Timeline::default(),
             events: 0,
             unknown_frees: 0,
             handed_out_again: 0,
             taken: Vec::new(),
         }
+    }
+}
+
+/// Takes events as their fields: values that stay in registers, where an [`Event`] would go by way of memory.
+pub(super) trait Sink {
+    fn allocation(
+        &mut self,
+        thread: ThreadId,
+        allocator: Allocator,
+        address: u64,
+        size: u64,
+        stack: StackId,
+    );
+    fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64);
+    fn memory(&mut self, at_ms: u64, rss: u64);
+}
+
+impl Sink for Ledger {
+    #[inline]
+    fn allocation(
+        &mut self,
+        thread: ThreadId,
+        allocator: Allocator,
+        address: u64,
+        size: u64,
+        stack: StackId,
+    ) {
+        let site = self.site(thread, stack, allocator);
+        let window = self.window(thread);
+        *window = [Some((address, size, site)), window[0]];
+        self.allocate(site, allocator, address, size);
+        self.entered();
+    }
+
+    #[inline]
+    fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64) {
+        let ranged = allocator == Allocator::Munmap;
+        let of = |&&(at, bytes, _): &&(u64, u64, u32)| at == address && (!ranged || bytes == size);
+        if let Some(&(_, bytes, site)) = self.window(thread).iter().flatten().find(of) {
+            self.accounts[site as usize].temporary += Tally { count: 1, bytes };
+        }
+        if ranged {
+            self.unmap(address, size);
+        } else if let Some(block) = self.blocks.free(address) {
+            self.take(block.site, 1, block.bytes);
+        } else {
+            self.unknown_frees += 1;
+        }
+        self.entered();
+    }
+
+    fn memory(&mut self, at_ms: u64, rss: u64) {
+        self.reading(at_ms, rss);
     }
 }
 
@@ -107,38 +166,19 @@ impl Ledger {
                 address,
                 size,
                 stack,
-            } => {
-                let site = self.site(thread, stack, allocator);
-                self.window(thread).rotate_right(1);
-                self.window(thread)[0] = Some((address, size, site));
-                self.allocate(site, allocator, address, size);
-            }
+            } => self.allocation(thread, allocator, address, size, stack),
             Event::Deallocation {
                 thread,
                 allocator,
                 address,
                 size,
-            } => {
-                let ranged = allocator == Allocator::Munmap;
-                let of = |&&(at, bytes, _): &&(u64, u64, u32)| {
-                    at == address && (!ranged || bytes == size)
-                };
-                if let Some(&(_, bytes, site)) = self.window(thread).iter().flatten().find(of) {
-                    self.accounts[site as usize].temporary += Tally { count: 1, bytes };
-                }
-                if ranged {
-                    self.unmap(address, size);
-                } else if let Some(block) = self.blocks.free(address) {
-                    self.take(block.site, 1, block.bytes);
-                } else {
-                    self.unknown_frees += 1;
-                }
-            }
-            Event::Memory { at_ms, rss } => {
-                self.reading(at_ms, rss);
-                return;
-            }
+            } => self.deallocation(thread, allocator, address, size),
+            Event::Memory { at_ms, rss } => self.memory(at_ms, rss),
         }
+    }
+
+    #[inline]
+    fn entered(&mut self) {
         self.events += 1;
         if self.at_peak {
             self.peak_ms = self.now_ms;
@@ -151,8 +191,13 @@ impl Ledger {
         let key = u64::from(stack.0) << 32
             | u64::from(thread.0) << 4 & 0xffff_ffff
             | u64::from(allocator.id());
+        let slot = (u64::from(stack.0) + u64::from(thread.0) * 1031) as usize % RECENT;
+        let (known, site) = self.recent[slot];
+        if known == key && site != NONE {
+            return site;
+        }
         let accounts = &mut self.accounts;
-        *self.sites.entry(key).or_insert_with(|| {
+        let site = *self.sites.entry(key).or_insert_with(|| {
             accounts.push(Account {
                 thread,
                 stack,
@@ -164,7 +209,9 @@ impl Ledger {
                 temporary: Tally::default(),
             });
             accounts.len() as u32 - 1
-        })
+        });
+        self.recent[slot] = (key, site);
+        site
     }
 
     #[inline]
@@ -258,32 +305,49 @@ impl Ledger {
         self.taken = taken;
     }
 
+    #[cold]
     fn reading(&mut self, at_ms: u64, rss: u64) {
         self.now_ms = at_ms;
-        if self.readings.is_multiple_of(self.stride) {
-            if self.timeline.len() == MOST_MOMENTS {
-                let mut index = 0usize;
-                self.timeline.retain(|_| {
-                    index += 1;
-                    index % 2 == 1
-                });
-                self.stride *= 2;
-            }
-            if self.readings.is_multiple_of(self.stride) {
-                self.timeline.push(Moment {
-                    at_ms,
-                    rss,
-                    heap: self.live.bytes,
-                    own: 0,
-                });
-            }
-        }
-        self.readings += 1;
+        self.timeline.add(Moment {
+            at_ms,
+            rss,
+            heap: self.live.bytes,
+            own: 0,
+        });
     }
 
-    /// Closes the books: fills in the sites (in the order of their first allocation), totals, timeline, event and
-    /// unknown-free counts of `report`, whose threads and call stacks the events used.
+    /// What is still live by age, in equal parts of the time between the first and the last reading of memory.
+    fn survivors(&self) -> Survivors {
+        let width_ms = self.now_ms / GENERATIONS;
+        if width_ms == 0 {
+            return Survivors::default();
+        }
+        let mut sums: FastMap<u64, Tally> = FastMap::default();
+        for Block { bytes, born, site } in self.blocks.pieces() {
+            let generation = (born / width_ms).min(GENERATIONS - 1);
+            *sums
+                .entry(u64::from(site) * GENERATIONS + generation)
+                .or_default() += Tally { count: 1, bytes };
+        }
+        let mut list: Vec<Survivor> = sums
+            .into_iter()
+            .map(|(key, live)| Survivor {
+                site: (key / GENERATIONS) as u32,
+                generation: (key % GENERATIONS) as u32,
+                live,
+            })
+            .collect();
+        list.sort_unstable_by_key(|survivor| (survivor.site, survivor.generation));
+        Survivors {
+            starts_ms: (0..GENERATIONS).map(|n| n * width_ms).collect(),
+            list,
+        }
+    }
+
+    /// Closes the books: fills in the sites (in the order of their first allocation), totals, timeline, survivors, event
+    /// and unknown-free counts of `report`, whose threads and call stacks the events used.
     pub fn close(self, report: &mut Report) {
+        report.survivors = self.survivors();
         let mut oldest: Vec<Option<u64>> = vec![None; self.accounts.len()];
         for Block { site, born, .. } in self.blocks.pieces() {
             let oldest = &mut oldest[site as usize];
@@ -320,12 +384,12 @@ impl Ledger {
             freed: self.freed,
             live: self.live,
             high_water: self.high_water,
-            high_water_ms: (self.readings > 0).then_some(self.peak_ms),
+            high_water_ms: (!self.timeline.is_empty()).then_some(self.peak_ms),
             sizes,
             sizes_rounded: false,
             by_allocator: self.by_allocator,
         };
-        report.timeline = self.timeline;
+        report.timeline = self.timeline.into_moments();
         report.about.events = self.events;
         report.conditions.unknown_frees = self.unknown_frees;
         if self.handed_out_again > 0 {

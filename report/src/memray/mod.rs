@@ -24,6 +24,7 @@ mod read;
 mod recent;
 mod source;
 mod tables;
+mod timeline;
 mod write_aggregated;
 mod write_all;
 mod writer;

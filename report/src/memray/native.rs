@@ -12,6 +12,12 @@ use super::tag;
 use crate::hash::FastMap;
 use crate::model::{Frame, StackId, StrId};
 
+/// More native frames than a program calls from different places: a capture may repeat one in a few bytes.
+const MOST_NODES: usize = 1 << 23;
+
+/// One is written for each `dlopen` and `dlclose`.
+const MOST_GENERATIONS: usize = 1 << 20;
+
 /// Segments by start: end and image.
 type Images = BTreeMap<u64, (u64, StrId)>;
 
@@ -38,13 +44,20 @@ impl Native {
                 "a native frame whose caller, {parent}, comes later"
             ));
         }
+        if self.nodes.len() >= MOST_NODES {
+            return damaged("more native frames than there can be");
+        }
         self.nodes.push((ip, parent));
         Ok(())
     }
 
     /// A MEMORY_MAP_START record: from here on other images are loaded.
-    pub(super) fn start_generation(&mut self) {
+    pub(super) fn start_generation(&mut self) -> Decoded<()> {
+        if self.generations.len() >= MOST_GENERATIONS {
+            return damaged("more changes of the loaded images than there can be");
+        }
         self.generations.push(Images::new());
+        Ok(())
     }
 
     /// Number of the current generation, from 1; 0 if none has begun.

@@ -78,9 +78,7 @@ fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadE
     };
     let mut events = Events::new(source, header);
     let mut ledger = Ledger::default();
-    for event in &mut events {
-        ledger.enter(&event?);
-    }
+    events.drain(&mut ledger)?;
     let mut problem = events.problem.take();
     ledger.close(&mut report);
     let Events {
@@ -113,7 +111,7 @@ fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Pa
         timeline,
         ..
     } = body;
-    report.timeline = timeline;
+    report.timeline = timeline.into_moments();
     for site in &sites {
         report.totals.high_water += site.high_water;
         report.totals.live += site.live;

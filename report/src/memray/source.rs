@@ -162,14 +162,33 @@ impl<R: Read> Source<R> {
         Ok(i32::from_le_bytes(self.array()?))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn varint(&mut self) -> Decoded<u64> {
-        let first = self.byte()?;
-        if first < 0x80 {
-            return Ok(u64::from(first));
+        if self.at < self.end {
+            let first = self.buffer[self.at];
+            if first < 0x80 {
+                self.at += 1;
+                return Ok(u64::from(first));
+            }
         }
-        let mut value = u64::from(first & 0x7f);
-        for shift in (7..64).step_by(7) {
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Decoded<u64> {
+        let rest = &self.buffer[self.at..self.end];
+        if let Some(bytes) = rest.first_chunk::<10>() {
+            let mut value = 0;
+            for (at, &byte) in bytes.iter().enumerate() {
+                value |= u64::from(byte & 0x7f) << (7 * at);
+                if byte < 0x80 {
+                    self.at += at + 1;
+                    return Ok(value);
+                }
+            }
+            return damaged("a number of more than 64 bits");
+        }
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {

@@ -10,7 +10,7 @@ use crate::hash::FastMap;
 use crate::model::{Frame, FrameId, Report, StackId, Stacks, StrId, Strings, Thread, ThreadId};
 
 /// More than any capture has; past it the capture is taken for damaged.
-const MOST_STACKS: usize = 1 << 28;
+pub(super) const MOST_STACKS: usize = 1 << 26;
 const MOST_THREADS: usize = 1 << 24;
 
 #[derive(Debug)]
@@ -37,6 +37,38 @@ pub(super) struct Tables {
     /// By code object and instruction offset.
     places: FastMap<(u64, u64), FrameId>,
     thread_ids: FastMap<u64, ThreadId>,
+    calls: Calls,
+}
+
+/// The calls that were made last: from which stack, of which code at which offset, to which stack.
+#[derive(Debug)]
+struct Calls(Box<[Call]>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Call {
+    parent: StackId,
+    code: u32,
+    offset: i32,
+    /// The empty stack: none, as no call leads there.
+    stack: StackId,
+}
+
+/// Must be a power of two.
+const CALLS: usize = 1 << 15;
+
+impl Default for Calls {
+    fn default() -> Self {
+        Calls(vec![Call::default(); CALLS].into_boxed_slice())
+    }
+}
+
+impl Calls {
+    #[inline]
+    fn slot(&mut self, parent: StackId, code: u32, offset: i32) -> &mut Call {
+        let place = code ^ (offset as u32).wrapping_mul(0x9E37_79B9);
+        let index = parent.0.wrapping_add(place.wrapping_mul(0x2545_F491));
+        &mut self.0[index as usize % CALLS]
+    }
 }
 
 impl Tables {
@@ -93,6 +125,30 @@ impl Tables {
         let id = self.intern_frame(frame);
         self.places.insert((code, offset as u64), id);
         id
+    }
+
+    /// The stack of `parent` with a call of `code` at `offset`.
+    #[inline]
+    pub(super) fn call(&mut self, parent: StackId, code: u64, offset: i64) -> Decoded<StackId> {
+        let (Ok(short_code), Ok(short_offset)) = (u32::try_from(code), i32::try_from(offset))
+        else {
+            let frame = self.frame(code, offset);
+            return self.child(parent, frame);
+        };
+        let known = *self.calls.slot(parent, short_code, short_offset);
+        let made = Call {
+            parent,
+            code: short_code,
+            offset: short_offset,
+            stack: known.stack,
+        };
+        if known == made && known.stack != StackId::EMPTY {
+            return Ok(known.stack);
+        }
+        let frame = self.frame(code, offset);
+        let stack = self.child(parent, frame)?;
+        *self.calls.slot(parent, short_code, short_offset) = Call { stack, ..made };
+        Ok(stack)
     }
 
     fn resolve(&self, code: u64, offset: i64) -> Frame {
@@ -175,6 +231,7 @@ impl Tables {
 
     /// Begins a new call tree; gives the old one.
     pub(super) fn forget_stacks(&mut self) -> Stacks {
+        self.calls = Calls::default();
         std::mem::take(&mut self.stacks)
     }
 

@@ -61,7 +61,7 @@ const NAMED: usize = 3;
 /// `report` with the frames folded that `fold` says.
 ///
 /// A run of folded frames becomes one frame named after the packages in it, from the root: `[std, tokio, hyper and 2
-/// more]`. How many frames they were is not said, for runs that differ in nothing else shall meet in one frame. Where
+/// more]`; native code is named only if there is nothing else. How many frames they were is not said, for runs that differ in nothing else shall meet in one frame. Where
 /// a stack ends in a run, the folded frame is the leaf. Memory, sites and totals are the same as before, in fewer stacks.
 #[must_use]
 pub fn folded(report: &Report, fold: Fold) -> Report {
@@ -134,13 +134,20 @@ fn is_system(name: &str) -> bool {
 }
 
 fn run_name(origins: &Origins, run: &[u32]) -> String {
-    let names: Vec<&str> = run
-        .iter()
-        .take(NAMED)
-        .map(|&package| origins.packages()[package as usize].name.as_str())
-        .collect();
-    match run.len().saturating_sub(NAMED) {
-        0 => format!("[{}]", names.join(", ")),
-        more => format!("[{} and {more} more]", names.join(", ")),
+    let package = |&number: &u32| &origins.packages()[number as usize];
+    let mut of_code: Vec<&str> = Vec::new();
+    let mut native: Vec<&str> = Vec::new();
+    for package in run.iter().map(package) {
+        let names = match package.kind {
+            Kind::Native => &mut native,
+            _ => &mut of_code,
+        };
+        names.push(&package.name);
+    }
+    let names = if of_code.is_empty() { native } else { of_code };
+    let named = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => format!("[{named}]"),
+        more => format!("[{named} and {more} more]"),
     }
 }

@@ -194,9 +194,10 @@ impl<'a> Paths<'a> {
         if file.is_empty()
             && let Some(name) = first_folded(function)
         {
+            // The service's own frames are never folded: its name is that of the native code that starts it.
             let kind = match name {
-                "native" => Kind::Native,
-                "libc" | "libpthread" | "libgcc_s" => Kind::Native,
+                "native" | "libc" | "libpthread" | "libgcc_s" => Kind::Native,
+                name if name == self.program => Kind::Native,
                 name => kind_of(name),
             };
             return Package {

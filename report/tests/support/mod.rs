@@ -1,5 +1,8 @@
 //! Random captures, and a model that sums them up the slow way.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its part
+#![allow(dead_code, unreachable_pub, unused_macros, clippy::unwrap_used)] // each test file uses its part
+
+#[macro_use]
+pub mod real_memray;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -467,4 +470,31 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
         .unwrap();
     bytes.truncate(at);
     bytes
+}
+
+/// `program` without allocations of addresses that are still in use.
+pub fn without_reuse(program: Program) -> Program {
+    let Program { mut report, events } = program;
+    let mut used = std::collections::HashSet::new();
+    let events: Vec<Event> = events
+        .into_iter()
+        .filter(|event| match *event {
+            Event::Allocation {
+                allocator, address, ..
+            } => allocator == Allocator::Mmap || used.insert(address),
+            Event::Deallocation {
+                allocator, address, ..
+            } => {
+                if allocator != Allocator::Munmap {
+                    used.remove(&address);
+                }
+                true
+            }
+            Event::Memory { .. } => true,
+        })
+        .collect();
+    sum_up(&mut report, &events);
+    // Both are of the sites that were.
+    report.survivors = heapray_report::model::Survivors::default();
+    Program { report, events }
 }

@@ -1,0 +1,76 @@
+//! Readings of memory, however many there are, in bounded memory.
+
+use crate::model::Moment;
+
+/// Readings that are kept; past it, every other one is dropped and only each second one is taken, and so on.
+const MOST_MOMENTS: usize = 1 << 16;
+
+#[derive(Debug)]
+pub(super) struct Timeline {
+    moments: Vec<Moment>,
+    /// Of so many readings one is kept.
+    stride: u64,
+    readings: u64,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Timeline {
+            moments: Vec::new(),
+            stride: 1,
+            readings: 0,
+        }
+    }
+}
+
+impl Timeline {
+    pub(super) fn add(&mut self, moment: Moment) {
+        if self.readings.is_multiple_of(self.stride) {
+            if self.moments.len() == MOST_MOMENTS {
+                let mut index = 0usize;
+                self.moments.retain(|_| {
+                    index += 1;
+                    index % 2 == 1
+                });
+                self.stride *= 2;
+            }
+            if self.readings.is_multiple_of(self.stride) {
+                self.moments.push(moment);
+            }
+        }
+        self.readings += 1;
+    }
+
+    /// Whether nothing was read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+
+    pub(super) fn into_moments(self) -> Vec<Moment> {
+        self.moments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_week_of_readings_is_thinned_evenly() {
+        let mut timeline = Timeline::default();
+        for at_ms in 0..300_000 {
+            timeline.add(Moment {
+                at_ms,
+                ..Moment::default()
+            });
+        }
+        let moments = timeline.into_moments();
+        assert!((MOST_MOMENTS / 2..=MOST_MOMENTS).contains(&moments.len()));
+        assert!(
+            moments
+                .iter()
+                .zip(0..)
+                .all(|(moment, n)| moment.at_ms == n * 8)
+        );
+    }
+}
