@@ -339,6 +339,11 @@ mod svg {
             assert!(svg.contains("&lt;script&gt;alert(1)"));
             assert!(!svg.contains("<b>"));
             assert!(svg.contains("300.000B"));
+            assert_eq!(
+                svg,
+                text(Format::Svg, &hostile(), &options),
+                "not the same twice"
+            );
             assert!(!svg.contains("src=\"http") && !svg.contains("@import"));
         }
         let nothing = Report::default();

@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use inferno::flamegraph::{self, Direction};
+use inferno::flamegraph::color::BasicPalette;
+use inferno::flamegraph::{self, Direction, Palette};
 
 use super::{Options, collapsed};
 use crate::Report;
@@ -53,9 +54,10 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
         true => Direction::Inverted,
         false => Direction::Straight,
     };
-    settings.deterministic = true;
+    // The palette for memory; a function has the same colour wherever it stands, and in every file.
+    settings.colors = Palette::Basic(BasicPalette::Mem);
+    settings.hash = true;
     flamegraph::from_lines(&mut settings, lines.iter().map(String::as_str), out)
-        .map_err(io::Error::from)
 }
 
 fn title(report: &Report, options: &Options) -> String {

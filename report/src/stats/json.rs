@@ -1,7 +1,8 @@
 //! `memray stats --json`, byte for byte, with one key more: `heapray`, for what memray's lacks.
 //!
 //! Python's `json.dump(indent=2)` wrote the original: characters outside ASCII are escaped, and times are spelt as
-//! Python spells them. memray gives times in the zone of the machine that reads; ours are in UTC.
+//! Python spells them. memray gives times in the zone of the machine that reads; ours are in UTC. Of a capture that
+//! heapray wrote memray's `total_allocations` is one more: it counts the record that closes the capture.
 
 use std::io::{self, Write};
 
@@ -317,5 +318,26 @@ impl Formatter for Ascii {
     }
     fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         self.0.end_object_value(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_report_holds_makes_ascii_json() {
+        let mut report = Report::default();
+        for name in ["", "späte \u{1f980}\u{7f}\n\"\\\u{2028}"] {
+            report.about.command_line = name.into();
+            report.conditions.notes = vec![name.into()];
+            let mut out = Vec::new();
+            json(&report, &JsonOptions::default(), &mut out).unwrap();
+            assert!(out.is_ascii());
+            let back: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            assert_eq!(back["heapray"]["notes"][0], name);
+            assert_eq!(back["metadata"]["command_line"], &*in_one_line(name));
+            assert_eq!(back["allocation_size_histogram"], serde_json::json!([]));
+        }
     }
 }

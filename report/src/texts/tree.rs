@@ -12,7 +12,7 @@ use super::cell::{
 use super::paint::Paint;
 use super::{Options, head};
 use crate::formats::spelling::{self, NO_STACK};
-use crate::model::{Allocator, Frame, Report, StackId, Tally};
+use crate::model::{Frame, Report, StackId, Tally};
 
 /// Columns of a bar.
 const BAR: usize = 6;
@@ -156,15 +156,15 @@ struct Tree {
 }
 
 impl Tree {
-    /// Of the biggest call sites (call stack and allocator, as memray counts them).
+    /// Of the biggest call sites: call stacks, as memray counts them, whichever the thread and the allocator.
     fn of(report: &Report, options: &Options) -> Tree {
-        let mut sites: Vec<((StackId, Allocator), Tally)> = report
+        let mut sites: Vec<(StackId, Tally)> = report
             .sites
             .iter()
-            .map(|site| ((site.stack, site.allocator), options.measure.of(site)))
+            .map(|site| (site.stack, options.measure.of(site)))
             .filter(|(_, tally)| options.unit.of(*tally) > 0)
             .collect();
-        sites.sort_by_key(|&(key, _)| key);
+        sites.sort_by_key(|&(stack, _)| stack);
         sites.dedup_by(|next, first| {
             let same = next.0 == first.0;
             if same {
@@ -184,7 +184,7 @@ impl Tree {
             rest,
         };
         let mut index: HashMap<StackId, u32> = HashMap::new();
-        for &((stack, _), tally) in &sites[..shown] {
+        for &(stack, tally) in &sites[..shown] {
             let at = tree.add(report, stack, &mut index);
             tree.nodes[at as usize].own += tally;
         }

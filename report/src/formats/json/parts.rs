@@ -284,9 +284,12 @@ list!(OwnLines, |report| {
     })
 });
 
+/// Rows of the table are added up by these.
+type Key = (ThreadId, Allocator, Option<FrameId>);
+
 list!(Table, |report| {
-    let mut index: HashMap<(ThreadId, Allocator, Option<FrameId>), usize> = HashMap::new();
-    let mut rows: Vec<((ThreadId, Allocator, Option<FrameId>), views::Sums)> = Vec::new();
+    let mut index: HashMap<Key, usize> = HashMap::new();
+    let mut rows: Vec<(Key, views::Sums)> = Vec::new();
     for site in &report.sites {
         let leaf = report.stacks.node(site.stack).map(|node| node.frame);
         let key = (site.thread, site.allocator, leaf);

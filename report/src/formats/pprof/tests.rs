@@ -99,7 +99,8 @@ fn inlined_frames_are_lines_of_the_location_they_are_inlined_into() {
     add(&mut report, &[0, 1], 1);
     add(&mut report, &[0, 2, 2], 1);
     let profile = decode(&report, &Options::default());
-    let stacks: Vec<Vec<(u64, Vec<(&str, i64)>)>> = profile
+    type Place<'a> = (u64, Vec<(&'a str, i64)>);
+    let stacks: Vec<Vec<Place<'_>>> = profile
         .sample
         .iter()
         .map(|sample| {
