@@ -50,11 +50,11 @@ export function filtered(profile, { thread, allocator, frames, crate }) {
 
 /**
  * @param {Profile} profile
- * @param {(frame: number, caller: number) => boolean} hides
+ * @param {Uint8Array} hidden by frame
  * @returns {Profile} without the frames that are hidden
  */
-export function foldedBy(profile, hides) {
-  const { shape, nodeOf } = profile.shape.without(hides);
+export function foldedBy(profile, hidden) {
+  const { shape, nodeOf } = profile.shape.without(hidden);
   const node = profile.rows.node.map((at) => nodeOf[at]);
   const order = Int32Array.from(node.keys());
   // Rows stand by node; most are in order already.

@@ -55,42 +55,17 @@ export function explained(name) {
 /**
  * @param {Profile} profile
  * @param {Fold} fold
- * @param {boolean} plain whether plumbing and closures are folded as well
- * @returns {((frame: number, caller: number) => boolean) | null} for `Shape.without`; null: nothing is hidden
+ * @param {boolean} plain whether plumbing is hidden as well
+ * @returns {Uint8Array | null} by frame, 1: hidden; null: nothing is
  */
 export function hiding(profile, fold, plain) {
   if (fold === "none" && !plain) {
     return null;
   }
-  const { frames, strings } = profile;
   const level = FOLDS.indexOf(fold);
-  const hidden = Uint8Array.from(frames.line, (_, frame) =>
+  return Uint8Array.from(profile.frames.line, (_, frame) =>
     isHidden(profile, frame, level) || (plain && isPlumbing(profile, frame)) ? 1 : 0,
   );
-  if (!plain) {
-    return (frame) => hidden[frame] === 1;
-  }
-  // By function: a number that a closure shares with its function, and whether it is a closure.
-  /** @type {Map<string, number>} */
-  const numbers = new Map();
-  const logical = new Int32Array(strings.length).fill(-1);
-  const closure = new Uint8Array(strings.length);
-  for (const name of frames.function) {
-    if (logical[name] < 0) {
-      const inside = logicalName(strings[name]);
-      closure[name] = inside === strings[name] ? 0 : 1;
-      const number = numbers.get(inside) ?? numbers.size;
-      numbers.set(inside, number);
-      logical[name] = number;
-    }
-  }
-  return (frame, caller) => {
-    const name = frames.function[frame];
-    return (
-      hidden[frame] === 1 ||
-      (closure[name] === 1 && caller >= 0 && logical[frames.function[caller]] === logical[name])
-    );
-  };
 }
 
 /**

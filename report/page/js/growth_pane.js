@@ -28,7 +28,7 @@ export function showGrowth(box, look, change, choose) {
     return;
   }
   const { by } = state;
-  const sites = ownSites(look.tree, "live", by);
+  const sites = ownSites(look.whole, "live", by);
   const last = generations.length - 1;
   const [said, other] = state.growth.split("-").map(Number);
   const first = state.growth !== "" && said <= last ? said : 0;

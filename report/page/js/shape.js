@@ -37,10 +37,10 @@ export class Shape {
   /**
    * The same call stacks without some of their frames: what a hidden frame held belongs to its nearest visible
    * caller then, and stacks that have become equal are one.
-   * @param {(frame: number, caller: number) => boolean} hides by frame and its nearest visible caller's (-1: none)
+   * @param {Uint8Array} hidden by frame, 1: left out
    * @returns {{shape: Shape, nodeOf: Int32Array}} and by old node, the new one
    */
-  without(hides) {
+  without(hidden) {
     const made = new Int32Array(this.size);
     const frames = [-1];
     const parents = [-1];
@@ -53,7 +53,7 @@ export class Shape {
     for (let node = 1; node < this.size; node += 1) {
       const caller = made[this.parent[node]];
       const frame = this.frame[node];
-      if (hides(frame, frames[caller])) {
+      if (hidden[frame] === 1) {
         made[node] = caller;
         continue;
       }
