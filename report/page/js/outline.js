@@ -129,7 +129,6 @@ export class Outline {
     line.ariaPosInSet = String(place);
     line.ariaSetSize = String(of);
     line.ariaSelected = "false";
-    line.ariaLabel = `${frame < 0 ? title : names.shown(frame)}, ${amount(value, state.by)}, ${percent(value, whole)}`;
     if (children > 0) {
       line.ariaExpanded = String(this.open.has(node));
     }

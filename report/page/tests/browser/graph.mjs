@@ -132,7 +132,7 @@ await scene("the keyboard alone walks, zooms and copies", small, async (page) =>
   assert.match(await text(page, "#live"), /^start_thread, \.\/nptl\/pthread_create\.c:442: .* of all, .* of its parent$/);
   await press(page, "Enter");
   assert.match(await hash(page), /zoom=/);
-  await press(page, ...Array(10).fill("ArrowDown"));
+  await press(page, ...Array(11).fill("ArrowDown"));
   const first = await text(page, "#status .name");
   await press(page, "ArrowRight");
   assert.notEqual(await text(page, "#status .name"), first);
