@@ -119,7 +119,7 @@ function table(rows, { names, state }, generations, [first, second], choose) {
     return cell;
   });
   const lines = rows.slice(0, MOST_CHANGES).map(({ site, before, after, change }) => {
-    const button = el("button", "site", names.brief(site.frame));
+    const button = el("button", "site", names.brief(site.frame), el("span", "under", names.place(site.frame)));
     button.type = "button";
     button.title = names.full(site.frame);
     button.addEventListener("click", () => choose(site.nodes));

@@ -149,7 +149,9 @@ export class Page {
   point(tree, box, x, y) {
     if (box === null || tree === undefined) {
       showTooltip(null, "", 0, 0);
-      showStatus(factsOf(this.look, this.look.ordered, this.state.tab === "graph" ? this.graph.selected : this.zoomed));
+      if (this.state.tab === "graph") {
+        showStatus(factsOf(this.look, this.look.ordered, this.graph.selected));
+      }
       return;
     }
     const facts = factsOf(this.look, tree, box.node);

@@ -148,7 +148,8 @@ export class TablePane {
       ...columns.map((column, i) => {
         const cell = el("td", column.text ? "text" : "", column.cell(row));
         if (i === 0) {
-          const button = el("button", "site", ...cell.childNodes);
+          // Narrow screens have no column of places.
+          const button = el("button", "site", ...cell.childNodes, el("span", "under", this.look?.names.place(row.frame) ?? ""));
           button.type = "button";
           button.title = `${this.look?.names.full(row.frame)}\nShow in the graph`;
           button.addEventListener("click", () => this.choose(row.nodes()));

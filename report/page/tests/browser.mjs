@@ -6,8 +6,8 @@
 
 import { browser, checks, out } from "./browser/harness.mjs";
 
-//G await import("./browser/graph.mjs");
-//G await import("./browser/panes.mjs");
+await import("./browser/graph.mjs");
+await import("./browser/panes.mjs");
 await import("./browser/looks.mjs");
 await import("./browser/speed.mjs");
 
