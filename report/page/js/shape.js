@@ -1,6 +1,12 @@
 // Which call stacks there are: a tree of frames in preorder, so that a subtree is one run of nodes. Node 0 is the
 // empty stack, the parent of every root frame.
 
+/** How a frame is folded: not at all, everywhere, where it did not allocate itself, or where every caller is folded. */
+export const VISIBLE = 0;
+export const HIDDEN = 1;
+export const HIDDEN_BETWEEN = 2;
+export const HIDDEN_FIRST = 3;
+
 export class Shape {
   /** @param {number} size nodes, the empty stack included */
   constructor(size) {
@@ -37,10 +43,11 @@ export class Shape {
   /**
    * The same call stacks without some of their frames: what a hidden frame held belongs to its nearest visible
    * caller then, and stacks that have become equal are one.
-   * @param {Uint8Array} hidden by frame, 1: left out
+   * @param {Uint8Array} fold by frame, {@link VISIBLE} and so on
+   * @param {Uint8Array} allocated by node, 1: it allocated itself
    * @returns {{shape: Shape, nodeOf: Int32Array}} and by old node, the new one
    */
-  without(hidden) {
+  without(fold, allocated) {
     const made = new Int32Array(this.size);
     const frames = [-1];
     const parents = [-1];
@@ -53,7 +60,8 @@ export class Shape {
     for (let node = 1; node < this.size; node += 1) {
       const caller = made[this.parent[node]];
       const frame = this.frame[node];
-      if (hidden[frame] === 1) {
+      const how = fold[frame];
+      if (how === HIDDEN || (how === HIDDEN_BETWEEN && allocated[node] === 0) || (how === HIDDEN_FIRST && caller === 0)) {
         made[node] = caller;
         continue;
       }

@@ -1,17 +1,19 @@
 // Parts of a report against naive models: filters, folding, ranges, the sandwich, sums by function, generations.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 
 import { adviceOn } from "../js/advice.js";
 import { CallTree, nodeAt } from "../js/call_tree.js";
 import { measureOf } from "../js/decode.js";
 import { eachSurvivor, filtered, foldedBy, withRange } from "../js/derive.js";
-import { explained, hiding, logicalName } from "../js/fold.js";
+import { explained, hiding, isPlumbing } from "../js/fold.js";
 import { functionSums } from "../js/functions.js";
 import { compared, generationsOf } from "../js/generations.js";
 import { InvertedTree } from "../js/inverted_tree.js";
 import { memoryParts } from "../js/memory_parts.js";
+import { brief, logical, segments } from "../js/names.js";
 import { rangeColumns, rangeSource, snap } from "../js/ranges.js";
 import { sandwich } from "../js/sandwich.js";
 import { csvText, escaped } from "../js/save.js";
@@ -83,6 +85,19 @@ test("folding takes frames out of every stack and loses no byte", () => {
     for (let node = 1; node < tree.size; node += 1) {
       assert.ok(tree.parent[node] < node && tree.end[node] > node && tree.end[node] <= tree.end[tree.parent[node]]);
     }
+    const started = foldedBy(profile, hidden.map((how) => how * 3));
+    const first = stacks.map(({ path, ...stack }) => {
+      const from = path.findIndex((frame) => !hidden[frame]);
+      return { ...stack, path: from < 0 ? [] : path.slice(from) };
+    });
+    assert.deepEqual(read(new CallTree(started), LIVE), sums(first, LIVE));
+    const between = foldedBy(profile, hidden.map((how) => how * 2));
+    const leaves = new Set(stacks.map(({ path }) => path.join(".")));
+    const kept = stacks.map(({ path, ...stack }) => ({
+      ...stack,
+      path: path.filter((frame, at) => !hidden[frame] || leaves.has(path.slice(0, at + 1).join("."))),
+    }));
+    assert.deepEqual(read(new CallTree(between), LIVE), sums(kept, LIVE));
     // And a filter on top of it is that of the folded stacks.
     const both = filtered(part, { thread: 1, allocator: -1, frames: null, crate: null });
     assert.deepEqual(read(new CallTree(both), LIVE), sums(folded.filter(({ thread }) => thread === 1), LIVE));
@@ -198,9 +213,14 @@ test("a node's rows are those of its stacks, in either order", () => {
 });
 
 test("closures are part of their functions, and plumbing is hidden in others' code only", () => {
-  assert.equal(logicalName("shop::a::{{closure}}::{{closure}}"), "shop::a");
-  assert.equal(logicalName("shop::a::{closure#0}"), "shop::a");
-  assert.equal(logicalName("shop::a"), "shop::a");
+  const { cases } = JSON.parse(readFileSync(new URL("../../tests/names.json", import.meta.url), "utf8"));
+  assert.ok(cases.length > 40);
+  for (const { raw, plain, brief: short, logical: inside, plumbing } of cases) {
+    assert.equal(segments(raw).join("::"), plain);
+    assert.equal(brief(segments(raw)), short);
+    assert.equal(logical(segments(raw)).join("::"), inside);
+    assert.equal(isPlumbing(raw), plumbing, raw);
+  }
   assert.match(explained("shop::a::{{closure}}"), /async fn/);
   assert.equal(explained("shop::a"), "");
   const names = [
@@ -222,14 +242,14 @@ test("closures are part of their functions, and plumbing is hidden in others' co
     frames: { function: all, file: all, line: all, package: Int32Array.from(kinds) },
   };
   const hidden = (fold, plain) => {
-    const hides = hiding(profile, fold, plain);
-    return hides === null ? "" : [...names.keys()].filter((frame) => hides[frame]).join("");
+    const fate = hiding(profile, fold, plain);
+    return fate === null ? "" : fate.join("");
   };
   assert.equal(hidden("none", false), "");
-  assert.equal(hidden("none", true), "34");
-  assert.equal(hidden("runtime", false), "3457");
-  assert.equal(hidden("crates", false), "34567");
-  assert.equal(hidden("own", false), "345678");
+  assert.equal(hidden("none", true), "000222000");
+  assert.equal(hidden("runtime", false), "000111033");
+  assert.equal(hidden("crates", false), "000101100");
+  assert.equal(hidden("own", false), "000111111");
 });
 
 test("call sites carry every view's sums and their survivors by generation", () => {
