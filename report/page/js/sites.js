@@ -55,8 +55,10 @@ function sitesBy(tree, answers, view, by) {
   const bytes = values[measureOf(view, "bytes")];
   const counts = values[measureOf(view, "count")];
   const weight = by === "bytes" ? bytes : counts;
-  /** @type {Map<number, CallSite>} */
-  const sites = new Map();
+  /** @type {CallSite[]} */
+  const sites = [];
+  /** @type {(CallSite | undefined)[]} by frame + 1: the empty stack has -1 */
+  const byFrame = new Array(profile.frames.line.length + 1).fill(undefined);
   /** @type {(CallSite | undefined)[]} by row */
   const siteOf = new Array(nodes.length);
   const byNode = new Float64Array(tree.size);
@@ -64,7 +66,7 @@ function sitesBy(tree, answers, view, by) {
   for (let row = 0; row < nodes.length; row += 1) {
     const at = answers[nodes[row]];
     const frame = tree.frame[at];
-    let site = sites.get(frame);
+    let site = byFrame[frame + 1];
     if (site === undefined) {
       site = {
         frame,
@@ -77,7 +79,8 @@ function sitesBy(tree, answers, view, by) {
         grownCount: new Float64Array(generations),
         nodes: [],
       };
-      sites.set(frame, site);
+      byFrame[frame + 1] = site;
+      sites.push(site);
     }
     siteOf[row] = site;
     site.bytes += bytes[row];
@@ -104,10 +107,10 @@ function sitesBy(tree, answers, view, by) {
       }
     });
   }
-  for (const site of sites.values()) {
+  for (const site of sites) {
     site.nodes.sort((a, b) => byNode[b] - byNode[a] || a - b);
   }
-  const shown = [...sites.values()].filter((site) => site.bytes > 0 || site.count > 0);
+  const shown = sites.filter((site) => site.bytes > 0 || site.count > 0);
   return shown.sort((a, b) => b[by] - a[by] || a.frame - b.frame);
 }
 
