@@ -517,7 +517,7 @@ impl Builder {
     /// `realloc`, and every third call stack runs on two threads.
     fn site(&mut self, stack: StackId, counts: [u64; 3], size: u64) {
         let number = self.report.sites.len();
-        let grows = number % 6 == 1;
+        let grows = number % 6 == 2;
         let shared = number.is_multiple_of(3);
         let [live, high_water, allocated] = counts;
         let high_water = high_water.min(allocated);

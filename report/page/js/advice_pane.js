@@ -17,7 +17,7 @@ const ADVICE_HEADINGS = {
  * @param {(nodes: number[]) => void} choose shows these in the graph
  */
 export function showAdvice(box, look, choose) {
-  const { names, tree } = look;
+  const { names, whole: tree } = look;
   const advice = adviceOn(tree);
   /** @type {HTMLElement[]} */
   const children = [

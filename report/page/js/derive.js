@@ -50,11 +50,15 @@ export function filtered(profile, { thread, allocator, frames, crate }) {
 
 /**
  * @param {Profile} profile
- * @param {(frame: number, caller: number) => boolean} hides
+ * @param {Uint8Array} fold by frame, as `Shape.without` takes it
  * @returns {Profile} without the frames that are hidden
  */
-export function foldedBy(profile, hides) {
-  const { shape, nodeOf } = profile.shape.without(hides);
+export function foldedBy(profile, fold) {
+  const allocated = new Uint8Array(profile.shape.size);
+  for (const node of profile.rows.node) {
+    allocated[node] = 1;
+  }
+  const { shape, nodeOf } = profile.shape.without(fold, allocated);
   const node = profile.rows.node.map((at) => nodeOf[at]);
   const order = Int32Array.from(node.keys());
   // Rows stand by node; most are in order already.

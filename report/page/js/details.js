@@ -32,7 +32,8 @@ const NAMED = 3;
  * @param {number} node
  * @returns {Facts}
  */
-export function factsOf({ tree: { profile }, state, title, names, variables, measure }, tree, node) {
+export function factsOf({ tree: all, state, title, names, variables, measure }, tree, node) {
+  const { profile } = all;
   const frame = tree.frameOf(node);
   const parent = tree.parentOf(node);
   const value = tree.valueOf(node, measure);
@@ -45,7 +46,7 @@ export function factsOf({ tree: { profile }, state, title, names, variables, mea
     variable: index < 0 ? "--root-fill" : variables[index],
     bytes: tree.valueOf(node, measureOf(state.view, "bytes")),
     count: tree.valueOf(node, measureOf(state.view, "count")),
-    share: percent(value, tree.valueOf(0, measure)),
+    share: percent(value, all.valueOf(0, measure)),
     ofParent: parent < 0 ? "" : percent(value, tree.valueOf(parent, measure)),
     self: state.order === "leaf" || node === 0 ? "" : state.by === "bytes" ? bytes(own) : plural(own, "block"),
     threads: threadsOf(profile, tree, node, measure),

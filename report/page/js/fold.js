@@ -1,40 +1,34 @@
 // Which frames are left out so that a stack reads like the code was written.
 
 import { LANGUAGE, NATIVE, OWN, PACKAGE } from "./decode.js";
+import { logical, segments } from "./names.js";
+import { HIDDEN, HIDDEN_BETWEEN, HIDDEN_FIRST, VISIBLE } from "./shape.js";
 
 /** @typedef {import("./decode.js").Profile} Profile */
-/** @typedef {"none" | "runtime" | "crates" | "own"} Fold what is hidden: nothing; the runtime; the runtime and other crates; all but own code */
+/** @typedef {"none" | "runtime" | "crates" | "own"} Fold what is hidden: nothing; the runtime; other crates; all but own code */
 
-/** @type {readonly Fold[]} each hides what those before it hide */
+/** @type {readonly Fold[]} */
 export const FOLDS = ["none", "runtime", "crates", "own"];
 
-/** Crates that carry a service's work to its own code. */
+/** Crates that run services, and their families (`tower_http`): those of `views::Fold::Runtime` in Rust. */
 const RUNTIME =
-  /^(tokio(_.*)?|hyper(_.*)?|h2|h3|axum(_.*)?|tower(_.*)?|futures?(_.*)?|async_.*|mio|tonic|actix(_.*)?|warp|rocket|matchit|pin_project(_.*)?|tracing(_.*)?|rayon(_.*)?|crossbeam(_.*)?|smol|backtrace)$/;
+  /^(tokio|hyper|axum|tower|http|h2|mio|futures|tracing|async_std|async_executor|async_io|async_task|smol|polling|actix|warp|rocket|poem|salvo|tonic|rayon|crossbeam|pin_project_lite)(_|$)/;
 
-/** What the system and the C library put below `main`. */
-const ENTRY = /^(__?clone3?|(__)?start_thread|_start|__libc_start(_call)?_main(@.*)?|main|start_thread@.*)$/;
+/** Native code that does not belong to anybody's library. */
+const SYSTEM = /^(libc|libpthread|libgcc_s|ld-linux-x86-64|ld-linux-aarch64|ld-musl)\b/;
 
-/** Functions that only call another one: poll plumbing, closures' entries, what keeps panics and locals apart. */
-const PLUMBING = [
-  / as core::future::(future::)?Future>::poll$/,
-  / as (futures_core::|futures_util::)?[\w:]*(Stream|TryFuture)>::(try_)?poll(_next)?$/,
-  /(^|[ <:])core::ops::function::/,
-  /\{\{vtable\.shim\}\}/,
-  /(^|::)(catch_unwind|do_call|__rust_(begin|end)_short_backtrace|__rust_try|lang_start(_internal)?)(::\{\{closure\}\})?$/,
-  /core::panic::unwind_safe::AssertUnwindSafe/,
-  /std::thread::local::LocalKey<.*>::(try_)?with$/,
-];
-
-/** Closures are part of the function that they are written in. */
-const CLOSURES = /(::\{\{?(closure|async_block|async_closure|async_fn)([#$]\d+|:[^}]*)?\}?\})+(::h[0-9a-f]{16})?$/;
+/** Functions that only poll, call or catch what others wrote, by their last segment. */
+const PLUMBING =
+  /^(poll(_.*)?|call|call_mut|call_once|call_once_force|with|with_mut|try_with|catch_unwind|do_call|do_catch|try_call|__rust_try|__rust_(begin|end)_short_backtrace|in_scope|budget|with_budget|enter_runtime|block_on)$/;
 
 /**
  * @param {string} name
- * @returns {string} of the function that a closure or an `async` body was written in; any other name as it is
+ * @returns {boolean} whether a function only passes on what was asked; `views::is_plumbing` in Rust
  */
-export function logicalName(name) {
-  return name.replace(CLOSURES, "");
+export function isPlumbing(name) {
+  const parts = logical(segments(name));
+  const whole = parts.join("::");
+  return PLUMBING.test(parts[parts.length - 1]) || whole === "std::panicking::try" || whole === "core::future::from_generator";
 }
 
 /**
@@ -42,81 +36,59 @@ export function logicalName(name) {
  * @returns {string} what an odd name means, or empty
  */
 export function explained(name) {
-  const inside = logicalName(name);
-  if (inside !== name) {
-    return "Code inside this function: the body of an async fn, an async block or a closure.";
-  }
   if (name.includes("{{vtable.shim}}")) {
     return "The compiler’s entry for a call through dyn.";
   }
-  return "";
+  const inside = /\{(closure|async)[^}]*\}/.test(name);
+  return inside ? "Code inside this function: the body of an async fn, an async block or a closure." : "";
 }
 
 /**
  * @param {Profile} profile
  * @param {Fold} fold
- * @param {boolean} plain whether plumbing and closures are folded as well
- * @returns {((frame: number, caller: number) => boolean) | null} for `Shape.without`; null: nothing is hidden
+ * @param {boolean} plain whether plumbing is hidden as well
+ * @returns {Uint8Array | null} by frame, as `Shape.without` takes it; null: nothing is hidden
  */
 export function hiding(profile, fold, plain) {
   if (fold === "none" && !plain) {
     return null;
   }
-  const { frames, strings } = profile;
-  const level = FOLDS.indexOf(fold);
-  const hidden = Uint8Array.from(frames.line, (_, frame) =>
-    isHidden(profile, frame, level) || (plain && isPlumbing(profile, frame)) ? 1 : 0,
-  );
-  if (!plain) {
-    return (frame) => hidden[frame] === 1;
-  }
-  // By function: a number that a closure shares with its function, and whether it is a closure.
-  /** @type {Map<string, number>} */
-  const numbers = new Map();
-  const logical = new Int32Array(strings.length).fill(-1);
-  const closure = new Uint8Array(strings.length);
-  for (const name of frames.function) {
-    if (logical[name] < 0) {
-      const inside = logicalName(strings[name]);
-      closure[name] = inside === strings[name] ? 0 : 1;
-      const number = numbers.get(inside) ?? numbers.size;
-      numbers.set(inside, number);
-      logical[name] = number;
+  const { head, frames, strings } = profile;
+  const names = new Int8Array(strings.length).fill(-1);
+  return Uint8Array.from(frames.line, (_, frame) => {
+    const [crate, kind] = head.packages[frames.package[frame]] ?? ["", NATIVE];
+    const how = folding(fold, crate, kind);
+    // A service's own `poll` is code that somebody wrote.
+    if (how !== VISIBLE || !plain || kind === OWN) {
+      return how;
     }
-  }
-  return (frame, caller) => {
     const name = frames.function[frame];
-    return (
-      hidden[frame] === 1 ||
-      (closure[name] === 1 && caller >= 0 && logical[frames.function[caller]] === logical[name])
-    );
-  };
+    if (names[name] < 0) {
+      names[name] = isPlumbing(strings[name]) ? HIDDEN_BETWEEN : VISIBLE;
+    }
+    return names[name];
+  });
 }
 
 /**
- * @param {Profile} profile
- * @param {number} frame
- * @param {number} level
+ * @param {Fold} fold
+ * @param {string} crate
+ * @param {number} kind
+ * @returns {number} as `Shape.without` takes it
  */
-function isHidden({ head, frames, strings }, frame, level) {
-  const [name, kind] = head.packages[frames.package[frame]] ?? ["", NATIVE];
-  if (level === 0 || kind === OWN) {
-    return false;
+function folding(fold, crate, kind) {
+  if (kind === OWN || fold === "none") {
+    return VISIBLE;
   }
-  if (level >= FOLDS.indexOf("own")) {
-    return true;
+  if (fold === "own" || (fold === "crates" && kind === PACKAGE)) {
+    return HIDDEN;
   }
-  const entry = kind === NATIVE && ENTRY.test(strings[frames.function[frame]]);
-  const runtime = kind === LANGUAGE || entry || RUNTIME.test(name);
-  return runtime || (level >= FOLDS.indexOf("crates") && kind === PACKAGE);
-}
-
-/**
- * @param {Profile} profile
- * @param {number} frame
- */
-function isPlumbing({ head, frames, strings }, frame) {
-  const kind = head.packages[frames.package[frame]]?.[1] ?? NATIVE;
-  // A service's own `poll` is code that somebody wrote.
-  return kind !== OWN && PLUMBING.some((pattern) => pattern.test(strings[frames.function[frame]]));
+  if (fold === "crates") {
+    return VISIBLE;
+  }
+  if (kind === LANGUAGE || (kind === PACKAGE && RUNTIME.test(crate)) || (kind === NATIVE && SYSTEM.test(crate))) {
+    return HIDDEN;
+  }
+  // What starts a program is native, and of the runtime.
+  return kind === NATIVE ? HIDDEN_FIRST : VISIBLE;
 }

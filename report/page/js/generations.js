@@ -38,7 +38,7 @@ export function generationsOf(head) {
  * @param {number} first
  * @param {number} second
  * @param {import("./decode.js").By} by
- * @returns {Growth[]} largest change first; those that have neither are left out
+ * @returns {Growth[]} largest growth first; those that have neither are left out
  */
 export function compared(sites, generations, first, second, by) {
   const minutes = (/** @type {number} */ at) => Math.max(1, generations[at].to - generations[at].from) / 60_000;
@@ -50,5 +50,5 @@ export function compared(sites, generations, first, second, by) {
       return { site, before, after, change: after - before };
     })
     .filter(({ before, after }) => before > 0 || after > 0)
-    .sort((a, b) => Math.abs(b.change) - Math.abs(a.change) || b.after - a.after);
+    .sort((a, b) => b.change - a.change || b.after - a.after);
 }

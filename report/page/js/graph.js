@@ -71,6 +71,8 @@ export class Graph {
     this.selected = 0;
     /** @type {Box | null} */
     this.hovered = null;
+    /** Whether the window scrolls to where the graph branches first. */
+    this.leads = true;
     /** To be called after each relayout of what is shown. */
     this.settled = () => {};
     this.theme = this.readTheme();
@@ -189,7 +191,7 @@ export class Graph {
     }
     const { tree, measure } = scene;
     let node = scene.zoom;
-    while (scene.zoom === 0) {
+    while (scene.zoom === 0 && this.leads) {
       const largest = tree.childrenOf(node, measure)[0];
       if (largest === undefined || tree.valueOf(largest, measure) < 0.9 * tree.valueOf(0, measure)) {
         break;

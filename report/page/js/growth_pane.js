@@ -28,7 +28,7 @@ export function showGrowth(box, look, change, choose) {
     return;
   }
   const { by } = state;
-  const sites = ownSites(look.tree, "live", by);
+  const sites = ownSites(look.whole, "live", by);
   const last = generations.length - 1;
   const [said, other] = state.growth.split("-").map(Number);
   const first = state.growth !== "" && said <= last ? said : 0;
@@ -119,7 +119,7 @@ function table(rows, { names, state }, generations, [first, second], choose) {
     return cell;
   });
   const lines = rows.slice(0, MOST_CHANGES).map(({ site, before, after, change }) => {
-    const button = el("button", "site", names.brief(site.frame));
+    const button = el("button", "site", names.brief(site.frame), el("span", "under", names.place(site.frame)));
     button.type = "button";
     button.title = names.full(site.frame);
     button.addEventListener("click", () => choose(site.nodes));

@@ -19,7 +19,8 @@ import { START, rangeOf } from "./state.js";
 /**
  * @typedef {object} Look what every pane shows a side of
  * @property {State} state
- * @property {CallTree} tree the chosen part, root first
+ * @property {CallTree} whole the chosen part with every frame, for tables: call sites do not depend on what is folded
+ * @property {CallTree} tree the chosen part without folded frames, root first
  * @property {Tree} ordered in the chosen order
  * @property {number} measure
  * @property {string} title of the whole, in words
@@ -54,7 +55,7 @@ export class Model {
     const own = profile.frames.file.filter((_, frame) => kindOf(profile, frame) === OWN);
     const files = [...new Set(own)].map((file) => profile.strings[file]);
     this.names = new Names(profile, commonDirectory(files));
-    /** @type {Map<string, {tree: CallTree, inverted: InvertedTree | null}>} */
+    /** @type {Map<string, {whole: CallTree, tree: CallTree, inverted: InvertedTree | null}>} */
     this.parts = new Map();
     /** @type {{search: string, hits: Uint8Array | null, error: string}} */
     this.searched = { search: "", hits: null, error: "" };
@@ -100,7 +101,10 @@ export class Model {
     ]);
     let part = this.parts.get(key);
     if (part === undefined) {
-      part = { tree: new CallTree(this.part(state)), inverted: null };
+      const whole = new CallTree(this.part(state));
+      const hidden = hiding(whole.profile, state.fold, state.names === "plain");
+      const tree = hidden === null ? whole : new CallTree(foldedBy(whole.profile, hidden));
+      part = { whole, tree, inverted: null };
       const [oldest] = this.parts.keys();
       if (this.parts.size >= KEPT) {
         this.parts.delete(oldest);
@@ -112,6 +116,7 @@ export class Model {
     }
     return {
       state,
+      whole: part.whole,
       tree: part.tree,
       ordered: state.order === "leaf" && part.inverted !== null ? part.inverted : part.tree,
       measure: measureOf(state.view, state.by),
@@ -144,8 +149,7 @@ export class Model {
     if (thread >= 0 || allocator >= 0 || frames !== null || crate !== null) {
       profile = filtered(profile, { thread, allocator, frames, crate });
     }
-    const hides = hiding(profile, state.fold, state.names === "plain");
-    return hides === null ? profile : foldedBy(profile, hides);
+    return profile;
   }
 
   /** @param {string} search */

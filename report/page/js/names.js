@@ -13,6 +13,20 @@ export function segments(name) {
 }
 
 /**
+ * Without closures and the like: `shop::add::{closure}` is what the compiler calls the body of `async fn add`, and a
+ * closure in `add`.
+ * @param {string[]} parts of {@link segments}
+ * @returns {string[]} a name of closures only stays
+ */
+export function logical(parts) {
+  if (parts.length === 1 && !parts[0].endsWith("}")) {
+    return parts;
+  }
+  const kept = parts.map((part) => (part.endsWith("}") ? part.replace(/\{.*$/s, "") : part)).filter((part) => part !== "");
+  return kept.length > 0 ? kept : parts;
+}
+
+/**
  * @param {string} name
  * @returns {string} empty where it is no name this can read
  */
@@ -215,9 +229,7 @@ export class Names {
     if (parts === undefined) {
       const text = this.profile.strings[name];
       const all = segments(text);
-      const end = all.findLastIndex((part) => !part.startsWith("{")) + 1;
-      // What stands inside a closure is the closure's function; a name of closures only stays.
-      parts = this.plain ? (end > 0 ? all.slice(0, end) : all) : fullSegments(text);
+      parts = this.plain ? logical(all) : fullSegments(text);
       known[name] = parts;
     }
     return parts;

@@ -10,6 +10,8 @@ const OUTLINE_STEP = 60;
 /** What is opened on its own: so large a share of the whole, so many levels below the zoomed node. */
 const LARGE = 0.2;
 const LEVELS = 24;
+/** Deeper lines are not set farther in. */
+const DEEPEST = 40;
 
 export class Outline {
   /**
@@ -111,7 +113,7 @@ export class Outline {
     const share = el("i", "share-bar");
     share.style.width = `${whole > 0 ? (100 * value) / whole : 0}%`;
     const what = el("span", "what", el("i", children > 0 ? "twist" : "twist none"), color, name, el("span", "place", names.place(frame)));
-    what.style.paddingLeft = `${Math.min(tree.depthOf(node), 40) * 0.9}rem`;
+    what.style.setProperty("--depth", String(Math.min(tree.depthOf(node), DEEPEST)));
     const line = el(
       "div",
       "line",
@@ -127,7 +129,6 @@ export class Outline {
     line.ariaPosInSet = String(place);
     line.ariaSetSize = String(of);
     line.ariaSelected = "false";
-    line.ariaLabel = `${frame < 0 ? title : names.shown(frame)}, ${amount(value, state.by)}, ${percent(value, whole)}`;
     if (children > 0) {
       line.ariaExpanded = String(this.open.has(node));
     }
@@ -146,7 +147,7 @@ export class Outline {
     const { ordered: tree } = /** @type {Look} */ (this.look);
     const line = el("div", "line more", button);
     line.role = "none";
-    button.style.marginLeft = `${(Math.min(tree.depthOf(node), 40) + 1) * 0.9}rem`;
+    button.style.setProperty("--depth", String(Math.min(tree.depthOf(node), DEEPEST)));
     return line;
   }
 

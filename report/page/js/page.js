@@ -41,6 +41,8 @@ export class Page {
     /** Outermost matches of the search, largest first, and which was shown last. */
     this.matches = /** @type {number[]} */ ([]);
     this.match = -1;
+    /** Which of a call site's places was gone to last. */
+    this.walk = { nodes: /** @type {number[]} */ ([]), at: 0 };
     /** @type {{key: string, sites: import("./sites.js").CallSite[]}} of the rail */
     this.rail = { key: "", sites: [] };
 
@@ -147,7 +149,9 @@ export class Page {
   point(tree, box, x, y) {
     if (box === null || tree === undefined) {
       showTooltip(null, "", 0, 0);
-      showStatus(factsOf(this.look, this.look.ordered, this.state.tab === "graph" ? this.graph.selected : this.zoomed));
+      if (this.state.tab === "graph") {
+        showStatus(factsOf(this.look, this.look.ordered, this.graph.selected));
+      }
       return;
     }
     const facts = factsOf(this.look, tree, box.node);
@@ -156,14 +160,14 @@ export class Page {
     showStatus(facts);
   }
 
-  /** @param {number[]} nodes places of the root-first tree; the next of them at every call */
+  /** @param {number[]} nodes places of the tree with every frame; the next of them at every call with the same */
   goTo(nodes) {
-    const root = { ...this.state, order: /** @type {const} */ ("root"), tab: /** @type {const} */ ("graph") };
-    const present = this.state.order === "root" && this.state.tab === "graph" ? nodes.indexOf(this.zoomed) : -1;
-    const next = (present + 1) % nodes.length;
-    this.state = root;
-    this.look = this.model.look(root);
-    this.zoom(nodes[next]);
+    const next = this.walk.nodes === nodes ? (this.walk.at + 1) % nodes.length : 0;
+    this.walk = { nodes, at: next };
+    const { whole } = this.look;
+    const zoom = pathTo(whole, nodes[next]).map((node) => whole.frameOf(node));
+    this.change({ zoom, order: "root", tab: "graph" }, true);
+    this.say(`Zoomed to ${spoken(factsOf(this.look, this.look.ordered, this.zoomed))}`);
     if (nodes.length > 1) {
       this.toast(`Place ${count(next + 1)} of ${count(nodes.length)} in the graph. Click again for the next.`);
     }
@@ -270,7 +274,7 @@ export class Page {
     const { state, look } = this;
     const key = [look.key, state.view, state.by].join("\n");
     if (this.rail.key !== key) {
-      this.rail = { key, sites: ownSites(look.tree, state.view, state.by) };
+      this.rail = { key, sites: ownSites(look.whole, state.view, state.by) };
       this.sites.show(this.rail.sites, state.view, state.by);
     }
   }
@@ -321,7 +325,8 @@ export class Page {
     if (this.matches.length > 0) {
       this.match = (this.match + step + this.matches.length) % this.matches.length;
       const node = this.matches[this.match];
-      this.goTo([node]);
+      const { tree } = this.look;
+      this.change({ zoom: pathTo(tree, node).map((at) => tree.frameOf(at)), order: "root", tab: "graph" }, true);
       this.toast(`Match ${count(this.match + 1)} of ${count(this.matches.length)}, largest first.`);
     }
   }

@@ -40,6 +40,7 @@ export class SandwichPane {
       const scroller = byId(id, HTMLElement);
       const [canvas, spacer] = scroller.children;
       const graph = new Graph(scroller, /** @type {HTMLCanvasElement} */ (canvas), /** @type {HTMLElement} */ (spacer), names, variables);
+      graph.leads = false;
       const tree = () => /** @type {Tree} */ (graph.scene?.tree);
       const choose = (/** @type {number} */ node) => {
         const frame = tree().frameOf(node);
@@ -110,6 +111,9 @@ export class SandwichPane {
     this.callees.show({ tree: callees, measure, grow: "down", zoom: 0, title, hits: look.hits });
     this.callers.selected = 0;
     this.callees.selected = 0;
+    if (chosen !== undefined) {
+      this.wishes.select(callees, 0);
+    }
   }
 
   list() {

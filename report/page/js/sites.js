@@ -46,7 +46,7 @@ export function leafSites(tree, view, by) {
  * @param {Int32Array} answers by node, the node whose frame answers for it
  * @param {View} view
  * @param {By} by
- * @returns {CallSite[]}
+ * @returns {CallSite[]} those that have something in the present view
  */
 function sitesBy(tree, answers, view, by) {
   const { profile } = tree;
@@ -55,19 +55,18 @@ function sitesBy(tree, answers, view, by) {
   const bytes = values[measureOf(view, "bytes")];
   const counts = values[measureOf(view, "count")];
   const weight = by === "bytes" ? bytes : counts;
-  /** @type {Map<number, CallSite>} */
-  const sites = new Map();
+  /** @type {CallSite[]} */
+  const sites = [];
+  /** @type {(CallSite | undefined)[]} by frame + 1: the empty stack has -1 */
+  const byFrame = new Array(profile.frames.line.length + 1).fill(undefined);
   /** @type {(CallSite | undefined)[]} by row */
   const siteOf = new Array(nodes.length);
   const byNode = new Float64Array(tree.size);
   const seen = new Uint8Array(tree.size);
   for (let row = 0; row < nodes.length; row += 1) {
-    if (bytes[row] === 0 && counts[row] === 0) {
-      continue;
-    }
     const at = answers[nodes[row]];
     const frame = tree.frame[at];
-    let site = sites.get(frame);
+    let site = byFrame[frame + 1];
     if (site === undefined) {
       site = {
         frame,
@@ -80,7 +79,8 @@ function sitesBy(tree, answers, view, by) {
         grownCount: new Float64Array(generations),
         nodes: [],
       };
-      sites.set(frame, site);
+      byFrame[frame + 1] = site;
+      sites.push(site);
     }
     siteOf[row] = site;
     site.bytes += bytes[row];
@@ -91,7 +91,8 @@ function sitesBy(tree, answers, view, by) {
     if (oldest[row] >= 0 && (site.oldest < 0 || oldest[row] < site.oldest)) {
       site.oldest = oldest[row];
     }
-    if (seen[at] === 0) {
+    // Places where the present view has nothing are not to be gone to.
+    if (seen[at] === 0 && (bytes[row] > 0 || counts[row] > 0)) {
       seen[at] = 1;
       site.nodes.push(at);
     }
@@ -106,10 +107,11 @@ function sitesBy(tree, answers, view, by) {
       }
     });
   }
-  for (const site of sites.values()) {
+  for (const site of sites) {
     site.nodes.sort((a, b) => byNode[b] - byNode[a] || a - b);
   }
-  return [...sites.values()].sort((a, b) => b[by] - a[by] || a.frame - b.frame);
+  const shown = sites.filter((site) => site.bytes > 0 || site.count > 0);
+  return shown.sort((a, b) => b[by] - a[by] || a.frame - b.frame);
 }
 
 /**

@@ -148,7 +148,8 @@ export class TablePane {
       ...columns.map((column, i) => {
         const cell = el("td", column.text ? "text" : "", column.cell(row));
         if (i === 0) {
-          const button = el("button", "site", ...cell.childNodes);
+          // Narrow screens have no column of places.
+          const button = el("button", "site", ...cell.childNodes, el("span", "under", this.look?.names.place(row.frame) ?? ""));
           button.type = "button";
           button.title = `${this.look?.names.full(row.frame)}\nShow in the graph`;
           button.addEventListener("click", () => this.choose(row.nodes()));
@@ -178,10 +179,20 @@ export class TablePane {
 }
 
 /**
+ * @param {() => number[]} make
+ * @returns {() => number[]} the same list at every call
+ */
+function once(make) {
+  /** @type {number[] | null} */
+  let made = null;
+  return () => (made ??= make());
+}
+
+/**
  * @param {Look} look
  * @returns {Row[]} largest first
  */
-function rowsOf({ state, tree, measure }) {
+function rowsOf({ state, whole: tree, measure }) {
   const { head, frames } = tree.profile;
   const crateOf = (/** @type {number} */ frame) => head.packages[frames.package[frame]]?.[0] ?? "";
   if (state.group === "function") {
@@ -196,10 +207,10 @@ function rowsOf({ state, tree, measure }) {
       values: null,
       age: -1,
       grown: new Float64Array(0),
-      nodes: () => {
+      nodes: once(() => {
         const column = tree.totalColumn(measure);
         return outermostCalls(tree, name).sort((a, b) => column[b] - column[a]);
-      },
+      }),
     }));
   }
   const sites = state.group === "own" ? ownSites(tree, state.view, state.by) : leafSites(tree, state.view, state.by);
@@ -221,15 +232,15 @@ function rowsOf({ state, tree, measure }) {
  * @param {Row[]} rows
  * @returns {Column[]}
  */
-function columnsOf({ state, names, tree, measure }, rows) {
-  const whole = tree.valueOf(0, measure);
+function columnsOf({ state, names, whole: tree, measure }, rows) {
+  const all = tree.valueOf(0, measure);
   const { by } = state;
   /** @type {Column[]} */
   const columns = [
     { key: "function", title: "Function", text: true, by: (row) => names.shown(row.frame), cell: (row) => names.shown(row.frame) },
     { key: "place", title: "Place", text: true, by: (row) => names.place(row.frame), cell: (row) => placeCell(names, row) },
     { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
-    { key: "share", title: "Share", by: (row) => (whole > 0 ? row[by] / whole : 0), cell: (row) => percent(row[by], whole) },
+    { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
     {
       key: "other",
       title: by === "bytes" ? "Blocks" : "Bytes",
@@ -241,17 +252,17 @@ function columnsOf({ state, names, tree, measure }, rows) {
   if (state.group === "function") {
     columns.push({ key: "self", title: "Self", by: (row) => row.self, cell: (row) => amount(row.self, by) });
   } else {
-    const sides = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
-    for (const [view, title] of sides.filter(([view]) => view !== state.view)) {
-      const value = (/** @type {Row} */ row) => row.values?.[measureOf(view, by)] ?? 0;
-      columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
-    }
     if (rows.some(({ age }) => age >= 0)) {
       columns.push({ key: "age", title: "Oldest", by: (row) => row.age, cell: (row) => (row.age < 0 ? "" : duration(row.age)) });
     }
     if (rows.some(({ grown }) => grown.length > 1)) {
       const late = (/** @type {Row} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
       columns.push({ key: "growth", title: "Growth", by: late, cell: (row) => spark(row.grown, "bytes") });
+    }
+    const sides = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
+    for (const [view, title] of sides.filter(([view]) => view !== state.view)) {
+      const value = (/** @type {Row} */ row) => row.values?.[measureOf(view, by)] ?? 0;
+      columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
     }
   }
   columns.push({ key: "crate", title: "Crate", text: true, by: (row) => row.crate, cell: (row) => row.crate });

@@ -265,7 +265,7 @@ export class Timeline {
       // The end's name stands left of its line.
       const end = i === moments.length - 1;
       let text = name.slice(0, 40);
-      const room = end ? 40 : next - at - 8;
+      const room = end ? 40 : next - at - (i === moments.length - 2 ? 42 : 8);
       while (text.length > 1 && context.measureText(text).width > room) {
         text = `${text.slice(0, -2)}…`;
       }
