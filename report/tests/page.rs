@@ -12,10 +12,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use heapray_report::Report;
 use heapray_report::model::Tally;
+use heapray_report::page::Page;
 
 fn page(report: &Report) -> String {
     let mut page = Vec::new();
     heapray_report::page::flamegraph(report, &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+/// With everything that an event log adds.
+fn whole_page(report: &Report) -> String {
+    let mut page = Vec::new();
+    let intervals = Some(&report::extras::intervals(report));
+    Page { report, intervals }.write(&mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -93,7 +102,7 @@ fn the_policy_allows_the_pages_own_script_and_style_and_nothing_else() {
 fn the_page_names_nothing_outside_of_itself() {
     let page = page(&report::sample(0));
     let namespace = "http://www.w3.org/2000/svg";
-    let rest = page.replacen(namespace, "", 1);
+    let rest = page.replace(namespace, "");
     for reference in [
         "http:", "https:", "src=", "url(", "@import", "import(", "fetch(", "style=\"", "onclick",
     ] {
@@ -117,7 +126,7 @@ fn hostile_names_never_stand_in_the_page_as_markup() {
 #[test]
 fn the_numbers_in_the_page_are_the_reports() {
     let report = report::sample(3_000);
-    let data = data(&page(&report));
+    let data = data(&whole_page(&report));
     let mut rest = data.as_slice();
     let length = usize::try_from(number(&mut rest)).unwrap();
     let head: serde_json::Value = serde_json::from_slice(&rest[..length]).unwrap();
@@ -131,10 +140,10 @@ fn the_numbers_in_the_page_are_the_reports() {
 
     let bytes: u64 = (0..count("strings")).map(|_| number(&mut rest)).sum();
     rest = &rest[usize::try_from(bytes).unwrap()..];
-    for _ in 0..4 * count("frames") + 2 * count("nodes") + count("own") {
+    for _ in 0..4 * count("frames") + 2 * count("nodes") + 3 * count("rows") {
         number(&mut rest);
     }
-    let mut column = || -> u64 { (0..count("own")).map(|_| number(&mut rest)).sum() };
+    let mut column = || -> u64 { (0..count("rows")).map(|_| number(&mut rest)).sum() };
     let mut tally = || Tally {
         count: column(),
         bytes: column(),
@@ -142,8 +151,25 @@ fn the_numbers_in_the_page_are_the_reports() {
     assert_eq!(tally(), report.totals.live);
     assert_eq!(tally(), report.totals.high_water);
     assert_eq!(tally(), report.totals.allocated);
+    tally();
     column();
-    for _ in 0..4 * count("moments") {
+    for _ in 0..2 * count("survivors") {
+        number(&mut rest);
+    }
+    let mut survivors = || -> u64 { (0..count("survivors")).map(|_| number(&mut rest)).sum() };
+    let survived = [survivors(), survivors()];
+    assert_eq!(
+        survived,
+        [report.totals.live.count, report.totals.live.bytes]
+    );
+    for _ in 0..3 * count("intervals") {
+        number(&mut rest);
+    }
+    let mut lived = || -> u64 { (0..count("intervals")).map(|_| number(&mut rest)).sum() };
+    let lived = [lived(), lived()];
+    let allocated = report.totals.allocated;
+    assert_eq!(lived, [allocated.count, allocated.bytes]);
+    for _ in 0..2 * count("sizes") + 4 * count("moments") {
         number(&mut rest);
     }
     assert!(rest.is_empty(), "nothing follows");

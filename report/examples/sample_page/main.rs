@@ -1,25 +1,35 @@
 //! Writes the page of a made-up service, and beside it what the page must show:
-//! `sample_page OUT.html [NODES]` writes `OUT.html` and `OUT.html.json`.
+//! `sample_page OUT.html [NODES] [aggregated]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
 
 mod report;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+use heapray_report::page::Page;
 use heapray_report::views::{CallTree, Kind, Origins, own_sites};
 use serde_json::json;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(out) = arguments.next() else {
-        return Err(io::Error::other("usage: sample_page OUT.html [NODES]"));
+        return Err(io::Error::other(
+            "usage: sample_page OUT.html [NODES] [aggregated]",
+        ));
     };
     let nodes = arguments.next().map_or(Ok(0), |n| n.parse());
     let sample = report::sample(nodes.map_err(io::Error::other)?);
 
+    let intervals = report::extras::intervals(&sample);
+    let aggregated = arguments.next().is_some();
+    let content = Page {
+        report: &sample,
+        intervals: (!aggregated).then_some(&intervals),
+    };
+
     let before = peak_memory();
     let mut page = BufWriter::new(File::create(&out)?);
-    heapray_report::page::flamegraph(&sample, &mut page)?;
+    content.write(&mut page)?;
     page.flush()?;
     let after = peak_memory();
 
@@ -44,12 +54,22 @@ fn main() -> io::Result<()> {
         .nodes
         .iter()
         .filter(|n| origins.kind(n.frame) == Kind::Own);
+    // Still live of each thread and allocator, added up from the call sites.
+    let mut threads = std::collections::BTreeMap::<String, u64>::new();
+    for site in &sample.sites {
+        let name = sample.threads[site.thread.0 as usize].name;
+        for key in [sample.strings.get(name), site.allocator.name()] {
+            *threads.entry(key.to_owned()).or_default() += site.live.bytes;
+        }
+    }
     let expected = json!({
         "nodes": tree.nodes.len(),
         "own_nodes": own_frames.count(),
         "depth": tree.nodes.iter().map(|node| node.depth).max(),
         "live": [total.live.count, total.live.bytes],
         "high_water": [total.high_water.count, total.high_water.bytes],
+        "temporary": [total.temporary.count, total.temporary.bytes],
+        "threads": threads,
         "allocated": [total.allocated.count, total.allocated.bytes],
         "sites": sites,
         "hostile": report::HOSTILE,

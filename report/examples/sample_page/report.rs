@@ -1,5 +1,8 @@
 //! A made-up report of an axum service that leaks, of any size and the same at every run.
 
+#[path = "extras.rs"]
+pub(crate) mod extras;
+
 use heapray_report::Report;
 use heapray_report::model::{
     About, Allocator, Conditions, Frame, FrameId, Moment, Overhead, Site, StackId, Tally, Thread,
@@ -510,36 +513,66 @@ impl Builder {
         self.site(stack, [live, (live + allocated) / 2, allocated], size);
     }
 
-    /// `counts`: live, at the high-water mark, allocated in total.
+    /// `counts`: live, at the high-water mark, allocated in total. Blocks of collections that grow are mostly made by
+    /// `realloc`, and every third call stack runs on two threads.
     fn site(&mut self, stack: StackId, counts: [u64; 3], size: u64) {
+        let number = self.report.sites.len();
+        let grows = number % 6 == 2;
+        let shared = number.is_multiple_of(3);
+        let [live, high_water, allocated] = counts;
+        let high_water = high_water.min(allocated);
+        let thread = ThreadId(u32::from(number % 5 == 4));
+        let mut rest = [live, high_water, allocated];
+        if grows || shared {
+            let first = rest.map(|count| count / 4);
+            rest = [0, 1, 2].map(|side| rest[side] - first[side]);
+            let second = ThreadId(if shared { 2 } else { thread.0 });
+            self.part(second, Allocator::Malloc, stack, first, size);
+        }
+        let allocator = match (grows, number % 7) {
+            (true, _) => Allocator::Realloc,
+            (_, 5) => Allocator::Mmap,
+            (_, 6) => Allocator::Calloc,
+            _ => Allocator::Malloc,
+        };
+        self.part(thread, allocator, stack, rest, size);
+    }
+
+    fn part(
+        &mut self,
+        thread: ThreadId,
+        allocator: Allocator,
+        stack: StackId,
+        counts: [u64; 3],
+        size: u64,
+    ) {
         let tally = |count: u64| Tally {
             count,
             bytes: count * size,
         };
         let [live, high_water, allocated] = counts.map(tally);
+        let dead = allocated.count - live.count;
         self.report.sites.push(Site {
-            thread: ThreadId(0),
+            thread,
             stack,
-            allocator: Allocator::Malloc,
+            allocator,
             allocated,
-            high_water: if high_water.count > allocated.count {
-                allocated
-            } else {
-                high_water
-            },
+            high_water,
             live,
-            temporary: Tally::default(),
-            oldest_live_ms: (live.count > 0).then_some(1_200 + live.count % 50_000),
+            temporary: tally(if size <= 2_048 { dead * 9 / 10 } else { 0 }),
+            oldest_live_ms: None,
         });
     }
 
     fn finish(mut self) -> Report {
-        let name = self.report.strings.intern("tokio-runtime-w");
-        self.report.threads.push(Thread {
-            tid: 4_102,
-            name,
-            threads: 8,
-        });
+        for (tid, name, threads) in [
+            (4_102, "tokio-runtime-w", 8),
+            (4_110, "rates", 1),
+            (4_111, "<i>pool</i>", 4),
+        ] {
+            let name = self.report.strings.intern(name);
+            self.report.threads.push(Thread { tid, name, threads });
+        }
         let mut totals = Totals {
             high_water_ms: Some(161_000),
             ..Totals::default()
@@ -553,13 +586,17 @@ impl Builder {
             count: totals.allocated.count - totals.live.count,
             bytes: totals.allocated.bytes - totals.live.bytes,
         };
-        totals.by_allocator = vec![(Allocator::Malloc, totals.allocated)];
+        totals.by_allocator = Allocator::ALL
+            .map(|kind| (kind, self.by_allocator(kind)))
+            .into_iter()
+            .filter(|(_, tally)| tally.count > 0)
+            .collect();
         self.report.timeline = self.timeline(&totals);
         self.report.about = About {
             command_line: "/usr/local/bin/shop --port 7000 --workers 8".to_owned(),
             pid: 4_102,
             start_ms: 1_795_253_537_000,
-            end_ms: 1_795_253_537_000 + 184_200,
+            end_ms: 1_795_253_537_000 + i64::try_from(extras::END_MS).expect("three minutes"),
             events: totals.allocated.count + totals.freed.count + 3_412,
             library_dir: STD.to_owned(),
             package_dirs: vec![REGISTRY.to_owned()],
@@ -580,7 +617,21 @@ impl Builder {
             ..Conditions::default()
         };
         self.report.totals = totals;
+        extras::add(&mut self.report);
         self.report
+    }
+
+    fn by_allocator(&self, kind: Allocator) -> Tally {
+        let mut tally = Tally::default();
+        for site in self
+            .report
+            .sites
+            .iter()
+            .filter(|site| site.allocator == kind)
+        {
+            tally += site.allocated;
+        }
+        tally
     }
 
     /// A rising saw: requests come in waves, and something stays behind after each.

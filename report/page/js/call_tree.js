@@ -14,33 +14,20 @@ import { MEASURES } from "./decode.js";
  * @property {(node: number, measure: number) => number} ownOf what no child holds
  * @property {(node: number, measure: number) => readonly number[]} childrenOf largest first, without those of value 0
  * @property {(node: number, frame: number) => number} childOf the child of that frame, or -1
+ * @property {(node: number) => Iterable<number>} rowsOf the profile's rows at the node and below it
  */
 
 /** @implements {Tree} */
 export class CallTree {
   /** @param {Profile} profile */
   constructor(profile) {
-    const size = profile.nodes.frame.length + 1;
+    const { size, frame, parent, depth, end } = profile.shape;
     this.size = size;
     this.profile = profile;
-    this.frame = new Int32Array(size);
-    this.parent = new Int32Array(size);
-    this.depth = new Int32Array(size);
-    /** First node after the subtree. */
-    this.end = new Int32Array(size).fill(size);
-    this.frame.set(profile.nodes.frame, 1);
-    this.frame[0] = -1;
-    this.parent[0] = -1;
-
-    const open = [0];
-    for (let node = 1; node < size; node += 1) {
-      for (let closed = profile.nodes.closed[node - 1]; closed > 0; closed -= 1) {
-        this.end[/** @type {number} */ (open.pop())] = node;
-      }
-      this.parent[node] = open[open.length - 1];
-      this.depth[node] = open.length;
-      open.push(node);
-    }
+    this.frame = frame;
+    this.parent = parent;
+    this.depth = depth;
+    this.end = end;
     /** @type {(Float64Array | undefined)[]} */
     this.totals = new Array(MEASURES).fill(undefined);
     /** @type {(Float64Array | undefined)[]} */
@@ -57,9 +44,10 @@ export class CallTree {
     let column = this.owns[measure];
     if (column === undefined) {
       column = new Float64Array(this.size);
-      const { node, values } = this.profile.own;
+      const { node, values } = this.profile.rows;
+      const value = values[measure];
       for (let i = 0; i < node.length; i += 1) {
-        column[node[i]] = values[measure][i];
+        column[node[i]] += value[i];
       }
       this.owns[measure] = column;
     }
@@ -147,6 +135,42 @@ export class CallTree {
     }
     return -1;
   }
+
+  /**
+   * @param {number} node
+   * @returns {Iterable<number>}
+   */
+  *rowsOf(node) {
+    const rows = this.profile.rows.node;
+    let low = 0;
+    let high = rows.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (rows[middle] < node) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    for (; low < rows.length && rows[low] < this.end[node]; low += 1) {
+      yield low;
+    }
+  }
+}
+
+/**
+ * The node that a path of frames leads to. Frames that the tree does not have there, folded ones say, are skipped.
+ * @param {Tree} tree
+ * @param {number[]} frames from the tree's first level on
+ * @returns {number}
+ */
+export function nodeAt(tree, frames) {
+  let node = 0;
+  for (const frame of frames) {
+    const child = tree.childOf(node, frame);
+    node = child < 0 ? node : child;
+  }
+  return node;
 }
 
 /**

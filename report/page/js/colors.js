@@ -15,7 +15,7 @@ const WARM = 3;
 const COOL = 6;
 
 /**
- * @param {import("./call_tree.js").CallTree} tree
+ * @param {import("./call_tree.js").CallTree} tree of the whole report
  * @returns {Swatch[]} the legend, each package in exactly one swatch
  */
 export function swatches(tree) {

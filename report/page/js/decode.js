@@ -1,6 +1,8 @@
 // The report as it lies in the page: base64 of zlib of columns. `report/src/page/payload.rs` is the writer and shows
 // the layout.
 
+import { Shape } from "./shape.js";
+
 /**
  * @typedef {[number, number]} Pair blocks, bytes
  *
@@ -11,12 +13,19 @@
  * @property {number} start_ms since the Unix epoch
  * @property {number} end_ms since the Unix epoch
  * @property {number} events allocations and frees that were seen
- * @property {number} threads
- * @property {{allocated: Pair, freed: Pair, live: Pair, high_water: Pair, high_water_ms: number | null}} totals
+ * @property {{name: string, tid: number, threads: number}[]} threads
+ * @property {{allocated: Pair, freed: Pair, live: Pair, high_water: Pair, high_water_ms: number | null,
+ *   sizes_rounded: boolean}} totals
  * @property {[string, Pair][]} by_allocator
+ * @property {[number, string][]} allocators number and name of all that there can be
  * @property {Conditions} conditions
  * @property {[string, number][]} packages name and kind: {@link OWN}, …
- * @property {{strings: number, frames: number, nodes: number, own: number, moments: number}} counts
+ * @property {{name: string, at_ms: number, live: Pair}[]} marks
+ * @property {number[]} generations of the survivors: where each begins, in milliseconds since the start
+ * @property {number[] | null} slots of the intervals: where each begins; null: there are none
+ * @property {Memory | null} memory of the process, at the end
+ * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
+ *   sizes: number, moments: number}} counts
  *
  * @typedef {object} Conditions
  * @property {boolean} still_recording
@@ -31,13 +40,39 @@
  * @property {number} collector_cpu_ns
  * @property {number} log_bytes
  *
+ * @typedef {object} Memory in bytes, as `model::ProcessMemory` in Rust tells
+ * @property {number} rss
+ * @property {number | null} anonymous
+ * @property {number | null} files
+ * @property {number | null} shared
+ * @property {number | null} swapped
+ * @property {number | null} stacks
+ * @property {number} stack_count
+ * @property {number} own_mapped
+ * @property {number} own_heap
+ * @property {[string, number, number][]} allocators name, in use, kept
+ * @property {number | null} cgroup
+ * @property {number | null} cgroup_limit
+ *
+ * @typedef {object} Rows what one thread allocated with one function from one call stack, by node
+ * @property {Int32Array} node 0 is the empty stack
+ * @property {Int32Array} thread
+ * @property {Int32Array} allocator its number
+ * @property {Float64Array[]} values by {@link measureOf}
+ * @property {Float64Array} oldest milliseconds since the start of the oldest live block; -1 where unknown
+ *
  * @typedef {object} Profile
  * @property {Head} head
  * @property {string[]} strings
  * @property {{function: Int32Array, file: Int32Array, line: Int32Array, package: Int32Array}} frames
- * @property {{closed: Int32Array, frame: Int32Array}} nodes in preorder
- * @property {{node: Int32Array, values: Float64Array[], oldest: Float64Array}} own what stacks hold themselves;
- *   `values` by {@link measureOf}; node 0 is the empty stack; `oldest` is -1 where unknown
+ * @property {Shape} shape
+ * @property {Rows} rows
+ * @property {Int32Array | null} source by row, its number among the rows of the whole report; null: the same
+ * @property {{row: Int32Array, generation: Int32Array, count: Float64Array, bytes: Float64Array}} survivors of
+ *   rows of the whole report
+ * @property {{row: Int32Array, born: Int32Array, freed: Int32Array, count: Float64Array, bytes: Float64Array}}
+ *   intervals of rows of the whole report; `freed` is -1 for never
+ * @property {{size: Float64Array, count: Float64Array}} sizes
  * @property {{at: Float64Array, rss: Float64Array, heap: Float64Array, own: Float64Array}} timeline
  */
 
@@ -47,14 +82,17 @@ export const PACKAGE = 1;
 export const LANGUAGE = 2;
 export const NATIVE = 3;
 
-/** @typedef {"live" | "peak" | "total"} View */
+/** @typedef {"live" | "peak" | "total" | "temporary" | "range"} View */
 /** @typedef {"bytes" | "count"} By */
 
-/** @type {View[]} in the order of the columns */
-export const VIEWS = ["live", "peak", "total"];
+/** @type {View[]} in the order of the columns; those of a range are computed when one is chosen */
+export const VIEWS = ["live", "peak", "total", "temporary", "range"];
+
+/** Columns of values that a page carries. */
+const CARRIED = 8;
 
 /** How many columns of values there are. */
-export const MEASURES = 6;
+export const MEASURES = 10;
 
 /**
  * @param {View} view
@@ -121,6 +159,18 @@ class Reader {
 
   /**
    * @param {number} length
+   * @returns {Int32Array} from steps
+   */
+  ascending(length) {
+    const column = this.integers(length);
+    for (let i = 1; i < length; i += 1) {
+      column[i] += column[i - 1];
+    }
+    return column;
+  }
+
+  /**
+   * @param {number} length
    * @returns {Float64Array} from signed steps
    */
   steps(length) {
@@ -183,22 +233,51 @@ function parse(data) {
     line: reader.integers(counts.frames),
     package: reader.integers(counts.frames),
   };
-  const nodes = { closed: reader.integers(counts.nodes), frame: reader.integers(counts.nodes) };
-
-  const node = reader.integers(counts.own);
-  for (let i = 1; i < node.length; i += 1) {
-    node[i] += node[i - 1];
-  }
-  const values = [];
-  for (let measure = 0; measure < MEASURES; measure += 1) {
-    values.push(reader.numbers(counts.own));
-  }
-  const oldest = reader.numbers(counts.own).map((ms) => ms - 1);
+  const closed = reader.integers(counts.nodes);
+  const shape = Shape.of(closed, reader.integers(counts.nodes));
+  const rows = parseRows(reader, counts.rows);
+  const survivors = {
+    row: reader.ascending(counts.survivors),
+    generation: reader.integers(counts.survivors),
+    count: reader.numbers(counts.survivors),
+    bytes: reader.numbers(counts.survivors),
+  };
+  const intervals = {
+    row: reader.ascending(counts.intervals),
+    born: reader.integers(counts.intervals),
+    freed: reader.integers(counts.intervals),
+    count: reader.numbers(counts.intervals),
+    bytes: reader.numbers(counts.intervals),
+  };
+  intervals.freed.forEach((steps, i) => {
+    intervals.freed[i] = steps === 0 ? -1 : intervals.born[i] + steps - 1;
+  });
+  const sizes = { size: reader.steps(counts.sizes), count: reader.numbers(counts.sizes) };
   const timeline = {
     at: reader.steps(counts.moments),
     rss: reader.steps(counts.moments),
     heap: reader.steps(counts.moments),
     own: reader.steps(counts.moments),
   };
-  return { head, strings, frames, nodes, own: { node, values, oldest }, timeline };
+  return { head, strings, frames, shape, rows, source: null, survivors, intervals, sizes, timeline };
+}
+
+/**
+ * @param {Reader} reader
+ * @param {number} length
+ * @returns {Rows}
+ */
+function parseRows(reader, length) {
+  const node = reader.ascending(length);
+  const thread = reader.integers(length);
+  const allocator = reader.integers(length);
+  const values = [];
+  for (let measure = 0; measure < CARRIED; measure += 1) {
+    values.push(reader.numbers(length));
+  }
+  const none = new Float64Array(length);
+  while (values.length < MEASURES) {
+    values.push(none);
+  }
+  return { node, thread, allocator, values, oldest: reader.numbers(length).map((ms) => ms - 1) };
 }

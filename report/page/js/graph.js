@@ -3,7 +3,7 @@
 
 import { prepare, themed } from "./dom.js";
 import { boxAt, layout, spanOf } from "./layout.js";
-import { fit, segments } from "./names.js";
+import { fitted } from "./names.js";
 
 /** @typedef {import("./call_tree.js").Tree} Tree */
 
@@ -44,14 +44,14 @@ export class Graph {
    * @param {HTMLElement} scroller
    * @param {HTMLCanvasElement} canvas
    * @param {HTMLElement} spacer
-   * @param {import("./decode.js").Profile} profile
+   * @param {import("./names.js").Names} names
    * @param {string[]} variables by package, the CSS variable of its colour
    */
-  constructor(scroller, canvas, spacer, profile, variables) {
+  constructor(scroller, canvas, spacer, names, variables) {
     this.scroller = scroller;
     this.canvas = canvas;
     this.spacer = spacer;
-    this.profile = profile;
+    this.names = names;
     this.variables = variables;
     this.rowHeight = 20;
     this.fontSize = 12;
@@ -71,8 +71,10 @@ export class Graph {
     this.selected = 0;
     /** @type {Box | null} */
     this.hovered = null;
-    /** @type {(string[] | undefined)[]} by string */
-    this.segments = [];
+    /** Whether the window scrolls to where the graph branches first. */
+    this.leads = true;
+    /** To be called after each relayout of what is shown. */
+    this.settled = () => {};
     this.theme = this.readTheme();
 
     scroller.addEventListener("scroll", () => this.paintSoon());
@@ -149,6 +151,10 @@ export class Graph {
   }
 
   resize() {
+    if (this.scroller.clientWidth === 0) {
+      // In a pane that is not shown.
+      return;
+    }
     this.width = this.scroller.clientWidth;
     this.inner = this.scroller.clientHeight;
     const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -174,6 +180,7 @@ export class Graph {
     this.spacer.style.height = `${this.height}px`;
     this.spacer.style.marginTop = `${-inner}px`;
     this.paint();
+    this.settled();
   }
 
   /** Brings the zoomed box into sight, or where the whole graph branches first: there may be a long way to it. */
@@ -184,7 +191,7 @@ export class Graph {
     }
     const { tree, measure } = scene;
     let node = scene.zoom;
-    while (scene.zoom === 0) {
+    while (scene.zoom === 0 && this.leads) {
       const largest = tree.childrenOf(node, measure)[0];
       if (largest === undefined || tree.valueOf(largest, measure) < 0.9 * tree.valueOf(0, measure)) {
         break;
@@ -318,8 +325,7 @@ export class Graph {
       if (row.more[i] > 0) {
         context.fillStyle = theme.rest;
       } else {
-        const { package: packages, function: functions } = this.profile.frames;
-        context.fillStyle = frame < 0 ? theme.root : theme.fills[packages[frame]][functions[frame] % SHADES.length];
+        context.fillStyle = this.fillOf(frame);
       }
       context.globalAlpha = faded ? 0.28 : 1;
       context.fillRect(left, top, box, height);
@@ -346,8 +352,16 @@ export class Graph {
     if (frame < 0) {
       return [scene.title];
     }
-    const name = this.profile.frames.function[frame];
-    return (this.segments[name] ??= segments(this.profile.strings[name]));
+    return this.names.parts(this.names.profile.frames.function[frame]);
+  }
+
+  /**
+   * @param {number} frame
+   * @returns {string} its colour under the present theme
+   */
+  fillOf(frame) {
+    const { package: packages, function: functions } = this.names.profile.frames;
+    return frame < 0 ? this.theme.root : this.theme.fills[packages[frame]][functions[frame] % SHADES.length];
   }
 
   /**
@@ -358,19 +372,9 @@ export class Graph {
    * @param {number} room in pixels
    */
   paintLabel(context, parts, x, y, room) {
-    // A first guess that is rarely too short; measuring decides.
-    let most = Math.floor(room / (0.45 * this.fontSize));
-    for (let tries = 0; tries < 6 && most >= 2; tries += 1) {
-      const text = fit(parts, most);
-      if (text.length < 4 && text.endsWith("…")) {
-        return;
-      }
-      const width = context.measureText(text).width;
-      if (width <= room) {
-        context.fillText(text, x, y);
-        return;
-      }
-      most = Math.min(most, text.length) - Math.max(1, Math.ceil((width - room) / 8));
+    const text = fitted(parts, room, this.fontSize, (label) => context.measureText(label).width);
+    if (text !== "") {
+      context.fillText(text, x, y);
     }
   }
 

@@ -1,7 +1,7 @@
 // Who was profiled, and what a reader must know before believing the numbers.
 
 import { byId, el } from "./dom.js";
-import { bytes, clock, count, duration, plural } from "./format.js";
+import { bytes, clock, duration, plural } from "./format.js";
 
 /** @typedef {import("./decode.js").Head} Head */
 
@@ -20,7 +20,7 @@ export function showHeader(tree) {
     el("div", "fact", el("dt", "", name), el("dd", "", value, el("span", "note", note)));
   const live = fact("Still live", bytes(totals.live[1]), plural(totals.live[0], "block"));
   live.classList.add("lead");
-  const process = fact("Process", String(head.pid), plural(head.threads, "thread"));
+  const process = fact("Process", String(head.pid), plural(threadCount(head), "thread"));
   process.classList.add("process");
   byId("facts", HTMLElement).replaceChildren(
     live,
@@ -29,6 +29,14 @@ export function showHeader(tree) {
     process,
   );
   byId("banners", HTMLElement).replaceChildren(...warnings(tree).map(banner), ...notes(head).map(banner));
+}
+
+/**
+ * @param {Head} head
+ * @returns {number} threads that allocated
+ */
+export function threadCount(head) {
+  return head.threads.reduce((sum, { threads }) => sum + threads, 0);
 }
 
 /**
@@ -41,7 +49,7 @@ export function showHeader(tree) {
  * @returns {Banner[]}
  */
 function warnings(tree) {
-  const { head, own } = tree.profile;
+  const { head, rows } = tree.profile;
   const { conditions, totals } = head;
   const found = [];
   if (conditions.lost_events > 0) {
@@ -53,7 +61,7 @@ function warnings(tree) {
   if (conditions.stacks_incomplete > 0) {
     found.push(`${plural(conditions.stacks_incomplete, "call stack")} without outer frames: code had no unwind information.`);
   }
-  const live = own.values[1].reduce((sum, value) => sum + value, 0);
+  const live = rows.values[1].reduce((sum, value) => sum + value, 0);
   if (live !== totals.live[1]) {
     found.push(`The call stacks hold ${bytes(live)} of ${bytes(totals.live[1])} still live: the graph does not show the rest.`);
   }
@@ -86,63 +94,4 @@ function banner({ text, kind }) {
   // Narrow screens show one line of it until it is tapped.
   box.addEventListener("click", () => box.classList.toggle("open"));
   return box;
-}
-
-/**
- * @param {Head} head
- * @returns {[string, [string, string][]][]} headings and their lines
- */
-export function totalsOf(head) {
-  const { totals, conditions } = head;
-  const pair = (/** @type {[number, number]} */ [blocks, size]) =>
-    `${bytes(size)} in ${plural(blocks, "block")} (${count(size)} bytes)`;
-  const known = (/** @type {number} */ value, /** @type {string} */ text) => (value > 0 ? text : "unknown");
-  return [
-    [
-      "Capture",
-      [
-        ["Command line", head.command_line],
-        ["Process id", String(head.pid)],
-        ["Start", clock(head.start_ms)],
-        [conditions.still_recording ? "Snapshot" : "End", clock(head.end_ms)],
-        ["Duration", duration(head.end_ms - head.start_ms)],
-        ["Written by", head.producer || "unknown"],
-      ],
-    ],
-    [
-      "Memory",
-      [
-        ["Still live", pair(totals.live)],
-        ["High-water mark", pair(totals.high_water)],
-        ["Reached at", totals.high_water_ms === null ? "unknown" : duration(totals.high_water_ms)],
-        ["Allocated in total", known(totals.allocated[0], pair(totals.allocated))],
-        ["Freed", known(totals.freed[0], pair(totals.freed))],
-      ],
-    ],
-    [
-      "Allocations by function",
-      head.by_allocator.map(([name, [blocks, size]]) => [name.toLowerCase(), `${count(blocks)}, ${bytes(size)}`]),
-    ],
-    [
-      "Recording",
-      [
-        ["Events", count(head.events)],
-        ["Lost events", count(conditions.lost_events)],
-        ["Frees of unknown blocks", count(conditions.unknown_frees)],
-        ["Seen through", conditions.hooks || "unknown"],
-        ["Threads", count(head.threads)],
-        ["Profiler’s memory", known(conditions.own_bytes, bytes(conditions.own_bytes))],
-        ["Profiler’s CPU time", known(conditions.collector_cpu_ns, duration(conditions.collector_cpu_ns / 1e6))],
-        ["Event log", conditions.log_given_up ?? bytes(conditions.log_bytes)],
-      ],
-    ],
-    [
-      "This page",
-      [
-        ["Distinct call stacks", count(head.counts.own)],
-        ["Boxes in the graph", `${count(head.counts.nodes)}, none left out`],
-        ["Frames", count(head.counts.frames)],
-      ],
-    ],
-  ];
 }

@@ -9,6 +9,7 @@
  * @property {(node: number) => void} select with words for a screen reader
  * @property {(box: import("./graph.js").Box | null, x: number, y: number) => void} point
  * @property {() => void} copy the selected stack
+ * @property {() => void} sandwich the selected function
  */
 
 /**
@@ -94,6 +95,7 @@ function press(graph, wishes, key) {
     Escape: () => wishes.zoom(0),
     0: () => wishes.zoom(0),
     c: () => wishes.copy(),
+    s: () => wishes.sandwich(),
   };
   deeds[key]?.();
   return key in deeds;

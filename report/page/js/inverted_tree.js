@@ -10,9 +10,9 @@ import { MEASURES } from "./decode.js";
 export class InvertedTree {
   /** @param {CallTree} tree */
   constructor(tree) {
-    const { node } = tree.profile.own;
+    const { node } = tree.profile.rows;
     this.tree = tree;
-    /** Stacks that allocated, as indexes into `own`; a node's are one run of them. */
+    /** The profile's rows, each with its call stack; a node's are one run of them. */
     this.stacks = Int32Array.from(node.keys());
     /** Per stack, the call-tree node of the frame that the deepest node made so far stands for. */
     this.cursor = node.slice();
@@ -63,7 +63,7 @@ export class InvertedTree {
   valueOf(node, measure) {
     const column = this.values[measure];
     if (column[node] < 0) {
-      const of = this.tree.profile.own.values[measure];
+      const of = this.tree.profile.rows.values[measure];
       let sum = 0;
       for (let i = this.first[node]; i < this.last[node]; i += 1) {
         sum += of[this.stacks[i]];
@@ -110,6 +110,14 @@ export class InvertedTree {
    */
   childOf(node, frame) {
     return this.expand(node).find((child) => this.frame[child] === frame) ?? -1;
+  }
+
+  /**
+   * @param {number} node
+   * @returns {Iterable<number>}
+   */
+  rowsOf(node) {
+    return this.stacks.subarray(this.first[node], this.last[node]);
   }
 
   /**

@@ -13,6 +13,20 @@ export function segments(name) {
 }
 
 /**
+ * Without closures and the like: `shop::add::{closure}` is what the compiler calls the body of `async fn add`, and a
+ * closure in `add`.
+ * @param {string[]} parts of {@link segments}
+ * @returns {string[]} a name of closures only stays
+ */
+export function logical(parts) {
+  if (parts.length === 1 && !parts[0].endsWith("}")) {
+    return parts;
+  }
+  const kept = parts.map((part) => (part.endsWith("}") ? part.replace(/\{.*$/s, "") : part)).filter((part) => part !== "");
+  return kept.length > 0 ? kept : parts;
+}
+
+/**
  * @param {string} name
  * @returns {string} empty where it is no name this can read
  */
@@ -109,6 +123,31 @@ export function fit(parts, most) {
 }
 
 /**
+ * The longest way to write a function in `room`: by measuring, since letters differ in width.
+ * @param {string[]} parts
+ * @param {number} room in pixels
+ * @param {number} size of the font in pixels
+ * @param {(text: string) => number} measure in pixels
+ * @returns {string} empty where nothing legible fits
+ */
+export function fitted(parts, room, size, measure) {
+  // A first guess that is rarely too short.
+  let most = Math.floor(room / (0.45 * size));
+  for (let tries = 0; tries < 6 && most >= 2; tries += 1) {
+    const text = fit(parts, most);
+    if (text.length < 4 && text.endsWith("…")) {
+      return "";
+    }
+    const width = measure(text);
+    if (width <= room) {
+      return text;
+    }
+    most = Math.min(most, text.length) - Math.max(1, Math.ceil((width - room) / 8));
+  }
+  return "";
+}
+
+/**
  * @param {string[]} parts
  * @returns {string} the last two segments and closures in them: `SessionCache::remember`
  */
@@ -161,4 +200,107 @@ export function shortPath(path, common) {
     }
   }
   return common !== "" && path.startsWith(common) ? path.slice(common.length) : path;
+}
+
+/** @typedef {import("./decode.js").Profile} Profile */
+
+/** The names of a profile's functions and places, as the page writes them. */
+export class Names {
+  /**
+   * @param {Profile} profile
+   * @param {string} common what own files' paths begin with, as {@link commonDirectory} tells
+   */
+  constructor(profile, common) {
+    this.profile = profile;
+    this.common = common;
+    /** Whether closures and generic arguments are left out. */
+    this.plain = true;
+    /** @type {(string[] | undefined)[][]} by whether they are plain, and by string */
+    this.known = [[], []];
+  }
+
+  /**
+   * @param {number} name a string
+   * @returns {string[]} its path segments
+   */
+  parts(name) {
+    const known = this.known[this.plain ? 1 : 0];
+    let parts = known[name];
+    if (parts === undefined) {
+      const text = this.profile.strings[name];
+      const all = segments(text);
+      parts = this.plain ? logical(all) : fullSegments(text);
+      known[name] = parts;
+    }
+    return parts;
+  }
+
+  /**
+   * @param {number} frame
+   * @returns {string} the last segments
+   */
+  brief(frame) {
+    return frame < 0 ? "no call stack" : brief(this.parts(this.profile.frames.function[frame]));
+  }
+
+  /**
+   * @param {number} frame
+   * @returns {string} without generic arguments, or with them where names are not plain
+   */
+  shown(frame) {
+    return frame < 0 ? "no call stack" : this.parts(this.profile.frames.function[frame]).join("::");
+  }
+
+  /**
+   * @param {number} frame
+   * @returns {string} the whole name
+   */
+  full(frame) {
+    return frame < 0 ? "no call stack" : this.profile.strings[this.profile.frames.function[frame]];
+  }
+
+  /**
+   * @param {number} frame
+   * @returns {string} `file:line` without directories that all own files share
+   */
+  place(frame) {
+    return frame < 0 ? "" : this.at(frame, shortPath(this.profile.strings[this.profile.frames.file[frame]], this.common));
+  }
+
+  /**
+   * @param {number} frame
+   * @returns {string} the whole path and the line, if known
+   */
+  fullPlace(frame) {
+    return frame < 0 ? "" : this.at(frame, this.profile.strings[this.profile.frames.file[frame]]);
+  }
+
+  /**
+   * @param {number} frame
+   * @param {string} path
+   */
+  at(frame, path) {
+    const line = this.profile.frames.line[frame];
+    return line > 0 ? `${path}:${line}` : path;
+  }
+}
+
+/**
+ * @param {string} name
+ * @returns {string[]} its segments, each with its generic arguments
+ */
+function fullSegments(name) {
+  const parts = [];
+  let depth = 0;
+  let from = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    if (depth === 0 && name.startsWith("::", at)) {
+      parts.push(name.slice(from, at));
+      from = at + 2;
+      at += 1;
+    } else {
+      depth += name[at] === "<" ? 1 : name[at] === ">" && name[at - 1] !== "-" ? -1 : 0;
+    }
+  }
+  return depth === 0 && !/["';]|<\//.test(name) ? [...parts, name.slice(from)] : [name];
 }

@@ -2,9 +2,10 @@
 
 import { byId, el } from "./dom.js";
 import { amount, bytes, count, duration, percent, plural } from "./format.js";
-import { brief, segments } from "./names.js";
+import { fitted } from "./names.js";
+import { spark } from "./spark.js";
 
-/** @typedef {import("./sites.js").OwnSite} OwnSite */
+/** @typedef {import("./sites.js").CallSite} CallSite */
 
 /** Rows that are shown at first: what fits beside the graph, and some everywhere. */
 function few() {
@@ -19,20 +20,22 @@ const HEADINGS = {
   live: "Top still-live call sites",
   peak: "Top call sites at the high-water mark",
   total: "Top allocating call sites",
+  temporary: "Top call sites of temporary blocks",
+  range: "Top call sites of the range",
 };
 
 export class SiteTable {
   /**
-   * @param {import("./decode.js").Profile} profile
-   * @param {(frame: number) => string} place `file:line` of a frame
-   * @param {(site: OwnSite) => void} choose
+   * @param {import("./names.js").Names} names
+   * @param {(site: CallSite) => void} choose
    */
-  constructor(profile, place, choose) {
-    this.profile = profile;
-    this.place = place;
+  constructor(names, choose) {
+    /** @type {{context: {measureText: (text: string) => {width: number}}, width: number, size: number}} */
+    this.room = { context: { measureText: (text) => ({ width: 7 * text.length }) }, width: 200, size: 13 };
+    this.names = names;
     this.choose = choose;
     this.all = false;
-    /** @type {OwnSite[]} */
+    /** @type {CallSite[]} */
     this.sites = [];
     /** @type {import("./state.js").State["view"]} */
     this.view = "live";
@@ -46,7 +49,7 @@ export class SiteTable {
   }
 
   /**
-   * @param {OwnSite[]} sites
+   * @param {CallSite[]} sites
    * @param {import("./state.js").State["view"]} view
    * @param {import("./state.js").State["by"]} by
    */
@@ -60,6 +63,7 @@ export class SiteTable {
   }
 
   render() {
+    this.measure();
     const { sites, by } = this;
     const whole = sites.reduce((sum, site) => sum + site[by], 0);
     const most = few();
@@ -74,32 +78,61 @@ export class SiteTable {
   }
 
   /**
-   * @param {OwnSite} site
+   * @param {CallSite} site
+   * @returns {string} as much of its function's path as the column has room for
+   */
+  nameOf(site) {
+    const { names, room } = this;
+    if (site.frame < 0) {
+      return names.brief(site.frame);
+    }
+    const parts = names.parts(names.profile.frames.function[site.frame]);
+    return fitted(parts, room.width, room.size, (text) => room.context.measureText(text).width) || names.brief(site.frame);
+  }
+
+  /** Measures the column of names. */
+  measure() {
+    const heading = /** @type {HTMLElement} */ (byId("sites", HTMLElement).closest("table")?.querySelector("th"));
+    const context = document.createElement("canvas").getContext("2d");
+    const style = getComputedStyle(heading);
+    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const width = heading.clientWidth - Number.parseFloat(style.paddingLeft) - 10;
+    if (context !== null) {
+      context.font = `600 ${size}px ${style.fontFamily}`;
+      this.room = { context, width, size };
+    }
+  }
+
+  /**
+   * @param {CallSite} site
    * @param {number} whole
    */
   row(site, whole) {
-    const { strings, frames } = this.profile;
-    const { by } = this;
-    const name = site.frame < 0 ? "no call stack" : strings[frames.function[site.frame]];
-    const button = el("button", "site", el("span", "name", site.frame < 0 ? name : brief(segments(name))));
+    const { by, names } = this;
+    const { head } = names.profile;
+    const button = el("button", "site", el("span", "name", this.nameOf(site)));
     button.type = "button";
     const places = site.nodes.length > 1 ? `\nat ${count(site.nodes.length)} places of the graph` : "";
-    button.title = name + places;
+    button.title = names.full(site.frame) + places;
     button.addEventListener("click", () => this.choose(site));
-    const place = site.frame < 0 ? "" : this.place(site.frame);
     // Cut on the left where it is too long: the end tells more. `bdi` keeps the text itself left to right.
-    const where = el("span", "place", el("bdi", "", place));
-    where.title = site.frame < 0 ? "" : `${strings[frames.file[site.frame]]}:${frames.line[site.frame]}`;
+    const where = el("span", "place", el("bdi", "", names.place(site.frame)));
+    where.title = names.fullPlace(site.frame);
     const other = by === "bytes" ? plural(site.count, "block") : bytes(site.bytes);
-    const oldest = el("span", "notes", site.oldest >= 0 && this.view === "live" ? `since ${duration(site.oldest)}` : "");
-    oldest.title = "Time of the capture at which the oldest of these blocks was allocated";
+    const aged = site.oldest >= 0 && this.view === "live";
+    const oldest = el("span", "notes", aged ? `for ${duration(head.end_ms - head.start_ms - site.oldest)}` : "");
+    oldest.title = aged ? `Age of its oldest block, allocated ${duration(site.oldest)} after the start` : "";
     const bar = el("i", "bar");
     bar.style.width = `${whole > 0 ? Math.max(0.5, (100 * site[by]) / whole) : 0}%`;
     const second = el("div", "second", where);
+    const grown = by === "bytes" ? site.grown : site.grownCount;
+    if (this.view === "live" && grown.length > 1) {
+      second.append(spark(grown, by));
+    }
     if (!site.own) {
       const foreign = el("span", "foreign", "library");
       foreign.title = "No frame of these stacks is the service’s own";
-      second.append(foreign);
+      second.prepend(foreign);
     }
     return el(
       "tr",

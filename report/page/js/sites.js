@@ -1,63 +1,117 @@
-// Call sites by the service's own code. The rule is that of `views::own_sites` in Rust.
+// Call sites: rows put together by the frame that answers for them. The rule for the service's own code is that of
+// `views::own_sites` in Rust.
 
-import { NATIVE, OWN, PACKAGE, measureOf } from "./decode.js";
+import { MEASURES, NATIVE, OWN, PACKAGE, measureOf } from "./decode.js";
+import { eachSurvivor } from "./derive.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
+/** @typedef {import("./decode.js").View} View */
+/** @typedef {import("./decode.js").By} By */
 
 /**
- * @typedef {object} OwnSite
+ * @typedef {object} CallSite
  * @property {number} frame -1 for the empty stack
  * @property {boolean} own whether the frame is the service's own code
- * @property {number} bytes
- * @property {number} count
+ * @property {number} bytes in the present view
+ * @property {number} count in the present view
+ * @property {number[]} values in every view, by `measureOf`
  * @property {number} oldest milliseconds since the start of its oldest live block; -1 unknown
- * @property {number[]} nodes where it stands in the call tree, most bytes first
+ * @property {Float64Array} grown still-live bytes by the generation of their birth; empty where not known
+ * @property {Float64Array} grownCount still-live blocks likewise
+ * @property {number[]} nodes where it stands in the call tree, largest first
  */
 
 /**
  * @param {CallTree} tree
- * @param {import("./decode.js").View} view
- * @param {import("./decode.js").By} by
- * @returns {OwnSite[]} largest first
+ * @param {View} view
+ * @param {By} by
+ * @returns {CallSite[]} by the service's own code, largest first
  */
 export function ownSites(tree, view, by) {
+  return sitesBy(tree, responsibleNodes(tree), view, by);
+}
+
+/**
+ * @param {CallTree} tree
+ * @param {View} view
+ * @param {By} by
+ * @returns {CallSite[]} by the frame that allocated, largest first
+ */
+export function leafSites(tree, view, by) {
+  return sitesBy(tree, Int32Array.from({ length: tree.size }, (_, node) => node), view, by);
+}
+
+/**
+ * @param {CallTree} tree
+ * @param {Int32Array} answers by node, the node whose frame answers for it
+ * @param {View} view
+ * @param {By} by
+ * @returns {CallSite[]} those that have something in the present view
+ */
+function sitesBy(tree, answers, view, by) {
   const { profile } = tree;
-  const responsible = responsibleNodes(tree);
-  const bytes = profile.own.values[measureOf(view, "bytes")];
-  const counts = profile.own.values[measureOf(view, "count")];
+  const { node: nodes, values, oldest } = profile.rows;
+  const generations = profile.head.generations.length > 1 ? profile.head.generations.length : 0;
+  const bytes = values[measureOf(view, "bytes")];
+  const counts = values[measureOf(view, "count")];
   const weight = by === "bytes" ? bytes : counts;
-  /** @type {Map<number, OwnSite>} */
-  const sites = new Map();
-  /** @type {Map<number, number>} */
-  const byNode = new Map();
-  profile.own.node.forEach((node, i) => {
-    if (bytes[i] === 0 && counts[i] === 0) {
-      return;
-    }
-    const at = responsible[node];
+  /** @type {CallSite[]} */
+  const sites = [];
+  /** @type {(CallSite | undefined)[]} by frame + 1: the empty stack has -1 */
+  const byFrame = new Array(profile.frames.line.length + 1).fill(undefined);
+  /** @type {(CallSite | undefined)[]} by row */
+  const siteOf = new Array(nodes.length);
+  const byNode = new Float64Array(tree.size);
+  const seen = new Uint8Array(tree.size);
+  for (let row = 0; row < nodes.length; row += 1) {
+    const at = answers[nodes[row]];
     const frame = tree.frame[at];
-    let site = sites.get(frame);
+    let site = byFrame[frame + 1];
     if (site === undefined) {
-      const own = frame >= 0 && kindOf(profile, frame) === OWN;
-      site = { frame, own, bytes: 0, count: 0, oldest: -1, nodes: [] };
-      sites.set(frame, site);
+      site = {
+        frame,
+        own: frame >= 0 && kindOf(profile, frame) === OWN,
+        bytes: 0,
+        count: 0,
+        values: new Array(MEASURES).fill(0),
+        oldest: -1,
+        grown: new Float64Array(generations),
+        grownCount: new Float64Array(generations),
+        nodes: [],
+      };
+      byFrame[frame + 1] = site;
+      sites.push(site);
     }
-    site.bytes += bytes[i];
-    site.count += counts[i];
-    const oldest = profile.own.oldest[i];
-    if (oldest >= 0 && (site.oldest < 0 || oldest < site.oldest)) {
-      site.oldest = oldest;
+    siteOf[row] = site;
+    site.bytes += bytes[row];
+    site.count += counts[row];
+    for (let measure = 0; measure < MEASURES; measure += 1) {
+      site.values[measure] += values[measure][row];
     }
-    if (!byNode.has(at)) {
+    if (oldest[row] >= 0 && (site.oldest < 0 || oldest[row] < site.oldest)) {
+      site.oldest = oldest[row];
+    }
+    // Places where the present view has nothing are not to be gone to.
+    if (seen[at] === 0 && (bytes[row] > 0 || counts[row] > 0)) {
+      seen[at] = 1;
       site.nodes.push(at);
     }
-    byNode.set(at, (byNode.get(at) ?? 0) + weight[i]);
-  });
-  const size = (/** @type {number} */ node) => byNode.get(node) ?? 0;
-  for (const site of sites.values()) {
-    site.nodes.sort((a, b) => size(b) - size(a) || a - b);
+    byNode[at] += weight[row];
   }
-  return [...sites.values()].sort((a, b) => b[by] - a[by] || a.frame - b.frame);
+  if (generations > 0) {
+    eachSurvivor(profile, (row, generation, count, size) => {
+      const site = siteOf[row];
+      if (site !== undefined) {
+        site.grown[generation] += size;
+        site.grownCount[generation] += count;
+      }
+    });
+  }
+  for (const site of sites) {
+    site.nodes.sort((a, b) => byNode[b] - byNode[a] || a - b);
+  }
+  const shown = sites.filter((site) => site.bytes > 0 || site.count > 0);
+  return shown.sort((a, b) => b[by] - a[by] || a.frame - b.frame);
 }
 
 /**
@@ -74,7 +128,7 @@ export function kindOf(profile, frame) {
  * @returns {Int32Array} by node, the nearest node to the leaf that answers for it: the service's own; else a
  *   package's; else itself
  */
-function responsibleNodes(tree) {
+export function responsibleNodes(tree) {
   const own = new Int32Array(tree.size);
   const dependency = new Int32Array(tree.size);
   const found = new Int32Array(tree.size);

@@ -1,7 +1,16 @@
 // What is looked at, and its spelling in the URL's hash, so that a view can be linked and walked back to.
 
+import { VIEWS } from "./decode.js";
+import { FOLDS } from "./fold.js";
+
+/** @type {readonly ["graph", "table", "tree", "sandwich", "growth", "memory", "advice", "stats"]} */
+export const TABS = ["graph", "table", "tree", "sandwich", "growth", "memory", "advice", "stats"];
+
+/** @typedef {(typeof TABS)[number]} Tab */
+
 /**
  * @typedef {object} State
+ * @property {Tab} tab
  * @property {import("./decode.js").View} view
  * @property {import("./decode.js").By} by
  * @property {"root" | "leaf"} order
@@ -9,10 +18,24 @@
  * @property {number[]} zoom frames from the tree's first level to the zoomed node
  * @property {string} search
  * @property {string} crate the highlighted swatch, by name
+ * @property {import("./fold.js").Fold} fold
+ * @property {"plain" | "full"} names
+ * @property {string} thread index, or empty for all
+ * @property {string} allocator its number, or empty for all
+ * @property {string} only name of the crate that stacks must go through, or empty
+ * @property {"" | "1"} matching whether stacks must hold a match of the search
+ * @property {string} range `from-to` in milliseconds, or empty
+ * @property {import("./ranges.js").Until} until
+ * @property {"own" | "leaf" | "function"} group of the table
+ * @property {string} sort column of the table; with a leading `-` smallest first
+ * @property {string} find text in the table
+ * @property {string} function of the sandwich, by its string's number in base 36
+ * @property {string} growth generations that are compared: `1-4`, from 0
  */
 
 /** @type {Readonly<State>} */
 export const START = Object.freeze({
+  tab: "graph",
   view: "live",
   by: "bytes",
   order: "root",
@@ -20,18 +43,48 @@ export const START = Object.freeze({
   zoom: [],
   search: "",
   crate: "",
+  fold: "none",
+  names: "plain",
+  thread: "",
+  allocator: "",
+  only: "",
+  matching: "",
+  range: "",
+  until: "range",
+  group: "own",
+  sort: "value",
+  find: "",
+  function: "",
+  growth: "",
 });
 
-/**
- * @template T
- * @param {string | null} text
- * @param {readonly T[]} allowed
- * @param {T} otherwise
- * @returns {T}
- */
-function oneOf(text, allowed, otherwise) {
-  return allowed.find((value) => value === text) ?? otherwise;
-}
+/** What each key may say; the rest are free text. */
+const ALLOWED = {
+  tab: TABS,
+  view: VIEWS,
+  by: /** @type {const} */ (["bytes", "count"]),
+  order: /** @type {const} */ (["root", "leaf"]),
+  grow: /** @type {const} */ (["down", "up"]),
+  fold: FOLDS,
+  names: /** @type {const} */ (["plain", "full"]),
+  matching: /** @type {const} */ (["", "1"]),
+  until: /** @type {const} */ (["range", "end", "all"]),
+  group: /** @type {const} */ (["own", "leaf", "function"]),
+};
+
+/** Free text, and how it must look. */
+const TEXTS = {
+  search: /^/,
+  crate: /^/,
+  only: /^/,
+  find: /^/,
+  thread: /^\d{0,9}$/,
+  allocator: /^\d{0,3}$/,
+  range: /^(\d{1,15}-\d{1,15})?$/,
+  sort: /^-?[a-z]+$/,
+  function: /^[0-9a-z]{0,7}$/,
+  growth: /^(\d{1,6}-\d{1,6})?$/,
+};
 
 /**
  * @param {string} hash with or without `#`; what it does not say or says wrongly is as at the start
@@ -39,17 +92,19 @@ function oneOf(text, allowed, otherwise) {
  */
 export function parseHash(hash) {
   const said = new URLSearchParams(hash.replace(/^#/, ""));
+  /** @type {Record<string, unknown>} */
+  const state = { ...START };
+  for (const [key, allowed] of Object.entries(ALLOWED)) {
+    state[key] = allowed.find((value) => value === said.get(key)) ?? state[key];
+  }
+  for (const [key, looks] of Object.entries(TEXTS)) {
+    const text = said.get(key);
+    state[key] = text !== null && looks.test(text) ? text : state[key];
+  }
   const zoom = (said.get("zoom") ?? "").split(".").filter((part) => part !== "");
   const frames = zoom.map((part) => Number.parseInt(part, 36));
-  return {
-    view: oneOf(said.get("view"), /** @type {const} */ (["live", "peak", "total"]), START.view),
-    by: oneOf(said.get("by"), /** @type {const} */ (["bytes", "count"]), START.by),
-    order: oneOf(said.get("order"), /** @type {const} */ (["root", "leaf"]), START.order),
-    grow: oneOf(said.get("grow"), /** @type {const} */ (["down", "up"]), START.grow),
-    zoom: frames.every((frame) => frame >= 0) ? frames : [],
-    search: said.get("search") ?? "",
-    crate: said.get("crate") ?? "",
-  };
+  state.zoom = frames.every((frame) => frame >= 0) ? frames : [];
+  return /** @type {State} */ (state);
 }
 
 /**
@@ -58,13 +113,22 @@ export function parseHash(hash) {
  */
 export function formatHash(state) {
   const said = new URLSearchParams();
-  for (const key of /** @type {const} */ (["view", "by", "order", "grow", "search", "crate"])) {
-    if (state[key] !== START[key]) {
-      said.set(key, state[key]);
+  for (const [key, value] of Object.entries(state)) {
+    if (typeof value === "string" && value !== /** @type {Record<string, unknown>} */ (START)[key]) {
+      said.set(key, value);
     }
   }
   if (state.zoom.length > 0) {
     said.set("zoom", state.zoom.map((frame) => frame.toString(36)).join("."));
   }
   return `#${said}`;
+}
+
+/**
+ * @param {State} state
+ * @returns {import("./ranges.js").Range | null}
+ */
+export function rangeOf({ range, until }) {
+  const [from, to] = range.split("-").map(Number);
+  return range === "" || !(to > from) ? null : { from, to, until };
 }

@@ -1,10 +1,19 @@
-// Memory over time: resident size as a surface, live heap as a line, the high-water mark as a mark.
+// Memory over time: resident size as a surface, live heap as a line, the high-water mark and the marks that were set
+// on the way. A range of it is dragged, or made with Shift and the arrow keys.
 
 import { el, prepare, themed } from "./dom.js";
 import { bytes, duration } from "./format.js";
 
 const TOP = 8;
 const BOTTOM = 4;
+/** Shorter drags are clicks, in pixels. */
+const DRAG = 4;
+
+/**
+ * @typedef {object} TimelineWishes
+ * @property {(from: number, to: number, done: boolean) => void} range in milliseconds; not done while dragging
+ * @property {() => void} clear
+ */
 
 export class Timeline {
   /**
@@ -12,18 +21,25 @@ export class Timeline {
    * @param {HTMLCanvasElement} canvas
    * @param {HTMLElement} reading where the values under the pointer are written
    * @param {import("./decode.js").Profile} profile
+   * @param {TimelineWishes} wishes
    */
-  constructor(box, canvas, reading, profile) {
+  constructor(box, canvas, reading, profile, wishes) {
     this.canvas = canvas;
     this.reading = reading;
+    this.wishes = wishes;
     this.curves = profile.timeline;
+    this.marks = profile.head.marks;
     this.peak = profile.head.totals.high_water_ms;
     this.peakBytes = profile.head.totals.high_water[1];
     /** The moment that is read; -1 none. */
     this.at = -1;
+    /** @type {{from: number, to: number} | null} in milliseconds */
+    this.range = null;
+    /** Where a drag or a selection by keys began, in milliseconds; -1 none. */
+    this.anchor = -1;
     const { at, rss, heap } = this.curves;
-    this.first = at[0] ?? 0;
-    this.last = Math.max(at[at.length - 1] ?? 0, this.first + 1);
+    this.first = Math.min(0, at[0] ?? 0);
+    this.last = Math.max(at[at.length - 1] ?? 0, profile.head.end_ms - profile.head.start_ms, this.first + 1);
     this.most = 1;
     for (let i = 0; i < at.length; i += 1) {
       this.most = Math.max(this.most, rss[i], heap[i]);
@@ -34,17 +50,68 @@ export class Timeline {
 
     // Tells the first size too.
     new ResizeObserver(() => this.paint()).observe(box);
-    canvas.addEventListener("pointermove", (event) => this.read(this.momentAt(event.offsetX)));
-    canvas.addEventListener("pointerleave", () => this.read(-1));
-    canvas.addEventListener("blur", () => this.read(-1));
-    canvas.addEventListener("keydown", (event) => {
-      const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -at.length, End: at.length };
-      if (event.key in steps) {
-        const step = steps[/** @type {keyof typeof steps} */ (event.key)] * Math.max(1, Math.round(at.length / 200));
-        this.read(Math.min(at.length - 1, Math.max(0, this.at + step)));
-        event.preventDefault();
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      this.anchor = this.msAt(event.offsetX);
+      this.from = event.offsetX;
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      this.read(this.momentAt(event.offsetX));
+      if (this.anchor >= 0 && event.buttons > 0 && Math.abs(event.offsetX - (this.from ?? 0)) > DRAG) {
+        wishes.range(this.anchor, this.msAt(event.offsetX), false);
       }
     });
+    canvas.addEventListener("pointerup", (event) => {
+      if (this.anchor >= 0 && Math.abs(event.offsetX - (this.from ?? 0)) > DRAG) {
+        wishes.range(this.anchor, this.msAt(event.offsetX), true);
+      }
+      this.anchor = -1;
+    });
+    canvas.addEventListener("pointercancel", () => {
+      this.anchor = -1;
+    });
+    canvas.addEventListener("pointerleave", () => this.read(-1));
+    canvas.addEventListener("blur", () => {
+      this.anchor = -1;
+      this.read(-1);
+    });
+    canvas.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  /** @param {KeyboardEvent} event */
+  press(event) {
+    const { at } = this.curves;
+    const steps = /** @type {Record<string, number>} */ ({ ArrowLeft: -1, ArrowRight: 1, Home: -at.length, End: at.length });
+    if (event.key in steps) {
+      const step = steps[event.key] * Math.max(1, Math.round(at.length / 100));
+      const before = this.at < 0 ? (step < 0 ? at.length - 1 : 0) : this.at;
+      this.read(Math.min(at.length - 1, Math.max(0, before + step)));
+      if (!event.shiftKey) {
+        this.anchor = -1;
+      } else {
+        this.anchor = this.anchor < 0 ? at[before] : this.anchor;
+        this.wishes.range(this.anchor, at[this.at], true);
+      }
+      event.preventDefault();
+    } else if (event.key === "Escape") {
+      this.anchor = -1;
+      this.wishes.clear();
+    }
+  }
+
+  /** @param {{from: number, to: number} | null} range in milliseconds */
+  show(range) {
+    this.range = range;
+    this.paint();
+  }
+
+  /**
+   * @param {number} x in pixels
+   * @returns {number} milliseconds since the start
+   */
+  msAt(x) {
+    const ms = this.first + (x / this.canvas.clientWidth) * (this.last - this.first);
+    return Math.min(this.last, Math.max(0, ms));
   }
 
   describe() {
@@ -53,7 +120,8 @@ export class Timeline {
       const end = rss.length - 1;
       this.canvas.ariaLabel =
         `Memory over ${duration(this.last)}: resident size from ${bytes(rss[0])} to ${bytes(rss[end])}, ` +
-        `heap from ${bytes(heap[0])} to ${bytes(heap[end])}. Arrow keys read single moments.`;
+        `heap from ${bytes(heap[0])} to ${bytes(heap[end])}.${this.marks.length > 0 ? ` Marks: ${this.marks.map(({ name, at_ms }) => `${name} at ${duration(at_ms)}`).join(", ")}.` : ""} ` +
+        "Arrow keys read single moments, with Shift they choose a range, Escape clears it.";
     }
   }
 
@@ -63,7 +131,7 @@ export class Timeline {
    */
   momentAt(x) {
     const { at } = this.curves;
-    const ms = this.first + (x / this.canvas.clientWidth) * (this.last - this.first);
+    const ms = this.msAt(x);
     let low = 0;
     let high = at.length - 1;
     while (high - low > 1) {
@@ -117,8 +185,8 @@ export class Timeline {
 
     context.fillStyle = themed("--curve-rss");
     this.trace(context, rss, x, y);
-    context.lineTo(width, floor);
-    context.lineTo(0, floor);
+    context.lineTo(x(this.curves.at[rss.length - 1]), floor);
+    context.lineTo(x(this.curves.at[0]), floor);
     context.fill();
     if (own.some((size) => size > 0)) {
       context.strokeStyle = themed("--curve-own");
@@ -132,6 +200,10 @@ export class Timeline {
     this.trace(context, heap, x, y);
     context.stroke();
 
+    this.paintMarks(context, x, height);
+    if (this.range !== null) {
+      this.paintRange(context, x(this.range.from), x(this.range.to), height);
+    }
     if (this.peak !== null) {
       this.paintPeak(context, x(this.peak), y(this.peakBytes), width);
     }
@@ -165,6 +237,64 @@ export class Timeline {
         context.lineTo(x(at[moment]), y(curve[moment]));
       }
       i = end;
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {(ms: number) => number} x
+   * @param {number} height
+   */
+  paintMarks(context, x, height) {
+    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
+    context.font = `${Math.round(size * 0.85)}px system-ui, sans-serif`;
+    context.textBaseline = "bottom";
+    const width = this.canvas.clientWidth;
+    const moments = [{ name: "start", at_ms: 0 }, ...this.marks, { name: "stop", at_ms: this.last }];
+    moments.forEach(({ name, at_ms }, i) => {
+      const at = Math.min(width - 1, Math.max(0, Math.round(x(at_ms)))) + 0.5;
+      const next = moments[i + 1] === undefined ? width : x(moments[i + 1].at_ms);
+      context.strokeStyle = themed("--muted");
+      context.lineWidth = 1;
+      context.setLineDash(i === 0 || i === moments.length - 1 ? [] : [3, 3]);
+      context.beginPath();
+      context.moveTo(at, 0);
+      context.lineTo(at, height);
+      context.stroke();
+      context.setLineDash([]);
+      // The end's name stands left of its line.
+      const end = i === moments.length - 1;
+      let text = name.slice(0, 40);
+      const room = end ? 40 : next - at - (i === moments.length - 2 ? 42 : 8);
+      while (text.length > 1 && context.measureText(text).width > room) {
+        text = `${text.slice(0, -2)}…`;
+      }
+      if (room > 14) {
+        context.textAlign = end ? "right" : "left";
+        context.lineJoin = "round";
+        context.lineWidth = 3;
+        context.strokeStyle = themed("--curve-rss");
+        context.strokeText(text, at + (end ? -4 : 4), height - 2);
+        context.fillStyle = themed("--ink");
+        context.fillText(text, at + (end ? -4 : 4), height - 2);
+      }
+    });
+    context.textAlign = "left";
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} from in pixels
+   * @param {number} to
+   * @param {number} height
+   */
+  paintRange(context, from, to, height) {
+    context.fillStyle = themed("--accent");
+    context.globalAlpha = 0.18;
+    context.fillRect(from, 0, to - from, height);
+    context.globalAlpha = 1;
+    for (const edge of [from, to - 2]) {
+      context.fillRect(edge, 0, 2, height);
     }
   }
 

@@ -11,56 +11,8 @@ import { boxAt, layout, spanOf } from "../js/layout.js";
 import { brief, commonDirectory, fit, segments, shortPath } from "../js/names.js";
 import { compile, matchedTotal } from "../js/search.js";
 import { ownSites } from "../js/sites.js";
+import { FRAMES, randomProfile } from "./profiles.mjs";
 import { formatHash, parseHash, START } from "../js/state.js";
-
-/** Numbers below `below`, the same at every run. */
-function dice(seed) {
-  let state = BigInt(seed);
-  return (below) => {
-    state = (state * 6364136223846793005n + 1442695040888963407n) & 0xffffffffffffffffn;
-    return Number((state >> 33n) % BigInt(below));
-  };
-}
-
-const FRAMES = 7;
-
-/** A random profile and, beside it, its stacks as plain paths: [frames from the root, values by measure]. */
-function randomProfile(seed) {
-  const roll = dice(seed);
-  const closed = [];
-  const frame = [];
-  const paths = [[]];
-  const path = [];
-  const taken = new Set();
-  for (let i = 0; i < 3 + roll(120); i += 1) {
-    const keep = roll(path.length + 1);
-    const next = roll(FRAMES);
-    const key = [...path.slice(0, keep), next].join();
-    // A tree has each stack once; a preorder never comes back to a closed one.
-    if (taken.has(key)) {
-      continue;
-    }
-    taken.add(key);
-    closed.push(path.length - keep);
-    frame.push(next);
-    path.length = keep;
-    path.push(next);
-    paths.push([...path]);
-  }
-  const node = [...paths.keys()].filter((at) => at === 0 || roll(3) > 0);
-  const values = Array.from({ length: 6 }, () => Float64Array.from(node, () => roll(4) * roll(50)));
-  const all = Int32Array.from({ length: FRAMES }, (_, i) => i);
-  const profile = {
-    head: { packages: ["own", "dep", "std", "native"].map((name, kind) => [name, kind]) },
-    strings: Array.from({ length: FRAMES }, (_, i) => `f${i}`),
-    frames: { function: all, file: all, line: all, package: all.map((i) => i % 4) },
-    nodes: { closed: Int32Array.from(closed), frame: Int32Array.from(frame) },
-    own: { node: Int32Array.from(node), values, oldest: new Float64Array(node.length) },
-    timeline: {},
-  };
-  const stacks = node.map((at, i) => ({ path: paths[at], values: values.map((column) => column[i]) }));
-  return { profile, stacks };
-}
 
 /** Every node of a tree below `node` as "frame.frame" → value. */
 function read(tree, measure, node = 0, path = [], found = new Map()) {
@@ -201,9 +153,24 @@ test("numbers keep three digits and never round something to nothing or all", ()
 });
 
 test("a state comes back from its hash, and nonsense is the start", () => {
-  const state = { ...START, view: "peak", order: "leaf", zoom: [0, 35, 1296], search: "a&b=#c", crate: "x, y" };
+  const state = {
+    ...START,
+    tab: "sandwich",
+    view: "range",
+    range: "100-2000",
+    until: "all",
+    order: "leaf",
+    zoom: [0, 35, 1296],
+    search: "a&b=#c",
+    crate: "x, y",
+    thread: "3",
+    only: "tokio",
+    fold: "own",
+    sort: "-age",
+    growth: "0-4",
+  };
   assert.deepEqual(parseHash(formatHash(state)), state);
-  assert.deepEqual(parseHash("#view=a&zoom=!&by=&order=constructor"), START);
+  assert.deepEqual(parseHash("#view=a&zoom=!&by=&order=constructor&range=5&thread=-1&sort=%3C&tab=main&function=!"), START);
   assert.equal(formatHash(START), "#");
 });
 

@@ -435,6 +435,14 @@ fn allocator<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
     }
 }
 
+/// An allocator that gets memory: call sites have no other.
+fn getter<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
+    match allocator(source)? {
+        free if free.is_free() => damaged(format!("a call site of {}", free.name())),
+        allocator => Ok(allocator),
+    }
+}
+
 fn about<R: Read>(source: &mut Source<R>) -> Decoded<About> {
     Ok(About {
         command_line: source.text()?,
@@ -454,7 +462,7 @@ fn site<R: Read>(source: &mut Source<R>) -> Decoded<Site> {
     Ok(Site {
         thread: ThreadId(small(source)?),
         stack: StackId(small(source)?),
-        allocator: allocator(source)?,
+        allocator: getter(source)?,
         allocated: tally(source)?,
         high_water: tally(source)?,
         live: tally(source)?,

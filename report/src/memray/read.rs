@@ -123,7 +123,8 @@ fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Pa
         let rows_tree = tables.forget_stacks();
         match graft(&mut tables, extension, &mut problem) {
             Some(grafted) => {
-                tables.frames.truncate(header.n_frames as usize);
+                let frames = frames_in_use(&tables).max(header.n_frames as usize);
+                tables.frames.truncate(frames);
                 tables.give_to(&mut report);
                 take_over(&mut report, extension, &grafted);
                 return Ok((report, problem));
@@ -133,6 +134,12 @@ fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Pa
     }
     tables.give_to(&mut report);
     Ok((report, problem))
+}
+
+/// How many of the frames the call tree needs. Those behind are root frames for memray, if the header tells the truth.
+fn frames_in_use(tables: &Tables) -> usize {
+    let frames = tables.stacks.iter().map(|(_, node)| node.frame.0 as usize);
+    frames.max().map_or(0, |last| last + 1)
 }
 
 /// The extension behind the end mark, if heapray wrote the capture and it is whole.

@@ -1,13 +1,71 @@
 //! The page: one HTML file that shows a report, opens from disk and asks the network for nothing.
 //!
-//! [`flamegraph`] writes the template with its style and scripts (`report/page/`), and the report as one block of
+//! A [`Page`] writes the template with its style and scripts (`report/page/`), and the report as one block of
 //! compressed columns (`payload`). Names from the profiled process are hostile input: they travel inside that block
 //! only, as base64, and the scripts put them on the page as text.
 
 mod assets;
+mod head;
 mod html;
 mod payload;
+mod rows;
 mod sha256;
+mod used;
 mod varint;
 
-pub use html::flamegraph;
+use std::io::{self, Write};
+
+use crate::Report;
+use crate::views::Intervals;
+
+/// What a page is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The report that it shows.
+    pub report: &'a Report,
+    /// When its blocks were allocated and freed, if an event log tells: lets any range of the capture be looked at.
+    /// Without them the page falls back to the report's own [`Survivors`](crate::model::Survivors), and says so.
+    pub intervals: Option<&'a Intervals>,
+}
+
+impl<'a> Page<'a> {
+    /// The page of `report` without intervals.
+    #[must_use]
+    pub fn of(report: &'a Report) -> Page<'a> {
+        Page {
+            report,
+            intervals: None,
+        }
+    }
+
+    /// Writes the page to `out`: one HTML file that needs nothing else.
+    ///
+    /// It is streamed: besides the report, memory is needed for the call tree and for what refers to call sites only,
+    /// about 14 MB for a call tree of 100,000 nodes. Equal reports give equal pages, byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// Only those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        html::write(self, "", out)
+    }
+
+    /// As [`write`](Page::write), to open as if this stood behind the `#` of its address: `view=peak&order=leaf`. What
+    /// the page does not understand of it is as at the start.
+    ///
+    /// # Errors
+    ///
+    /// Only those of `out`.
+    pub fn write_opened_at(&self, hash: &str, out: &mut impl Write) -> io::Result<()> {
+        html::write(self, hash, out)
+    }
+}
+
+/// Writes the page of `report` to `out`, without intervals: see [`Page::write`].
+///
+/// # Errors
+///
+/// Only those of `out`.
+pub fn flamegraph(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    Page::of(report).write(out)
+}

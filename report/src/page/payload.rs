@@ -1,12 +1,16 @@
 //! The report as the page carries it, before compression; `report/page/js/decode.js` is the reader.
 //!
 //! ```text
-//! length, head              JSON: who, when, conditions, totals, packages, and how long each table is
+//! length, head              JSON: who, when, conditions, totals, threads, packages, and how long each table is
 //! strings                   length of each; then their UTF-8 bytes, back to back
 //! frames                    function of each; file of each; line of each; package of each
 //! nodes, in preorder        frames closed before each (0: child of its predecessor); frame of each
-//! own sums, by node         step from the node before; live blocks; live bytes; high-water blocks; bytes;
-//!                           allocated blocks; bytes; oldest live block's milliseconds + 1, 0 if unknown
+//! rows: call sites by node  step from the node before; thread; allocator; live blocks; live bytes; high-water
+//!                           blocks; bytes; allocated blocks; bytes; temporary blocks; bytes; oldest live block's
+//!                           milliseconds + 1, 0 if unknown
+//! survivors by row          step from the row before; generation; blocks; bytes
+//! intervals by row          step from the row before; slot of birth; slots to the free + 1, 0 if never; blocks; bytes
+//! sizes                     signed step from the size before; allocations of it
 //! timeline                  step from the moment before; RSS, heap, own bytes as signed steps
 //! ```
 //!
@@ -14,96 +18,70 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use super::head::{Counts, Head};
+use super::rows::{self, Rows};
+use super::used::Used;
+use super::{Page, varint};
+use crate::model::{FrameId, Moment, StrId};
+use crate::views::{CallTree, Origins};
 
-use super::varint;
-use crate::Report;
-use crate::model::{Frame, Moment, StrId, Tally};
-use crate::views::{CallTree, Origins, Sums};
-
-/// Numbers stay exact in the browser up to 2^53, nine petabytes.
-#[derive(Serialize)]
-struct Head<'a> {
-    producer: &'a str,
-    command_line: &'a str,
-    pid: u32,
-    start_ms: i64,
-    end_ms: i64,
-    events: u64,
-    threads: u64,
-    totals: Totals,
-    by_allocator: Vec<(&'a str, Pair)>,
-    conditions: Conditions<'a>,
-    packages: Vec<(&'a str, u8)>,
-    counts: Counts,
-}
-
-/// Blocks and bytes.
-type Pair = (u64, u64);
-
-#[derive(Serialize)]
-struct Totals {
-    allocated: Pair,
-    freed: Pair,
-    live: Pair,
-    high_water: Pair,
-    high_water_ms: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Conditions<'a> {
-    still_recording: bool,
-    hooks: &'a str,
-    lost_events: u64,
-    stacks_cut: u64,
-    stacks_incomplete: u64,
-    unknown_frees: u64,
-    log_given_up: Option<&'a str>,
-    notes: &'a [String],
-    own_bytes: u64,
-    collector_cpu_ns: u64,
-    log_bytes: u64,
-}
-
-#[derive(Serialize)]
-struct Counts {
-    strings: usize,
-    frames: usize,
-    nodes: usize,
-    own: usize,
-    moments: usize,
-}
-
-const UNUSED: u32 = u32::MAX;
-
-/// Writes `report` and frees what it needed for that.
-pub(super) fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+/// Writes what `page` shows and frees what it needed for that.
+pub(super) fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let report = page.report;
     let tree = CallTree::of(report);
     let origins = Origins::of(report);
     let used = Used::by(report, &tree);
+    let rows = Rows::of(report, &tree);
+    let survivors = rows::survivors(report, &rows);
+    let intervals = rows::intervals(page, &rows);
 
-    let head = serde_json::to_vec(&head(report, &tree, &origins, &used))?;
+    let counts = Counts {
+        strings: used.strings.len(),
+        frames: used.frames.len(),
+        nodes: tree.nodes.len(),
+        rows: rows.len(),
+        survivors: survivors.len(),
+        intervals: intervals.len(),
+        sizes: report.totals.sizes.len(),
+        moments: report.timeline.len(),
+    };
+    let head = serde_json::to_vec(&Head::of(page, &origins, counts))?;
     varint::write(out, head.len() as u64)?;
     out.write_all(&head)?;
 
+    write_strings_and_frames(out, page, &used, &origins)?;
+    write_nodes(out, &tree, &used)?;
+    rows.write(report, out)?;
+    rows::write_survivors(out, &survivors)?;
+    rows::write_intervals(out, &intervals)?;
+    rows::write_sizes(out, report)?;
+    write_timeline(out, &report.timeline)
+}
+
+fn write_strings_and_frames(
+    out: &mut impl Write,
+    page: &Page<'_>,
+    used: &Used,
+    origins: &Origins,
+) -> io::Result<()> {
+    let report = page.report;
     column(out, &used.strings, |&id| {
         report.strings.get(id).len() as u64
     })?;
     for &id in &used.strings {
         out.write_all(report.strings.get(id).as_bytes())?;
     }
-
     let frame = |&old: &u32| report.frames.get(old as usize).copied().unwrap_or_default();
     let string = |id: StrId| u64::from(used.string_number[id.0 as usize]);
     column(out, &used.frames, |old| string(frame(old).function))?;
     column(out, &used.frames, |old| string(frame(old).file))?;
     column(out, &used.frames, |old| u64::from(frame(old).line))?;
     column(out, &used.frames, |&old| {
-        origins
-            .index(crate::model::FrameId(old))
-            .map_or(0, u64::from)
-    })?;
+        origins.index(FrameId(old)).map_or(0, u64::from)
+    })
+}
 
+fn write_nodes(out: &mut impl Write, tree: &CallTree, used: &Used) -> io::Result<()> {
     let mut depth = 0;
     column(out, &tree.nodes, |node| {
         let closed = depth + 1 - node.depth;
@@ -112,32 +90,7 @@ pub(super) fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     })?;
     column(out, &tree.nodes, |node| {
         u64::from(used.frame_number[node.frame.0 as usize])
-    })?;
-
-    write_own(out, &tree)?;
-    write_timeline(out, &report.timeline)
-}
-
-fn write_own(out: &mut impl Write, tree: &CallTree) -> io::Result<()> {
-    let mut before = 0;
-    column(out, &tree.own, |&(node, _)| {
-        let step = node - before;
-        before = node;
-        u64::from(step)
-    })?;
-    let columns: [fn(&Sums) -> u64; 7] = [
-        |sums| sums.live.count,
-        |sums| sums.live.bytes,
-        |sums| sums.high_water.count,
-        |sums| sums.high_water.bytes,
-        |sums| sums.allocated.count,
-        |sums| sums.allocated.bytes,
-        |sums| sums.oldest_live_ms.map_or(0, |ms| ms.saturating_add(1)),
-    ];
-    for value in columns {
-        column(out, &tree.own, |(_, sums)| value(sums))?;
-    }
-    Ok(())
+    })
 }
 
 fn write_timeline(out: &mut impl Write, timeline: &[Moment]) -> io::Result<()> {
@@ -157,118 +110,23 @@ fn write_timeline(out: &mut impl Write, timeline: &[Moment]) -> io::Result<()> {
     Ok(())
 }
 
-fn column<T>(out: &mut impl Write, rows: &[T], mut value: impl FnMut(&T) -> u64) -> io::Result<()> {
+/// One number of each row.
+pub(super) fn column<T>(
+    out: &mut impl Write,
+    rows: &[T],
+    mut value: impl FnMut(&T) -> u64,
+) -> io::Result<()> {
     rows.iter()
         .try_for_each(|row| varint::write(out, value(row)))
-}
-
-/// The frames and strings that the tree needs, numbered in the order of their first use.
-struct Used {
-    frames: Vec<u32>,
-    frame_number: Vec<u32>,
-    strings: Vec<StrId>,
-    string_number: Vec<u32>,
-}
-
-impl Used {
-    fn by(report: &Report, tree: &CallTree) -> Used {
-        let most = tree
-            .nodes
-            .iter()
-            .map(|node| node.frame.0 as usize + 1)
-            .max();
-        let mut used = Used {
-            frames: Vec::new(),
-            frame_number: vec![UNUSED; report.frames.len().max(most.unwrap_or(0))],
-            strings: Vec::new(),
-            string_number: vec![UNUSED; report.strings.len()],
-        };
-        for node in &tree.nodes {
-            let old = node.frame.0;
-            if used.frame_number[old as usize] == UNUSED {
-                used.frame_number[old as usize] = number(used.frames.len());
-                used.frames.push(old);
-                let frame = report.frames.get(old as usize).copied();
-                let Frame { function, file, .. } = frame.unwrap_or_default();
-                used.string(function);
-                used.string(file);
-            }
-        }
-        used
-    }
-
-    fn string(&mut self, id: StrId) {
-        // A handle of no string reads as the empty one everywhere, and is numbered like any other.
-        if self.string_number.len() <= id.0 as usize {
-            self.string_number.resize(id.0 as usize + 1, UNUSED);
-        }
-        if self.string_number[id.0 as usize] == UNUSED {
-            self.string_number[id.0 as usize] = number(self.strings.len());
-            self.strings.push(id);
-        }
-    }
-}
-
-fn number(length: usize) -> u32 {
-    u32::try_from(length).expect("no more of them than 32-bit handles")
-}
-
-fn head<'a>(report: &'a Report, tree: &CallTree, origins: &'a Origins, used: &Used) -> Head<'a> {
-    let pair = |tally: Tally| (tally.count, tally.bytes);
-    let (about, totals, conditions) = (&report.about, &report.totals, &report.conditions);
-    Head {
-        producer: &about.producer,
-        command_line: &about.command_line,
-        pid: about.pid,
-        start_ms: about.start_ms,
-        end_ms: about.end_ms,
-        events: about.events,
-        threads: report.threads.iter().map(|t| u64::from(t.threads)).sum(),
-        totals: Totals {
-            allocated: pair(totals.allocated),
-            freed: pair(totals.freed),
-            live: pair(totals.live),
-            high_water: pair(totals.high_water),
-            high_water_ms: totals.high_water_ms,
-        },
-        by_allocator: totals
-            .by_allocator
-            .iter()
-            .map(|&(allocator, tally)| (allocator.name(), pair(tally)))
-            .collect(),
-        conditions: Conditions {
-            still_recording: conditions.still_recording,
-            hooks: &conditions.hooks,
-            lost_events: conditions.lost_events,
-            stacks_cut: conditions.stacks_cut,
-            stacks_incomplete: conditions.stacks_incomplete,
-            unknown_frees: conditions.unknown_frees,
-            log_given_up: conditions.log_given_up.as_deref(),
-            notes: &conditions.notes,
-            own_bytes: conditions.overhead.memory_bytes,
-            collector_cpu_ns: conditions.overhead.collector_cpu_ns,
-            log_bytes: conditions.overhead.log_bytes,
-        },
-        packages: origins
-            .packages()
-            .iter()
-            .map(|package| (package.name.as_str(), package.kind as u8))
-            .collect(),
-        counts: Counts {
-            strings: used.strings.len(),
-            frames: used.frames.len(),
-            nodes: tree.nodes.len(),
-            own: tree.own.len(),
-            moments: report.timeline.len(),
-        },
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::varint::tests::{read, read_step};
     use super::*;
-    use crate::model::{Allocator, FrameId, Site, StackId, ThreadId};
+    use crate::Report;
+    use crate::model::{Allocator, Frame, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
+    use crate::views::{Interval, Intervals};
 
     fn strings(bytes: &mut &[u8], count: u64) -> Vec<String> {
         let lengths: Vec<u64> = (0..count).map(|_| read(bytes)).collect();
@@ -311,7 +169,7 @@ mod tests {
                     bytes: 500,
                 },
                 live: Tally { count: 3, bytes },
-                temporary: Tally::default(),
+                temporary: Tally { count: 2, bytes: 8 },
                 oldest_live_ms: (bytes == 300).then_some(7),
             });
         }
@@ -326,14 +184,50 @@ mod tests {
         }
 
         let mut written = Vec::new();
-        write(&report, &mut written).unwrap();
+        let blocks = Tally {
+            count: 6,
+            bytes: 60,
+        };
+        report.survivors.starts_ms = vec![0, 5];
+        report.survivors.list = vec![Survivor {
+            site: 0,
+            generation: 1,
+            live: blocks,
+        }];
+        let interval = |site, born, freed| Interval {
+            site,
+            born,
+            freed,
+            blocks,
+        };
+        let intervals = Intervals {
+            starts_ms: vec![0, 3, 6],
+            rows: vec![
+                interval(0, 1, Some(2)),
+                interval(2, 0, None),
+                interval(1, 3, None),
+                interval(1, 2, Some(1)),
+            ],
+        };
+        let sizes = [(16, 4), (64, 5)].map(|(size, count)| SizeCount { size, count });
+        report.totals.sizes = sizes.to_vec();
+        let page = Page {
+            report: &report,
+            intervals: Some(&intervals),
+        };
+        write(&page, &mut written).unwrap();
         let mut rest = written.as_slice();
         let length = usize::try_from(read(&mut rest)).unwrap();
         let head: serde_json::Value = serde_json::from_slice(&rest[..length]).unwrap();
         rest = &rest[length..];
         let count = |name: &str| head["counts"][name].as_u64().unwrap();
-        let counts = ["strings", "frames", "nodes", "own", "moments"].map(count);
+        let counts = ["strings", "frames", "nodes", "rows", "moments"].map(count);
         assert_eq!(counts, [3, 2, 2, 3, 2]);
+        assert_eq!(
+            ["survivors", "intervals"].map(count),
+            [1, 2],
+            "possible ones"
+        );
         assert_eq!(strings(&mut rest, 3), ["root", "", "leaf"]);
         let mut numbers =
             |count: usize| -> Vec<u64> { (0..count).map(|_| read(&mut rest)).collect() };
@@ -343,14 +237,19 @@ mod tests {
         numbers(2);
         assert_eq!(numbers(2), [0, 0], "closed");
         assert_eq!(numbers(2), [0, 1], "frames");
-        assert_eq!(numbers(3), [0, 1, 1], "nodes with own sums");
+        assert_eq!(numbers(3), [0, 1, 1], "nodes of call sites");
+        assert_eq!(numbers(6), [0, 0, 0, 6, 6, 6], "threads and allocators");
         assert_eq!(numbers(3), [3, 3, 3], "live blocks");
         assert_eq!(numbers(3), [1, 20, 300], "live bytes");
         assert_eq!(
             numbers(12),
             [5, 5, 5, 500, 500, 500, 9, 9, 9, 900, 900, 900]
         );
+        assert_eq!(numbers(6), [2, 2, 2, 8, 8, 8], "temporary");
         assert_eq!(numbers(3), [0, 0, 8], "oldest");
+        assert_eq!(numbers(4), [2, 1, 6, 60], "survivors");
+        assert_eq!(numbers(10), [0, 2, 0, 1, 0, 2, 6, 6, 60, 60], "intervals");
+        assert_eq!(numbers(4), [32, 96, 4, 5], "sizes");
         let at = read_step(&mut rest, 0);
         assert_eq!(read_step(&mut rest, at), 10);
         let rss = read_step(&mut rest, 0);

@@ -133,7 +133,7 @@ fn put_threads(out: &mut String, report: &Report, most: usize) -> std::fmt::Resu
     let mut threads: Vec<(usize, Sums)> = by_thread(report)
         .into_iter()
         .enumerate()
-        .filter(|(_, sums)| sums.allocated.count + sums.high_water.count + sums.live.count > 0)
+        .filter(|(_, sums)| !sums.is_zero())
         .collect();
     if threads.is_empty() {
         return Ok(());

@@ -1,0 +1,105 @@
+//! `heapray convert`
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use heapray_report::formats::{Format, Options};
+use heapray_report::memray::{Version, write_aggregated};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::Capture;
+use crate::output::OutputArgs;
+use crate::selection::{OrderArgs, PartArgs, SideArgs, UnitArgs};
+
+/// Write a capture in the format of another tool.
+///
+/// Text goes to standard output with `-o -`. Otherwise the file is named as `memray transform` names it,
+/// `memray-FORMAT-NAME`, beside the capture.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The format.
+    #[arg(value_enum)]
+    format: FormatArg,
+    /// The capture.
+    #[arg(value_name = "FILE")]
+    capture: PathBuf,
+    /// Keep threads apart where the format can.
+    #[arg(long)]
+    split_threads: bool,
+    /// Collapsed stacks and SVG: name file and line of each frame.
+    #[arg(long)]
+    lines: bool,
+    /// SVG: the root at the top.
+    #[arg(long)]
+    icicle: bool,
+    /// SVG and speedscope: the title.
+    #[arg(long)]
+    title: Option<String>,
+    /// memray: the version of the format, 13 for memray 1.20 and 12 for memray 1.19.
+    #[arg(long, value_name = "N", default_value_t = 13, value_parser = clap::value_parser!(i32).range(12..=13))]
+    format_version: i32,
+    #[command(flatten)]
+    unit: UnitArgs,
+    #[command(flatten)]
+    order: OrderArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    side: SideArgs,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+/// A format by its name, as the registry of formats has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FormatArg(Format);
+
+impl ValueEnum for FormatArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: std::sync::LazyLock<Vec<FormatArg>> =
+            std::sync::LazyLock::new(|| Format::ALL.iter().copied().map(FormatArg).collect());
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.name()).help(self.0.description()))
+    }
+}
+
+impl Args {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let FormatArg(format) = self.format;
+        let extension = format.extension();
+        let mut out = self
+            .output
+            .or_beside(&self.capture, format.name(), extension)?;
+        if !format.is_text() {
+            out = out.for_binary()?;
+        }
+        let passes = self.part.passes(&self.side);
+        let mut capture = Capture::read(&self.capture, passes, context)?;
+        self.part.apply(&mut capture, &self.side, context)?;
+        // A picture is turned over by its writer, which titles it so.
+        let report = match format {
+            Format::Svg => capture.report,
+            _ => self.order.apply(capture.report),
+        };
+        let options = Options {
+            measure: self.side.measure(),
+            unit: self.unit.unit(),
+            by_thread: self.split_threads,
+            lines: self.lines,
+            title: self.title.clone(),
+            inverted: self.icicle,
+            reversed: self.order.inverted,
+            in_use_at_high_water: !self.side.is_leaks(),
+        };
+        let version = Version::from_number(self.format_version).unwrap_or_default();
+        out.write(context, |mut out| match format {
+            Format::Memray => write_aggregated(&report, version, out),
+            format => format.write(&report, &options, &mut out),
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! `heapray fetch`
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use heapray_report::memray;
+use heapray_report::page::Page;
+use heapray_report::stats::size;
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{self, Destination, OutputArgs};
+use crate::remote::{Headers, Remote};
+
+/// Stop the profiler of a running service and download its report.
+///
+/// URL is the service's address, with its path prefix if it has one: `http://localhost:7000` or
+/// `https://host/pub/job/NAME/VERSION`. What is saved is looked through first: an answer that is no whole capture is
+/// not kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The service's address.
+    url: String,
+    /// The token that the service wants.
+    #[arg(long, env = "MEMRAY_PROFILER_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Send this with each request, as `NAME: VALUE`; may be repeated.
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// Let the service go on recording, and download what it has so far.
+    #[arg(long)]
+    no_stop: bool,
+    /// How long the service may think before it answers, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+    /// Write the page too, beside the report.
+    #[arg(long)]
+    page: bool,
+    /// Write the page too, and open it in the browser.
+    #[arg(long)]
+    open: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Args {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let output = self.output.output.as_deref();
+        let path = output.unwrap_or(Path::new("memray-report.bin"));
+        let force = self.output.force;
+        let Destination::File { path, .. } = Destination::new(path, force)? else {
+            return Err(Failure::Usage("-o must name a file".into()));
+        };
+        let page = (self.page || self.open)
+            .then(|| Destination::beside(&path, "flamegraph", "html", force))
+            .transpose()?;
+
+        let patience = Duration::from_secs(self.timeout);
+        let remote = Remote::new(&self.url, self.headers(), patience)?;
+        if !self.no_stop {
+            let spinner = context.spinner("Stopping the profiler");
+            let stopped = remote.stop();
+            spinner.finish_and_clear();
+            stopped?;
+        }
+        let mut file = download(&remote, &path, context)?;
+        let capture = memray::read(file.as_file_mut());
+        let capture = capture.map_err(|error| Failure::reading(remote.base(), error))?;
+        if !capture.complete {
+            let notes = &capture.report.conditions.notes;
+            return Err(Failure::Capture {
+                name: remote.base().into(),
+                problem: notes.last().cloned().unwrap_or_default(),
+            });
+        }
+        output::keep(file, &path, force)?;
+
+        let totals = &capture.report.totals;
+        if context.json() {
+            context.print_json(&json!({
+                "wrote": path.to_string_lossy(),
+                "high_water": { "count": totals.high_water.count, "bytes": totals.high_water.bytes },
+                "live": { "count": totals.live.count, "bytes": totals.live.bytes },
+            }))?;
+        } else {
+            context.wrote(&path)?;
+            context.note(&format!(
+                "{} at the high-water mark, {} still live",
+                size(totals.high_water.bytes),
+                size(totals.live.bytes)
+            ));
+        }
+        if let Some(page) = page {
+            page.write(context, |mut out| Page::of(&capture.report).write(&mut out))?;
+            if self.open
+                && let Destination::File { path, .. } = &page
+            {
+                open_in_browser(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn headers(&self) -> Headers {
+        let token = self.token.as_ref().filter(|token| !token.is_empty());
+        let bearer = token.map(|token| ("Authorization".into(), format!("Bearer {token}")));
+        self.header.iter().cloned().chain(bearer).collect()
+    }
+}
+
+/// The report in a temporary file beside `path`, at its start again.
+fn download(remote: &Remote, path: &Path, context: &Context) -> Result<NamedTempFile, Failure> {
+    let failed = |error| Failure::writing(path, error);
+    let (length, body) = remote.report()?;
+    let bar = context.progress("Downloading", length);
+    let mut file = output::temporary(path).map_err(failed)?;
+    let copied = copy(bar.wrap_read(body), file.as_file_mut());
+    bar.finish_and_clear();
+    copied
+        .map_err(|error| Failure::io(format!("cannot download from {}", remote.base()), error))?;
+    file.as_file_mut().rewind().map_err(failed)?;
+    Ok(file)
+}
+
+fn copy(mut from: impl Read, to: &mut File) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    io::copy(&mut from, &mut to)?;
+    to.flush()
+}
+
+fn open_in_browser(page: &PathBuf) -> Result<(), Failure> {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let mut command = Command::new(program);
+    command
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::Other(format!(
+            "{program} fails ({status}): open {} yourself",
+            page.display()
+        ))),
+        Err(error) => Err(Failure::io(format!("cannot start {program}"), error)),
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
+    let (name, value) = (name.trim(), value.trim());
+    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if name.is_empty() || !name.chars().all(token) {
+        return Err(format!("{name:?} is no header's name"));
+    }
+    if !value.chars().all(|c| (' '..='~').contains(&c)) {
+        return Err("a header's value is of printable ASCII characters".into());
+    }
+    Ok((name.into(), value.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_cannot_smuggle_another() {
+        assert_eq!(header("X-Auth: a:b"), Ok(("X-Auth".into(), "a:b".into())));
+        for text in ["X", ": a", "X Y: a", "X: a\r\nY: b", "X: é"] {
+            assert!(header(text).is_err(), "{text:?}");
+        }
+    }
+}

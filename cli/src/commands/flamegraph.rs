@@ -1,0 +1,94 @@
+//! `heapray flamegraph`
+
+use std::path::PathBuf;
+
+use heapray_report::page::Page;
+use heapray_report::views::{IntervalOptions, Intervals, Measure};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::{Capture, Passes};
+use crate::output::OutputArgs;
+use crate::selection::{OrderArgs, PartArgs, SideArgs};
+
+/// Write the page: flame graph, tables, trees and the curve of memory in one HTML file that needs no network.
+///
+/// The page itself switches between sides of the heap, orders, threads and filters: --leaks, --inverted and the like
+/// decide how it opens, the options of a part what is in it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The capture.
+    #[arg(value_name = "FILE")]
+    capture: PathBuf,
+    /// Let the page show any stretch of time, from the events of the capture.
+    #[arg(long, conflicts_with = "PartArgs")]
+    temporal: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    side: SideArgs,
+    #[command(flatten)]
+    order: OrderArgs,
+    /// Keep threads apart. The page always does; memray's must be told.
+    #[arg(long)]
+    split_threads: bool,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+impl Args {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let out = self.output.or_beside(&self.capture, "flamegraph", "html")?;
+        let passes = if self.temporal {
+            Passes::Two
+        } else {
+            self.part.passes(&self.side)
+        };
+        let mut capture = Capture::read(&self.capture, passes, context)?;
+        let intervals = if self.temporal {
+            intervals(&mut capture, context)?
+        } else {
+            None
+        };
+        self.part.apply(&mut capture, &self.side, context)?;
+        let page = Page {
+            report: &capture.report,
+            intervals: intervals.as_ref(),
+        };
+        let spinner = context.spinner("Writing the page");
+        let written = out.write(context, |mut out| {
+            page.write_opened_at(&self.opens_at(), &mut out)
+        });
+        spinner.finish_and_clear();
+        written
+    }
+
+    /// The page's own spelling of what was asked for; nothing where it is the page's to choose.
+    fn opens_at(&self) -> String {
+        let view = self.side.chosen().map(|measure| match measure {
+            Measure::HighWater => "view=peak",
+            Measure::Live => "view=live",
+            Measure::Allocated => "view=total",
+            Measure::Temporary => "view=temporary",
+        });
+        let order = self.order.inverted.then_some("order=leaf");
+        let parts: Vec<&str> = view.into_iter().chain(order).collect();
+        parts.join("&")
+    }
+}
+
+/// What was allocated when, from the events.
+pub(super) fn intervals(
+    capture: &mut Capture,
+    context: &Context,
+) -> Result<Option<Intervals>, Failure> {
+    let Some(events) = capture.events(context)? else {
+        context.note(&format!(
+            "{}: an aggregated capture holds no events: the page shows ranges as far as sums tell",
+            capture.name
+        ));
+        return Ok(None);
+    };
+    let intervals = Intervals::of(&capture.report, events, IntervalOptions::default());
+    intervals.map(Some).map_err(|error| capture.failed(error))
+}

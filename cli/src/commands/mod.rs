@@ -1,0 +1,38 @@
+//! The subcommands, a file each: options, and the few lines that open, ask and write.
+
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod diff;
+pub(crate) mod fetch;
+pub(crate) mod flamegraph;
+pub(crate) mod info;
+pub(crate) mod man;
+pub(crate) mod merge;
+pub(crate) mod serve;
+pub(crate) mod stats;
+pub(crate) mod summary;
+pub(crate) mod table;
+pub(crate) mod tree;
+
+use crate::cli::Command;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Does what was asked for.
+pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure> {
+    match command {
+        Command::Flamegraph(args) => args.run(context),
+        Command::Stats(args) => args.run(context),
+        Command::Table(args) => args.run(context),
+        Command::Tree(args) => args.run(context),
+        Command::Summary(args) => args.run(context),
+        Command::Diff(args) => args.run(context),
+        Command::Merge(args) => args.run(context),
+        Command::Convert(args) => args.run(context),
+        Command::Info(args) => args.run(context),
+        Command::Serve(args) => args.run(context),
+        Command::Fetch(args) => args.run(context),
+        Command::Completions(args) => args.run(context),
+        Command::Man(args) => args.run(context),
+    }
+}

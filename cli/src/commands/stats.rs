@@ -1,0 +1,44 @@
+//! `heapray stats`
+
+use std::path::PathBuf;
+
+use heapray_report::stats::{self, JsonOptions};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::{Capture, Passes};
+use crate::output::OutputArgs;
+
+/// Print what a capture sums up to: what `memray stats` prints, then what is still live.
+///
+/// With --json: the keys and values of `memray stats --json`, and one key more, `heapray`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The capture.
+    #[arg(value_name = "FILE")]
+    capture: PathBuf,
+    /// How many places, threads and modules are listed.
+    #[arg(long, short, value_name = "N", default_value_t = 5)]
+    num_largest: usize,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Args {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let out = self.output.or_stdout()?;
+        let capture = Capture::read(&self.capture, Passes::One, context)?;
+        if context.json() {
+            let options = JsonOptions {
+                num_largest: self.num_largest,
+                facts: Some(capture.facts),
+            };
+            return out.write(context, |mut out| {
+                stats::json(&capture.report, &options, &mut out)?;
+                out.write_all(b"\n")
+            });
+        }
+        let text = stats::text_of_largest(&capture.report, self.num_largest);
+        out.write(context, |out| out.write_all(text.as_bytes()))
+    }
+}

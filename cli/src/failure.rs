@@ -1,0 +1,83 @@
+//! What goes wrong, in a line for people and a number for scripts.
+
+use std::path::Path;
+use std::{fmt, io};
+
+use heapray_report::memray::ReadError;
+
+/// Something outside of the capture failed: the disk, the network, a file that is not overwritten.
+pub(crate) const FAILED: u8 = 1;
+/// A capture could not be read, or not to its end.
+pub(crate) const BAD_CAPTURE: u8 = 2;
+/// The command line makes no sense: `EX_USAGE` of `sysexits.h`, so that it cannot be taken for a bad capture.
+pub(crate) const USAGE: u8 = 64;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line asks for what cannot be had.
+    Usage(String),
+    /// A capture cannot be read.
+    Capture {
+        /// Its file, as it was named.
+        name: String,
+        /// What is wrong with it, and at which byte.
+        problem: String,
+    },
+    /// Reading, writing or talking failed.
+    Io {
+        /// What was tried: `cannot write report.html`.
+        doing: String,
+        /// What happened.
+        error: io::Error,
+    },
+    /// Something else, in a sentence.
+    Other(String),
+    /// Whoever was to read the output went away. That is no failure: `heapray table FILE | head`.
+    NobodyReads,
+}
+
+impl Failure {
+    /// A capture called `name` that the reader refused.
+    pub(crate) fn reading(name: &str, error: ReadError) -> Failure {
+        match error {
+            ReadError::Io(error) => Failure::io(format!("cannot read {name}"), error),
+            error => Failure::Capture {
+                name: name.into(),
+                problem: error.to_string(),
+            },
+        }
+    }
+
+    pub(crate) fn io(doing: impl Into<String>, error: io::Error) -> Failure {
+        Failure::Io {
+            doing: doing.into(),
+            error,
+        }
+    }
+
+    pub(crate) fn writing(path: &Path, error: io::Error) -> Failure {
+        Failure::io(format!("cannot write {}", path.display()), error)
+    }
+
+    /// What the process exits with.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => USAGE,
+            Failure::Capture { .. } => BAD_CAPTURE,
+            Failure::Io { .. } | Failure::Other(_) => FAILED,
+            Failure::NobodyReads => 0,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(text) | Failure::Other(text) => f.write_str(text),
+            Failure::Capture { name, problem } => write!(f, "{name}: {problem}"),
+            Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
+            Failure::NobodyReads => f.write_str("nobody reads the output"),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Captures that are read: files, or whatever comes through a pipe.
+//!
+//! A file is opened once and read up to the length that it had then, so that a capture that is still being written
+//! looks the same when it is read a second time for its events.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use heapray_report::Report;
+use heapray_report::memray::{self, Events, Facts, Format, ReadError, Version};
+use indicatif::ProgressBarIter;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// A capture that was read, and its file, for those who need its events.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    /// How messages call it.
+    pub(crate) name: String,
+    pub(crate) report: Report,
+    pub(crate) format: Format,
+    pub(crate) version: Version,
+    pub(crate) facts: Facts,
+    pub(crate) complete: bool,
+    source: Source,
+}
+
+/// What is read once, or twice.
+#[derive(Debug)]
+enum Source {
+    File { file: File, length: u64 },
+    Stream(Option<File>),
+}
+
+/// A capture's bytes, with a bar that follows them.
+pub(crate) type Bytes = ProgressBarIter<io::Take<File>>;
+
+/// Whether the capture is read again for its events: what comes through a pipe is kept on disk then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passes {
+    One,
+    Two,
+}
+
+/// The path that stands for standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// How files that are named after the capture call it: `stdin` in the current directory for standard input.
+pub(crate) fn named(path: &Path) -> PathBuf {
+    if is_stdin(path) {
+        "stdin".into()
+    } else {
+        path.to_path_buf()
+    }
+}
+
+impl Capture {
+    /// Reads the capture at `path`. One that ends early is given as far as it goes, and complained of.
+    pub(crate) fn read(
+        path: &Path,
+        passes: Passes,
+        context: &mut Context,
+    ) -> Result<Capture, Failure> {
+        let name = if is_stdin(path) {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        let mut source = Source::open(path, &name, passes)?;
+        let bytes = source.bytes("Reading", &name, context)?;
+        let bar = bytes.progress.clone();
+        let capture = memray::read(bytes).map_err(|error| Failure::reading(&name, error));
+        bar.finish_and_clear();
+        let capture = capture?;
+        if !capture.complete {
+            let problem = capture.report.conditions.notes.last();
+            context.cut_short(&name, problem.map_or("it is not complete", String::as_str));
+        }
+        Ok(Capture {
+            name,
+            report: capture.report,
+            format: capture.format,
+            version: capture.version,
+            facts: capture.facts,
+            complete: capture.complete,
+            source,
+        })
+    }
+
+    /// Its events, if it has any: an aggregated capture does not.
+    pub(crate) fn events(&mut self, context: &Context) -> Result<Option<Events<Bytes>>, Failure> {
+        if self.format == Format::Aggregated {
+            return Ok(None);
+        }
+        let bytes = self.source.bytes("Following events", &self.name, context)?;
+        match memray::events(bytes) {
+            Ok(events) => Ok(Some(events)),
+            Err(error) => Err(Failure::reading(&self.name, error)),
+        }
+    }
+
+    /// A failure of reading its events.
+    pub(crate) fn failed(&self, error: ReadError) -> Failure {
+        Failure::reading(&self.name, error)
+    }
+}
+
+impl Source {
+    fn open(path: &Path, name: &str, passes: Passes) -> Result<Source, Failure> {
+        let failed = |error| Failure::io(format!("cannot read {name}"), error);
+        let file = if is_stdin(path) {
+            // As a file: what is redirected from one can be read twice.
+            let stdin = io::stdin().as_fd().try_clone_to_owned();
+            File::from(stdin.map_err(failed)?)
+        } else {
+            File::open(path).map_err(failed)?
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        if metadata.is_file() {
+            let length = metadata.len();
+            return Ok(Source::File { file, length });
+        }
+        match passes {
+            Passes::One => Ok(Source::Stream(Some(file))),
+            Passes::Two => spool(file).map_err(failed),
+        }
+    }
+
+    /// All bytes, from the start.
+    fn bytes(&mut self, doing: &str, name: &str, context: &Context) -> Result<Bytes, Failure> {
+        let failed = |error| Failure::io(format!("cannot read {name}"), error);
+        match self {
+            Source::File { file, length } => {
+                let mut file = file.try_clone().map_err(failed)?;
+                file.rewind().map_err(failed)?;
+                let bar = context.progress(&format!("{doing} {name}"), Some(*length));
+                Ok(bar.wrap_read(file.take(*length)))
+            }
+            Source::Stream(file) => {
+                let gone = || failed(io::Error::other("it can be read only once"));
+                let file = file.take().ok_or_else(gone)?;
+                let bar = context.progress(&format!("{doing} {name}"), None);
+                Ok(bar.wrap_read(file.take(u64::MAX)))
+            }
+        }
+    }
+}
+
+/// What comes through a pipe, in a file without a name.
+fn spool(mut stream: File) -> io::Result<Source> {
+    let mut file = tempfile::tempfile()?;
+    let length = io::copy(&mut stream, &mut file)?;
+    Ok(Source::File { file, length })
+}

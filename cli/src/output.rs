@@ -1,0 +1,199 @@
+//! Where results go: standard output, or a file that appears whole or not at all and that nothing overwrites unasked.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::context::{Context, printing};
+use crate::failure::Failure;
+use crate::input;
+
+/// `-o` and `-f`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct OutputArgs {
+    /// The file to write; `-` is standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite the file if there is one.
+    #[arg(long, short)]
+    pub(crate) force: bool,
+}
+
+/// Where a result goes. Made before the work is done, so that nobody waits for a result that cannot be written.
+#[derive(Debug)]
+pub(crate) enum Destination {
+    Stdout,
+    /// A device or a pipe: what is there is written to.
+    Device(PathBuf),
+    File {
+        path: PathBuf,
+        force: bool,
+    },
+}
+
+impl OutputArgs {
+    /// Standard output, unless told otherwise.
+    pub(crate) fn or_stdout(&self) -> Result<Destination, Failure> {
+        match &self.output {
+            Some(path) => Destination::new(path, self.force),
+            None => Ok(Destination::Stdout),
+        }
+    }
+
+    /// A file beside the capture, unless told otherwise: of `memray-web.bin`, what memray's command of the same name
+    /// would write, `memray-flamegraph-web.html`.
+    pub(crate) fn or_beside(
+        &self,
+        capture: &Path,
+        what: &str,
+        extension: &str,
+    ) -> Result<Destination, Failure> {
+        match &self.output {
+            Some(path) => Destination::new(path, self.force),
+            None => Destination::beside(&input::named(capture), what, extension, self.force),
+        }
+    }
+}
+
+/// memray's rule: the extension replaced, `memray-` before it once, and the name of the report in between.
+fn beside(capture: &Path, what: &str, extension: &str) -> PathBuf {
+    let stem = capture.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = stem.strip_prefix("memray-").unwrap_or(&stem);
+    capture.with_file_name(format!("memray-{what}-{stem}.{extension}"))
+}
+
+impl Destination {
+    pub(crate) fn new(path: &Path, force: bool) -> Result<Destination, Failure> {
+        if input::is_stdin(path) {
+            return Ok(Destination::Stdout);
+        }
+        // Through links: the file that they lead to is replaced, not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => {
+                Err(Failure::writing(&path, io::ErrorKind::IsADirectory.into()))
+            }
+            Ok(metadata) if !metadata.is_file() => Ok(Destination::Device(path)),
+            Ok(_) if !force => Err(exists(&path)),
+            _ => Ok(Destination::File { path, force }),
+        }
+    }
+
+    /// A file beside the capture, named as memray names it.
+    pub(crate) fn beside(
+        capture: &Path,
+        what: &str,
+        extension: &str,
+        force: bool,
+    ) -> Result<Destination, Failure> {
+        Destination::new(&beside(capture, what, extension), force)
+    }
+
+    /// Refuses to write bytes that are no text to a terminal.
+    pub(crate) fn for_binary(self) -> Result<Destination, Failure> {
+        if matches!(self, Destination::Stdout) && io::stdout().is_terminal() {
+            return Err(Failure::Usage(
+                "this format is not for terminals: name a file with -o, or pipe it on".into(),
+            ));
+        }
+        Ok(self)
+    }
+
+    /// Lets `write` write, and says where the result is.
+    pub(crate) fn write(
+        &self,
+        context: &Context,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        match self {
+            Destination::Stdout => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                let written = write(&mut out).and_then(|()| out.flush());
+                written.map_err(printing)
+            }
+            Destination::Device(path) => {
+                let write_to = |file: File| {
+                    let mut out = BufWriter::new(file);
+                    write(&mut out).and_then(|()| out.flush())
+                };
+                let opened = OpenOptions::new().write(true).open(path);
+                opened
+                    .and_then(write_to)
+                    .map_err(|error| Failure::writing(path, error))
+            }
+            Destination::File { path, force } => {
+                replace(path, *force, write)?;
+                context.wrote(path)
+            }
+        }
+    }
+}
+
+/// Writes a temporary file beside `path`, and renames it once all of it is on disk.
+fn replace(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let failed = |error| Failure::writing(path, error);
+    let mut out = BufWriter::with_capacity(1 << 16, temporary(path).map_err(failed)?);
+    write(&mut out).map_err(failed)?;
+    let file = out
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    keep(file, path, force)
+}
+
+/// An empty file beside `path`, which goes away unless it is kept. The process's umask applies to it as to any other.
+pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    tempfile::Builder::new()
+        .prefix(".heapray-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+/// Gives a temporary file its name.
+pub(crate) fn keep(file: NamedTempFile, path: &Path, force: bool) -> Result<(), Failure> {
+    let failed = |error| Failure::writing(path, error);
+    file.as_file().sync_all().map_err(failed)?;
+    let kept = if force {
+        file.persist(path)
+    } else {
+        file.persist_noclobber(path)
+    };
+    match kept {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::Other(format!(
+        "{} is there already: overwrite it with -f, or name another with -o",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_named_as_memray_names_it() {
+        for (capture, report) in [
+            ("memray-web.12.bin", "memray-flamegraph-web.12.html"),
+            ("dir/memray-report.bin", "dir/memray-flamegraph-report.html"),
+            ("/tmp/x", "/tmp/memray-flamegraph-x.html"),
+        ] {
+            let beside = beside(Path::new(capture), "flamegraph", "html");
+            assert_eq!(beside, Path::new(report));
+        }
+    }
+}

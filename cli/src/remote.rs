@@ -1,0 +1,182 @@
+//! A profiled service, spoken to over HTTP: what its endpoints are asked and what they answer.
+//!
+//! Redirects are not followed, so that a token goes where it was meant to and nowhere else.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::{Response, Uri};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body, RequestBuilder};
+
+use crate::failure::Failure;
+
+/// Where the endpoints are below a service's address.
+const ENDPOINTS: &str = "/api/v1/profiler/memray";
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How much of an answer that says no is read.
+const LONGEST_REASON: u64 = 64 << 10;
+
+/// What every request carries besides.
+pub(crate) type Headers = Vec<(String, String)>;
+
+/// A service's profiler endpoints.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    agent: Agent,
+    base: String,
+    headers: Headers,
+}
+
+impl Remote {
+    /// The profiler of the service at `url`: its root, its path under a prefix, or any of the endpoints themselves.
+    pub(crate) fn new(url: &str, headers: Headers, patience: Duration) -> Result<Remote, Failure> {
+        let crypto = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::PlatformVerifier)
+            .unversioned_rustls_crypto_provider(crypto)
+            .build();
+        let agent = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(patience))
+            .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Ok(Remote {
+            agent,
+            base: base(url)?,
+            headers,
+        })
+    }
+
+    /// The service's address, as its files and messages call it.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Ends the recording; answers when its report is on disk.
+    pub(crate) fn stop(&self) -> Result<(), Failure> {
+        let url = self.url("stop");
+        let request = self.with_headers(self.agent.post(&url));
+        check(&url, request.send_empty()).map(drop)
+    }
+
+    /// Downloads the report: its length, if it is told, and its bytes.
+    pub(crate) fn report(&self) -> Result<(Option<u64>, impl Read + use<>), Failure> {
+        let url = self.url("report");
+        let request = self.with_headers(self.agent.get(&url));
+        let answer = check(&url, request.call())?;
+        let body = answer.into_body();
+        Ok((body.content_length(), body.into_reader()))
+    }
+
+    fn url(&self, endpoint: &str) -> String {
+        format!("{}{ENDPOINTS}/{endpoint}", self.base)
+    }
+
+    fn with_headers<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        let add = |request: RequestBuilder<B>, (name, value): &(String, String)| {
+            request.header(name, value)
+        };
+        self.headers.iter().fold(request, add)
+    }
+}
+
+/// An answer that says yes, or why there is none.
+fn check(
+    url: &str,
+    answer: Result<Response<Body>, ureq::Error>,
+) -> Result<Response<Body>, Failure> {
+    let answer = answer.map_err(|error| Failure::Other(format!("{url}: {error}")))?;
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    if status.is_redirection() {
+        let header = answer.headers().get("location");
+        let to = header
+            .and_then(|to| to.to_str().ok())
+            .unwrap_or("elsewhere");
+        let text =
+            format!("{url}: answers {status} to {to}: name that address, if it is the service's");
+        return Err(Failure::Other(text));
+    }
+    let reason = reason(answer).map_or(String::new(), |reason| format!(": {reason}"));
+    Err(Failure::Other(format!("{url}: answers {status}{reason}")))
+}
+
+/// What the service says of it, in heapray's form or in that of Racetrack's Python jobs.
+fn reason(answer: Response<Body>) -> Option<String> {
+    let mut text = String::new();
+    let mut body = answer.into_body().into_reader().take(LONGEST_REASON);
+    body.read_to_string(&mut text).ok()?;
+    let value: Value = serde_json::from_str(&text).ok()?;
+    let said = value.get("error").or_else(|| value.get("detail"))?;
+    Some(said.as_str()?.to_owned())
+}
+
+/// A service's address without the endpoints behind it.
+fn base(url: &str) -> Result<String, Failure> {
+    let wrong = |what: &str| Failure::Usage(format!("{url}: {what}"));
+    let whole = if url.contains("://") {
+        url.to_owned()
+    } else {
+        format!("http://{url}")
+    };
+    let uri: Uri = whole.parse().map_err(|_| wrong("that is no address"))?;
+    let scheme = uri.scheme_str().unwrap_or_default();
+    if !matches!(scheme, "http" | "https") {
+        return Err(wrong("only http and https are spoken"));
+    }
+    let authority = uri.authority().ok_or_else(|| wrong("that is no address"))?;
+    if authority.as_str().contains('@') {
+        return Err(wrong(
+            "a name and password in an address are not sent: use --token or --header",
+        ));
+    }
+    let path = uri.path();
+    let prefix = path.find(ENDPOINTS).map_or(path, |at| &path[..at]);
+    Ok(format!(
+        "{scheme}://{authority}{}",
+        prefix.trim_end_matches('/')
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_address_of_a_service_leads_to_its_endpoints() {
+        for (url, expected) in [
+            ("localhost:7000", "http://localhost:7000"),
+            ("http://job/", "http://job"),
+            ("https://h/pub/job/a/1/", "https://h/pub/job/a/1"),
+            (
+                "http://h/pub/job/a/1/api/v1/profiler/memray/report?x",
+                "http://h/pub/job/a/1",
+            ),
+            ("http://h/api/v1/profiler/memray/", "http://h"),
+        ] {
+            assert_eq!(base(url).unwrap(), expected);
+        }
+        for url in [
+            "ftp://h/",
+            "http://",
+            "http://user:secret@h/",
+            "",
+            "http://a b/",
+        ] {
+            assert!(matches!(base(url), Err(Failure::Usage(_))), "{url}");
+        }
+    }
+}

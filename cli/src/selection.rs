@@ -1,0 +1,299 @@
+//! Which side of a capture is looked at, which part, and how its call stacks are told: options that commands share.
+
+use clap::{Args, ValueEnum};
+use heapray_report::Report;
+use heapray_report::model::Allocator;
+use heapray_report::views::{
+    Filter, Fold, Measure, Unit, at_moment, filtered, folded, in_range, inverted, readable,
+    temporary,
+};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::{Capture, Passes};
+
+/// Which side of the heap is shown: the high-water mark, unless told otherwise.
+#[derive(Debug, Clone, Default, Args)]
+#[group(id = "measure", multiple = false)]
+pub(crate) struct SideArgs {
+    /// Show what is still live at the end, instead of the high-water mark.
+    #[arg(long, group = "measure")]
+    leaks: bool,
+    /// Show everything that was ever allocated.
+    #[arg(long, group = "measure")]
+    allocated: bool,
+    /// Show blocks that their thread freed with at most one other allocation of its own in between.
+    #[arg(long, group = "measure")]
+    temporary_allocations: bool,
+    /// The same, with at most N other allocations in between.
+    #[arg(long, group = "measure", value_name = "N")]
+    temporary_allocation_threshold: Option<usize>,
+}
+
+impl SideArgs {
+    /// Whether `--leaks` was given.
+    pub(crate) fn is_leaks(&self) -> bool {
+        self.leaks
+    }
+
+    /// The side that was asked for, if one was.
+    pub(crate) fn chosen(&self) -> Option<Measure> {
+        let temporary = self.temporary_allocations || self.temporary_allocation_threshold.is_some();
+        if self.leaks {
+            Some(Measure::Live)
+        } else if self.allocated {
+            Some(Measure::Allocated)
+        } else if temporary {
+            Some(Measure::Temporary)
+        } else {
+            None
+        }
+    }
+
+    /// The side that is shown.
+    pub(crate) fn measure(&self) -> Measure {
+        self.chosen().unwrap_or_default()
+    }
+
+    /// The threshold, if it is not the one that every report is made with.
+    fn threshold(&self) -> Option<usize> {
+        self.temporary_allocation_threshold.filter(|&n| n != 1)
+    }
+}
+
+/// Which part of the capture is shown, and how.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "A part of it")]
+pub(crate) struct PartArgs {
+    /// Only this thread, by name or number; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    thread: Vec<String>,
+    /// Only what was got with this function, such as `malloc` or `mmap`; may be repeated.
+    #[arg(long, value_name = "FUNCTION", value_parser = allocator)]
+    allocator: Vec<Allocator>,
+    /// Only call stacks with a frame of this package; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    package: Vec<String>,
+    /// Only call stacks with this text in a function or file name, in upper or lower case.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    matching: String,
+    /// Join frames of no interest into one.
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    fold: Option<FoldArg>,
+    /// Show function names as the code has them: without generic arguments, closures and the plumbing of `async`.
+    #[arg(long)]
+    readable: bool,
+    /// Only what was allocated from this moment on, such as `1.5s` or `300ms` after the start.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<u64>,
+    /// Only what was allocated before this moment.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<u64>,
+    /// Only what was still live at this moment: the end of the capture, with --since or --until.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    live_at: Option<u64>,
+}
+
+/// Whose frames are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FoldArg {
+    /// The language's library, async runtimes and web frameworks.
+    Runtime,
+    /// Every package that is not the service's own.
+    Packages,
+    /// Everything that is not the service's own code.
+    Others,
+}
+
+impl From<FoldArg> for Fold {
+    fn from(fold: FoldArg) -> Fold {
+        match fold {
+            FoldArg::Runtime => Fold::Runtime,
+            FoldArg::Packages => Fold::Packages,
+            FoldArg::Others => Fold::AllButOwn,
+        }
+    }
+}
+
+/// `--inverted`.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct OrderArgs {
+    /// Turn call stacks over: where memory was allocated first, and what called it below.
+    #[arg(long)]
+    pub(crate) inverted: bool,
+}
+
+/// `--by-count`.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct UnitArgs {
+    /// Order by the number of blocks instead of bytes.
+    #[arg(long)]
+    by_count: bool,
+}
+
+impl UnitArgs {
+    pub(crate) fn unit(self) -> Unit {
+        if self.by_count {
+            Unit::Count
+        } else {
+            Unit::Bytes
+        }
+    }
+}
+
+impl PartArgs {
+    /// How often a capture must be read for what is asked for.
+    pub(crate) fn passes(&self, side: &SideArgs) -> Passes {
+        if self.is_timed() || side.threshold().is_some() {
+            Passes::Two
+        } else {
+            Passes::One
+        }
+    }
+
+    fn is_timed(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.live_at.is_some()
+    }
+
+    /// Reduces the capture's report to what is asked for.
+    ///
+    /// A stretch of time gives reports of what was still live: it cannot be asked for together with another side.
+    pub(crate) fn apply(
+        &self,
+        capture: &mut Capture,
+        side: &SideArgs,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        if let Some(threshold) = side.threshold() {
+            count_temporary(capture, threshold, context)?;
+        }
+        if self.is_timed() {
+            self.cut_time(capture, context)?;
+        }
+        let filter = Filter {
+            threads: self.thread.clone(),
+            allocators: self.allocator.clone(),
+            packages: self.package.clone(),
+            text: self.matching.clone(),
+        };
+        let report = &mut capture.report;
+        if !filter.is_empty() {
+            *report = filtered(report, &filter);
+        }
+        if let Some(fold) = self.fold {
+            *report = folded(report, fold.into());
+        }
+        if self.readable {
+            *report = readable(report);
+        }
+        Ok(())
+    }
+
+    fn cut_time(&self, capture: &mut Capture, context: &Context) -> Result<(), Failure> {
+        let Some(events) = capture.events(context)? else {
+            return Err(no_events(capture, "--since, --until and --live-at"));
+        };
+        let report = &capture.report;
+        let live_at = self.live_at.unwrap_or(u64::MAX);
+        let part = if self.since.is_none() && self.until.is_none() {
+            at_moment(report, events, live_at)
+        } else {
+            let since = self.since.unwrap_or(0);
+            in_range(
+                report,
+                events,
+                since,
+                self.until.unwrap_or(u64::MAX),
+                live_at,
+            )
+        };
+        capture.report = part.map_err(|error| capture.failed(error))?;
+        Ok(())
+    }
+}
+
+impl OrderArgs {
+    pub(crate) fn apply(self, report: Report) -> Report {
+        if self.inverted {
+            inverted(&report)
+        } else {
+            report
+        }
+    }
+}
+
+fn count_temporary(
+    capture: &mut Capture,
+    threshold: usize,
+    context: &Context,
+) -> Result<(), Failure> {
+    let Some(events) = capture.events(context)? else {
+        return Err(no_events(capture, "--temporary-allocation-threshold"));
+    };
+    let counted = temporary(&capture.report, events, threshold);
+    capture.report = counted.map_err(|error| capture.failed(error))?;
+    Ok(())
+}
+
+fn no_events(capture: &Capture, option: &str) -> Failure {
+    Failure::Usage(format!(
+        "{}: an aggregated capture holds sums, no single events, so there is nothing for {option} to look at",
+        capture.name
+    ))
+}
+
+fn allocator(name: &str) -> Result<Allocator, String> {
+    let gets = || Allocator::ALL.into_iter().filter(|a| !a.is_free());
+    gets()
+        .find(|a| a.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| {
+            let names: Vec<String> = gets().map(|a| a.name().to_lowercase()).collect();
+            format!("there are {}", names.join(", "))
+        })
+}
+
+/// Milliseconds of `250ms`, `1.5s`, `3m` or `2h`; a bare number is of seconds.
+fn time(text: &str) -> Result<u64, String> {
+    let wrong = || "a time is a number with ms, s, m or h behind it, such as 1.5s".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 1.0,
+        "s" | "" => 1e3,
+        "m" => 60e3,
+        "h" => 3600e3,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let ms = number * unit;
+    // The negated form also refuses what is no number.
+    if !(0.0..=1e15).contains(&ms) {
+        return Err(wrong());
+    }
+    Ok(ms.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_in_every_unit_and_nonsense_is_refused() {
+        for (text, ms) in [
+            ("250ms", 250),
+            ("1.5s", 1500),
+            ("2", 2000),
+            ("3m", 180_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(time(text), Ok(ms));
+        }
+        for text in ["", "s", "-1s", "NaN", "inf", "1 day", "1e300s", "é"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What commands print and write, and what they leave alone.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{Folder, aggregated, all, bare, err, heapray, out, run, run_with};
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(bytes));
+    })
+}
+
+#[test]
+fn every_printing_command_prints_the_same_from_a_file_and_from_a_pipe() {
+    let folder = Folder::new();
+    let file = folder.put("memray-x.bin", &all());
+    for command in [
+        &["stats"][..],
+        &["stats", "--json"],
+        &["table", "--leaks"],
+        &["table", "--since", "50ms", "--until", "0.2s"],
+        &["tree", "--inverted", "--by-count"],
+        &[
+            "summary",
+            "-s",
+            "3",
+            "-r",
+            "2",
+            "--temporary-allocation-threshold",
+            "4",
+        ],
+        &["table", "--json"],
+        &["convert", "collapsed", "-o", "-"],
+    ] {
+        let [from_file, from_pipe] = [&*file, "-"].map(|input| {
+            let output = run_with(&[command, &[input]].concat(), &all());
+            assert!(output.status.success(), "{command:?}: {}", err(&output));
+            assert_eq!(err(&output), "");
+            output.stdout
+        });
+        assert!(!from_file.is_empty());
+        assert_eq!(from_file, from_pipe, "{command:?}");
+    }
+}
+
+#[test]
+fn a_page_is_written_beside_the_capture_once_and_again_only_when_forced() {
+    let folder = Folder::new();
+    let file = folder.put("memray-web.bin", &all());
+    let page = folder.path("memray-flamegraph-web.html");
+    let output = run(&["flamegraph", "--leaks", "--inverted", "--temporal", &file]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).starts_with("Wrote ") && page.exists());
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.contains("data-opens=\"view=live&amp;order=leaf\""));
+
+    fs::write(&page, "mine").unwrap();
+    let output = run(&["flamegraph", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("-f"), "{}", err(&output));
+    assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
+    assert!(run(&["flamegraph", "-f", &file]).status.success());
+    assert_ne!(fs::read_to_string(&page).unwrap(), "mine");
+    assert_eq!(folder.files().len(), 2, "no temporary file stays");
+}
+
+#[test]
+fn what_is_overwritten_keeps_its_links_and_devices_stay_devices() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &all());
+    let real = folder.put("real.csv", b"old");
+    let link = folder.path("link.csv");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let link = link.to_str().unwrap();
+    assert!(
+        run(&["convert", "csv", &file, "-f", "-o", link])
+            .status
+            .success()
+    );
+    assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+    assert_ne!(fs::read(&real).unwrap(), b"old");
+    assert!(
+        run(&["convert", "csv", &file, "-o", "/dev/null"])
+            .status
+            .success()
+    );
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+#[test]
+fn every_format_is_converted_to_and_named_after_it() {
+    let folder = Folder::new();
+    let file = folder.put("memray-x.bin", &all());
+    for (format, name) in [
+        ("pprof", "memray-pprof-x.pb.gz"),
+        ("collapsed", "memray-collapsed-x.folded"),
+        ("speedscope", "memray-speedscope-x.speedscope.json"),
+        ("svg", "memray-svg-x.svg"),
+        ("csv", "memray-csv-x.csv"),
+        ("gprof2dot", "memray-gprof2dot-x.gprof2dot.json"),
+        ("memray", "memray-memray-x.bin"),
+    ] {
+        let output = run(&["transform", format, &file, "--json"]);
+        assert!(output.status.success(), "{format}: {}", err(&output));
+        assert_eq!(json(&output.stdout)["wrote"], folder.name(name));
+        assert!(folder.path(name).exists());
+    }
+}
+
+#[test]
+fn merged_captures_have_the_sum_and_a_diff_finds_what_grew() {
+    let folder = Folder::new();
+    let small = folder.put("small.bin", &aggregated(1));
+    let large = folder.put("large.bin", &aggregated(3));
+    let merged = folder.name("merged.bin");
+    let output = run(&["merge", &small, &large, "-o", &merged]);
+    assert!(output.status.success(), "{}", err(&output));
+    let live = |file: &str| {
+        let output = run(&["info", "--json", file]);
+        json(&output.stdout)["live"]["bytes"].as_u64().unwrap()
+    };
+    assert_eq!(live(&merged), live(&small) + live(&large));
+
+    let diff = json(&run(&["diff", "--json", &small, &large]).stdout);
+    let change = &diff["total"]["live"];
+    assert_eq!(change["before"]["bytes"], live(&small));
+    assert_eq!(change["after"]["bytes"], live(&large));
+    let text = out(&run(&["diff", "--leaks", &small, &large]));
+    assert!(
+        text.contains("leaky::cache::keep src/cache.rs:20"),
+        "{text}"
+    );
+    assert_eq!(out(&run(&["diff", &small, &small])).lines().count(), 1);
+}
+
+#[test]
+fn an_aggregated_capture_has_no_events_and_says_so() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &aggregated(1));
+    for option in [
+        &["--since", "1s"][..],
+        &["--temporary-allocation-threshold", "3"],
+    ] {
+        let output = run(&[&["table", &file], option].concat());
+        assert_eq!(output.status.code(), Some(64));
+        assert!(err(&output).contains("aggregated"), "{}", err(&output));
+    }
+}
+
+#[test]
+fn filters_and_folds_leave_what_was_asked_for() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &bare(&all()));
+    let table = |options: &[&str]| out(&run(&[&["table", "--allocated", &file], options].concat()));
+    assert!(table(&[]).contains("main.rs") && table(&[]).contains("cache.rs"));
+    assert!(!table(&["--matching", "CACHE"]).contains("main.rs:3"));
+    assert!(!table(&["--package", "tokio"]).contains("cache.rs"));
+    assert!(table(&["--split-threads", "--thread", "worker"]).contains("worker"));
+    let text = out(&run(&["tree", "--allocated", "--fold", "packages", &file]));
+    assert!(
+        text.contains("tokio") && !text.contains("<script>"),
+        "{text}"
+    );
+}
+
+#[test]
+fn colours_are_for_terminals_or_for_those_who_ask() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &all());
+    let escapes =
+        |options: &[&str]| out(&run(&[&["tree", &file], options].concat())).contains('\x1b');
+    assert!(!escapes(&[]));
+    assert!(escapes(&["--color", "always"]));
+    assert!(!escapes(&["--color", "never"]));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &all());
+    for command in [
+        &["stats"][..],
+        &["table"],
+        &["convert", "json", "-o", "-"],
+        &["info"],
+    ] {
+        let mut child = heapray()
+            .args(command)
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert!(child.wait().unwrap().success(), "{command:?}");
+        assert_eq!(said, "", "{command:?}");
+    }
+}
+
+#[test]
+fn help_names_every_exit_code_and_nonsense_is_refused_with_64() {
+    let help = out(&run(&["--help"]));
+    for code in ["0 ", "1 ", "2 ", "64 "] {
+        assert!(
+            help.lines().any(|line| line.trim_start().starts_with(code)),
+            "{code}: {help}"
+        );
+    }
+    for nonsense in [
+        &["stats"][..],
+        &["nothing"],
+        &["convert", "xls", "x"],
+        &["table", "--leaks", "--allocated", "x"],
+        &["table", "--allocator", "free", "x"],
+        &["merge", "one"],
+        &["fetch", "ftp://x"],
+    ] {
+        let output = run(nonsense);
+        assert_eq!(
+            output.status.code(),
+            Some(64),
+            "{nonsense:?}: {}",
+            err(&output)
+        );
+    }
+    assert_eq!(run(&["stats", "/nowhere/x.bin"]).status.code(), Some(1));
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(
+            out(&run(&["completions", shell])).contains("flamegraph"),
+            "{shell}"
+        );
+    }
+    assert!(out(&run(&["man"])).contains(".TH heapray 1"));
+    let folder = Folder::new();
+    let output = run(&["man", "--all", folder.root().to_str().unwrap()]);
+    assert!(output.status.success(), "{}", err(&output));
+    let pages = folder.files();
+    assert!(
+        pages.contains(&"heapray.1".into()) && pages.contains(&"heapray-stats.1".into()),
+        "{pages:?}"
+    );
+}

@@ -1,0 +1,188 @@
+//! `serve` answers this machine only, and `fetch` keeps whole captures only.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::thread;
+
+use support::{Folder, all, bare, err, heapray, out};
+
+/// A running `serve`, ended with the test.
+struct Serving(Child, String);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn serve(file: &str) -> Serving {
+    let mut child = heapray()
+        .args(["serve", file])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (_, address) = line.trim_end().rsplit_once("http://").unwrap();
+    Serving(child, address.trim_end_matches('/').to_owned())
+}
+
+fn ask(address: &str, request: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    connection.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn the_page_is_served_to_this_machine_and_to_no_other_name() {
+    let folder = Folder::new();
+    let serving = serve(&folder.put("a.bin", &all()));
+    let address = &serving.1;
+    for (method, path, host, status) in [
+        ("GET", "/", &**address, "200"),
+        ("HEAD", "/", "localhost", "200"),
+        ("GET", "/stats?x", "localhost:1", "200"),
+        ("GET", "/pprof", "127.0.0.1", "200"),
+        ("GET", "/", "evil.example", "421"),
+        ("GET", "/stats", "127.0.0.1.evil.example", "421"),
+        ("POST", "/", "localhost", "405"),
+        ("GET", "/../etc/passwd", "localhost", "404"),
+    ] {
+        let answer = ask(
+            address,
+            &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        );
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{method} {path} {host}: {answer:.90}"
+        );
+        assert_eq!(
+            answer.contains("<!doctype html>"),
+            path == "/" && status == "200" && method == "GET"
+        );
+        assert!(answer.contains("Cross-Origin-Resource-Policy: same-origin"));
+    }
+    let answer = ask(address, "GET / HTTP/1.1\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer:.90}");
+}
+
+/// Answers one connection after the other with `answers`; gives its address, and at its end what it was asked.
+fn service(answers: Vec<Vec<u8>>) -> (String, thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = thread::spawn(move || {
+        let mut asked = Vec::new();
+        for answer in answers {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && connection.read(&mut byte).unwrap() == 1 {
+                head.push(byte[0]);
+            }
+            asked.push(String::from_utf8(head).unwrap());
+            connection.write_all(&answer).unwrap();
+        }
+        asked
+    });
+    (address, asked)
+}
+
+fn answer(status: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+#[test]
+fn a_report_is_fetched_with_its_token_and_saved() {
+    let folder = Folder::new();
+    let (address, asked) = service(vec![answer("200 OK", b"null"), answer("200 OK", &all())]);
+    let output = heapray()
+        .current_dir(folder.root())
+        .env("MEMRAY_PROFILER_TOKEN", "s3cret")
+        .args([
+            "fetch",
+            &format!("http://{address}/pub/job/a/1/"),
+            "-H",
+            "X-Racetrack-Auth: t",
+            "--page",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", err(&output));
+    assert_eq!(
+        folder.files(),
+        ["memray-flamegraph-report.html", "memray-report.bin"]
+    );
+    assert_eq!(
+        std::fs::read(folder.path("memray-report.bin")).unwrap(),
+        all()
+    );
+    let asked = asked.join().unwrap();
+    assert!(asked[0].starts_with("POST /pub/job/a/1/api/v1/profiler/memray/stop HTTP/1.1\r\n"));
+    assert!(asked[1].starts_with("GET /pub/job/a/1/api/v1/profiler/memray/report HTTP/1.1\r\n"));
+    for head in asked {
+        let head = head.to_lowercase();
+        assert!(
+            head.contains("authorization: bearer s3cret") && head.contains("x-racetrack-auth: t"),
+            "{head}"
+        );
+    }
+    assert!(!out(&output).contains("s3cret") && !err(&output).contains("s3cret"));
+}
+
+#[test]
+fn an_answer_that_is_no_whole_capture_is_not_kept() {
+    let whole = bare(&all());
+    let error = br#"{"error":"nothing was recorded yet\u001b[2J","type":"ReportNotFound"}"#;
+    let moved =
+        b"HTTP/1.1 302 Found\r\nLocation: https://evil.example/\r\nContent-Length: 0\r\n\r\n"
+            .to_vec();
+    for (answered, code, expected) in [
+        (
+            answer("404 Not Found", error),
+            1,
+            "nothing was recorded yet",
+        ),
+        (moved, 1, "https://evil.example/"),
+        (
+            answer("200 OK", b"<html>login</html>"),
+            2,
+            "not a memray capture",
+        ),
+        (answer("200 OK", &whole[..whole.len() / 2]), 2, "cut short"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nmemray".to_vec(),
+            1,
+            "cannot download",
+        ),
+        (b"SSH-2.0-x\r\n".to_vec(), 1, ""),
+    ] {
+        let folder = Folder::new();
+        let (address, asked) = service(vec![answered]);
+        let output = heapray()
+            .current_dir(folder.root())
+            .args(["fetch", "--no-stop", &address])
+            .output()
+            .unwrap();
+        let message = err(&output);
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(expected), "{message}");
+        assert!(
+            message.lines().count() == 1 && !message.contains('\x1b'),
+            "{message:?}"
+        );
+        assert!(folder.files().is_empty(), "{:?}", folder.files());
+        asked.join().unwrap();
+    }
+}

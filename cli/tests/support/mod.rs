@@ -1,0 +1,198 @@
+//! Captures to read, whole and broken, and the command run on them.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its part
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use heapray_report::Report;
+use heapray_report::memray::{Ledger, Version, write_aggregated, write_all};
+use heapray_report::model::{About, Allocator, Event, Frame, FrameId, StackId, Thread, ThreadId};
+
+/// The command, away from whatever the machine sets.
+pub fn heapray() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapray"));
+    command
+        .stdin(Stdio::null())
+        .env_remove("MEMRAY_PROFILER_TOKEN")
+        .env_remove("NO_COLOR")
+        .env("COLUMNS", "100");
+    command
+}
+
+/// Runs it to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    heapray().args(arguments).output().unwrap()
+}
+
+/// Runs it with `input` on standard input.
+pub fn run_with(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = heapray()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The command may stop reading before the end.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+pub fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A folder with captures in it, which goes away.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A file's path, as an argument.
+    pub fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    pub fn put(&self, name: &str, bytes: &[u8]) -> String {
+        fs::write(self.path(name), bytes).unwrap();
+        self.name(name)
+    }
+
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+        let mut names: Vec<String> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.sort();
+        names
+    }
+
+    pub fn root(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// A capture with every event, as heapray writes it: packed.
+pub fn all() -> Vec<u8> {
+    let (report, events) = service(1);
+    let mut capture = Vec::new();
+    write_all(
+        &report,
+        events.into_iter().map(Ok),
+        Version::V13,
+        &mut capture,
+    )
+    .unwrap();
+    capture
+}
+
+/// An aggregated capture of a service that keeps `times` as much.
+pub fn aggregated(times: u64) -> Vec<u8> {
+    let (report, _) = service(times);
+    let mut capture = Vec::new();
+    write_aggregated(&report, Version::V13, &mut capture).unwrap();
+    capture
+}
+
+/// Without the LZ4 frame around it.
+pub fn bare(capture: &[u8]) -> Vec<u8> {
+    let mut bare = Vec::new();
+    let mut unpacked = lz4_flex::frame::FrameDecoder::new(capture);
+    unpacked.read_to_end(&mut bare).unwrap();
+    bare
+}
+
+/// Two threads, three call stacks, a leak, temporary blocks, and a reading of memory every 10 ms.
+fn service(times: u64) -> (Report, Vec<Event>) {
+    let mut report = Report {
+        about: About {
+            command_line: "leaky --serve".into(),
+            pid: 42,
+            start_ms: 1_700_000_000_000,
+            end_ms: 1_700_000_000_400,
+            package_dirs: vec!["/home/dev/.cargo/registry/src/index-1949".into()],
+            source_dirs: vec!["src".into()],
+            producer: "heapray".into(),
+            python_allocator: 3,
+            ..About::default()
+        },
+        ..Report::default()
+    };
+    for (tid, name) in [(42, "main"), (43, "worker")] {
+        let name = report.strings.intern(name);
+        report.threads.push(Thread {
+            tid,
+            name,
+            threads: 1,
+        });
+    }
+    let frames = [
+        ("leaky::main", "src/main.rs", 3),
+        ("leaky::cache::keep", "src/cache.rs", 20),
+        (
+            "<script>alert(1)</script>",
+            "/home/dev/.cargo/registry/src/index-1949/tokio-1.0.0/src/lib.rs",
+            7,
+        ),
+    ];
+    for (function, file, line) in frames {
+        let function = report.strings.intern(function);
+        let file = report.strings.intern(file);
+        report.frames.push(Frame {
+            function,
+            file,
+            line,
+        });
+    }
+    let stacks = [&[0][..], &[0, 1], &[0, 2]].map(|frames: &[u32]| {
+        let root = StackId::EMPTY;
+        frames
+            .iter()
+            .fold(root, |at, &n| report.stacks.child(at, FrameId(n)))
+    });
+    let mut events = Vec::new();
+    for n in 0..40u64 {
+        let thread = ThreadId((n % 2) as u32);
+        let address = 0x7f00_0000_0000 + n * 0x10_0000;
+        let allocator = Allocator::Malloc;
+        let stack = stacks[(n % 3) as usize];
+        let size = 1000 * times;
+        events.push(Event::Allocation {
+            thread,
+            allocator,
+            address,
+            size,
+            stack,
+        });
+        if n % 3 != 1 {
+            let allocator = Allocator::Free;
+            events.push(Event::Deallocation {
+                thread,
+                allocator,
+                address,
+                size: 0,
+            });
+        }
+        events.push(Event::Memory {
+            at_ms: n * 10,
+            rss: 1 << 20,
+        });
+    }
+    let mut ledger = Ledger::default();
+    for event in &events {
+        ledger.enter(event);
+    }
+    ledger.close(&mut report);
+    (report, events)
+}

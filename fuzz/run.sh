@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Fuzzes each target for a while: `fuzz/run.sh [SECONDS]`, 30 in all by default, which is what continuous integration does.
+# Starts from the corpus in fuzz/corpus (made anew by the example `seeds` where it is missing) and adds to it.
+#
+# Needs cargo-fuzz (`cargo install cargo-fuzz`) and a C++ compiler. A stable compiler does: RUSTC_BOOTSTRAP lets it
+# instrument. No sanitizer is used: there is no unsafe code to watch, and memory is bounded by libFuzzer's own limit.
+set -euo pipefail
+cd "$(dirname "$0")"
+export RUSTC_BOOTSTRAP=1
+
+targets=(read events views formats round_trip)
+seconds=$((${1:-30} / ${#targets[@]}))
+corpus=corpus/captures
+
+if [ ! -d "$corpus" ]; then
+    captures=()
+    memray=${MEMRAY_PYTHON:-../target/tools/python/bin/python}
+    if [ -x "$memray" ]; then
+        made=$(mktemp -d)
+        trap 'rm -rf "$made"' EXIT
+        "$memray" seeds.py "$made"
+        captures=("$made"/*)
+    else
+        echo "no captures of memray's own among the seeds: there is no $memray"
+    fi
+    cargo run --quiet --example seeds -- "$corpus" "${captures[@]}"
+fi
+
+for target in "${targets[@]}"; do
+    echo "== $target"
+    mkdir -p "corpus/$target"
+    # The first folder takes what is found, the second is read only.
+    cargo fuzz run --sanitizer none --debug-assertions "$target" "corpus/$target" "$corpus" -- \
+        -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0
+done

@@ -1,0 +1,135 @@
+// Advice, only where the numbers are certain: blocks that grow by `realloc` again and again, blocks that live for
+// no time, and call sites with survivors from every part of the capture.
+
+import { measureOf } from "./decode.js";
+import { bytes, count, percent, plural } from "./format.js";
+import { ownSites, responsibleNodes } from "./sites.js";
+
+/** @typedef {import("./call_tree.js").CallTree} CallTree */
+/** @typedef {import("./sites.js").CallSite} CallSite */
+
+/**
+ * @typedef {object} Advice
+ * @property {"growth" | "realloc" | "temporary"} kind
+ * @property {CallSite} site
+ * @property {string} headline
+ * @property {string} text
+ * @property {number} weight of its kind: more is more urgent
+ */
+
+/** Numbers of `realloc` among the allocators. */
+const REALLOC = [4, 7];
+/** Fewer are not worth a person's time. */
+const ENOUGH = 1000;
+/** Of each kind. */
+const MOST_ADVICE = 12;
+
+/**
+ * @param {CallTree} tree
+ * @returns {Advice[]} leaks first
+ */
+export function adviceOn(tree) {
+  const all = [...growing(tree), ...reallocating(tree), ...shortLived(tree)];
+  const kinds = /** @type {const} */ (["growth", "realloc", "temporary"]);
+  return kinds.flatMap((kind) =>
+    all
+      .filter((advice) => advice.kind === kind)
+      .sort((a, b) => b.weight - a.weight)
+      .slice(0, MOST_ADVICE),
+  );
+}
+
+/**
+ * @param {CallTree} tree
+ * @returns {Advice[]}
+ */
+function growing(tree) {
+  const generations = tree.profile.head.generations.length;
+  if (generations < 3) {
+    return [];
+  }
+  return ownSites(tree, "live", "bytes")
+    .filter(({ grownCount }) => grownCount.every((blocks) => blocks > 0))
+    .map((site) => {
+      const later = site.grown.slice(1).reduce((sum, size) => sum + size, 0);
+      const last = site.grown[generations - 1];
+      return {
+        kind: "growth",
+        site,
+        headline: `Grew in every one of ${generations} generations`,
+        text:
+          `${bytes(later)} of its ${bytes(site.values[measureOf("live", "bytes")])} came after the first generation, ` +
+          `${bytes(last)} of it in the last. What is added for as long as the service runs and never removed is a leak, ` +
+          "or a cache without a limit.",
+        weight: later,
+      };
+    });
+}
+
+/**
+ * @param {CallTree} tree
+ * @returns {Advice[]}
+ */
+function reallocating(tree) {
+  const { rows } = tree.profile;
+  const answers = responsibleNodes(tree);
+  /** @type {Map<number, {grown: number, made: number, bytes: number}>} */
+  const found = new Map();
+  const allocated = rows.values[measureOf("total", "count")];
+  const sizes = rows.values[measureOf("total", "bytes")];
+  for (let row = 0; row < rows.node.length; row += 1) {
+    const frame = tree.frame[answers[rows.node[row]]];
+    const sums = found.get(frame) ?? { grown: 0, made: 0, bytes: 0 };
+    if (REALLOC.includes(rows.allocator[row])) {
+      sums.grown += allocated[row];
+      sums.bytes += sizes[row];
+    } else {
+      sums.made += allocated[row];
+    }
+    found.set(frame, sums);
+  }
+  /** @type {Advice[]} */
+  const advice = [];
+  for (const site of ownSites(tree, "total", "bytes")) {
+    const sums = found.get(site.frame);
+    if (sums === undefined || sums.grown < ENOUGH || sums.grown < 2 * sums.made) {
+      continue;
+    }
+    const times = sums.made > 0 ? sums.grown / sums.made : 0;
+    const text =
+      (times > 0
+        ? `${plural(sums.made, "block")} made here went through ${plural(sums.grown, "realloc")}. `
+        : `${plural(sums.grown, "realloc")} of blocks that were made elsewhere. `) +
+      `Each may copy the block: ${bytes(sums.bytes)} were asked for in all. ` +
+      `Where the final size is known, with_capacity(n) or reserve(n) saves up to ${count(sums.grown)} of them.`;
+    const headline = times > 0 ? `Grew ${count(Math.round(times * 10) / 10)} times on average` : "Grows again and again";
+    advice.push({ kind: "realloc", site, headline, text, weight: sums.bytes });
+  }
+  return advice;
+}
+
+/**
+ * @param {CallTree} tree
+ * @returns {Advice[]}
+ */
+function shortLived(tree) {
+  /** @type {Advice[]} */
+  const advice = [];
+  for (const site of ownSites(tree, "temporary", "count")) {
+    const short = site.values[measureOf("temporary", "count")];
+    const made = site.values[measureOf("total", "count")];
+    if (short >= ENOUGH && short >= made / 2) {
+      advice.push({
+        kind: "temporary",
+        site,
+        headline: `${percent(short, made)} of its blocks live for no time`,
+        text:
+          `${count(short)} of ${plural(made, "block")} were freed by the same thread before its next but one allocation, ` +
+          `${bytes(site.values[measureOf("temporary", "bytes")])} in all. ` +
+          "A buffer that is kept and reused, or a borrowed value, saves these calls.",
+        weight: short,
+      });
+    }
+  }
+  return advice;
+}

@@ -1,0 +1,94 @@
+// Which frames are left out so that a stack reads like the code was written.
+
+import { LANGUAGE, NATIVE, OWN, PACKAGE } from "./decode.js";
+import { logical, segments } from "./names.js";
+import { HIDDEN, HIDDEN_BETWEEN, HIDDEN_FIRST, VISIBLE } from "./shape.js";
+
+/** @typedef {import("./decode.js").Profile} Profile */
+/** @typedef {"none" | "runtime" | "crates" | "own"} Fold what is hidden: nothing; the runtime; other crates; all but own code */
+
+/** @type {readonly Fold[]} */
+export const FOLDS = ["none", "runtime", "crates", "own"];
+
+/** Crates that run services, and their families (`tower_http`): those of `views::Fold::Runtime` in Rust. */
+const RUNTIME =
+  /^(tokio|hyper|axum|tower|http|h2|mio|futures|tracing|async_std|async_executor|async_io|async_task|smol|polling|actix|warp|rocket|poem|salvo|tonic|rayon|crossbeam|pin_project_lite)(_|$)/;
+
+/** Native code that does not belong to anybody's library. */
+const SYSTEM = /^(libc|libpthread|libgcc_s|ld-linux-x86-64|ld-linux-aarch64|ld-musl)\b/;
+
+/** Functions that only poll, call or catch what others wrote, by their last segment. */
+const PLUMBING =
+  /^(poll(_.*)?|call|call_mut|call_once|call_once_force|with|with_mut|try_with|catch_unwind|do_call|do_catch|try_call|__rust_try|__rust_(begin|end)_short_backtrace|in_scope|budget|with_budget|enter_runtime|block_on)$/;
+
+/**
+ * @param {string} name
+ * @returns {boolean} whether a function only passes on what was asked; `views::is_plumbing` in Rust
+ */
+export function isPlumbing(name) {
+  const parts = logical(segments(name));
+  const whole = parts.join("::");
+  return PLUMBING.test(parts[parts.length - 1]) || whole === "std::panicking::try" || whole === "core::future::from_generator";
+}
+
+/**
+ * @param {string} name
+ * @returns {string} what an odd name means, or empty
+ */
+export function explained(name) {
+  if (name.includes("{{vtable.shim}}")) {
+    return "The compiler’s entry for a call through dyn.";
+  }
+  const inside = /\{(closure|async)[^}]*\}/.test(name);
+  return inside ? "Code inside this function: the body of an async fn, an async block or a closure." : "";
+}
+
+/**
+ * @param {Profile} profile
+ * @param {Fold} fold
+ * @param {boolean} plain whether plumbing is hidden as well
+ * @returns {Uint8Array | null} by frame, as `Shape.without` takes it; null: nothing is hidden
+ */
+export function hiding(profile, fold, plain) {
+  if (fold === "none" && !plain) {
+    return null;
+  }
+  const { head, frames, strings } = profile;
+  const names = new Int8Array(strings.length).fill(-1);
+  return Uint8Array.from(frames.line, (_, frame) => {
+    const [crate, kind] = head.packages[frames.package[frame]] ?? ["", NATIVE];
+    const how = folding(fold, crate, kind);
+    // A service's own `poll` is code that somebody wrote.
+    if (how !== VISIBLE || !plain || kind === OWN) {
+      return how;
+    }
+    const name = frames.function[frame];
+    if (names[name] < 0) {
+      names[name] = isPlumbing(strings[name]) ? HIDDEN_BETWEEN : VISIBLE;
+    }
+    return names[name];
+  });
+}
+
+/**
+ * @param {Fold} fold
+ * @param {string} crate
+ * @param {number} kind
+ * @returns {number} as `Shape.without` takes it
+ */
+function folding(fold, crate, kind) {
+  if (kind === OWN || fold === "none") {
+    return VISIBLE;
+  }
+  if (fold === "own" || (fold === "crates" && kind === PACKAGE)) {
+    return HIDDEN;
+  }
+  if (fold === "crates") {
+    return VISIBLE;
+  }
+  if (kind === LANGUAGE || (kind === PACKAGE && RUNTIME.test(crate)) || (kind === NATIVE && SYSTEM.test(crate))) {
+    return HIDDEN;
+  }
+  // What starts a program is native, and of the runtime.
+  return kind === NATIVE ? HIDDEN_FIRST : VISIBLE;
+}

@@ -1,0 +1,178 @@
+// From the whole report and the state to what is shown: the chosen part as trees, with the last few kept.
+
+import { CallTree } from "./call_tree.js";
+import { swatches } from "./colors.js";
+import { OWN, measureOf } from "./decode.js";
+import { filtered, foldedBy, withRange } from "./derive.js";
+import { hiding } from "./fold.js";
+import { InvertedTree } from "./inverted_tree.js";
+import { Names, commonDirectory } from "./names.js";
+import { rangeColumns, rangeSource } from "./ranges.js";
+import { compile, matchingFrames } from "./search.js";
+import { kindOf } from "./sites.js";
+import { START, rangeOf } from "./state.js";
+
+/** @typedef {import("./decode.js").Profile} Profile */
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./call_tree.js").Tree} Tree */
+
+/**
+ * @typedef {object} Look what every pane shows a side of
+ * @property {State} state
+ * @property {CallTree} whole the chosen part with every frame, for tables: call sites do not depend on what is folded
+ * @property {CallTree} tree the chosen part without folded frames, root first
+ * @property {Tree} ordered in the chosen order
+ * @property {number} measure
+ * @property {string} title of the whole, in words
+ * @property {Names} names
+ * @property {string[]} variables by package, the CSS variable of its colour
+ * @property {Uint8Array | null} hits by frame, what stands out; null: nothing is sought
+ * @property {string} key of the part: the same key, the same trees
+ */
+
+const TITLES = {
+  live: "still live",
+  peak: "at the high-water mark",
+  total: "allocated in total",
+  temporary: "temporary",
+  range: "of the range",
+};
+
+/** Parts that are kept: going back and forth costs nothing. */
+const KEPT = 4;
+
+export class Model {
+  /** @param {Profile} profile the whole report */
+  constructor(profile) {
+    this.profile = profile;
+    this.whole = new CallTree(profile);
+    this.source = rangeSource(profile);
+    this.legend = swatches(this.whole);
+    this.variables = profile.head.packages.map((_, index) => {
+      const swatch = this.legend.find(({ packages }) => packages.includes(index));
+      return swatch?.variable ?? "--dep-more";
+    });
+    const own = profile.frames.file.filter((_, frame) => kindOf(profile, frame) === OWN);
+    const files = [...new Set(own)].map((file) => profile.strings[file]);
+    this.names = new Names(profile, commonDirectory(files));
+    /** @type {Map<string, {whole: CallTree, tree: CallTree, inverted: InvertedTree | null}>} */
+    this.parts = new Map();
+    /** @type {{search: string, hits: Uint8Array | null, error: string}} */
+    this.searched = { search: "", hits: null, error: "" };
+  }
+
+  /** @param {import("./decode.js").View} view */
+  has(view) {
+    // memray's aggregated captures tell neither what was allocated in total nor what was temporary.
+    const known = this.whole.valueOf(0, measureOf("total", "count")) > 0;
+    return view === "range" ? this.source !== null : known || (view !== "total" && view !== "temporary");
+  }
+
+  /**
+   * @param {State} state
+   * @returns {State} without what this report does not have
+   */
+  possible(state) {
+    const range = this.source === null ? "" : state.range;
+    const view = this.has(state.view) && (state.view !== "range" || rangeOf({ ...state, range }) !== null) ? state.view : START.view;
+    const until = this.source === null || this.source.untils.includes(state.until) ? state.until : this.source.untils[0];
+    const { threads, packages } = this.profile.head;
+    const thread = Number(state.thread) < threads.length ? state.thread : "";
+    const only = packages.some(([name]) => name === state.only) ? state.only : "";
+    return { ...state, range, view, until, thread, only };
+  }
+
+  /**
+   * @param {State} state
+   * @returns {Look}
+   */
+  look(state) {
+    this.names.plain = state.names === "plain";
+    this.search(state.search);
+    const matching = state.matching === "1" && this.searched.hits !== null ? state.search : null;
+    const key = JSON.stringify([
+      state.view === "range" ? [state.range, state.until] : "",
+      state.thread,
+      state.allocator,
+      state.only,
+      matching,
+      state.fold,
+      state.names,
+    ]);
+    let part = this.parts.get(key);
+    if (part === undefined) {
+      const whole = new CallTree(this.part(state));
+      const hidden = hiding(whole.profile, state.fold, state.names === "plain");
+      const tree = hidden === null ? whole : new CallTree(foldedBy(whole.profile, hidden));
+      part = { whole, tree, inverted: null };
+      const [oldest] = this.parts.keys();
+      if (this.parts.size >= KEPT) {
+        this.parts.delete(oldest);
+      }
+      this.parts.set(key, part);
+    }
+    if (state.order === "leaf") {
+      part.inverted ??= new InvertedTree(part.tree);
+    }
+    return {
+      state,
+      whole: part.whole,
+      tree: part.tree,
+      ordered: state.order === "leaf" && part.inverted !== null ? part.inverted : part.tree,
+      measure: measureOf(state.view, state.by),
+      title: `all ${TITLES[state.view]}`,
+      names: this.names,
+      variables: this.variables,
+      hits: this.standingOut(state.crate),
+      key,
+    };
+  }
+
+  /**
+   * @param {State} state
+   * @returns {Profile}
+   */
+  part(state) {
+    let { profile } = this;
+    const range = rangeOf(state);
+    if (state.view === "range" && range !== null && this.source !== null) {
+      profile = withRange(profile, rangeColumns(this.source, range, profile.rows.node.length));
+    }
+    const frames = state.matching === "1" ? this.searched.hits : null;
+    const { packages } = profile.head;
+    const crate =
+      state.only === ""
+        ? null
+        : Uint8Array.from(profile.frames.package, (index) => (packages[index]?.[0] === state.only ? 1 : 0));
+    const thread = state.thread === "" ? -1 : Number(state.thread);
+    const allocator = state.allocator === "" ? -1 : Number(state.allocator);
+    if (thread >= 0 || allocator >= 0 || frames !== null || crate !== null) {
+      profile = filtered(profile, { thread, allocator, frames, crate });
+    }
+    return profile;
+  }
+
+  /** @param {string} search */
+  search(search) {
+    if (search !== this.searched.search) {
+      const { regex, error } = compile(search);
+      this.searched = { search, error, hits: regex === null ? null : matchingFrames(this.profile, regex) };
+    }
+  }
+
+  /**
+   * @param {string} crate name of a swatch, or empty
+   * @returns {Uint8Array | null}
+   */
+  standingOut(crate) {
+    const found = this.searched.hits;
+    const swatch = this.legend.find(({ name }) => name === crate);
+    if (swatch === undefined) {
+      return found;
+    }
+    const members = new Set(swatch.packages);
+    return Uint8Array.from(this.profile.frames.package, (index, frame) =>
+      members.has(index) && (found === null || found[frame] === 1) ? 1 : 0,
+    );
+  }
+}

@@ -1,0 +1,280 @@
+// All call sites in a table: sorted by any column, filtered by text, each a way into the graph.
+
+import { measureOf } from "./decode.js";
+import { byId, el } from "./dom.js";
+import { amount, bytes, count, duration, percent } from "./format.js";
+import { functionSums, outermostCalls } from "./functions.js";
+import { csvText, download } from "./save.js";
+import { leafSites, ownSites } from "./sites.js";
+import { spark } from "./spark.js";
+
+/** @typedef {import("./model.js").Look} Look */
+
+/**
+ * @typedef {object} Row
+ * @property {number} frame
+ * @property {string} crate
+ * @property {number} bytes
+ * @property {number} count
+ * @property {number} self in the present unit; for functions only
+ * @property {number[] | null} values in every view; null for functions
+ * @property {number} age in milliseconds of the oldest live block; -1 unknown
+ * @property {Float64Array} grown
+ * @property {() => number[]} nodes
+ *
+ * @typedef {object} Column
+ * @property {string} key of the state
+ * @property {string} title
+ * @property {(row: Row) => string | number} by what sorts
+ * @property {(row: Row) => Node | string} cell
+ * @property {boolean} [text] left-aligned, smallest first
+ */
+
+/** Rows that are made at a time. */
+const TABLE_STEP = 200;
+
+export class TablePane {
+  /**
+   * @param {(change: Partial<import("./state.js").State>) => void} change
+   * @param {(nodes: number[]) => void} choose shows these in the graph
+   */
+  constructor(change, choose) {
+    this.change = change;
+    this.choose = choose;
+    this.most = TABLE_STEP;
+    /** @type {{key: string, rows: Row[]}} */
+    this.made = { key: "", rows: [] };
+    /** @type {Look | null} */
+    this.look = null;
+    const find = byId("find", HTMLInputElement);
+    find.addEventListener("input", () => {
+      this.most = TABLE_STEP;
+      change({ find: find.value });
+    });
+    byId("save-csv", HTMLButtonElement).addEventListener("click", () => this.save());
+  }
+
+  /** @param {Look} look */
+  show(look) {
+    this.look = look;
+    const { state, names } = look;
+    const key = [look.key, state.group, state.view, state.by].join("\n");
+    if (this.made.key !== key) {
+      this.made = { key, rows: rowsOf(look) };
+    }
+    const columns = columnsOf(look, this.made.rows);
+    const rows = this.ordered(columns, state, names);
+    const find = byId("find", HTMLInputElement);
+    if (find.value !== state.find) {
+      find.value = state.find;
+    }
+    const all = this.made.rows.length;
+    byId("table-count", HTMLElement).textContent =
+      rows.length === all ? `${count(all)} rows` : `${count(rows.length)} of ${count(all)} rows`;
+    const head = el("thead", "", el("tr", "", ...columns.map((column) => this.heading(column, state))));
+    const body = el("tbody", "", ...rows.slice(0, this.most).map((row) => this.line(row, columns)));
+    const grid = byId("grid", HTMLTableElement);
+    // Sorting by keyboard keeps the focus on its heading.
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.sort : undefined;
+    grid.replaceChildren(head, body);
+    if (focused !== undefined) {
+      /** @type {HTMLElement | null} */ (grid.querySelector(`[data-sort="${CSS.escape(focused)}"]`))?.focus();
+    }
+    if (rows.length > this.most) {
+      const more = el("button", "", `Show ${count(Math.min(TABLE_STEP * 5, rows.length - this.most))} more`);
+      more.type = "button";
+      more.addEventListener("click", () => {
+        this.most += TABLE_STEP * 5;
+        this.show(look);
+      });
+      const cell = el("td", "", more);
+      cell.colSpan = columns.length;
+      grid.append(el("tfoot", "", el("tr", "", cell)));
+    }
+  }
+
+  /**
+   * @param {Column[]} columns
+   * @param {import("./state.js").State} state
+   * @param {import("./names.js").Names} names
+   * @returns {Row[]}
+   */
+  ordered(columns, state, names) {
+    const sought = state.find.toLowerCase();
+    const rows =
+      sought === ""
+        ? [...this.made.rows]
+        : this.made.rows.filter(({ frame, crate }) =>
+            `${names.full(frame)}\n${names.fullPlace(frame)}\n${crate}`.toLowerCase().includes(sought),
+          );
+    const column = columns.find(({ key }) => key === state.sort.replace("-", "")) ?? columns[2];
+    const turn = state.sort.startsWith("-") ? -1 : 1;
+    const compare = (/** @type {string | number} */ a, /** @type {string | number} */ b) =>
+      typeof a === "string" ? (a < b ? -1 : a > b ? 1 : 0) : Number(b) - Number(a);
+    const keys = new Map(rows.map((row) => [row, column.by(row)]));
+    const keyOf = (/** @type {Row} */ row) => keys.get(row) ?? 0;
+    return rows.sort((a, b) => turn * compare(keyOf(a), keyOf(b)));
+  }
+
+  /**
+   * @param {Column} column
+   * @param {import("./state.js").State} state
+   */
+  heading({ key, title, text }, state) {
+    const sorted = state.sort.replace("-", "") === key;
+    const turned = state.sort.startsWith("-");
+    const button = el("button", "", title);
+    button.type = "button";
+    button.dataset.sort = key;
+    button.addEventListener("click", () => this.change({ sort: sorted && !turned ? `-${key}` : key }));
+    const cell = el("th", text ? "text" : "", button);
+    cell.scope = "col";
+    // Texts begin with A, numbers with the largest.
+    cell.ariaSort = sorted ? (turned === (text === true) ? "descending" : "ascending") : "none";
+    if (sorted && !text) {
+      cell.ariaSort = turned ? "ascending" : "descending";
+    }
+    return cell;
+  }
+
+  /**
+   * @param {Row} row
+   * @param {Column[]} columns
+   */
+  line(row, columns) {
+    return el(
+      "tr",
+      "",
+      ...columns.map((column, i) => {
+        const cell = el("td", column.text ? "text" : "", column.cell(row));
+        if (i === 0) {
+          // Narrow screens have no column of places.
+          const button = el("button", "site", ...cell.childNodes, el("span", "under", this.look?.names.place(row.frame) ?? ""));
+          button.type = "button";
+          button.title = `${this.look?.names.full(row.frame)}\nShow in the graph`;
+          button.addEventListener("click", () => this.choose(row.nodes()));
+          cell.replaceChildren(button);
+        }
+        return cell;
+      }),
+    );
+  }
+
+  save() {
+    const { look } = this;
+    if (look === null) {
+      return;
+    }
+    const columns = columnsOf(look, this.made.rows);
+    const rows = this.ordered(columns, look.state, look.names);
+    const plain = columns.filter(({ key }) => key !== "function" && key !== "place");
+    const lines = rows.map((row) => [
+      look.names.full(row.frame),
+      look.names.fullPlace(row.frame),
+      ...plain.map((column) => column.by(row)),
+    ]);
+    const text = csvText([["function", "place", ...plain.map(({ title }) => title.toLowerCase())], ...lines]);
+    download("heapray-call-sites.csv", new Blob([text], { type: "text/csv" }));
+  }
+}
+
+/**
+ * @param {() => number[]} make
+ * @returns {() => number[]} the same list at every call
+ */
+function once(make) {
+  /** @type {number[] | null} */
+  let made = null;
+  return () => (made ??= make());
+}
+
+/**
+ * @param {Look} look
+ * @returns {Row[]} largest first
+ */
+function rowsOf({ state, whole: tree, measure }) {
+  const { head, frames } = tree.profile;
+  const crateOf = (/** @type {number} */ frame) => head.packages[frames.package[frame]]?.[0] ?? "";
+  if (state.group === "function") {
+    const other = functionSums(tree, measureOf(state.view, state.by === "bytes" ? "count" : "bytes"));
+    const others = new Map(other.map(({ name, total }) => [name, total]));
+    return functionSums(tree, measure).map(({ name, frame, total, self }) => ({
+      frame,
+      crate: crateOf(frame),
+      bytes: state.by === "bytes" ? total : (others.get(name) ?? 0),
+      count: state.by === "count" ? total : (others.get(name) ?? 0),
+      self,
+      values: null,
+      age: -1,
+      grown: new Float64Array(0),
+      nodes: once(() => {
+        const column = tree.totalColumn(measure);
+        return outermostCalls(tree, name).sort((a, b) => column[b] - column[a]);
+      }),
+    }));
+  }
+  const sites = state.group === "own" ? ownSites(tree, state.view, state.by) : leafSites(tree, state.view, state.by);
+  return sites.map((site) => ({
+    frame: site.frame,
+    crate: site.frame < 0 ? "" : crateOf(site.frame),
+    bytes: site.bytes,
+    count: site.count,
+    self: 0,
+    values: site.values,
+    age: site.oldest < 0 ? -1 : head.end_ms - head.start_ms - site.oldest,
+    grown: site.grown,
+    nodes: () => site.nodes,
+  }));
+}
+
+/**
+ * @param {Look} look
+ * @param {Row[]} rows
+ * @returns {Column[]}
+ */
+function columnsOf({ state, names, whole: tree, measure }, rows) {
+  const all = tree.valueOf(0, measure);
+  const { by } = state;
+  /** @type {Column[]} */
+  const columns = [
+    { key: "function", title: "Function", text: true, by: (row) => names.shown(row.frame), cell: (row) => names.shown(row.frame) },
+    { key: "place", title: "Place", text: true, by: (row) => names.place(row.frame), cell: (row) => placeCell(names, row) },
+    { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
+    { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
+    {
+      key: "other",
+      title: by === "bytes" ? "Blocks" : "Bytes",
+      by: (row) => (by === "bytes" ? row.count : row.bytes),
+      cell: (row) => (by === "bytes" ? count(row.count) : bytes(row.bytes)),
+    },
+    { key: "average", title: "Average", by: (row) => row.bytes / row.count || 0, cell: (row) => bytes(row.bytes / row.count || 0) },
+  ];
+  if (state.group === "function") {
+    columns.push({ key: "self", title: "Self", by: (row) => row.self, cell: (row) => amount(row.self, by) });
+  } else {
+    if (rows.some(({ age }) => age >= 0)) {
+      columns.push({ key: "age", title: "Oldest", by: (row) => row.age, cell: (row) => (row.age < 0 ? "" : duration(row.age)) });
+    }
+    if (rows.some(({ grown }) => grown.length > 1)) {
+      const late = (/** @type {Row} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
+      columns.push({ key: "growth", title: "Growth", by: late, cell: (row) => spark(row.grown, "bytes") });
+    }
+    const sides = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
+    for (const [view, title] of sides.filter(([view]) => view !== state.view)) {
+      const value = (/** @type {Row} */ row) => row.values?.[measureOf(view, by)] ?? 0;
+      columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
+    }
+  }
+  columns.push({ key: "crate", title: "Crate", text: true, by: (row) => row.crate, cell: (row) => row.crate });
+  return columns;
+}
+
+/**
+ * @param {import("./names.js").Names} names
+ * @param {Row} row
+ */
+function placeCell(names, { frame }) {
+  const place = el("span", "place", el("bdi", "", names.place(frame)));
+  place.title = names.fullPlace(frame);
+  return place;
+}

@@ -1,0 +1,263 @@
+// Tabs, filters, folding, ranges and files to keep, against the report they were made from.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+
+import { aggregated, bytes, count, hash, middle, plain, press, radio, scene, small, status, text } from "./harness.mjs";
+
+const tab = (page, name) => page.locator(`#tab-${name}`).click();
+const pick = (page, name, value) => page.locator(`#${name}`).selectOption(value);
+
+/** Turns what the page writes back into a number of bytes, as exact as it was written. */
+function near(written, exact) {
+  assert.equal(plain(written), bytes(exact));
+}
+
+await scene("filters by thread and allocator show what the call sites add up to", small, async (page) => {
+  const { threads } = small.expected;
+  const choices = await page.locator("#thread option").allInnerTexts();
+  assert.ok(choices.includes("<i>pool</i> (4)") && choices.includes("rates"), String(choices));
+  for (const [select, label, key] of [
+    ["thread", "rates", "rates"],
+    ["thread", "<i>pool</i> (4)", "<i>pool</i>"],
+    ["thread", "tokio-runtime-w (8)", "tokio-runtime-w"],
+    ["allocator", "realloc", "REALLOC"],
+    ["allocator", "malloc", "MALLOC"],
+  ]) {
+    await pick(page, select, { label });
+    near((await status(page)).Bytes, threads[key]);
+    assert.match(await text(page, "#filter-note"), /of \d+ call sites/);
+    await page.locator("#clear-filters").click();
+  }
+  assert.equal(await hash(page), "");
+  await pick(page, "thread", { label: "rates" });
+  const linked = await hash(page);
+  await page.goto(page.url().replace(/#.*/, "") + linked);
+  near((await status(page)).Bytes, threads.rates);
+});
+
+await scene("a crate, and a search that is made a filter, keep the stacks that hold them", small, async (page) => {
+  await pick(page, "only", "rustls");
+  const rustls = small.expected.sites.find((site) => site.function.startsWith("rustls"));
+  near((await status(page)).Bytes, rustls.bytes);
+  await pick(page, "only", "");
+  await page.locator("#search").fill("cache::numbers");
+  await page.locator("#matching").check();
+  near((await status(page)).Bytes, small.expected.sites[0].bytes);
+  assert.equal(await page.locator("#sites tr").count(), 1);
+});
+
+await scene("folding hides frames and loses no byte, and says how many boxes it hid", small, async (page) => {
+  const rows = async () => (await page.locator("#sites tr").allInnerTexts()).map(plain);
+  const before = await rows();
+  for (const fold of ["runtime", "crates", "own"]) {
+    await pick(page, "fold", fold);
+    near((await status(page)).Bytes, small.expected.live[1]);
+    assert.deepEqual(await rows(), before, "call sites stay as they are");
+    assert.match(await text(page, "#filter-note"), /boxes folded/);
+  }
+  await page.locator("#scroller").focus();
+  await press(page, "ArrowDown");
+  assert.match(await text(page, "#status .name"), /^shop::/);
+  await page.locator("#sites .site").first().click();
+  assert.equal(await text(page, "#status .name"), small.expected.sites[0].function);
+  await pick(page, "fold", "none");
+  assert.equal(await text(page, "#status .name"), small.expected.sites[0].function);
+  await page.locator("#plain").uncheck();
+  assert.equal(await text(page, "#filter-note"), "");
+});
+
+await scene("temporary blocks are a view of their own", small, async (page) => {
+  await radio(page, "temporary");
+  const shown = await status(page);
+  near(shown.Bytes, small.expected.temporary[1]);
+  assert.equal(shown.Blocks, count(small.expected.temporary[0]));
+});
+
+await scene("a range is dragged, chosen by keys, linked and cleared", small, async (page) => {
+  const curve = await page.locator("#curve").boundingBox();
+  await page.mouse.move(curve.x, curve.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(curve.x + curve.width / 2, curve.y + 30, { steps: 4 });
+  await page.mouse.move(curve.x + curve.width, curve.y + 30, { steps: 4 });
+  await page.mouse.up();
+  assert.match(await hash(page), /view=range&range=0-184200/);
+  near((await status(page)).Bytes, small.expected.live[1]);
+  await pick(page, "until", "all");
+  near((await status(page)).Bytes, small.expected.allocated[1]);
+  await pick(page, "until", "end");
+  near((await status(page)).Bytes, small.expected.live[1]);
+  await page.locator("#clear-range").click();
+  assert.equal(await page.locator("#view-live input").isChecked(), true);
+  await page.locator("#curve").focus();
+  await press(page, "Home");
+  await press(page, ...Array(12).fill("Shift+ArrowRight"));
+  const chosen = await hash(page);
+  assert.match(chosen, /range=0-\d+/);
+  const linked = (await status(page)).Bytes;
+  assert.notEqual(plain(linked), bytes(small.expected.live[1]));
+  await page.goto(page.url().replace(/#.*/, "") + chosen);
+  assert.equal((await status(page)).Bytes, linked);
+  await page.locator("#curve").focus();
+  await press(page, "Escape");
+  assert.equal(await page.locator("#range").isVisible(), false);
+});
+
+await scene("without an event log ranges snap to generations and the page says why", aggregated, async (page) => {
+  assert.match(await page.locator("#range-note").textContent(), /reached its limit of 512 MiB/);
+  await radio(page, "range");
+  assert.match(await text(page, "#range-text"), /by generation/);
+  assert.deepEqual(await page.locator("#until option").count(), 1);
+  near((await status(page)).Bytes, aggregated.expected.live[1]);
+});
+
+await scene("the table sorts, filters, groups, jumps to the graph and is kept as CSV", middle, async (page) => {
+  const { expected } = middle;
+  await tab(page, "table");
+  const live = expected.sites.filter((site) => site.bytes > 0);
+  assert.equal(await text(page, "#table-count"), `${count(live.length)} rows`);
+  const top = page.locator("#grid tbody tr").first();
+  assert.match(plain(await top.innerText()), new RegExp(`shop::cache::numbers .* ${bytes(live[0].bytes)} `));
+  await page.locator("[data-sort=other]").click();
+  assert.equal(await page.locator("th[aria-sort=descending]").innerText(), "Blocks");
+  const most = live.toSorted((a, b) => b.count - a.count)[0];
+  assert.ok(plain(await top.innerText()).includes(count(most.count)));
+  await page.locator("[data-sort=other]").click();
+  assert.match(await hash(page), /sort=-other/);
+  await page.locator("#find").fill("audit.rs");
+  assert.equal(await page.locator("#grid tbody tr").count(), 1);
+  const download = page.waitForEvent("download");
+  await page.locator("#save-csv").click();
+  const csv = readFileSync(await (await download).path(), "utf8").trim().split("\r\n");
+  assert.equal(csv.length, 2);
+  assert.match(csv[1], /^shop::audit::Trail::push,\/build\/shop\/src\/audit\.rs:33,1766400,/);
+  await page.locator("#find").fill("");
+  await page.locator("input[name=group][value=leaf]").check({ force: true });
+  assert.match(await hash(page), /group=leaf/);
+  await page.locator("input[name=group][value=function]").check({ force: true });
+  await page.locator("#find").fill("__clone3");
+  assert.ok(plain(await top.innerText()).includes(bytes(expected.live[1])));
+  await top.locator(".site").click();
+  assert.equal(await text(page, "#status .name"), "__clone3");
+});
+
+await scene("the outline opens along what is largest and is walked by keys, in both orders", small, async (page) => {
+  await tab(page, "tree");
+  const lines = page.locator("#outline [role=treeitem]");
+  assert.ok((await lines.allInnerTexts()).some((line) => line.includes("shop::cache::numbers")));
+  await page.locator("#outline").focus();
+  await press(page, "ArrowDown", "ArrowDown");
+  assert.equal(await text(page, "#status .name"), "start_thread");
+  const open = await lines.count();
+  await press(page, "ArrowLeft");
+  assert.ok((await lines.count()) < open);
+  await press(page, "ArrowRight", "Enter");
+  assert.equal(await text(page, "#crumbs [aria-current]"), "start_thread");
+  await tab(page, "tree");
+  await radio(page, "leaf");
+  assert.match(plain(await lines.nth(1).innerText()), /^shop::cache::numbers/);
+});
+
+await scene("the sandwich puts a function between its callers and what it calls", small, async (page) => {
+  await tab(page, "sandwich");
+  await page.locator("#function-filter").fill("Index::query");
+  await page.locator("#functions button").first().click();
+  assert.equal(await text(page, "#sandwich-name"), "shop::index::Index::query");
+  const query = small.expected.sites.find((site) => site.function === "shop::index::Index::query");
+  assert.ok(plain(await text(page, "#sandwich-facts")).startsWith(`${bytes(query.bytes)} with what it calls`));
+  await page.locator("#callers").focus();
+  await press(page, "ArrowUp");
+  assert.equal(await text(page, "#status .name"), "shop::routes::search::{{closure}}");
+  await page.locator("#callees").focus();
+  await press(page, "ArrowDown");
+  assert.match(await text(page, "#status .name"), /Extend/);
+  await press(page, "Enter");
+  assert.match(await text(page, "#sandwich-name"), /Extend/);
+  await page.goBack();
+  assert.equal(await text(page, "#sandwich-name"), "shop::index::Index::query");
+  await page.locator("#tab-graph").click();
+  await page.locator("#sites .site").first().click();
+  await page.locator("#scroller").focus();
+  await press(page, "s");
+  assert.equal(await text(page, "#sandwich-name"), small.expected.sites[0].function);
+});
+
+await scene("generations are compared, and one is shown in the graph", small, async (page) => {
+  await tab(page, "growth");
+  const columns = (await page.locator(".generations button").allInnerTexts()).map(plain);
+  assert.equal(columns.length, 6);
+  assert.ok(columns[4].includes("after <b>load</b>"));
+  await pick(page, "growth-from", "1");
+  await pick(page, "growth-to", "4");
+  assert.match(await hash(page), /growth=1-4/);
+  assert.match(plain(await text(page, "#pane-growth thead")), /In warmed up In after <b>load<\/b> Change/);
+  await page.locator(".generations button").nth(1).click();
+  assert.equal(await page.locator("#pane-graph").isVisible(), true);
+  assert.match(await hash(page), /range=30000-60000/);
+  assert.equal(columns[1].split(" ").slice(0, 2).join(" "), plain((await status(page)).Bytes));
+});
+
+await scene("the RSS is explained, and the report's figures are all there", small, async (page) => {
+  await tab(page, "memory");
+  const rows = (await page.locator("#pane-memory tr").allInnerTexts()).map(plain);
+  for (const name of ["Live blocks", "Kept by the allocator", "Thread stacks", "Mapped files", "heapray", "Unexplained", "RSS"]) {
+    assert.ok(rows.some((row) => row.startsWith(name)), name);
+  }
+  await tab(page, "stats");
+  const all = plain(await text(page, "#pane-stats"));
+  assert.ok(all.includes(`${count(small.expected.allocated[1])} bytes`));
+  for (const words of ["/usr/local/bin/shop --port 7000", "Allocations by size", "<i>pool</i> (4)", "heapray’s own cost", "none left out", "warmed up"]) {
+    assert.ok(all.includes(words), words);
+  }
+  await tab(page, "advice");
+  assert.match(await text(page, "#pane-advice"), /Grew in every one of 6 generations/);
+  assert.match(await text(page, "#pane-advice"), /with_capacity\(n\)/);
+  await page.locator("#pane-advice .site").first().click();
+  assert.equal(await page.locator("#pane-graph").isVisible(), true);
+});
+
+await scene("the graph is kept as SVG and PNG, with names as text", { ...small, hash: "#search=alert" }, async (page) => {
+  const kept = async (button) => {
+    const download = page.waitForEvent("download");
+    await page.locator(button).click();
+    return readFileSync(await (await download).path());
+  };
+  const svg = (await kept("#save-svg")).toString();
+  assert.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
+  assert.ok(svg.includes("shop::cache::numbers") && svg.includes("&lt;/script&gt;") && !svg.includes("<script"));
+  // Elsewhere: this page's policy lets nobody parse markup.
+  const elsewhere = await page.context().newPage();
+  const parsed = await elsewhere.evaluate(
+    (source) => new DOMParser().parseFromString(source, "image/svg+xml").querySelectorAll("parsererror").length,
+    svg,
+  );
+  await elsewhere.close();
+  assert.equal(parsed, 0);
+  const png = await kept("#save-png");
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+});
+
+await scene("a zoomed graph has a map that leads elsewhere", middle, async (page) => {
+  assert.equal(await page.locator("#minimap").isVisible(), false);
+  await page.locator("#sites .site").nth(1).click();
+  assert.equal(await page.locator("#minimap").isVisible(), true);
+  const map = await page.locator("#minimap").boundingBox();
+  const before = await hash(page);
+  await page.mouse.click(map.x + 30, map.y + 40);
+  assert.notEqual(await hash(page), before);
+});
+
+await scene("the keyboard alone reaches every tab", small, async (page) => {
+  for (const [i, name] of ["graph", "table", "tree", "sandwich", "growth", "memory", "advice", "stats"].entries()) {
+    await press(page, String(i + 1));
+    assert.equal(await page.locator(`#pane-${name}`).isVisible(), true, name);
+    assert.equal(await page.locator(".pane:visible").count(), 1);
+  }
+  await page.locator("#tab-stats").focus();
+  await press(page, "ArrowRight");
+  assert.equal(await page.locator("#tab-graph").getAttribute("aria-selected"), "true");
+  await press(page, "ArrowLeft", "ArrowLeft");
+  assert.equal(await page.locator("#pane-advice").isVisible(), true);
+  await page.goBack();
+  assert.equal(await page.locator("#pane-stats").isVisible(), true);
+});

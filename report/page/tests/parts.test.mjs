@@ -1,0 +1,356 @@
+// Parts of a report against naive models: filters, folding, ranges, the sandwich, sums by function, generations.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+
+import { adviceOn } from "../js/advice.js";
+import { CallTree, nodeAt } from "../js/call_tree.js";
+import { measureOf } from "../js/decode.js";
+import { eachSurvivor, filtered, foldedBy, withRange } from "../js/derive.js";
+import { explained, hiding, isPlumbing } from "../js/fold.js";
+import { functionSums } from "../js/functions.js";
+import { compared, generationsOf } from "../js/generations.js";
+import { InvertedTree } from "../js/inverted_tree.js";
+import { memoryParts } from "../js/memory_parts.js";
+import { brief, logical, segments } from "../js/names.js";
+import { rangeColumns, rangeSource, snap } from "../js/ranges.js";
+import { sandwich } from "../js/sandwich.js";
+import { csvText, escaped } from "../js/save.js";
+import { Shape } from "../js/shape.js";
+import { leafSites, ownSites } from "../js/sites.js";
+import { FRAMES, randomProfile } from "./profiles.mjs";
+
+const LIVE = measureOf("live", "bytes");
+
+/** Values of every path of a tree, by brute force from stacks. */
+function sums(stacks, measure) {
+  const found = new Map();
+  for (const { path, values } of stacks) {
+    for (let length = 0; length <= path.length; length += 1) {
+      const key = path.slice(0, length).join(".");
+      found.set(key, (found.get(key) ?? 0) + values[measure]);
+    }
+  }
+  return [...found].filter(([key, value]) => key !== "" && value > 0).sort();
+}
+
+/** The same of a tree. */
+function read(tree, measure) {
+  const found = [];
+  const walk = (node, path) => {
+    for (const child of tree.childrenOf(node, measure)) {
+      const below = [...path, tree.frameOf(child)];
+      found.push([below.join("."), tree.valueOf(child, measure)]);
+      walk(child, below);
+    }
+  };
+  walk(0, []);
+  return found.sort();
+}
+
+const everySeed = (check) => {
+  for (let seed = 1; seed <= 150; seed += 1) {
+    check(seed, randomProfile(seed));
+  }
+};
+
+test("a filter keeps the stacks of a thread, an allocator, a crate and a search, and no others", () => {
+  everySeed((seed, { profile, stacks }) => {
+    const thread = (seed % 4) - 1;
+    const allocator = seed % 3 === 0 ? 6 : -1;
+    const frames = seed % 2 === 0 ? null : Uint8Array.from({ length: FRAMES }, (_, i) => (i === seed % FRAMES ? 1 : 0));
+    const crate = seed % 5 !== 0 ? null : Uint8Array.from({ length: FRAMES }, (_, i) => (i < 3 ? 1 : 0));
+    const kept = stacks.filter(
+      (stack) =>
+        (thread < 0 || stack.thread === thread) &&
+        (allocator < 0 || stack.allocator === allocator) &&
+        (frames === null || stack.path.some((frame) => frames[frame])) &&
+        (crate === null || stack.path.some((frame) => crate[frame])),
+    );
+    const part = filtered(profile, { thread, allocator, frames, crate });
+    assert.deepEqual(read(new CallTree(part), LIVE), sums(kept, LIVE));
+    assert.deepEqual(read(new InvertedTree(new CallTree(part)), LIVE).length > 0, sums(kept, LIVE).length > 0);
+  });
+});
+
+test("folding takes frames out of every stack and loses no byte", () => {
+  everySeed((seed, { profile, stacks }) => {
+    const hidden = Uint8Array.from({ length: FRAMES }, (_, frame) => (frame % 3 === seed % 3 ? 1 : 0));
+    const folded = stacks.map((stack) => ({ ...stack, path: stack.path.filter((frame) => !hidden[frame]) }));
+    const part = foldedBy(profile, hidden);
+    const tree = new CallTree(part);
+    assert.deepEqual(read(tree, LIVE), sums(folded, LIVE));
+    assert.equal(tree.valueOf(0, LIVE), new CallTree(profile).valueOf(0, LIVE));
+    for (let node = 1; node < tree.size; node += 1) {
+      assert.ok(tree.parent[node] < node && tree.end[node] > node && tree.end[node] <= tree.end[tree.parent[node]]);
+    }
+    const started = foldedBy(profile, hidden.map((how) => how * 3));
+    const first = stacks.map(({ path, ...stack }) => {
+      const from = path.findIndex((frame) => !hidden[frame]);
+      return { ...stack, path: from < 0 ? [] : path.slice(from) };
+    });
+    assert.deepEqual(read(new CallTree(started), LIVE), sums(first, LIVE));
+    const between = foldedBy(profile, hidden.map((how) => how * 2));
+    const leaves = new Set(stacks.map(({ path }) => path.join(".")));
+    const kept = stacks.map(({ path, ...stack }) => ({
+      ...stack,
+      path: path.filter((frame, at) => !hidden[frame] || leaves.has(path.slice(0, at + 1).join("."))),
+    }));
+    assert.deepEqual(read(new CallTree(between), LIVE), sums(kept, LIVE));
+    // And a filter on top of it is that of the folded stacks.
+    const both = filtered(part, { thread: 1, allocator: -1, frames: null, crate: null });
+    assert.deepEqual(read(new CallTree(both), LIVE), sums(folded.filter(({ thread }) => thread === 1), LIVE));
+    // Rows know where they came from.
+    let blocks = 0;
+    let expected = 0;
+    eachSurvivor(both, (row, _generation, count) => {
+      assert.equal(both.rows.thread[row], 1);
+      blocks += count;
+    });
+    profile.survivors.row.forEach((row, i) => {
+      expected += stacks[row].thread === 1 ? profile.survivors.count[i] : 0;
+    });
+    assert.equal(blocks, expected);
+  });
+});
+
+test("a path of frames finds its node, whatever of it is folded", () => {
+  const { profile } = randomProfile(7);
+  const tree = new CallTree(profile);
+  for (let node = 1; node < tree.size; node += 1) {
+    const path = [];
+    for (let at = node; at > 0; at = tree.parent[at]) {
+      path.unshift(tree.frame[at]);
+    }
+    assert.equal(nodeAt(tree, path), node);
+  }
+  const folded = new CallTree(foldedBy(profile, Uint8Array.of(1)));
+  for (let node = 1; node < folded.size; node += 1) {
+    const path = [];
+    for (let at = node; at > 0; at = folded.parent[at]) {
+      path.unshift(folded.frame[at]);
+    }
+    assert.equal(nodeAt(folded, path.flatMap((frame) => [0, frame])), node);
+  }
+});
+
+test("a range holds what was born in it and lives at the chosen moment", () => {
+  everySeed((seed, { profile }) => {
+    const source = rangeSource(profile);
+    assert.deepEqual(source.bounds, [0, 50, 100, 200, 400]);
+    const first = seed % 4;
+    const last = first + 1 + (seed % (4 - first));
+    for (const until of ["range", "end", "all"]) {
+      const [count, bytes] = rangeColumns(source, { from: source.bounds[first], to: source.bounds[last], until }, profile.rows.node.length);
+      const expected = [0, 0];
+      const { born, freed } = profile.intervals;
+      born.forEach((slot, i) => {
+        const inside = slot >= first && slot < last;
+        const lives = freed[i] < 0 || (until === "range" && freed[i] >= last) || until === "all";
+        expected[0] += inside && lives ? profile.intervals.count[i] : 0;
+        expected[1] += inside && lives ? profile.intervals.bytes[i] : 0;
+      });
+      const tree = new CallTree(withRange(profile, [count, bytes]));
+      assert.deepEqual([tree.valueOf(0, measureOf("range", "count")), tree.valueOf(0, measureOf("range", "bytes"))], expected);
+    }
+  });
+});
+
+test("ranges snap to slots, and without a log to generations, or are not to be had", () => {
+  const { profile } = randomProfile(1);
+  const source = rangeSource(profile);
+  assert.deepEqual(snap(source, 45, 130), [50, 100]);
+  assert.deepEqual(snap(source, 160, 90), [100, 200]);
+  assert.deepEqual(snap(source, 60, 61), [50, 100]);
+  assert.deepEqual(snap(source, 399, 400), [200, 400]);
+  const aggregated = { ...profile, head: { ...profile.head, slots: null, conditions: { log_given_up: "disk full" } } };
+  const coarse = rangeSource(aggregated);
+  assert.deepEqual(coarse.bounds, [0, 100, 250, 400]);
+  assert.deepEqual(coarse.untils, ["end"]);
+  assert.match(coarse.note, /disk full/);
+  const [, bytes] = rangeColumns(coarse, { from: 100, to: 400, until: "end" }, profile.rows.node.length);
+  const { generation, bytes: sizes } = profile.survivors;
+  const later = sizes.reduce((sum, size, i) => sum + (generation[i] > 0 ? size : 0), 0);
+  assert.equal(bytes.reduce((sum, size) => sum + size, 0), later);
+  assert.equal(rangeSource({ ...aggregated, head: { ...aggregated.head, generations: [] } }), null);
+});
+
+test("a function's sums count recursion once, and the sandwich splits them among callers and callees", () => {
+  everySeed((seed, { profile, stacks }) => {
+    const tree = new CallTree(profile);
+    const found = new Map(functionSums(tree, LIVE).map((row) => [row.name, row]));
+    for (let frame = 0; frame < FRAMES; frame += 1) {
+      const through = stacks.filter(({ path }) => path.includes(frame));
+      const total = through.reduce((sum, { values }) => sum + values[LIVE], 0);
+      const self = through.reduce((sum, { path, values }) => sum + (path.at(-1) === frame ? values[LIVE] : 0), 0);
+      assert.equal(found.get(frame)?.total ?? 0, total);
+      assert.equal(found.get(frame)?.self ?? 0, total > 0 ? self : 0);
+      const { callers, callees } = sandwich(tree, frame);
+      const below = through.map(({ path, values }) => ({ path: path.slice(path.indexOf(frame) + 1), values }));
+      const above = through.map(({ path, values }) => ({ path: path.slice(0, path.indexOf(frame)).reverse(), values }));
+      assert.deepEqual(read(callees, LIVE), sums(below, LIVE));
+      assert.deepEqual(read(callers, LIVE), sums(above, LIVE));
+    }
+  });
+});
+
+test("a node's rows are those of its stacks, in either order", () => {
+  everySeed((_seed, { profile }) => {
+    const tree = new CallTree(profile);
+    for (const order of [tree, new InvertedTree(tree)]) {
+      const walk = (node) => {
+        let sum = 0;
+        for (const row of order.rowsOf(node)) {
+          sum += profile.rows.values[LIVE][row];
+        }
+        assert.equal(sum, order.valueOf(node, LIVE));
+        order.childrenOf(node, LIVE).forEach(walk);
+      };
+      walk(0);
+    }
+  });
+});
+
+test("closures are part of their functions, and plumbing is hidden in others' code only", () => {
+  const { cases } = JSON.parse(readFileSync(new URL("../../tests/names.json", import.meta.url), "utf8"));
+  assert.ok(cases.length > 40);
+  for (const { raw, plain, brief: short, logical: inside, plumbing } of cases) {
+    assert.equal(segments(raw).join("::"), plain);
+    assert.equal(brief(segments(raw)), short);
+    assert.equal(logical(segments(raw)).join("::"), inside);
+    assert.equal(isPlumbing(raw), plumbing, raw);
+  }
+  assert.match(explained("shop::a::{{closure}}"), /async fn/);
+  assert.equal(explained("shop::a"), "");
+  const names = [
+    "shop::a",
+    "shop::a::{{closure}}",
+    "<shop::X as core::future::future::Future>::poll",
+    "<tokio::X as core::future::future::Future>::poll",
+    "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+    "tokio::runtime::Runtime::block_on",
+    "serde_json::de::from_slice",
+    "__clone3",
+    "OPENSSL_malloc",
+  ];
+  const kinds = [0, 0, 0, 1, 2, 1, 3, 4, 4];
+  const all = Int32Array.from(names.keys());
+  const profile = {
+    head: { packages: [["shop", 0], ["tokio", 1], ["core", 2], ["serde_json", 1], ["native", 3]] },
+    strings: names,
+    frames: { function: all, file: all, line: all, package: Int32Array.from(kinds) },
+  };
+  const hidden = (fold, plain) => {
+    const fate = hiding(profile, fold, plain);
+    return fate === null ? "" : fate.join("");
+  };
+  assert.equal(hidden("none", false), "");
+  assert.equal(hidden("none", true), "000222000");
+  assert.equal(hidden("runtime", false), "000111033");
+  assert.equal(hidden("crates", false), "000101100");
+  assert.equal(hidden("own", false), "000111111");
+});
+
+test("call sites carry every view's sums and their survivors by generation", () => {
+  everySeed((_seed, { profile, stacks }) => {
+    const tree = new CallTree(profile);
+    const leaf = ({ path }) => path.at(-1) ?? -1;
+    const own = ({ path }) => {
+      const upwards = [...path].reverse();
+      return upwards.find((f) => f % 4 === 0) ?? upwards.find((f) => f % 4 === 1) ?? upwards[0] ?? -1;
+    };
+    for (const [sites, frameOf] of [
+      [ownSites(tree, "peak", "count"), own],
+      [leafSites(tree, "peak", "count"), leaf],
+    ]) {
+      const frames = new Set(stacks.filter(({ values }) => values[2] > 0 || values[3] > 0).map(frameOf));
+      assert.deepEqual(new Set(sites.map(({ frame }) => frame)), frames);
+      for (const { frame, values, grown } of sites) {
+        const mine = stacks.filter((stack) => frameOf(stack) === frame);
+        assert.deepEqual(values, values.map((_, measure) => mine.reduce((sum, stack) => sum + stack.values[measure], 0)));
+        const { row, bytes } = profile.survivors;
+        const expected = bytes.reduce((sum, size, i) => sum + (mine.includes(stacks[row[i]]) ? size : 0), 0);
+        assert.equal(grown.reduce((a, b) => a + b, 0), expected);
+      }
+    }
+  });
+});
+
+test("generations are named after marks and compared by the minute", () => {
+  const { profile } = randomProfile(3);
+  const generations = generationsOf(profile.head);
+  assert.deepEqual(generations.map(({ name, from, to }) => [name, from, to]), [["start", 0, 100], ["warm", 100, 250], ["part 3", 250, 400]]);
+  const site = (grown) => ({ grown: Float64Array.from(grown), grownCount: Float64Array.from(grown) });
+  const [steady, growing, gone] = [site([10, 0, 15]), site([0, 0, 3]), site([7, 1, 0])];
+  const rows = compared([steady, growing, gone, site([0, 9, 0])], generations, 0, 2, "bytes");
+  assert.deepEqual(rows.map((row) => [row.site, Math.round(row.change)]), [[growing, 1200], [steady, 0], [gone, -4200]]);
+});
+
+const MEMORY = {
+  rss: 1000, anonymous: 800, files: 150, shared: 50, swapped: 0, stacks: 40, stack_count: 2, own_mapped: 60,
+  own_heap: 10, allocators: [["glibc", 400, 200]], cgroup: null, cgroup_limit: null,
+};
+
+test("the RSS is split without rest or overlap, and what cannot be resident is taken off", () => {
+  const rows = { node: [0, 0], allocator: [6, 14], values: [[], [300, 30]] };
+  const of = (memory) => memoryParts({ head: { memory, totals: { live: [2, 330] } }, rows });
+  const whole = of(MEMORY);
+  const size = (parts, key) => parts.parts.find((part) => part.key === key)?.bytes;
+  assert.equal(whole.parts.reduce((sum, { bytes }) => sum + bytes, 0), 1000);
+  assert.deepEqual(
+    ["live", "mapped", "slack", "kept", "stacks", "files", "shared", "profiler", "rest"].map((key) => size(whole, key)),
+    [300, 30, 90, 200, 40, 150, 50, 70, 70],
+  );
+  const tight = of({ ...MEMORY, rss: 700 });
+  assert.equal(tight.over, 230);
+  assert.equal(size(tight, "kept"), undefined);
+  assert.equal(size(tight, "slack"), 60);
+  assert.equal(tight.parts.reduce((sum, { bytes }) => sum + bytes, 0), 700);
+  assert.equal(of(null), null);
+});
+
+test("advice is given where the numbers are certain only", () => {
+  const rows = [
+    // frame, allocator, allocated blocks, temporary blocks, survivors by generation
+    [0, 6, 500, 0, [1, 1, 1]],
+    [0, 7, 7_000, 0, [1, 2, 3]],
+    [4, 6, 5_000, 4_000, [0, 0, 9]],
+    [4, 7, 100, 0, [0, 0, 0]],
+  ];
+  const { profile } = randomProfile(1);
+  const column = (value) => Float64Array.from(rows, value);
+  const none = column(() => 0);
+  const total = column(([, , blocks]) => blocks);
+  const short = column(([, , , blocks]) => blocks);
+  const live = column(([, , , , grown]) => grown.reduce((a, b) => a + b));
+  const survivors = rows.flatMap(([, , , , grown], row) => grown.map((count, generation) => ({ row, generation, count })));
+  const tree = new CallTree({
+    ...profile,
+    shape: Shape.of(Int32Array.of(0, 1), Int32Array.of(0, 4)),
+    rows: {
+      node: Int32Array.of(1, 1, 2, 2),
+      thread: new Int32Array(4),
+      allocator: Int32Array.from(rows, ([, allocator]) => allocator),
+      values: [live, live, none, none, total, total, short, short, none, none],
+      oldest: none,
+    },
+    survivors: {
+      row: Int32Array.from(survivors, ({ row }) => row),
+      generation: Int32Array.from(survivors, ({ generation }) => generation),
+      count: Float64Array.from(survivors, ({ count }) => count),
+      bytes: Float64Array.from(survivors, ({ count }) => count),
+    },
+  });
+  const advice = adviceOn(tree).map(({ kind, site, headline }) => [kind, site.frame, headline]);
+  assert.deepEqual(advice, [
+    ["growth", 0, "Grew in every one of 3 generations"],
+    ["realloc", 0, "Grew 14 times on average"],
+    ["temporary", 4, "78.4 % of its blocks live for no time"],
+  ]);
+});
+
+test("files to keep hold no markup and run nothing in a spreadsheet", () => {
+  assert.equal(escaped("<script>&\"\u0001"), "&lt;script&gt;&amp;&quot;\ufffd");
+  assert.equal(csvText([["=1+1", 'a"b', "x,y", 5], ["-f", "\n", "ok", -1]]), "'=1+1,\"a\"\"b\",\"x,y\",5\r\n'-f,\"\n\",ok,-1\r\n");
+});

@@ -1,0 +1,206 @@
+//! The head of the page's data: who, when, under which conditions, and how long each table is.
+
+use serde::Serialize;
+
+use super::Page;
+use crate::model::{Allocator, ProcessMemory, Tally};
+use crate::views::Origins;
+
+/// Numbers stay exact in the browser up to 2^53, nine petabytes.
+#[derive(Serialize)]
+pub(super) struct Head<'a> {
+    producer: &'a str,
+    command_line: &'a str,
+    pid: u32,
+    start_ms: i64,
+    end_ms: i64,
+    events: u64,
+    threads: Vec<Thread<'a>>,
+    totals: Totals,
+    by_allocator: Vec<(&'a str, Pair)>,
+    allocators: Vec<(u8, &'static str)>,
+    conditions: Conditions<'a>,
+    packages: Vec<(&'a str, u8)>,
+    marks: Vec<Mark<'a>>,
+    generations: &'a [u64],
+    slots: Option<&'a [u64]>,
+    memory: Option<Memory<'a>>,
+    counts: Counts,
+}
+
+/// Blocks and bytes.
+type Pair = (u64, u64);
+
+#[derive(Serialize)]
+struct Thread<'a> {
+    name: &'a str,
+    tid: u64,
+    threads: u32,
+}
+
+#[derive(Serialize)]
+struct Totals {
+    allocated: Pair,
+    freed: Pair,
+    live: Pair,
+    high_water: Pair,
+    high_water_ms: Option<u64>,
+    sizes_rounded: bool,
+}
+
+#[derive(Serialize)]
+struct Conditions<'a> {
+    still_recording: bool,
+    hooks: &'a str,
+    lost_events: u64,
+    stacks_cut: u64,
+    stacks_incomplete: u64,
+    unknown_frees: u64,
+    log_given_up: Option<&'a str>,
+    notes: &'a [String],
+    own_bytes: u64,
+    collector_cpu_ns: u64,
+    log_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Mark<'a> {
+    name: &'a str,
+    at_ms: u64,
+    live: Pair,
+}
+
+/// `model::ProcessMemory` by the same names.
+#[derive(Serialize)]
+struct Memory<'a> {
+    rss: u64,
+    anonymous: Option<u64>,
+    files: Option<u64>,
+    shared: Option<u64>,
+    swapped: Option<u64>,
+    stacks: Option<u64>,
+    stack_count: u32,
+    own_mapped: u64,
+    own_heap: u64,
+    allocators: Vec<(&'a str, u64, u64)>,
+    cgroup: Option<u64>,
+    cgroup_limit: Option<u64>,
+}
+
+/// Rows of each table.
+#[derive(Serialize)]
+pub(super) struct Counts {
+    pub(super) strings: usize,
+    pub(super) frames: usize,
+    pub(super) nodes: usize,
+    pub(super) rows: usize,
+    pub(super) survivors: usize,
+    pub(super) intervals: usize,
+    pub(super) sizes: usize,
+    pub(super) moments: usize,
+}
+
+fn pair(tally: Tally) -> Pair {
+    (tally.count, tally.bytes)
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn of(page: &Page<'a>, origins: &'a Origins, counts: Counts) -> Head<'a> {
+        let report = page.report;
+        let (about, totals) = (&report.about, &report.totals);
+        Head {
+            producer: &about.producer,
+            command_line: &about.command_line,
+            pid: about.pid,
+            start_ms: about.start_ms,
+            end_ms: about.end_ms,
+            events: about.events,
+            threads: report
+                .threads
+                .iter()
+                .map(|thread| Thread {
+                    name: report.strings.get(thread.name),
+                    tid: thread.tid,
+                    threads: thread.threads,
+                })
+                .collect(),
+            totals: Totals {
+                allocated: pair(totals.allocated),
+                freed: pair(totals.freed),
+                live: pair(totals.live),
+                high_water: pair(totals.high_water),
+                high_water_ms: totals.high_water_ms,
+                sizes_rounded: totals.sizes_rounded,
+            },
+            by_allocator: totals
+                .by_allocator
+                .iter()
+                .map(|&(allocator, tally)| (allocator.name(), pair(tally)))
+                .collect(),
+            allocators: Allocator::ALL.map(|kind| (kind.id(), kind.name())).to_vec(),
+            conditions: Conditions::of(page),
+            packages: origins
+                .packages()
+                .iter()
+                .map(|package| (package.name.as_str(), package.kind as u8))
+                .collect(),
+            marks: report
+                .marks
+                .iter()
+                .map(|mark| Mark {
+                    name: &mark.name,
+                    at_ms: mark.at_ms,
+                    live: pair(mark.live),
+                })
+                .collect(),
+            generations: &report.survivors.starts_ms,
+            slots: page
+                .intervals
+                .map(|intervals| intervals.starts_ms.as_slice()),
+            memory: report.process_memory.as_ref().map(Memory::of),
+            counts,
+        }
+    }
+}
+
+impl<'a> Conditions<'a> {
+    fn of(page: &Page<'a>) -> Conditions<'a> {
+        let conditions = &page.report.conditions;
+        Conditions {
+            still_recording: conditions.still_recording,
+            hooks: &conditions.hooks,
+            lost_events: conditions.lost_events,
+            stacks_cut: conditions.stacks_cut,
+            stacks_incomplete: conditions.stacks_incomplete,
+            unknown_frees: conditions.unknown_frees,
+            log_given_up: conditions.log_given_up.as_deref(),
+            notes: &conditions.notes,
+            own_bytes: conditions.overhead.memory_bytes,
+            collector_cpu_ns: conditions.overhead.collector_cpu_ns,
+            log_bytes: conditions.overhead.log_bytes,
+        }
+    }
+}
+
+impl<'a> Memory<'a> {
+    fn of(memory: &'a ProcessMemory) -> Memory<'a> {
+        Memory {
+            rss: memory.rss,
+            anonymous: memory.anonymous,
+            files: memory.files,
+            shared: memory.shared,
+            swapped: memory.swapped,
+            stacks: memory.stacks,
+            stack_count: memory.stack_count,
+            own_mapped: memory.own_mapped,
+            own_heap: memory.own_heap,
+            allocators: memory
+                .allocators
+                .iter()
+                .map(|allocator| (allocator.name.as_str(), allocator.in_use, allocator.kept))
+                .collect(),
+            cgroup: memory.cgroup,
+            cgroup_limit: memory.cgroup_limit,
+        }
+    }
+}
