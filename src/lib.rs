@@ -114,10 +114,11 @@ pub mod symbolize;
 pub use alloc::Alloc;
 pub use heapray_report::memray::Version;
 pub use profiler::{
-    Blocks, Builder, Error, InitError, OverheadStatus, Profiler, ReportStatus, State, Status,
-    builder, flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,
+    Blocks, Builder, Error, InitError, KeptReport, LeakLine, OverheadStatus, Profiler,
+    ReportStatus, State, Status, builder, flamegraph, init, profiler, report, shutdown, start,
+    stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
-pub use store::{Output, OutputKey, OutputKind};
+pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::ThreadMode;

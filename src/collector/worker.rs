@@ -9,13 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
 use super::entries::Bounds;
+use super::export::Export;
 use super::log::LogWriter;
 use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
-use heapray_report::model::Tally;
+use heapray_report::model::{Mark, Tally};
 
 /// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
 #[derive(Debug)]
@@ -24,6 +25,10 @@ pub enum Request {
     Counters(SyncSender<Counters>),
     /// Everything; recording goes on.
     Snapshot(SyncSender<Snapshot>),
+    /// Names the present moment; `None` if there are too many marks.
+    Mark(String, SyncSender<Option<Mark>>),
+    /// What matters most while somebody watches: the timeline, and that many call sites with the most live bytes.
+    Top(usize, SyncSender<Snapshot>),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
     /// A fault in the collector, for the test of what becomes of the service then.
@@ -148,6 +153,15 @@ impl Worker {
                     self.catch_up();
                     drop(answer.try_send(self.snapshot(true)));
                 }
+                Ok(Request::Mark(name, answer)) => {
+                    self.catch_up();
+                    drop(answer.try_send(self.tables.mark(name, clock::stamp())));
+                }
+                Ok(Request::Top(sites, answer)) => {
+                    self.catch_up();
+                    let exported = self.tables.export_top(sites);
+                    drop(answer.try_send(self.complete(exported, true)));
+                }
                 Ok(Request::Stop(answer)) => {
                     self.last_passes();
                     drop(answer.try_send(self.snapshot(false)));
@@ -247,8 +261,12 @@ impl Worker {
     }
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
-        let stacks = unwind::counts();
         let exported = self.tables.export();
+        self.complete(exported, still_recording)
+    }
+
+    fn complete(&self, exported: Export, still_recording: bool) -> Snapshot {
+        let stacks = unwind::counts();
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -258,6 +276,7 @@ impl Worker {
             threads: exported.threads,
             modules: modules::history(),
             timeline: exported.timeline,
+            marks: exported.marks,
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,

@@ -91,6 +91,31 @@ impl Machine {
         }
     }
 
+    /// Takes the running session out if its collector has failed.
+    pub(crate) fn end_lost(&self) -> Option<Session> {
+        let mut inner = self.lock();
+        match std::mem::take(&mut inner.phase) {
+            Phase::Recording(session) if session.counters().is_err() => {
+                inner.phase = Phase::Ending;
+                Some(session)
+            }
+            other => {
+                inner.phase = other;
+                None
+            }
+        }
+    }
+
+    /// Forgets what session `number` has left, if it is the last one and has ended. Whether it did.
+    pub(crate) fn forget(&self, number: u64) -> bool {
+        let mut inner = self.lock();
+        let over = inner.number == number && matches!(inner.phase, Phase::Stopped);
+        if over {
+            inner.last = None;
+        }
+        over
+    }
+
     /// The session has ended, with this last view of it if there is one.
     pub(crate) fn ended(&self, last: Option<Snapshot>) {
         let mut inner = self.lock();

@@ -9,6 +9,7 @@ mod error;
 mod flight;
 mod global;
 mod handle;
+mod kept;
 mod machine;
 mod outputs;
 mod status;
@@ -24,4 +25,5 @@ pub use global::{
 #[cfg(feature = "http")]
 pub use global::{mount, openapi, router, serve};
 pub use handle::Profiler;
+pub use kept::{KeptReport, LeakLine};
 pub use status::{Blocks, OverheadStatus, ReportStatus, State, Status};

@@ -10,7 +10,7 @@ use super::Error;
 use super::control::Core;
 use super::flight::{Flight, Waiter};
 use super::machine::View;
-use crate::store::{Draft, Label, Output, OutputKey, OutputKind, Shelf};
+use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf};
 use crate::symbolize::{self, Resolved};
 
 /// What was made, and what is being made.
@@ -18,15 +18,23 @@ use crate::symbolize::{self, Resolved};
 pub(crate) struct Outputs {
     shelf: Mutex<Shelf>,
     flight: Flight<Trip, Result<Output, Error>>,
+    /// Which of the kept reports is which session's.
+    kept_as: Mutex<Option<(u64, ReportId)>>,
 }
 
 /// What one making is for. Who asks after a new start must not get the former session's work, and who asks for a
 /// finished session must not get a snapshot of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Trip {
-    session: u64,
-    recording: bool,
-    key: OutputKey,
+pub(super) struct Trip {
+    pub(super) origin: Origin,
+    pub(super) key: OutputKey,
+}
+
+/// What an output is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Origin {
+    Session { number: u64, recording: bool },
+    Kept(ReportId),
 }
 
 impl Outputs {
@@ -34,7 +42,28 @@ impl Outputs {
         Outputs {
             shelf: Mutex::default(),
             flight: Flight::new(),
+            kept_as: Mutex::default(),
         }
+    }
+
+    /// Adds a waiter; see [`Flight::board`].
+    #[must_use]
+    pub(super) fn board(&self, trip: Trip, waiter: Waiter<Result<Output, Error>>) -> bool {
+        self.flight.board(trip, waiter)
+    }
+
+    /// Gives the result to all who wait.
+    pub(super) fn land(&self, trip: &Trip, made: &Result<Output, Error>) {
+        self.flight.land(trip, made);
+    }
+
+    /// The last session of which a report was kept, and the number under which it is.
+    pub(super) fn kept_as(&self) -> Option<(u64, ReportId)> {
+        *self.kept_as.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep_as(&self, session: u64, id: ReportId) {
+        *self.kept_as.lock().unwrap_or_else(PoisonError::into_inner) = Some((session, id));
     }
 
     pub(crate) fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -67,11 +96,13 @@ impl Core {
                 return waiter(Ok(output));
             }
             let trip = Trip {
-                session,
-                recording,
+                origin: Origin::Session {
+                    number: session,
+                    recording,
+                },
                 key,
             };
-            if core.outputs.flight.board(trip, waiter) {
+            if core.outputs.board(trip, waiter) {
                 let maker = Arc::clone(&core);
                 core.output.submit(move || maker.fly(trip));
             }
@@ -85,14 +116,14 @@ impl Core {
         let made = made.unwrap_or(Err(Error::Internal("making an output panicked")));
         match made {
             Ok((output, leftover)) => {
-                self.outputs.flight.land(&trip, &Ok(output));
+                self.outputs.land(&trip, &Ok(output));
                 if let Some((view, resolved)) = leftover {
                     self.make_siblings(key, &view, &resolved);
                 }
             }
             Err(error) => {
                 tracing::warn!(%error, output = key.kind().file_name(), "no output");
-                self.outputs.flight.land(&trip, &Err(error));
+                self.outputs.land(&trip, &Err(error));
             }
         }
     }
@@ -112,6 +143,9 @@ impl Core {
         let resolved = symbolize::resolve(&view.snapshot, &key.options());
         let output = self.write(key, &view, &resolved)?;
         let last = !view.snapshot.still_recording;
+        if last && key == OutputKey::new(OutputKind::Report) {
+            self.keep(view.session, &view.snapshot, &resolved.report, &output);
+        }
         Ok((output, last.then_some((view, resolved))))
     }
 
@@ -150,7 +184,7 @@ impl Core {
         written.map_err(|error| self.not_written(error))
     }
 
-    fn not_written(&self, error: io::Error) -> Error {
+    pub(super) fn not_written(&self, error: io::Error) -> Error {
         Error::Output {
             path: self.directory().path().to_owned(),
             source: Arc::new(error),

@@ -8,6 +8,7 @@ use heapray_report::model::{
 };
 
 use super::about;
+use super::known::Known;
 use super::lookup::Lookup;
 use super::notes;
 use super::options::ReportOptions;
@@ -57,6 +58,12 @@ pub fn resolve(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
     assemble(snapshot, options, &mut ElfLookup::default())
 }
 
+/// [`resolve`] for small snapshots that are taken one after the other: what was looked up before is `known`.
+#[must_use]
+pub fn resolve_again(snapshot: &Snapshot, options: &ReportOptions, known: &mut Known) -> Resolved {
+    assemble(snapshot, options, known)
+}
+
 /// [`resolve`] with symbols from `lookup`.
 pub(super) fn assemble(
     snapshot: &Snapshot,
@@ -88,7 +95,7 @@ pub(super) fn assemble(
             threads: threads.list.clone(),
             sites: Vec::new(),
             timeline: snapshot.timeline.clone(),
-            marks: Vec::new(),
+            marks: snapshot.marks.clone(),
             survivors: Survivors::default(),
             process_memory: None,
             totals: totals(snapshot),

@@ -13,6 +13,7 @@
 mod about;
 mod assemble;
 mod events;
+mod known;
 mod lookup;
 mod names;
 mod notes;
@@ -25,5 +26,6 @@ mod tests;
 mod threads;
 mod trim;
 
-pub use assemble::{Resolved, resolve};
+pub use assemble::{Resolved, resolve, resolve_again};
+pub use known::Known;
 pub use options::{ReportOptions, ThreadMode};

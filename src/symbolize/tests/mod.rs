@@ -76,6 +76,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         threads: Vec::new(),
         modules: Arc::new(modules),
         timeline: Vec::new(),
+        marks: Vec::new(),
         totals: RawTotals::default(),
         log: None,
         log_given_up: Some("disk full".into()),
