@@ -4,6 +4,7 @@
 //! served: every file format, page and text here is a function of a report, or a reader into one.
 #![forbid(unsafe_code)]
 
+pub mod formats;
 pub mod memray;
 pub mod model;
 pub mod page;

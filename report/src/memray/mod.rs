@@ -33,6 +33,7 @@ pub use events::{Events, events};
 pub use header::Version;
 pub use ledger::Ledger;
 pub use names::in_one_line;
+pub(crate) use names::to_capture;
 pub use read::{Capture, Format, read};
 pub use write_aggregated::write_aggregated;
 pub use write_all::write_all;

@@ -20,7 +20,7 @@ pub fn in_one_line(name: &str) -> Cow<'_, str> {
 }
 
 /// `name` as it is written into a capture as a function, file or thread.
-pub(super) fn to_capture(name: &str) -> Cow<'_, str> {
+pub(crate) fn to_capture(name: &str) -> Cow<'_, str> {
     if name.contains(|c: char| c.is_control() || c == ';' || c == '|') {
         name.chars()
             .map(|c| match c {

@@ -1,0 +1,191 @@
+//! The list of all formats.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+#[cfg(feature = "svg")]
+use super::svg;
+use super::{Options, collapsed, csv, gprof2dot, json, pprof, speedscope};
+use crate::Report;
+use crate::memray::{Version, write_aggregated};
+
+/// A file format that a [`Report`] can be written in. [`Format::ALL`] lists them, [`FromStr`] takes their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// pprof's gzipped protobuf.
+    Pprof,
+    /// Collapsed stacks.
+    Collapsed,
+    /// speedscope's JSON.
+    Speedscope,
+    /// A flame graph.
+    #[cfg(feature = "svg")]
+    Svg,
+    /// A row for each call site.
+    Csv,
+    /// Everything in heapray's own JSON.
+    Json,
+    /// gprof2dot's JSON.
+    Gprof2dot,
+    /// memray's capture format, aggregated: opened by `memray` itself.
+    Memray,
+}
+
+impl Format {
+    /// All formats of this build, in the order in which people should see them.
+    pub const ALL: &'static [Format] = &[
+        Format::Pprof,
+        Format::Speedscope,
+        Format::Collapsed,
+        #[cfg(feature = "svg")]
+        Format::Svg,
+        Format::Csv,
+        Format::Json,
+        Format::Gprof2dot,
+        Format::Memray,
+    ];
+
+    /// What it is called on a command line and in a query.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Pprof => "pprof",
+            Format::Collapsed => "collapsed",
+            Format::Speedscope => "speedscope",
+            #[cfg(feature = "svg")]
+            Format::Svg => "svg",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Gprof2dot => "gprof2dot",
+            Format::Memray => "memray",
+        }
+    }
+
+    /// How its files' names end, without the first dot.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Format::Pprof => "pb.gz",
+            Format::Collapsed => "folded",
+            Format::Speedscope => "speedscope.json",
+            #[cfg(feature = "svg")]
+            Format::Svg => "svg",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Gprof2dot => "gprof2dot.json",
+            Format::Memray => "bin",
+        }
+    }
+
+    /// Its media type.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Format::Pprof | Format::Memray => "application/octet-stream",
+            Format::Collapsed => "text/plain; charset=utf-8",
+            Format::Speedscope | Format::Json | Format::Gprof2dot => "application/json",
+            #[cfg(feature = "svg")]
+            Format::Svg => "image/svg+xml",
+            Format::Csv => "text/csv; charset=utf-8",
+        }
+    }
+
+    /// What it is for, in one line.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Format::Pprof => "gzipped protobuf for `go tool pprof`, Pyroscope and Parca",
+            Format::Collapsed => "collapsed stacks for flamegraph.pl, inferno and many more",
+            Format::Speedscope => "JSON for https://www.speedscope.app",
+            #[cfg(feature = "svg")]
+            Format::Svg => "a flame graph as one picture",
+            Format::Csv => "a row for each call site, with memray's columns first",
+            Format::Json => "everything in heapray's own JSON, for scripts",
+            Format::Gprof2dot => "JSON for gprof2dot, which draws call graphs",
+            Format::Memray => "memray's capture format, aggregated, for memray's own commands",
+        }
+    }
+
+    /// Whether its files are UTF-8 text.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        !matches!(self, Format::Pprof | Format::Memray)
+    }
+
+    /// Writes `report` in this format. `out` is written to in small pieces: best buffered.
+    ///
+    /// # Errors
+    /// If `out` fails.
+    pub fn write(self, report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+        match self {
+            Format::Pprof => pprof::write(report, options, out),
+            Format::Collapsed => collapsed::write(report, options, out),
+            Format::Speedscope => speedscope::write(report, options, out),
+            #[cfg(feature = "svg")]
+            Format::Svg => svg::write(report, options, out),
+            Format::Csv => csv::write(report, options, out),
+            Format::Json => json::write(report, out),
+            Format::Gprof2dot => gprof2dot::write(report, options, out),
+            Format::Memray => write_aggregated(report, Version::V13, out),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let mut all = Format::ALL.iter().copied();
+        all.find(|format| format.name().eq_ignore_ascii_case(name))
+            .ok_or_else(|| UnknownFormat(name.to_owned()))
+    }
+}
+
+/// A name that is no format's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownFormat(String);
+
+impl fmt::Display for UnknownFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        write!(
+            f,
+            "unknown format {:?}; there are {}",
+            self.0,
+            names.join(", ")
+        )
+    }
+}
+
+impl std::error::Error for UnknownFormat {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_found_by_its_name_and_no_two_are_alike() {
+        for (index, format) in Format::ALL.iter().enumerate() {
+            assert_eq!(format.to_string().parse(), Ok(*format));
+            assert_eq!(format.name().to_uppercase().parse(), Ok(*format));
+            for other in &Format::ALL[..index] {
+                assert_ne!(format.name(), other.name());
+                assert_ne!(format.extension(), other.extension());
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_that_there_are() {
+        let error = "pprf\n".parse::<Format>().unwrap_err().to_string();
+        assert!(error.starts_with("unknown format \"pprf\\n\"; there are pprof, speedscope"));
+    }
+}

@@ -1,0 +1,86 @@
+//! Heapray's own JSON, for scripts: everything about the heap in one file, all measures side by side.
+//!
+//! ```text
+//! {
+//!   "schema": "heapray-report", "version": 1,
+//!   "about":      { "command_line", "pid", "start_ms", "end_ms" (Unix epoch), "events", "producer" },
+//!   "conditions": { "still_recording", "hooks", "lost_events", "stacks_cut", "stacks_incomplete", "unknown_frees",
+//!                   "log_given_up" (or null), "notes": [text] },
+//!   "totals":     { "allocated", "freed", "high_water", "live": TALLY, "high_water_ms" (or null) },
+//!   "allocators": [{ "allocator", "allocated": TALLY }],
+//!   "sizes":      { "rounded", "counts": [[size, allocations]] },
+//!   "threads":    [{ "tid", "name", "threads", SUMS }],
+//!   "frames":     [{ "function", "file", "line", "package", "kind" }],
+//!   "own_lines":  [{ "frame" (or null), "own", SUMS }],        where memory is put down to the service's own code
+//!   "table":      [{ "thread", "allocator", "frame" (or null), SUMS }],      by thread, allocator and leaf frame
+//!   "tree":       { "own": SUMS, "nodes": [{ "depth", "frame", SUMS of this very stack, if any }] },
+//!   "timeline":   [{ "at_ms", "rss", "heap", "own" }],
+//!   "marks":      [{ "name", "at_ms", "live": TALLY }]
+//! }
+//! TALLY = { "count", "bytes" }
+//! SUMS  = "allocated", "high_water", "live", "temporary": TALLY, and "oldest_live_ms" if known
+//! ```
+//!
+//! `frame` and `thread` are indices into `frames` and `threads`. `kind` is `own`, `package`, `language` or `native`.
+//! `nodes` stand in preorder: what follows a node with a greater depth is below it. `tree.own` is what has no call
+//! stack. Tallies that are 0 are left out of SUMS. Fields may be added under the same version; what is there keeps its
+//! meaning, or `version` rises.
+
+mod parts;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use self::parts::{
+    About, Conditions, Frames, OwnLines, Sizes, Table, Threads, Timeline, Totals, Tree,
+};
+use crate::Report;
+
+/// The schema's name.
+pub const SCHEMA: &str = "heapray-report";
+
+/// The schema's version.
+pub const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct File<'a> {
+    schema: &'static str,
+    version: u32,
+    about: About<'a>,
+    conditions: Conditions<'a>,
+    totals: Totals,
+    allocators: parts::Allocators<'a>,
+    sizes: Sizes<'a>,
+    threads: Threads<'a>,
+    frames: Frames<'a>,
+    own_lines: OwnLines<'a>,
+    table: Table<'a>,
+    tree: Tree<'a>,
+    timeline: Timeline<'a>,
+    marks: parts::Marks<'a>,
+}
+
+/// Writes `report`, a row at a time. Each view is made when its turn comes and dropped behind it.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let file = File {
+        schema: SCHEMA,
+        version: VERSION,
+        about: About::of(report),
+        conditions: Conditions::of(report),
+        totals: Totals::of(report),
+        allocators: parts::Allocators(report),
+        sizes: Sizes::of(report),
+        threads: Threads(report),
+        frames: Frames(report),
+        own_lines: OwnLines(report),
+        table: Table(report),
+        tree: Tree(report),
+        timeline: Timeline(report),
+        marks: parts::Marks(report),
+    };
+    Ok(serde_json::to_writer(out, &file)?)
+}

@@ -1,0 +1,23 @@
+//! Files for other tools: each format is a function `write(report, options, out)` in a module of its own, and
+//! [`Format`] lists them all for the command line and the endpoints.
+//!
+//! All formats spell frames through `spelling` and sum call sites through `samples`, so that equal frames and equal
+//! sums are equal in each. Names come from the profiled process and are hostile input: control characters never
+//! reach a file, and each format escapes what means something in it. Nothing here changes what a report says:
+//! views, filters and folding make another report first.
+
+pub mod collapsed;
+pub mod csv;
+mod format;
+pub mod gprof2dot;
+pub mod json;
+mod options;
+pub mod pprof;
+mod samples;
+pub mod speedscope;
+pub(crate) mod spelling;
+#[cfg(feature = "svg")]
+pub mod svg;
+
+pub use format::{Format, UnknownFormat};
+pub use options::Options;

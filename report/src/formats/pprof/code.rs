@@ -1,0 +1,194 @@
+//! Where samples point: locations, functions, mappings and strings, numbered as they are met.
+
+use std::collections::HashMap;
+
+use super::proto::{Function, Line, Location, Mapping};
+use crate::formats::spelling::{self, NO_STACK};
+use crate::model::{Frame, FrameId, Report, StackId};
+
+/// pprof's string table. Text 0 is empty, as the format demands.
+#[derive(Debug)]
+pub(super) struct Texts {
+    pub(super) list: Vec<String>,
+    index: HashMap<String, i64>,
+}
+
+impl Texts {
+    pub(super) fn new() -> Texts {
+        Texts {
+            list: vec![String::new()],
+            index: HashMap::from([(String::new(), 0)]),
+        }
+    }
+
+    pub(super) fn number(&mut self, text: &str) -> i64 {
+        if let Some(&number) = self.index.get(text) {
+            return number;
+        }
+        let number = self.list.len() as i64;
+        self.list.push(text.to_owned());
+        self.index.insert(text.to_owned(), number);
+        number
+    }
+}
+
+/// The code that the samples of `report` are in.
+#[derive(Debug)]
+pub(super) struct Code<'a> {
+    report: &'a Report,
+    pub(super) texts: Texts,
+    pub(super) mappings: Vec<Mapping>,
+    pub(super) locations: Vec<Location>,
+    pub(super) functions: Vec<Function>,
+    /// The mapping of each module.
+    mapping_of: Vec<u64>,
+    function_index: HashMap<(i64, i64), u64>,
+    /// By the frames of a location, leaf first; no frame is the location of allocations without a stack.
+    location_index: HashMap<Box<[FrameId]>, u64>,
+    /// Used again and again.
+    frames: Vec<FrameId>,
+}
+
+impl<'a> Code<'a> {
+    pub(super) fn of(report: &'a Report) -> Code<'a> {
+        let mut code = Code {
+            report,
+            texts: Texts::new(),
+            mappings: Vec::new(),
+            locations: Vec::new(),
+            functions: Vec::new(),
+            mapping_of: vec![0; report.modules.len()],
+            function_index: HashMap::new(),
+            location_index: HashMap::new(),
+            frames: Vec::new(),
+        };
+        code.add_mappings();
+        code
+    }
+
+    /// The program first: pprof takes the first mapping for the binary that it is told of.
+    fn add_mappings(&mut self) {
+        let report = self.report;
+        let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+        let program = report.about.command_line.split(' ').next().map(name);
+        let mut order: Vec<usize> = (0..report.modules.len()).collect();
+        order.sort_by_key(|&index| Some(name(&report.modules[index].path)) != program);
+        for (id, index) in (1..).zip(order) {
+            let module = &report.modules[index];
+            self.mapping_of[index] = id;
+            self.mappings.push(Mapping {
+                id,
+                memory_start: module.start,
+                memory_limit: module.limit,
+                file_offset: module.offset,
+                filename: self.texts.number(&crate::memray::in_one_line(&module.path)),
+                build_id: self.texts.number(&module.build_id),
+                // Whatever can be known is in the profile. Said so even where it is not much: looking it up again
+                // in a binary of the same name, but of another build, gives names that are wrong.
+                has_functions: true,
+                has_filenames: true,
+                has_line_numbers: true,
+                has_inline_frames: true,
+            });
+        }
+    }
+
+    /// The locations of `stack`, leaf first. Inlined frames are lines of the location that they are inlined into.
+    pub(super) fn locations_of(&mut self, stack: StackId) -> Vec<u64> {
+        let report = self.report;
+        let mut ids = Vec::new();
+        let mut group = std::mem::take(&mut self.frames);
+        group.clear();
+        for frame in report.stacks.leaf_to_root(stack) {
+            group.push(frame);
+            let place = report.places.get(frame.0 as usize);
+            if !place.is_some_and(|place| place.inlined) {
+                ids.push(self.location(&group));
+                group.clear();
+            }
+        }
+        // A stack that was cut behind an inlined frame, or none at all.
+        if !group.is_empty() || ids.is_empty() {
+            ids.push(self.location(&group));
+        }
+        self.frames = group;
+        ids
+    }
+
+    fn location(&mut self, frames: &[FrameId]) -> u64 {
+        if let Some(&id) = self.location_index.get(frames) {
+            return id;
+        }
+        let report = self.report;
+        let id = self.locations.len() as u64 + 1;
+        let mut line: Vec<Line> = Vec::with_capacity(frames.len());
+        for &frame in frames {
+            let frame = spelling::frame(report, frame);
+            line.push(self.line(frame));
+        }
+        if line.is_empty() {
+            line.push(self.line(None));
+        }
+        let (mapping_id, address) = self.place(frames.last().copied());
+        self.locations.push(Location {
+            id,
+            mapping_id,
+            address,
+            line,
+        });
+        self.location_index.insert(frames.into(), id);
+        id
+    }
+
+    /// Mapping and address of the frame that a location's other frames are inlined into. An address outside its
+    /// module's mapping would be looked up in the wrong place: it goes without the mapping.
+    fn place(&self, frame: Option<FrameId>) -> (u64, u64) {
+        let places = &self.report.places;
+        let Some(place) = frame.and_then(|FrameId(frame)| places.get(frame as usize)) else {
+            return (0, 0);
+        };
+        let index = place.module.map_or(usize::MAX, |module| module as usize);
+        let mapping = match self.report.modules.get(index) {
+            Some(module)
+                if place.address == 0 || (module.start..module.limit).contains(&place.address) =>
+            {
+                self.mapping_of[index]
+            }
+            _ => 0,
+        };
+        (mapping, place.address)
+    }
+
+    fn line(&mut self, frame: Option<Frame>) -> Line {
+        let Some(frame) = frame else {
+            return Line {
+                function_id: self.function(NO_STACK, ""),
+                line: 0,
+            };
+        };
+        let report = self.report;
+        let name = spelling::function(report, frame);
+        let file = spelling::file(report, frame);
+        Line {
+            function_id: self.function(&name, &file),
+            line: i64::from(frame.line),
+        }
+    }
+
+    fn function(&mut self, name: &str, file: &str) -> u64 {
+        let (name, file) = (self.texts.number(name), self.texts.number(file));
+        if let Some(&id) = self.function_index.get(&(name, file)) {
+            return id;
+        }
+        let id = self.functions.len() as u64 + 1;
+        self.functions.push(Function {
+            id,
+            name,
+            // pprof shows a system name only where there is no other.
+            system_name: name,
+            filename: file,
+        });
+        self.function_index.insert((name, file), id);
+        id
+    }
+}

@@ -1,0 +1,180 @@
+//! pprof's format, a gzipped protobuf message: read by `go tool pprof`, Pyroscope, Parca, speedscope and others.
+//!
+//! Sample types are those of Go's heap profiles, in their order: `alloc_objects`, `alloc_space`, `inuse_objects`,
+//! `inuse_space` (the default). In use is what is live at the end, or at the high-water mark by option. A report that
+//! does not tell what was ever allocated has no `alloc_*`: nothing is better than a wrong 0. Each sample is labelled
+//! with its `thread` and `allocator`.
+//!
+//! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines, whatever binary it
+//! is given. A report without places (one that memray wrote) has neither mappings nor addresses.
+
+mod code;
+mod proto;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+
+use self::code::{Code, Texts};
+use self::proto::{Label, Profile, Sample, ValueType};
+use super::{Options, spelling};
+use crate::Report;
+use crate::memray::in_one_line;
+use crate::model::{Site, Tally};
+use crate::views::Measure;
+
+/// Parts are handed on when they are this long.
+const CHUNK: usize = 1 << 16;
+
+/// Writes `report`, a sample at a time: only its code and names are held.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let mut out = GzEncoder::new(out, Compression::new(4));
+    let mut code = Code::of(report);
+    let measures = measures(report, options);
+    write_samples(report, measures, &mut code, &mut out)?;
+    let header = header(report, options, measures, &mut code.texts);
+    out.write_all(&header.encode_to_vec())?;
+    let code = Profile {
+        mapping: code.mappings,
+        location: code.locations,
+        function: code.functions,
+        string_table: code.texts.list,
+        ..Profile::default()
+    };
+    out.write_all(&code.encode_to_vec())?;
+    out.finish()?;
+    Ok(())
+}
+
+/// Those of `alloc_*`, if known, and of `inuse_*`.
+fn measures(report: &Report, options: &Options) -> (Option<Measure>, Measure) {
+    let unknown = report.totals.allocated.count == 0
+        && report.sites.iter().all(|site| site.allocated.count == 0);
+    let in_use = match options.in_use_at_high_water {
+        true => Measure::HighWater,
+        false => Measure::Live,
+    };
+    ((!unknown).then_some(Measure::Allocated), in_use)
+}
+
+fn write_samples(
+    report: &Report,
+    (allocated, in_use): (Option<Measure>, Measure),
+    code: &mut Code<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let (thread_key, allocator_key) = (code.texts.number("thread"), code.texts.number("allocator"));
+    let mut buffer = Vec::with_capacity(2 * CHUNK);
+    // One profile of one sample, used again and again: its encoding is that of the sample as a part of the whole.
+    let mut part = Profile::default();
+    for site in &report.sites {
+        let tallies = allocated.into_iter().chain([in_use]);
+        let value: Vec<i64> = tallies.flat_map(|m| values(m.of(site))).collect();
+        if value.iter().all(|&value| value == 0) {
+            continue;
+        }
+        let labels = labels(report, site, &mut code.texts);
+        part.sample.clear();
+        part.sample.push(Sample {
+            location_id: code.locations_of(site.stack),
+            value,
+            label: vec![
+                Label {
+                    key: thread_key,
+                    str: labels[0],
+                },
+                Label {
+                    key: allocator_key,
+                    str: labels[1],
+                },
+            ],
+        });
+        part.encode_raw(&mut buffer);
+        if buffer.len() >= CHUNK {
+            out.write_all(&buffer)?;
+            buffer.clear();
+        }
+    }
+    out.write_all(&buffer)
+}
+
+/// Objects and space.
+fn values(tally: Tally) -> [i64; 2] {
+    [tally.count, tally.bytes].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Thread and allocator.
+fn labels(report: &Report, site: &Site, texts: &mut Texts) -> [i64; 2] {
+    let thread = spelling::thread(report, site.thread);
+    [
+        texts.number(&thread),
+        texts.number(&site.allocator.name().to_ascii_lowercase()),
+    ]
+}
+
+/// Everything but samples and code.
+fn header(
+    report: &Report,
+    options: &Options,
+    (allocated, _): (Option<Measure>, Measure),
+    texts: &mut Texts,
+) -> Profile {
+    let about = &report.about;
+    let mut of = |r#type: &str, unit: &str| ValueType {
+        r#type: texts.number(r#type),
+        unit: texts.number(unit),
+    };
+    let mut sample_type = Vec::new();
+    if allocated.is_some() {
+        sample_type.extend([of("alloc_objects", "count"), of("alloc_space", "bytes")]);
+    }
+    sample_type.extend([of("inuse_objects", "count"), of("inuse_space", "bytes")]);
+    let period_type = Some(of("space", "bytes"));
+    let duration_ms = about.end_ms.saturating_sub(about.start_ms).max(0);
+    Profile {
+        sample_type,
+        period_type,
+        period: 1, // every allocation was seen
+        time_nanos: about.start_ms.saturating_mul(1_000_000),
+        duration_nanos: duration_ms.saturating_mul(1_000_000),
+        comment: comments(report, options)
+            .iter()
+            .map(|comment| texts.number(comment))
+            .collect(),
+        default_sample_type: texts.number("inuse_space"),
+        ..Profile::default()
+    }
+}
+
+/// What `go tool pprof -comments` prints.
+fn comments(report: &Report, options: &Options) -> Vec<String> {
+    let (about, conditions) = (&report.about, &report.conditions);
+    let mut comments = vec![
+        in_one_line(&about.command_line).into_owned(),
+        format!("written by {}", in_one_line(&about.producer)),
+    ];
+    if options.in_use_at_high_water {
+        comments.push("in use: live at the high-water mark".into());
+    } else {
+        comments.push("in use: live at the end of the capture".into());
+    }
+    if conditions.still_recording {
+        comments.push("still recording: a snapshot".into());
+    }
+    if conditions.lost_events > 0 {
+        let lost = conditions.lost_events;
+        comments.push(format!("{lost} events were lost: sums are too low"));
+    }
+    let notes = conditions.notes.iter();
+    comments.extend(notes.map(|note| in_one_line(note).into_owned()));
+    comments.retain(|comment| !comment.is_empty());
+    comments
+}

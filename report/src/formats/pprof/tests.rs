@@ -1,0 +1,205 @@
+//! What is written is decoded again and compared with the report.
+
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use prost::Message;
+
+use super::*;
+use crate::model::{
+    Allocator, Frame, FrameId, Module, Place, Site, StackId, StrId, Thread, ThreadId,
+};
+use proptest::prelude::*;
+
+fn decode(report: &Report, options: &Options) -> Profile {
+    let mut file = Vec::new();
+    write(report, options, &mut file).unwrap();
+    let mut bytes = Vec::new();
+    GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
+    Profile::decode(&bytes[..]).unwrap()
+}
+
+fn text(profile: &Profile, number: i64) -> &str {
+    &profile.string_table[number as usize]
+}
+
+fn add(report: &mut Report, path: &[u32], live: u64) {
+    let stack = path.iter().fold(StackId::EMPTY, |parent, &frame| {
+        report.stacks.child(parent, FrameId(frame))
+    });
+    let tally = |count| Tally {
+        count,
+        bytes: count * 10,
+    };
+    report.sites.push(Site {
+        thread: ThreadId(0),
+        stack,
+        allocator: Allocator::Calloc,
+        allocated: tally(live * 3),
+        high_water: tally(live * 2),
+        live: tally(live),
+        temporary: tally(0),
+        oldest_live_ms: None,
+    });
+    report.totals.allocated += tally(live * 3);
+}
+
+fn report() -> Report {
+    let mut report = Report::default();
+    report.about.command_line = "./target/release/shop --serve".into();
+    for (name, line) in [
+        ("main", 3),
+        ("run", 9),
+        ("push", 71),
+        ("push\n\u{1b}[31m", 5),
+    ] {
+        let function = report.strings.intern(name);
+        let file = report.strings.intern("src/main.rs");
+        report.frames.push(Frame {
+            function,
+            file,
+            line,
+        });
+    }
+    report.modules = ["/lib/libc.so.6", "/srv/shop"]
+        .into_iter()
+        .zip([0x7000_0000u64, 0x5000_0000])
+        .map(|(path, start)| Module {
+            path: path.into(),
+            build_id: "c0ffee".into(),
+            start,
+            limit: start + 0x1000,
+            offset: 0x400,
+        })
+        .collect();
+    let place = |address, inlined| Place {
+        module: Some(1),
+        address,
+        inlined,
+    };
+    report.places = vec![
+        place(0x5000_0010, false),
+        place(0x5000_0020, false),
+        place(0x5000_0030, true),
+        place(0x6000_0000, false),
+    ];
+    let name = report.strings.intern("worker");
+    report.threads.push(Thread {
+        tid: 7,
+        name,
+        threads: 1,
+    });
+    report
+}
+
+#[test]
+fn inlined_frames_are_lines_of_the_location_they_are_inlined_into() {
+    let mut report = report();
+    add(&mut report, &[0, 1, 2], 5);
+    add(&mut report, &[0, 1], 1);
+    add(&mut report, &[0, 2, 2], 1);
+    let profile = decode(&report, &Options::default());
+    let stacks: Vec<Vec<(u64, Vec<(&str, i64)>)>> = profile
+        .sample
+        .iter()
+        .map(|sample| {
+            let locations = sample.location_id.iter();
+            locations
+                .map(|&id| {
+                    let location = &profile.location[id as usize - 1];
+                    assert_eq!(location.id, id);
+                    let lines = location.line.iter().map(|line| {
+                        let function = &profile.function[line.function_id as usize - 1];
+                        (text(&profile, function.name), line.line)
+                    });
+                    (location.address, lines.collect())
+                })
+                .collect()
+        })
+        .collect();
+    let main = (0x5000_0010, vec![("main", 3)]);
+    assert_eq!(
+        stacks,
+        [
+            vec![(0x5000_0020, vec![("push", 71), ("run", 9)]), main.clone()],
+            vec![(0x5000_0020, vec![("run", 9)]), main],
+            vec![(0x5000_0010, vec![("push", 71), ("push", 71), ("main", 3)])],
+        ]
+    );
+}
+
+#[test]
+fn mappings_are_the_processes_own_and_the_program_is_first() {
+    let mut report = report();
+    add(&mut report, &[0, 3], 5);
+    let profile = decode(&report, &Options::default());
+    let first = &profile.mapping[0];
+    assert_eq!(text(&profile, first.filename), "/srv/shop");
+    assert_eq!(text(&profile, first.build_id), "c0ffee");
+    assert_eq!(
+        (first.memory_start, first.memory_limit, first.file_offset),
+        (0x5000_0000, 0x5000_1000, 0x400)
+    );
+    for mapping in &profile.mapping {
+        assert!(mapping.has_functions && mapping.has_filenames);
+        assert!(mapping.has_line_numbers && mapping.has_inline_frames);
+    }
+    // An address outside its module goes without it.
+    let mappings: Vec<u64> = profile.location.iter().map(|l| l.mapping_id).collect();
+    assert_eq!(mappings, [0, 1]);
+    let names: Vec<&str> = profile
+        .function
+        .iter()
+        .map(|function| text(&profile, function.name))
+        .collect();
+    assert_eq!(names, ["push  [31m", "main"]);
+    assert_eq!(profile.string_table[0], "");
+}
+
+#[test]
+fn a_report_that_does_not_know_what_was_allocated_does_not_say_zero() {
+    let mut report = report();
+    add(&mut report, &[0], 5);
+    report.sites[0].allocated = Tally::default();
+    report.totals.allocated = Tally::default();
+    let profile = decode(&report, &Options::default());
+    let types: Vec<&str> = profile
+        .sample_type
+        .iter()
+        .map(|t| text(&profile, t.r#type))
+        .collect();
+    assert_eq!(types, ["inuse_objects", "inuse_space"]);
+    assert_eq!(profile.sample[0].value, [5, 50]);
+    assert_eq!(text(&profile, profile.default_sample_type), "inuse_space");
+}
+
+proptest! {
+    #[test]
+    fn the_sums_of_all_samples_are_the_reports(
+        sites in prop::collection::vec((prop::collection::vec(0u32..4, 0..6), 0u64..1000), 0..40),
+        in_use_at_high_water: bool,
+    ) {
+        let mut report = report();
+        for (path, live) in &sites {
+            add(&mut report, path, *live);
+        }
+        report.strings.intern("unused");
+        prop_assert_eq!(report.strings.get(StrId::EMPTY), "");
+        let options = Options { in_use_at_high_water, ..Options::default() };
+        let profile = decode(&report, &options);
+        let count: u64 = sites.iter().map(|(_, live)| live).sum();
+        let held = if in_use_at_high_water { 2 } else { 1 };
+        let sum = |index: usize| profile.sample.iter().map(|s| s.value[index]).sum::<i64>() as u64;
+        if count > 0 {
+            let sums = [sum(0), sum(1), sum(2), sum(3)];
+            prop_assert_eq!(sums, [count * 3, count * 30, count * held, count * held * 10]);
+        }
+        for sample in &profile.sample {
+            prop_assert_eq!(text(&profile, sample.label[0].str), "worker");
+            prop_assert_eq!(text(&profile, sample.label[1].str), "calloc");
+            for id in &sample.location_id {
+                prop_assert!((1..=profile.location.len() as u64).contains(id));
+            }
+        }
+    }
+}
