@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod formats;
+mod hash;
 pub mod memray;
 pub mod model;
 pub mod page;

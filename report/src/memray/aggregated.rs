@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use super::hash::FastMap;
 use super::header::Header;
 use super::native::Native;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::Tables;
 use super::tag;
+use crate::hash::FastMap;
 use crate::model::{Allocator, FrameId, Moment, Site, StackId, Tally, ThreadId};
 
 /// What an aggregated body holds.

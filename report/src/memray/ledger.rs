@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
-use super::hash::FastMap;
-use super::ranges::{Ranges, Taken};
+use super::live_blocks::{Block, LiveBlocks};
+use super::ranges::Taken;
+use crate::hash::FastMap;
 use crate::model::{
     Allocator, Event, Moment, Report, Site, SizeCount, StackId, Tally, ThreadId, Totals,
 };
@@ -33,13 +34,6 @@ struct Account {
     temporary: Tally,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    size: u64,
-    born_ms: u64,
-    site: u32,
-}
-
 /// A thread's last two allocations, the newest first: address, size and site.
 type Window = [Option<(u64, u64, u32)>; 2];
 
@@ -48,8 +42,7 @@ type Window = [Option<(u64, u64, u32)>; 2];
 pub struct Ledger {
     accounts: Vec<Account>,
     sites: FastMap<u64, u32>,
-    blocks: FastMap<u64, Block>,
-    ranges: Ranges,
+    blocks: LiveBlocks,
     windows: Vec<Window>,
     small_sizes: Box<[u64]>,
     large_sizes: HashMap<u64, u64>,
@@ -79,8 +72,7 @@ impl Default for Ledger {
         Ledger {
             accounts: Vec::new(),
             sites: FastMap::default(),
-            blocks: FastMap::default(),
-            ranges: Ranges::default(),
+            blocks: LiveBlocks::default(),
             windows: Vec::new(),
             small_sizes: vec![0; SMALL].into_boxed_slice(),
             large_sizes: HashMap::new(),
@@ -136,8 +128,8 @@ impl Ledger {
                 }
                 if ranged {
                     self.unmap(address, size);
-                } else if let Some(block) = self.blocks.remove(&address) {
-                    self.take(block.site, 1, block.size);
+                } else if let Some(block) = self.blocks.free(address) {
+                    self.take(block.site, 1, block.bytes);
                 } else {
                     self.unknown_frees += 1;
                 }
@@ -200,22 +192,17 @@ impl Ledger {
             Some((_, tally)) => *tally += one,
             None => self.by_allocator.push((allocator, one)),
         }
-        let born_ms = self.now_ms;
-        if allocator == Allocator::Mmap {
-            self.ranges.add(address, size, site, born_ms);
-            if size == 0 {
-                return;
-            }
-        } else {
-            let block = Block {
-                size,
-                born_ms,
-                site,
-            };
-            if let Some(old) = self.blocks.insert(address, block) {
-                self.handed_out_again += 1;
-                self.take(old.site, 1, old.size);
-            }
+        let block = Block {
+            bytes: size,
+            born: self.now_ms,
+            site,
+        };
+        if let Some(old) = self.blocks.allocate(allocator, address, block) {
+            self.handed_out_again += 1;
+            self.take(old.site, 1, old.bytes);
+        }
+        if allocator == Allocator::Mmap && size == 0 {
+            return;
         }
         self.live += one;
         if self.live.bytes >= self.high_water.bytes {
@@ -261,7 +248,7 @@ impl Ledger {
 
     fn unmap(&mut self, address: u64, size: u64) {
         let mut taken = std::mem::take(&mut self.taken);
-        self.ranges.remove(address, size, &mut taken);
+        self.blocks.unmap(address, size, &mut taken);
         if taken.is_empty() {
             self.unknown_frees += 1;
         }
@@ -298,14 +285,9 @@ impl Ledger {
     /// unknown-free counts of `report`, whose threads and call stacks the events used.
     pub fn close(self, report: &mut Report) {
         let mut oldest: Vec<Option<u64>> = vec![None; self.accounts.len()];
-        let blocks = self
-            .blocks
-            .values()
-            .map(|block| (block.site, block.born_ms));
-        let pieces = self.ranges.iter().map(|piece| (piece.site, piece.born_ms));
-        for (site, born_ms) in blocks.chain(pieces) {
+        for Block { site, born, .. } in self.blocks.pieces() {
             let oldest = &mut oldest[site as usize];
-            *oldest = Some(oldest.map_or(born_ms, |known| known.min(born_ms)));
+            *oldest = Some(oldest.map_or(born, |known| known.min(born)));
         }
         report.sites = self
             .accounts

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::codec::Running;
-use super::hash::FastMap;
 use super::source::{Decoded, Source, damaged};
 use super::tables::Tables;
 use super::tag;
+use crate::hash::FastMap;
 use crate::model::{Frame, StackId, StrId};
 
 /// Segments by start: end and image.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::Read;
 
 use super::codec::Running;
-use super::hash::FastMap;
 use super::source::{Decoded, LONGEST, Source, damaged};
 use super::{PRODUCER_THREAD, line_table, names};
+use crate::hash::FastMap;
 use crate::model::{Frame, FrameId, Report, StackId, Stacks, StrId, Strings, Thread, ThreadId};
 
 /// More than any capture has; past it the capture is taken for damaged.
@@ -36,8 +36,6 @@ pub(super) struct Tables {
     frame_ids: HashMap<Frame, FrameId>,
     /// By code object and instruction offset.
     places: FastMap<(u64, u64), FrameId>,
-    /// By parent and frame, which is faster than [`Stacks`] itself.
-    children: FastMap<u64, StackId>,
     thread_ids: FastMap<u64, ThreadId>,
 }
 
@@ -129,16 +127,10 @@ impl Tables {
     /// The stack of `parent` with `frame` called from it.
     #[inline]
     pub(super) fn child(&mut self, parent: StackId, frame: FrameId) -> Decoded<StackId> {
-        let key = u64::from(parent.0) << 32 | u64::from(frame.0);
-        if let Some(&stack) = self.children.get(&key) {
-            return Ok(stack);
-        }
         if self.stacks.len() >= MOST_STACKS {
             return damaged("more call stacks than there can be");
         }
-        let stack = self.stacks.child(parent, frame);
-        self.children.insert(key, stack);
-        Ok(stack)
+        Ok(self.stacks.child(parent, frame))
     }
 
     /// The thread of memray's number `tid`; `None` for the one that only names the producer.
@@ -183,7 +175,6 @@ impl Tables {
 
     /// Begins a new call tree; gives the old one.
     pub(super) fn forget_stacks(&mut self) -> Stacks {
-        self.children.clear();
         std::mem::take(&mut self.stacks)
     }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::hash::FastMap;
+
 /// A string of [`Strings`]. `StrId::EMPTY` is the empty string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct StrId(pub u32);
@@ -104,7 +106,8 @@ pub struct StackNode {
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
     nodes: Vec<StackNode>,
-    index: HashMap<StackNode, StackId>,
+    /// By parent and frame.
+    index: FastMap<u64, StackId>,
 }
 
 impl PartialEq for Stacks {
@@ -115,9 +118,11 @@ impl PartialEq for Stacks {
 
 impl Stacks {
     /// The stack of `parent` with `frame` called from it; added if it is new.
+    #[inline]
     pub fn child(&mut self, parent: StackId, frame: FrameId) -> StackId {
         let node = StackNode { parent, frame };
-        if let Some(&id) = self.index.get(&node) {
+        let key = (u64::from(parent.0) << 32) | u64::from(frame.0);
+        if let Some(&id) = self.index.get(&key) {
             return id;
         }
         assert!(
@@ -126,7 +131,7 @@ impl Stacks {
         );
         self.nodes.push(node);
         let id = StackId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 stacks"));
-        self.index.insert(node, id);
+        self.index.insert(key, id);
         id
     }
 

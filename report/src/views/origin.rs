@@ -191,6 +191,19 @@ impl<'a> Paths<'a> {
             name if name == self.program || file.ends_with(".rs") => Kind::Own,
             _ => Kind::Package,
         };
+        if file.is_empty()
+            && let Some(name) = first_folded(function)
+        {
+            let kind = match name {
+                "native" => Kind::Native,
+                "libc" | "libpthread" | "libgcc_s" => Kind::Native,
+                name => kind_of(name),
+            };
+            return Package {
+                name: name.to_owned(),
+                kind,
+            };
+        }
         match first_segment(function) {
             Some(name) => Package {
                 name: name.to_owned(),
@@ -206,6 +219,13 @@ impl<'a> Paths<'a> {
             },
         }
     }
+}
+
+/// `tokio` of `[tokio, hyper]`, a run of frames that was folded.
+fn first_folded(function: &str) -> Option<&str> {
+    let names = function.strip_prefix('[')?.strip_suffix(']')?;
+    let name = names.split([',', ' ']).next()?;
+    (!name.is_empty()).then_some(name)
 }
 
 /// The crate name of each source root, as most plain function names there give it: `<T as Trait>::f` begins with

@@ -53,7 +53,11 @@ pub fn own_sites(report: &Report, origins: &Origins) -> Vec<OwnSite> {
     sites
 }
 
-fn responsible(report: &Report, origins: &Origins, stack: StackId) -> (Option<FrameId>, bool) {
+pub(super) fn responsible(
+    report: &Report,
+    origins: &Origins,
+    stack: StackId,
+) -> (Option<FrameId>, bool) {
     let mut leaf = None;
     let mut package = None;
     for frame in report.stacks.leaf_to_root(stack) {

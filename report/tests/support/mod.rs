@@ -18,6 +18,9 @@ pub struct Program {
     pub events: Vec<Event>,
 }
 
+/// Mappings and what is taken of them are of whole pages.
+pub const PAGE: u64 = 0x1000;
+
 const ALLOCATORS: [Allocator; 8] = [
     Allocator::Malloc,
     Allocator::Realloc,
@@ -174,15 +177,15 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
             17..20 => Event::Allocation {
                 thread,
                 allocator: Allocator::Mmap,
-                address: 0x7e00_0000_0000 + place * 0x1000,
-                size: size % 64 * 0x1000,
+                address: 0x7e00_0000_0000 + place * PAGE,
+                size: size % 64 * PAGE,
                 stack: stack(&mut report, path),
             },
             20..22 => Event::Deallocation {
                 thread,
                 allocator: Allocator::Munmap,
-                address: 0x7e00_0000_0000 + place * 0x1000,
-                size: size % 64 * 0x1000,
+                address: 0x7e00_0000_0000 + place * PAGE,
+                size: size % 64 * PAGE,
             },
             _ => {
                 now += size % 50;

@@ -1,14 +1,14 @@
-//! Hash maps with small integer keys, on the path of every event: a folded multiplication instead of SipHash,
+//! Hash maps with small integer keys, on the paths of every event and every frame: a folded multiplication instead of SipHash,
 //! seeded by chance so that no file can be made to collide.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// A map from numbers.
-pub(super) type FastMap<K, V> = HashMap<K, V, FastState>;
+pub(crate) type FastMap<K, V> = HashMap<K, V, FastState>;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FastState(u64);
+pub(crate) struct FastState(u64);
 
 impl Default for FastState {
     fn default() -> Self {
@@ -26,7 +26,7 @@ impl BuildHasher for FastState {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FastHasher(u64);
+pub(crate) struct FastHasher(u64);
 
 impl Hasher for FastHasher {
     #[inline]

@@ -1,0 +1,377 @@
+//! Several reports as one: the replicas of one job.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::rebuild::{FrameTable, Sites, StackCopier, placed, sorted};
+use crate::Report;
+use crate::model::{
+    AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, SizeCount, StackId, Strings,
+    Survivors, Tally, Thread, ThreadId, Totals,
+};
+
+/// Moments that the merged timeline has at most; past it every second, fourth, … is left out.
+const MOST_MOMENTS: usize = 1 << 16;
+
+/// `reports` as one: what each allocated and kept, added up.
+///
+/// Call sites are the same if thread name, allocator and call stack (functions, files, lines) are; threads of one name
+/// become one entry that stands for all of them. Times are put on one clock, that of the first start: the timeline is
+/// what all processes that ran at a moment had together. The high-water mark is the sum of each one's own, which
+/// need not have come at one moment; a note among the conditions says so. Survivors are merged by generation if all
+/// have equally many, and left out otherwise; the process's memory is added up if all tell it.
+#[must_use]
+pub fn merged(reports: &[Report]) -> Report {
+    let [first, others @ ..] = reports else {
+        return Report::default();
+    };
+    if others.is_empty() {
+        return first.clone();
+    }
+    let start = reports.iter().map(|report| report.about.start_ms).min();
+    let start_ms = start.unwrap_or(first.about.start_ms);
+    let later = |report: &Report| {
+        report
+            .about
+            .start_ms
+            .saturating_sub(start_ms)
+            .unsigned_abs()
+    };
+    let (mut merged, renamed) = join(reports);
+    merged.about = first.about.clone();
+    merge_about(&mut merged, others);
+    merged.about.start_ms = start_ms;
+
+    let mut sites = Sites::default();
+    let mut numbers: Vec<Vec<u32>> = Vec::new();
+    for (report, renamed) in reports.iter().zip(&renamed) {
+        let of_report = report.sites.iter().map(|site| {
+            let mut site = *site;
+            site.thread = renamed.thread(site.thread);
+            site.stack = renamed.stack(site.stack);
+            site.oldest_live_ms = site
+                .oldest_live_ms
+                .map(|ms| ms.saturating_add(later(report)));
+            sites.add(site)
+        });
+        numbers.push(of_report.collect());
+    }
+    merged.sites = sites.into_list();
+    merged.timeline = timeline(reports, &later);
+    merged.survivors = survivors(reports, &numbers);
+    merged.totals = totals(reports);
+    merged.process_memory = process_memory(reports);
+    for (number, report) in (1..).zip(reports) {
+        merged.marks.extend(report.marks.iter().map(|mark| Mark {
+            name: format!("{} ({number})", mark.name),
+            at_ms: mark.at_ms.saturating_add(later(report)),
+            live: mark.live,
+        }));
+    }
+    merged.marks.sort_by_key(|mark| mark.at_ms);
+    merge_conditions(&mut merged, reports);
+    merged
+}
+
+/// What the handles of one report are in the joint one.
+#[derive(Debug, Default)]
+pub(super) struct Renamed {
+    threads: Vec<ThreadId>,
+    stacks: HashMap<StackId, StackId>,
+}
+
+impl Renamed {
+    pub(super) fn thread(&self, thread: ThreadId) -> ThreadId {
+        self.threads
+            .get(thread.0 as usize)
+            .copied()
+            .unwrap_or(ThreadId(u32::MAX))
+    }
+
+    pub(super) fn stack(&self, stack: StackId) -> StackId {
+        self.stacks.get(&stack).copied().unwrap_or(StackId::EMPTY)
+    }
+}
+
+/// A report with the strings, frames, modules, threads and the call stacks with sites of all `reports`, and nothing else.
+pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
+    let mut joint = Report::default();
+    if reports.iter().any(|report| !report.places.is_empty()) {
+        // Whoever has places makes them known; frames that only others have are nowhere.
+        joint.places.push(Default::default());
+    }
+    let mut frames = FrameTable::emptied(&mut joint);
+    let mut threads: HashMap<String, ThreadId> = HashMap::new();
+    let renamed = reports
+        .iter()
+        .map(|report| {
+            let mut renamed = Renamed::default();
+            let modules = join_modules(&mut joint.modules, &report.modules);
+            let in_report: Vec<FrameId> = (0..report.frames.len() as u32)
+                .map(|number| {
+                    let (mut frame, mut place) = placed(report, FrameId(number));
+                    frame.function = rename(&mut joint.strings, report, frame.function);
+                    frame.file = rename(&mut joint.strings, report, frame.file);
+                    place.module = place
+                        .module
+                        .and_then(|module| modules.get(module as usize).copied());
+                    frames.intern(&mut joint, frame, place)
+                })
+                .collect();
+            for thread in &report.threads {
+                let name = report.strings.get(thread.name);
+                let at = *threads.entry(name.to_owned()).or_insert_with(|| {
+                    joint.threads.push(Thread {
+                        name: joint.strings.intern(name),
+                        threads: 0,
+                        ..*thread
+                    });
+                    ThreadId(joint.threads.len() as u32 - 1)
+                });
+                let entry = &mut joint.threads[at.0 as usize];
+                entry.threads = entry.threads.saturating_add(thread.threads);
+                renamed.threads.push(at);
+            }
+            let mut copier = StackCopier::new(&report.stacks);
+            for site in &report.sites {
+                let stacks = &mut joint.stacks;
+                renamed.stacks.entry(site.stack).or_insert_with(|| {
+                    copier.copy(site.stack, stacks, |frame| {
+                        in_report.get(frame.0 as usize).copied().unwrap_or(frame)
+                    })
+                });
+            }
+            renamed
+        })
+        .collect();
+    (joint, renamed)
+}
+
+fn rename(strings: &mut Strings, report: &Report, id: crate::model::StrId) -> crate::model::StrId {
+    strings.intern(report.strings.get(id))
+}
+
+/// The numbers of `more` among `known`, to which they are added.
+fn join_modules(known: &mut Vec<Module>, more: &[Module]) -> Vec<u32> {
+    more.iter()
+        .map(|module| {
+            let at = known.iter().position(|one| one == module);
+            let at = at.unwrap_or_else(|| {
+                known.push(module.clone());
+                known.len() - 1
+            });
+            at as u32
+        })
+        .collect()
+}
+
+fn merge_about(merged: &mut Report, others: &[Report]) {
+    let about = &mut merged.about;
+    for other in others.iter().map(|report| &report.about) {
+        about.end_ms = about.end_ms.max(other.end_ms);
+        about.events = about.events.saturating_add(other.events);
+        if about.library_dir.is_empty() {
+            about.library_dir.clone_from(&other.library_dir);
+        }
+        for (known, more) in [
+            (&mut about.package_dirs, &other.package_dirs),
+            (&mut about.source_dirs, &other.source_dirs),
+        ] {
+            for dir in more {
+                if !known.contains(dir) {
+                    known.push(dir.clone());
+                }
+            }
+        }
+    }
+}
+
+/// What all had together: each reading changes what its process counts for, from its first reading to its last.
+fn timeline(reports: &[Report], later: &dyn Fn(&Report) -> u64) -> Vec<Moment> {
+    // At each time: which process has which reading from then on.
+    let mut changes: BTreeMap<u64, Vec<(usize, Moment)>> = BTreeMap::new();
+    for (process, report) in reports.iter().enumerate() {
+        let mut end = 0;
+        for moment in &report.timeline {
+            let at_ms = moment.at_ms.saturating_add(later(report));
+            end = end.max(at_ms);
+            changes.entry(at_ms).or_default().push((process, *moment));
+        }
+        if !report.timeline.is_empty() {
+            // The last reading is still shown; the process is gone with the next one of another.
+            let gone = Moment::default();
+            changes
+                .entry(end.saturating_add(1))
+                .or_default()
+                .push((process, gone));
+        }
+    }
+    let mut now = vec![Moment::default(); reports.len()];
+    let mut sums = Vec::new();
+    for (at_ms, readings) in changes {
+        let mut is_reading = false;
+        for (process, moment) in readings {
+            is_reading |= moment != Moment::default();
+            now[process] = moment;
+        }
+        if is_reading {
+            let sum = |field: fn(&Moment) -> u64| {
+                now.iter()
+                    .map(field)
+                    .fold(0u64, |sum, bytes| sum.saturating_add(bytes))
+            };
+            sums.push(Moment {
+                at_ms,
+                rss: sum(|moment| moment.rss),
+                heap: sum(|moment| moment.heap),
+                own: sum(|moment| moment.own),
+            });
+        }
+    }
+    while sums.len() > MOST_MOMENTS {
+        let mut index = 0usize;
+        sums.retain(|_| {
+            index += 1;
+            index % 2 == 1
+        });
+    }
+    sums
+}
+
+fn survivors(reports: &[Report], numbers: &[Vec<u32>]) -> Survivors {
+    let starts_ms = &reports[0].survivors.starts_ms;
+    if reports
+        .iter()
+        .any(|report| report.survivors.starts_ms.len() != starts_ms.len())
+    {
+        return Survivors::default();
+    }
+    let mut sums: HashMap<(u32, u32), Tally> = HashMap::new();
+    for (report, numbers) in reports.iter().zip(numbers) {
+        for survivor in &report.survivors.list {
+            if let Some(&site) = numbers.get(survivor.site as usize) {
+                *sums.entry((site, survivor.generation)).or_default() += survivor.live;
+            }
+        }
+    }
+    Survivors {
+        starts_ms: starts_ms.clone(),
+        list: sorted(sums),
+    }
+}
+
+fn totals(reports: &[Report]) -> Totals {
+    let mut sum = Totals::default();
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    for totals in reports.iter().map(|report| &report.totals) {
+        sum.allocated += totals.allocated;
+        sum.freed += totals.freed;
+        sum.live += totals.live;
+        sum.high_water += totals.high_water;
+        sum.sizes_rounded |= totals.sizes_rounded;
+        for size in &totals.sizes {
+            let count = sizes.entry(size.size).or_default();
+            *count = count.saturating_add(size.count);
+        }
+        for &(allocator, tally) in &totals.by_allocator {
+            match sum.by_allocator.iter_mut().find(|(a, _)| *a == allocator) {
+                Some((_, known)) => *known += tally,
+                None => sum.by_allocator.push((allocator, tally)),
+            }
+        }
+    }
+    sum.sizes = sizes
+        .into_iter()
+        .map(|(size, count)| SizeCount { size, count })
+        .collect();
+    sum
+}
+
+fn process_memory(reports: &[Report]) -> Option<ProcessMemory> {
+    let mut all = reports.iter().map(|report| report.process_memory.as_ref());
+    let mut sum = all.next()??.clone();
+    for memory in all {
+        let memory = memory?;
+        sum.rss = sum.rss.saturating_add(memory.rss);
+        for (known, more) in [
+            (&mut sum.anonymous, memory.anonymous),
+            (&mut sum.files, memory.files),
+            (&mut sum.shared, memory.shared),
+            (&mut sum.swapped, memory.swapped),
+            (&mut sum.stacks, memory.stacks),
+            (&mut sum.cgroup, memory.cgroup),
+            (&mut sum.cgroup_limit, memory.cgroup_limit),
+        ] {
+            *known = known.zip(more).map(|(a, b)| a.saturating_add(b));
+        }
+        sum.stack_count = sum.stack_count.saturating_add(memory.stack_count);
+        sum.own_mapped = sum.own_mapped.saturating_add(memory.own_mapped);
+        sum.own_heap = sum.own_heap.saturating_add(memory.own_heap);
+        for one in &memory.allocators {
+            let known = sum.allocators.iter_mut().find(|a| a.name == one.name);
+            match known {
+                Some(AllocatorMemory { in_use, kept, .. }) => {
+                    *in_use = in_use.saturating_add(one.in_use);
+                    *kept = kept.saturating_add(one.kept);
+                }
+                None => sum.allocators.push(one.clone()),
+            }
+        }
+    }
+    Some(sum)
+}
+
+fn merge_conditions(merged: &mut Report, reports: &[Report]) {
+    let sum = &mut merged.conditions;
+    for conditions in reports.iter().map(|report| &report.conditions) {
+        sum.still_recording |= conditions.still_recording;
+        if !sum.hooks.split(", ").any(|known| known == conditions.hooks) {
+            let comma = if sum.hooks.is_empty() { "" } else { ", " };
+            sum.hooks = format!("{}{comma}{}", sum.hooks, conditions.hooks);
+        }
+        for (known, more) in [
+            (&mut sum.lost_events, conditions.lost_events),
+            (&mut sum.stacks_cut, conditions.stacks_cut),
+            (&mut sum.stacks_incomplete, conditions.stacks_incomplete),
+            (&mut sum.unknown_frees, conditions.unknown_frees),
+            (
+                &mut sum.overhead.memory_bytes,
+                conditions.overhead.memory_bytes,
+            ),
+            (
+                &mut sum.overhead.collector_cpu_ns,
+                conditions.overhead.collector_cpu_ns,
+            ),
+            (&mut sum.overhead.log_bytes, conditions.overhead.log_bytes),
+        ] {
+            *known = known.saturating_add(more);
+        }
+        if sum.log_given_up.is_none() {
+            sum.log_given_up.clone_from(&conditions.log_given_up);
+        }
+        for note in &conditions.notes {
+            if !sum.notes.contains(note) {
+                sum.notes.push(note.clone());
+            }
+        }
+    }
+    sum.notes.push(format!(
+        "merged from {} captures: the high-water mark is the sum of each one's own, which need not have come at \
+         one moment",
+        reports.len()
+    ));
+    let generations = &reports[0].survivors.starts_ms;
+    if reports
+        .iter()
+        .any(|report| report.survivors.starts_ms.len() != generations.len())
+    {
+        sum.notes.push(
+            "the ages of what is still live are not shown: the merged captures were cut into different generations"
+                .into(),
+        );
+    } else if !generations.is_empty() {
+        sum.notes.push(
+            "ages of what is still live are by number of the generation: each capture was cut at times of its own"
+                .into(),
+        );
+    }
+}
