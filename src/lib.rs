@@ -112,11 +112,13 @@ mod store;
 pub mod symbolize;
 
 pub use alloc::Alloc;
+pub use heapray_report::formats::Format;
 pub use heapray_report::memray::Version;
+pub use heapray_report::views::{Measure, Unit};
 pub use profiler::{
-    Blocks, Builder, Error, InitError, KeptReport, LeakLine, OverheadStatus, Profiler,
-    ReportStatus, State, Status, builder, flamegraph, init, profiler, report, shutdown, start,
-    stats, status, stop, try_init,
+    Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
+    ReportStatus, State, Status, builder, flamegraph, init, mark, profiler, report, shutdown,
+    start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};

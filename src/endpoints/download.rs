@@ -85,11 +85,7 @@ fn respond(core: &Arc<Core>, output: Output, asked: &HeaderMap) -> Result<Respon
 
 fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
     let kind = output.kind();
-    let content_type = match kind {
-        OutputKind::Report => "application/octet-stream",
-        OutputKind::Flamegraph => "text/html; charset=utf-8",
-        OutputKind::Stats => "text/plain; charset=utf-8",
-    };
+    let content_type = kind.content_type();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     // Racetrack gives its text none.
     if kind != OutputKind::Stats {

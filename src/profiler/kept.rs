@@ -1,17 +1,17 @@
 //! The reports of earlier sessions: listed, turned into whatever the present session's can be turned into, deleted.
 
 use std::collections::VecDeque;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use heapray_report::memray::{self, Format};
-use heapray_report::{Report, page, stats, views};
+use heapray_report::{Report, views};
 
 use super::control::Core;
 use super::flight::Waiter;
-use super::outputs::{Origin, Trip};
+use super::outputs::{Origin, Trip, render};
 use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
 use crate::store::{
@@ -77,21 +77,21 @@ pub struct LeakLine {
     pub live: Blocks,
 }
 
-/// Answers that were made lately, by report and making: a page that is asked for in pieces is made once.
+/// Answers that were made lately and have no name in the profiler's directory, by origin and making: a page that is asked for in pieces is made once.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
-    made: Mutex<VecDeque<(ReportId, OutputKey, Output)>>,
+    made: Mutex<VecDeque<(Origin, OutputKey, Output)>>,
     /// Reports whose bytes were compared with their checksum.
     verified: Mutex<VecDeque<(ReportId, Stored)>>,
 }
 
-/// They have no name any more, but disk they do take: this many, none longer than this.
+/// Without a name they take disk all the same: this many, none longer than this.
 const MADE: usize = 12;
 const LONGEST: u64 = 32 << 20;
 const VERIFIED: usize = 16;
 
 impl Lately {
-    fn made(&self) -> MutexGuard<'_, VecDeque<(ReportId, OutputKey, Output)>> {
+    fn made(&self) -> MutexGuard<'_, VecDeque<(Origin, OutputKey, Output)>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,22 +99,22 @@ impl Lately {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, id: ReportId, key: OutputKey) -> Option<Output> {
+    pub(super) fn find(&self, origin: Origin, key: OutputKey) -> Option<Output> {
         let made = self.made();
-        let found = made.iter().find(|(i, k, _)| (*i, *k) == (id, key));
+        let found = made.iter().find(|(o, k, _)| (*o, *k) == (origin, key));
         found.map(|(_, _, output)| output.clone())
     }
 
-    fn remember(&self, id: ReportId, key: OutputKey, output: &Output) {
+    pub(super) fn remember(&self, origin: Origin, key: OutputKey, output: &Output) {
         if output.len() <= LONGEST {
             let mut made = self.made();
             made.truncate(MADE - 1);
-            made.push_front((id, key, output.clone()));
+            made.push_front((origin, key, output.clone()));
         }
     }
 
     fn forget(&self, id: ReportId) {
-        self.made().retain(|(other, ..)| *other != id);
+        self.made().retain(|(other, ..)| *other != Origin::Kept(id));
         self.verified().retain(|(other, _)| *other != id);
     }
 }
@@ -155,7 +155,7 @@ impl Core {
             if core.present() == Some(id) {
                 return core.request(key, waiter);
             }
-            if let Some(output) = core.lately.find(id, key) {
+            if let Some(output) = core.lately.find(Origin::Kept(id), key) {
                 return waiter(Ok(output));
             }
             let trip = Trip {
@@ -176,8 +176,7 @@ impl Core {
     fn make_of_kept(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
         let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
         let whole = self.open_kept(&kept)?;
-        let usual = OutputKey::new(key.kind()).version(key.format());
-        if key != usual {
+        if !key.is_as_kept() {
             return Err(Error::KeptAsUsual);
         }
         if key == OutputKey::new(OutputKind::Report) {
@@ -194,22 +193,18 @@ impl Core {
         let prepared = self.directory().prepare();
         prepared.map_err(|error| self.not_written(error))?;
         let written = Draft::new(self.directory().path()).and_then(|mut draft| {
-            match key.kind() {
-                OutputKind::Report if capture.format == Format::AllAllocations => {
-                    let events = memray::events(input()).map_err(std::io::Error::other)?;
-                    let events = events.map(|event| event.map_err(std::io::Error::other));
-                    memray::write_all(&capture.report, events, key.format(), &mut draft)?;
-                }
-                OutputKind::Report => {
-                    memray::write_aggregated(&capture.report, key.format(), &mut draft)?;
-                }
-                OutputKind::Flamegraph => page::flamegraph(&capture.report, &mut draft)?,
-                OutputKind::Stats => draft.write_all(stats::text(&capture.report).as_bytes())?,
-            }
+            let events = matches!(
+                (key.kind(), capture.format),
+                (OutputKind::Report, Format::AllAllocations)
+            );
+            let events = events.then(|| memray::events(input())).transpose();
+            let events = events.map_err(io::Error::other)?;
+            let events = events.map(|events| events.map(|event| event.map_err(io::Error::other)));
+            render(key, &capture.report, events, &mut draft)?;
             draft.detach(label)
         });
         let output = written.map_err(|error| self.not_written(error))?;
-        self.lately.remember(id, key, &output);
+        self.lately.remember(Origin::Kept(id), key, &output);
         Ok(output)
     }
 

@@ -20,10 +20,10 @@ pub use builder::{Builder, builder};
 pub(crate) use control::Core;
 pub use error::{Error, InitError};
 pub use global::{
-    flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,
+    flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use global::{mount, openapi, router, serve};
 pub use handle::Profiler;
 pub use kept::{KeptReport, LeakLine};
-pub use status::{Blocks, OverheadStatus, ReportStatus, State, Status};
+pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, State, Status};

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heapray_report::{memray, page, stats};
+use heapray_report::model::Event;
+use heapray_report::{Report, memray, page, stats, views};
 
 use super::Error;
 use super::control::Core;
@@ -92,16 +93,17 @@ impl Core {
         self.files.submit(move || {
             // What is there is handed out at once, whatever is being made meanwhile.
             let (session, recording) = core.machine.session();
-            if !recording && let Some(output) = core.outputs.shelf().find(key) {
-                return waiter(Ok(output));
-            }
-            let trip = Trip {
-                origin: Origin::Session {
-                    number: session,
-                    recording,
-                },
-                key,
+            let origin = Origin::Session {
+                number: session,
+                recording,
             };
+            if !recording {
+                let stored = core.outputs.shelf().find(key);
+                if let Some(output) = stored.or_else(|| core.lately.find(origin, key)) {
+                    return waiter(Ok(output));
+                }
+            }
+            let trip = Trip { origin, key };
             if core.outputs.board(trip, waiter) {
                 let maker = Arc::clone(&core);
                 core.output.submit(move || maker.fly(trip));
@@ -122,7 +124,7 @@ impl Core {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, output = key.kind().file_name(), "no output");
+                tracing::warn!(%error, output = %key.kind().file_name(), "no output");
                 self.outputs.land(&trip, &Err(error));
             }
         }
@@ -143,6 +145,14 @@ impl Core {
         let resolved = symbolize::resolve(&view.snapshot, &key.options());
         let output = self.write(key, &view, &resolved)?;
         let last = !view.snapshot.still_recording;
+        if last && !key.kind().is_kept() {
+            let origin = Origin::Session {
+                number: view.session,
+                recording: false,
+            };
+            self.lately.remember(origin, key, &output);
+            return Ok((output, None));
+        }
         if last && key == OutputKey::new(OutputKind::Report) {
             self.keep(view.session, &view.snapshot, &resolved.report, &output);
         }
@@ -172,8 +182,9 @@ impl Core {
         };
         let directory = self.directory().path();
         let written = Draft::new(directory).and_then(|mut draft| {
-            render(key, view, resolved, &mut draft)?;
-            if snapshot {
+            let events = resolved.events(&view.snapshot);
+            render(key, &resolved.report, events, &mut draft)?;
+            if snapshot || !key.kind().is_kept() {
                 return draft.detach(label);
             }
             draft.sync()?;
@@ -192,14 +203,26 @@ impl Core {
     }
 }
 
-fn render(key: OutputKey, view: &View, resolved: &Resolved, out: &mut Draft) -> io::Result<()> {
-    let report = &resolved.report;
+/// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one.
+pub(super) fn render<E>(
+    key: OutputKey,
+    report: &Report,
+    events: Option<E>,
+    out: &mut Draft,
+) -> io::Result<()>
+where
+    E: Iterator<Item = io::Result<Event>>,
+{
     match key.kind() {
-        OutputKind::Report => match resolved.events(&view.snapshot) {
+        OutputKind::Report => match events {
             Some(events) => memray::write_all(report, events, key.format(), out),
             None => memray::write_aggregated(report, key.format(), out),
         },
         OutputKind::Flamegraph => page::flamegraph(report, out),
         OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
+        OutputKind::File(format) if key.is_inverted() => {
+            format.write(&views::inverted(report), &key.choices(), out)
+        }
+        OutputKind::File(format) => format.write(report, &key.choices(), out),
     }
 }
