@@ -21,7 +21,7 @@ const TOGETHER: usize = 32;
 const MANY_SITES: usize = 2048;
 
 /// Marks of a session: a service that sets one at every turn must not fill its memory with them.
-pub const MARKS: usize = 1_000;
+const MARKS: usize = 1_000;
 
 /// Where an event is to be looked up.
 #[derive(Debug, Clone, Copy, Default)]

@@ -35,6 +35,8 @@ pub(crate) enum ApiError {
     CrossSite,
     NotFound,
     MethodNotAllowed(&'static str),
+    /// Every seat of those who watch is taken.
+    TooManyWatchers,
     /// No byte of the wanted range is there; the output's length.
     Range(u64),
     Profiler(profiler::Error),
@@ -56,6 +58,7 @@ impl ApiError {
             ApiError::CrossSite => (StatusCode::FORBIDDEN, "CrossSiteRequest"),
             ApiError::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            ApiError::TooManyWatchers => (StatusCode::SERVICE_UNAVAILABLE, "TooManyWatchers"),
             ApiError::Range(_) => (StatusCode::RANGE_NOT_SATISFIABLE, "RangeNotSatisfiable"),
             ApiError::Profiler(error) => match error {
                 Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
@@ -90,6 +93,7 @@ impl ApiError {
             }
             ApiError::NotFound => "the profiler has no such endpoint".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
+            ApiError::TooManyWatchers => "32 clients watch already".into(),
             ApiError::Range(len) => format!("there are {len} bytes, none of them in that range"),
             ApiError::Profiler(error) => error.to_string(),
         }

@@ -23,6 +23,7 @@ use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
 /// control   start, stop                one at a time, in the order they were asked for
 /// output    resolve frames, render     one at a time: two at once would double the memory
 /// files     read chunks, look up       never waits for the other two
+/// live      what watchers see          once a second, while there are any
 /// ```
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -32,6 +33,10 @@ pub(crate) struct Core {
     pub(crate) control: Worker,
     pub(crate) output: Worker,
     pub(crate) files: Worker,
+    #[cfg(feature = "http")]
+    pub(super) watch: Worker,
+    #[cfg(feature = "http")]
+    pub(super) live: super::live::Live,
     #[cfg(feature = "http")]
     pub(crate) servers: crate::endpoints::Servers,
     pub(super) archive: Archive,
@@ -52,6 +57,10 @@ impl Core {
             control: Worker::spawn("heapray-control")?,
             output: Worker::spawn("heapray-output")?,
             files: Worker::spawn("heapray-files")?,
+            #[cfg(feature = "http")]
+            watch: Worker::spawn("heapray-live")?,
+            #[cfg(feature = "http")]
+            live: super::live::Live::default(),
             #[cfg(feature = "http")]
             servers: crate::endpoints::Servers::default(),
             archive: Archive::new(directory.path(), config.keep, config.keep_bytes),

@@ -128,6 +128,7 @@ impl Core {
     }
 
     /// One of them.
+    #[cfg(feature = "http")]
     pub(crate) fn kept_report(&self, id: ReportId) -> Result<KeptReport, Error> {
         let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
         Ok(describe(kept, self.present()))

@@ -10,6 +10,8 @@ mod flight;
 mod global;
 mod handle;
 mod kept;
+#[cfg(feature = "http")]
+mod live;
 mod machine;
 mod outputs;
 mod status;
@@ -19,6 +21,8 @@ pub use builder::{Builder, builder};
 #[cfg(feature = "http")]
 pub(crate) use control::Core;
 pub use error::{Error, InitError};
+#[cfg(feature = "http")]
+pub(crate) use flight::Waiter;
 pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
@@ -26,4 +30,6 @@ pub use global::{
 pub use global::{mount, openapi, router, serve};
 pub use handle::Profiler;
 pub use kept::{KeptReport, LeakLine};
+#[cfg(feature = "http")]
+pub(crate) use live::Glance;
 pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, State, Status};

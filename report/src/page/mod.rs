@@ -8,6 +8,7 @@ mod assets;
 mod html;
 mod payload;
 mod sha256;
+pub mod shared;
 mod varint;
 
 pub use html::flamegraph;
