@@ -151,8 +151,8 @@ pub(crate) async fn post(app: &Router, path: &str) -> Answer {
 
 /// Calls one of the profiler's own endpoints.
 pub(crate) async fn call(app: &Router, endpoint: &str) -> Answer {
-    let method = match endpoint {
-        "start" | "stop" => Method::POST,
+    let method = match endpoint.split('?').next() {
+        Some("start" | "stop" | "mark" | "ticket") => Method::POST,
         _ => Method::GET,
     };
     send(app, method, &format!("{BASE}/{endpoint}"), &[]).await
