@@ -10,6 +10,7 @@ pub mod memray;
 pub mod model;
 pub mod page;
 pub mod stats;
+pub mod texts;
 pub mod views;
 
 pub use model::Report;

@@ -55,7 +55,6 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     };
     settings.deterministic = true;
     flamegraph::from_lines(&mut settings, lines.iter().map(String::as_str), out)
-        .map_err(io::Error::from)
 }
 
 fn title(report: &Report, options: &Options) -> String {

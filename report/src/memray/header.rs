@@ -52,6 +52,19 @@ const PYTHON_VERSION: i32 = 0x030B_00F0;
 /// memray's number for `malloc` as Python's allocator: nothing to warn about (section 1).
 const MALLOC: u8 = 3;
 
+/// What a capture file's header says beyond the report: memray's statistics print it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Number of the main thread; of our files the process id.
+    pub main_thread_id: u64,
+    /// Frames that the header claims; 0 in memray's all-allocations captures.
+    pub total_frames: u64,
+    /// The capture has native call stacks.
+    pub native_traces: bool,
+    /// Python's own allocators were traced.
+    pub python_allocators_traced: bool,
+}
+
 /// What a header says.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
@@ -63,6 +76,7 @@ pub(super) struct Header {
     pub(super) main_tid: u64,
     /// Root-side frames of `main_tid`'s stacks that are not shown.
     pub(super) skipped_frames: u64,
+    pub(super) python_allocators_traced: bool,
     pub(super) about: About,
 }
 
@@ -77,7 +91,18 @@ impl Header {
             n_frames: frames as u64,
             main_tid: u64::from(about.pid),
             skipped_frames: 0,
+            python_allocators_traced: false,
             about: about.clone(),
+        }
+    }
+
+    /// What no report has room for.
+    pub(super) fn facts(&self) -> Facts {
+        Facts {
+            main_thread_id: self.main_tid,
+            total_frames: self.n_frames,
+            native_traces: self.native_traces,
+            python_allocators_traced: self.python_allocators_traced,
         }
     }
 
@@ -150,7 +175,7 @@ impl Header {
         let main_tid = source.u64()?;
         let skipped_frames = source.u64()?;
         about.python_allocator = source.byte()?;
-        let _trace_python_allocators = source.byte()?;
+        let python_allocators_traced = source.byte()? != 0;
         let _track_object_lifetimes = source.byte()?;
         if version == Version::V13 {
             about.library_dir = names::from_capture(&source.cstr()?).into_owned();
@@ -175,6 +200,7 @@ impl Header {
             n_frames,
             main_tid,
             skipped_frames,
+            python_allocators_traced,
             about,
         })
     }

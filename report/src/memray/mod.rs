@@ -30,7 +30,7 @@ mod writer;
 
 pub use error::ReadError;
 pub use events::{Events, events};
-pub use header::Version;
+pub use header::{Facts, Version};
 pub use ledger::Ledger;
 pub use names::in_one_line;
 pub(crate) use names::to_capture;

@@ -6,7 +6,7 @@ use super::aggregated::Aggregated;
 use super::error::ReadError;
 use super::events::Events;
 use super::extension::{self, Extension};
-use super::header::{ALL_ALLOCATIONS, Header, Version};
+use super::header::{ALL_ALLOCATIONS, Facts, Header, Version};
 use super::ledger::Ledger;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::Tables;
@@ -30,6 +30,8 @@ pub struct Capture {
     pub format: Format,
     /// Its format version.
     pub version: Version,
+    /// What else its header says.
+    pub facts: Facts,
     /// Whether all of it could be read; if not, the last of the report's notes says why.
     pub complete: bool,
 }
@@ -49,7 +51,7 @@ pub struct Capture {
 pub fn read(input: impl Read) -> Result<Capture, ReadError> {
     let mut source = Source::new(input).map_err(ReadError::Io)?;
     let header = Header::read(&mut source)?;
-    let version = header.version;
+    let (version, facts) = (header.version, header.facts());
     let (format, (report, problem)) = if header.format == ALL_ALLOCATIONS {
         (Format::AllAllocations, read_all(source, header)?)
     } else {
@@ -59,6 +61,7 @@ pub fn read(input: impl Read) -> Result<Capture, ReadError> {
         report,
         format,
         version,
+        facts,
         complete: problem.is_none(),
     };
     capture.report.conditions.notes.extend(problem);

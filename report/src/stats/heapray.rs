@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use super::{TOP, duration, place, size};
+use super::{duration, place, size};
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
 use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
 
-pub(super) fn put(out: &mut String, report: &Report) {
+pub(super) fn put(out: &mut String, report: &Report, most: usize) {
     // Writing to a string cannot fail.
-    let _ = put_live(out, report)
+    let _ = put_live(out, report, most)
         .and_then(|()| put_high_water(out, report))
-        .and_then(|()| put_threads(out, report))
+        .and_then(|()| put_threads(out, report, most))
         .and_then(|()| put_capture(out, report))
         .and_then(|()| put_overhead(out, report));
 }
@@ -33,7 +33,7 @@ fn length_ms(report: &Report) -> u64 {
     u64::try_from(report.about.end_ms.saturating_sub(report.about.start_ms)).unwrap_or(0)
 }
 
-fn put_live(out: &mut String, report: &Report) -> std::fmt::Result {
+fn put_live(out: &mut String, report: &Report, most: usize) -> std::fmt::Result {
     let live = report.totals.live;
     let when = if report.conditions.still_recording {
         "now"
@@ -41,25 +41,22 @@ fn put_live(out: &mut String, report: &Report) -> std::fmt::Result {
         "at the end"
     };
     writeln!(out, "\n💧 Still live {when}:\n\t{}", amount(live))?;
-    let mut locations: Vec<Place> = by_location(report)
-        .into_iter()
-        .map(|location| (location.frame, location.sums))
-        .collect();
-    locations.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.live.bytes, sums.live.count)));
-    let locations = still_live(locations);
-    put_places(out, report, "still-live locations (by size)", &locations)?;
+    let locations = live_locations(report, most);
+    put_places(
+        out,
+        report,
+        &format!("Top {most} still-live locations (by size)"),
+        &locations,
+    )?;
     // Who asked for memory is often a library; who keeps it is a line of the service.
-    let own = own_sites(report, &Origins::of(report))
-        .into_iter()
-        .filter(|site| site.is_own)
-        .map(|site| (site.frame, site.sums))
-        .collect();
-    let own = still_live(own);
+    let own = live_own_lines(report, most);
     if own != locations {
         put_places(
             out,
             report,
-            "lines of the service's own that still-live memory came from (by size)",
+            &format!(
+                "Top {most} lines of the service's own that still-live memory came from (by size)"
+            ),
             &own,
         )?;
     }
@@ -67,12 +64,32 @@ fn put_live(out: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 /// A line and what was allocated there or through it.
-type Place = (Option<FrameId>, Sums);
+pub(super) type Place = (Option<FrameId>, Sums);
+
+/// The places that hold most of what is still live.
+pub(super) fn live_locations(report: &Report, most: usize) -> Vec<Place> {
+    let mut locations: Vec<Place> = by_location(report)
+        .into_iter()
+        .map(|location| (location.frame, location.sums))
+        .collect();
+    locations.sort_by_key(|(_, sums)| std::cmp::Reverse((sums.live.bytes, sums.live.count)));
+    still_live(locations, most)
+}
+
+/// The lines of the service's own through which most of what is still live was allocated.
+pub(super) fn live_own_lines(report: &Report, most: usize) -> Vec<Place> {
+    let own = own_sites(report, &Origins::of(report))
+        .into_iter()
+        .filter(|site| site.is_own)
+        .map(|site| (site.frame, site.sums))
+        .collect();
+    still_live(own, most)
+}
 
 /// The first few that hold anything.
-fn still_live(mut places: Vec<Place>) -> Vec<Place> {
+fn still_live(mut places: Vec<Place>, most: usize) -> Vec<Place> {
     places.retain(|(_, sums)| sums.live.count > 0);
-    places.truncate(TOP);
+    places.truncate(most);
     places
 }
 
@@ -80,7 +97,7 @@ fn put_places(out: &mut String, report: &Report, what: &str, places: &[Place]) -
     if places.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n💧 Top {TOP} {what}:")?;
+    writeln!(out, "\n💧 {what}:")?;
     for (frame, sums) in places {
         write!(
             out,
@@ -112,7 +129,7 @@ fn put_high_water(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "; what is still live is {live} of that")
 }
 
-fn put_threads(out: &mut String, report: &Report) -> std::fmt::Result {
+fn put_threads(out: &mut String, report: &Report, most: usize) -> std::fmt::Result {
     let mut threads: Vec<(usize, Sums)> = by_thread(report)
         .into_iter()
         .enumerate()
@@ -124,8 +141,8 @@ fn put_threads(out: &mut String, report: &Report) -> std::fmt::Result {
     threads.sort_by_key(|(_, sums)| {
         std::cmp::Reverse((sums.live.bytes, sums.high_water.bytes, sums.allocated.bytes))
     });
-    writeln!(out, "\n🧵 Top {TOP} threads (by size still live):")?;
-    for &(index, sums) in threads.iter().take(TOP) {
+    writeln!(out, "\n🧵 Top {most} threads (by size still live):")?;
+    for &(index, sums) in threads.iter().take(most) {
         let thread = report.threads[index];
         let name = match report.strings.get(thread.name) {
             "" => format!("thread {}", thread.tid),
@@ -143,8 +160,8 @@ fn put_threads(out: &mut String, report: &Report) -> std::fmt::Result {
             size(sums.allocated.bytes)
         )?;
     }
-    if threads.len() > TOP {
-        writeln!(out, "\t  and {} more", threads.len() - TOP)?;
+    if threads.len() > most {
+        writeln!(out, "\t  and {} more", threads.len() - most)?;
     }
     Ok(())
 }

@@ -36,6 +36,23 @@ pub(super) fn histogram(sizes: &[SizeCount]) -> String {
     text
 }
 
+/// The bins as `memray stats --json` has them: smallest and largest size, both inclusive, and count.
+pub(super) fn databins(sizes: &[SizeCount]) -> Vec<(u64, u64, u64)> {
+    let smallest = sizes.iter().find(|s| s.size > 0);
+    let (Some(smallest), Some(last)) = (smallest, sizes.last()) else {
+        return Vec::new();
+    };
+    let (bounds, counts) = bins(sizes, smallest.size, last.size);
+    let mut start = 0;
+    (1..)
+        .zip(bounds.into_iter().zip(counts))
+        .map(|(bin, (bound, count))| {
+            let end = bound.saturating_sub(u64::from(bin < BINS));
+            (std::mem::replace(&mut start, bound), end, count)
+        })
+        .collect()
+}
+
 /// Upper bounds and counts. The arithmetic is memray's, step by step, or roundings would differ.
 fn bins(sizes: &[SizeCount], smallest: u64, largest: u64) -> ([u64; BINS], [u64; BINS]) {
     let mut low = (smallest as f64).ln();

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::histogram::histogram;
-use super::{TOP, place, size};
-use crate::model::{Allocator, Report};
-use crate::views::{LocationSums, by_location, by_module};
+use super::{place, size};
+use crate::model::{Allocator, Report, Tally};
+use crate::views::{by_location, by_module};
 
-pub(super) fn put(out: &mut String, report: &Report) {
+pub(super) fn put(out: &mut String, report: &Report, most: usize) {
     let totals = &report.totals;
     // Sums of memray's aggregated captures lack what was allocated and freed; memray refuses to print these at all.
     let unknown = totals.allocated.count == 0 && totals.high_water.count > 0;
@@ -30,8 +30,8 @@ pub(super) fn put(out: &mut String, report: &Report) {
     for (allocator, count) in allocators(report) {
         line(out, &format!("\t {}: {count}", allocator.name()));
     }
-    put_locations(out, report);
-    put_modules(out, report);
+    put_locations(out, report, most);
+    put_modules(out, report, most);
 }
 
 fn line(out: &mut String, text: &str) {
@@ -40,7 +40,7 @@ fn line(out: &mut String, text: &str) {
 }
 
 /// Most used first; of equals, what was used last is first, which is how memray's hash map hands them out.
-fn allocators(report: &Report) -> Vec<(Allocator, u64)> {
+pub(super) fn allocators(report: &Report) -> Vec<(Allocator, u64)> {
     let mut allocators: Vec<_> = report
         .totals
         .by_allocator
@@ -53,55 +53,66 @@ fn allocators(report: &Report) -> Vec<(Allocator, u64)> {
     allocators
 }
 
-/// Of equal places, the one that allocated first comes last; one without a call stack comes behind all.
-fn put_locations(out: &mut String, report: &Report) {
-    let locations: Vec<LocationSums> = by_location(report)
-        .into_iter()
-        .filter(|location| location.sums.allocated.count > 0)
-        .collect();
-    let top = |value: fn(&LocationSums) -> u64| {
-        let mut order: Vec<(u64, bool, usize)> = (0..)
-            .zip(&locations)
-            .map(|(index, location)| (value(location), location.frame.is_some(), index))
-            .collect();
-        order.sort_unstable_by(|a, b| b.cmp(a));
-        order.truncate(TOP);
-        order
-    };
-    line(
-        out,
-        &format!("\n🥇 Top {TOP} largest allocating locations (by size):"),
-    );
-    for (bytes, _, index) in top(|location| location.sums.allocated.bytes) {
-        let place = place(report, locations[index].frame);
-        line(out, &format!("\t- {place} -> {}", size(bytes)));
-    }
-    line(
-        out,
-        &format!("\n🥇 Top {TOP} largest allocating locations (by number of allocations):"),
-    );
-    for (count, _, index) in top(|location| location.sums.allocated.count) {
-        let place = place(report, locations[index].frame);
-        line(out, &format!("\t- {place} -> {count}"));
-    }
-}
-
-fn put_modules(out: &mut String, report: &Report) {
-    let mut modules = by_module(report);
-    if modules.is_empty() {
-        return;
-    }
+fn put_locations(out: &mut String, report: &Report, most: usize) {
     for by_size in [true, false] {
         let what = if by_size {
             "by size"
         } else {
             "by number of allocations"
         };
-        modules.sort_by_key(|(_, tally)| {
-            std::cmp::Reverse(if by_size { tally.bytes } else { tally.count })
-        });
-        let _ = writeln!(out, "\n🥇 Top {TOP} allocating modules ({what}):");
-        for (name, tally) in modules.iter().take(TOP) {
+        line(
+            out,
+            &format!("\n🥇 Top {most} largest allocating locations ({what}):"),
+        );
+        for (place, value) in top_locations(report, most, by_size) {
+            let value = if by_size {
+                size(value)
+            } else {
+                value.to_string()
+            };
+            line(out, &format!("\t- {place} -> {value}"));
+        }
+    }
+}
+
+/// The places that allocated most, in bytes or in number. Of equal places, the one that allocated first comes last;
+/// one without a call stack comes behind all.
+pub(super) fn top_locations(report: &Report, most: usize, by_size: bool) -> Vec<(String, u64)> {
+    let locations = by_location(report);
+    let mut order: Vec<(u64, bool, usize)> = (0..)
+        .zip(&locations)
+        .filter(|(_, location)| location.sums.allocated.count > 0)
+        .map(|(index, location)| {
+            let allocated = location.sums.allocated;
+            let value = if by_size {
+                allocated.bytes
+            } else {
+                allocated.count
+            };
+            (value, location.frame.is_some(), index)
+        })
+        .collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    order.truncate(most);
+    order
+        .into_iter()
+        .map(|(value, _, index)| (place(report, locations[index].frame), value))
+        .collect()
+}
+
+fn put_modules(out: &mut String, report: &Report, most: usize) {
+    for by_size in [true, false] {
+        let what = if by_size {
+            "by size"
+        } else {
+            "by number of allocations"
+        };
+        let modules = top_modules(report, most, by_size);
+        if modules.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\n🥇 Top {most} allocating modules ({what}):");
+        for (name, tally) in modules {
             let _ = writeln!(
                 out,
                 "\t- {name}: {} total | {} allocations",
@@ -110,4 +121,14 @@ fn put_modules(out: &mut String, report: &Report) {
             );
         }
     }
+}
+
+/// The modules that allocated most, in bytes or in number.
+pub(super) fn top_modules(report: &Report, most: usize, by_size: bool) -> Vec<(String, Tally)> {
+    let mut modules = by_module(report);
+    modules.sort_by_key(|(_, tally)| {
+        std::cmp::Reverse(if by_size { tally.bytes } else { tally.count })
+    });
+    modules.truncate(most);
+    modules
 }

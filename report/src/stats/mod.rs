@@ -2,15 +2,18 @@
 
 mod heapray;
 mod histogram;
+mod json;
 mod memray;
+mod time;
 mod units;
 
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report};
 
+pub use json::{JsonOptions, json};
 pub use units::{duration, size};
 
-/// How many places, threads and modules are listed.
+/// How many places, threads and modules are listed unless more are asked for: memray's number.
 const TOP: usize = 5;
 
 /// The report for people at a terminal.
@@ -21,9 +24,15 @@ const TOP: usize = 5;
 /// memray's does not: what is still live, and so may leak, comes first.
 #[must_use]
 pub fn text(report: &Report) -> String {
+    text_of_largest(report, TOP)
+}
+
+/// As [`text()`], with `num_largest` places, threads and modules in each list instead of 5 (`-n` of `memray stats`).
+#[must_use]
+pub fn text_of_largest(report: &Report, num_largest: usize) -> String {
     let mut text = String::new();
-    memray::put(&mut text, report);
-    heapray::put(&mut text, report);
+    memray::put(&mut text, report, num_largest);
+    heapray::put(&mut text, report, num_largest);
     text
 }
 
@@ -31,7 +40,7 @@ pub fn text(report: &Report) -> String {
 #[must_use]
 pub fn memray_text(report: &Report) -> String {
     let mut text = String::new();
-    memray::put(&mut text, report);
+    memray::put(&mut text, report, TOP);
     text
 }
 

@@ -63,7 +63,7 @@ pub(super) struct About<'a> {
     start_ms: i64,
     end_ms: i64,
     events: u64,
-    producer: &'a str,
+    producer: Cow<'a, str>,
 }
 
 impl<'a> About<'a> {
@@ -75,7 +75,7 @@ impl<'a> About<'a> {
             start_ms: about.start_ms,
             end_ms: about.end_ms,
             events: about.events,
-            producer: &about.producer,
+            producer: in_one_line(&about.producer),
         }
     }
 }
@@ -83,13 +83,13 @@ impl<'a> About<'a> {
 #[derive(Serialize)]
 pub(super) struct Conditions<'a> {
     still_recording: bool,
-    hooks: &'a str,
+    hooks: Cow<'a, str>,
     lost_events: u64,
     stacks_cut: u64,
     stacks_incomplete: u64,
     unknown_frees: u64,
-    log_given_up: Option<&'a str>,
-    notes: &'a [String],
+    log_given_up: Option<Cow<'a, str>>,
+    notes: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Conditions<'a> {
@@ -97,13 +97,13 @@ impl<'a> Conditions<'a> {
         let conditions = &report.conditions;
         Conditions {
             still_recording: conditions.still_recording,
-            hooks: &conditions.hooks,
+            hooks: in_one_line(&conditions.hooks),
             lost_events: conditions.lost_events,
             stacks_cut: conditions.stacks_cut,
             stacks_incomplete: conditions.stacks_incomplete,
             unknown_frees: conditions.unknown_frees,
-            log_given_up: conditions.log_given_up.as_deref(),
-            notes: &conditions.notes,
+            log_given_up: conditions.log_given_up.as_deref().map(in_one_line),
+            notes: conditions.notes.iter().map(|n| in_one_line(n)).collect(),
         }
     }
 }
@@ -165,7 +165,7 @@ struct FrameRow<'a> {
     function: Cow<'a, str>,
     file: Cow<'a, str>,
     line: u32,
-    package: &'a str,
+    package: Cow<'a, str>,
     kind: &'static str,
 }
 
@@ -261,7 +261,9 @@ impl Serialize for Frames<'_> {
                 function: spelling::function(report, frame),
                 file: spelling::file(report, frame),
                 line: frame.line,
-                package: package.map_or("", |package| &package.name),
+                package: package.map_or("".into(), |package| {
+                    in_one_line(&package.name).into_owned().into()
+                }),
                 kind: match origins.kind(FrameId(id)) {
                     Kind::Own => "own",
                     Kind::Package => "package",
@@ -282,9 +284,12 @@ list!(OwnLines, |report| {
     })
 });
 
+/// Rows of the table are added up by these.
+type Key = (ThreadId, Allocator, Option<FrameId>);
+
 list!(Table, |report| {
-    let mut index: HashMap<(ThreadId, Allocator, Option<FrameId>), usize> = HashMap::new();
-    let mut rows: Vec<((ThreadId, Allocator, Option<FrameId>), views::Sums)> = Vec::new();
+    let mut index: HashMap<Key, usize> = HashMap::new();
+    let mut rows: Vec<(Key, views::Sums)> = Vec::new();
     for site in &report.sites {
         let leaf = report.stacks.node(site.stack).map(|node| node.frame);
         let key = (site.thread, site.allocator, leaf);

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::proto::{Function, Line, Location, Mapping};
 use crate::formats::spelling::{self, NO_STACK};
-use crate::model::{Frame, FrameId, Report, StackId};
+use crate::memray::in_one_line;
+use crate::model::{Frame, FrameId, Module, Report, StackId};
 
 /// pprof's string table. Text 0 is empty, as the format demands.
 #[derive(Debug)]
@@ -66,31 +67,43 @@ impl<'a> Code<'a> {
         code
     }
 
-    /// The program first: pprof takes the first mapping for the binary that it is told of.
+    /// The program first: pprof takes the first mapping for the binary that it is told of. A report without modules
+    /// has a mapping of nothing: where there is none pprof makes one up, and looks up address 0 of that binary.
     fn add_mappings(&mut self) {
         let report = self.report;
-        let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
-        let program = report.about.command_line.split(' ').next().map(name);
-        let mut order: Vec<usize> = (0..report.modules.len()).collect();
-        order.sort_by_key(|&index| Some(name(&report.modules[index].path)) != program);
-        for (id, index) in (1..).zip(order) {
-            let module = &report.modules[index];
-            self.mapping_of[index] = id;
-            self.mappings.push(Mapping {
-                id,
-                memory_start: module.start,
-                memory_limit: module.limit,
-                file_offset: module.offset,
-                filename: self.texts.number(&crate::memray::in_one_line(&module.path)),
-                build_id: self.texts.number(&module.build_id),
-                // Whatever can be known is in the profile. Said so even where it is not much: looking it up again
-                // in a binary of the same name, but of another build, gives names that are wrong.
-                has_functions: true,
-                has_filenames: true,
-                has_line_numbers: true,
-                has_inline_frames: true,
-            });
+        let program = report.about.command_line.split(' ').next().unwrap_or("");
+        if report.modules.is_empty() {
+            let unknown = Module {
+                path: program.into(),
+                ..Module::default()
+            };
+            return self.add_mapping(1, &unknown);
         }
+        let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+        let mut order: Vec<usize> = (0..report.modules.len()).collect();
+        order.sort_by_key(|&index| name(&report.modules[index].path) != name(program));
+        for (id, index) in (1..).zip(order) {
+            self.mapping_of[index] = id;
+            self.add_mapping(id, &report.modules[index]);
+        }
+    }
+
+    fn add_mapping(&mut self, id: u64, module: &Module) {
+        let mapping = Mapping {
+            id,
+            memory_start: module.start,
+            memory_limit: module.limit,
+            file_offset: module.offset,
+            filename: self.texts.number(&in_one_line(&module.path)),
+            build_id: self.texts.number(&in_one_line(&module.build_id)),
+            // Whatever can be known is in the profile. Said so even where it is not much: looking it up again in a
+            // binary of the same name, but of another build, gives names that are wrong.
+            has_functions: true,
+            has_filenames: true,
+            has_line_numbers: true,
+            has_inline_frames: true,
+        };
+        self.mappings.push(mapping);
     }
 
     /// The locations of `stack`, leaf first. Inlined frames are lines of the location that they are inlined into.
@@ -184,8 +197,9 @@ impl<'a> Code<'a> {
         self.functions.push(Function {
             id,
             name,
-            // pprof shows a system name only where there is no other.
-            system_name: name,
+            // Left empty: a system name that equals the name is what pprof demangles, and whatever looks like C++
+            // to it loses all between `<` and `>`. Of `<Vec<T> as Extend<T>>::extend` it leaves `::extend`.
+            system_name: 0,
             filename: file,
         });
         self.function_index.insert((name, file), id);

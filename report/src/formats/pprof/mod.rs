@@ -6,7 +6,8 @@
 //! with its `thread` and `allocator`.
 //!
 //! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines, whatever binary it
-//! is given. A report without places (one that memray wrote) has neither mappings nor addresses.
+//! is given. A report without places (one that memray wrote) has no addresses, and a mapping of nothing that keeps
+//! pprof from looking them up.
 
 mod code;
 mod proto;

@@ -1,0 +1,203 @@
+//! Texts of a given width, and numbers for people.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::stats::size;
+use crate::views::Unit;
+
+/// Columns that `text` takes.
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` and blanks behind it.
+pub(super) fn left(text: &str, columns: usize) -> String {
+    format!("{text}{}", blanks(columns, text))
+}
+
+/// `text` and blanks before it.
+pub(super) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", blanks(columns, text))
+}
+
+fn blanks(columns: usize, text: &str) -> String {
+    " ".repeat(columns.saturating_sub(width(text)))
+}
+
+/// `text` in at most `columns`: an ellipsis stands for its middle. More is kept of the end, where a path and a
+/// function's name say most.
+pub(super) fn shorten(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let Some(room) = columns.checked_sub(1) else {
+        return String::new();
+    };
+    let head = room / 3;
+    let mut used = 0;
+    let fits = |c: &char, room: usize, used: &mut usize| {
+        *used += c.width().unwrap_or(0);
+        *used <= room
+    };
+    let start: String = text
+        .chars()
+        .take_while(|c| fits(c, head, &mut used))
+        .collect();
+    used = 0;
+    let end = text.chars().rev();
+    let end: Vec<char> = end
+        .take_while(|c| fits(c, room - head, &mut used))
+        .collect();
+    let end: String = end.into_iter().rev().collect();
+    format!("{start}…{end}")
+}
+
+/// `first`, `link` and `last` in at most `columns`: what is too long is shortened on its own, in equal parts.
+pub(super) fn shorten_two(first: &str, link: &str, last: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(width(link));
+    let for_first = width(first).min((room / 2).max(room.saturating_sub(width(last))));
+    let text = format!(
+        "{}{link}{}",
+        shorten(first, for_first),
+        shorten(last, room - for_first)
+    );
+    shorten(&text, columns)
+}
+
+/// `path` without what is the same for all packages: the directory of cargo's registry or git checkouts, and of the
+/// language's own sources.
+pub(super) fn short_path(path: &str) -> &str {
+    for (root, skipped) in [
+        ("/registry/src/", 1),
+        ("/git/checkouts/", 0),
+        ("/rustc/", 1),
+    ] {
+        if let Some((_, below)) = path.split_once(root) {
+            let short = below.splitn(skipped + 1, '/').nth(skipped);
+            return short.filter(|short| !short.is_empty()).unwrap_or(path);
+        }
+    }
+    path
+}
+
+/// A part of `whole`; 0 of nothing.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    part as f64 / whole as f64
+}
+
+/// `12.34 %`
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+/// A bar of at most `columns` in steps of an eighth; nothing for nothing, else an eighth at least.
+pub(super) fn bar(share: f64, columns: usize) -> String {
+    const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).ceil() as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        bar.push(PARTS[eighths % 8]);
+    }
+    bar
+}
+
+/// `1,234,567`
+pub(super) fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// An amount of `unit`.
+pub(super) fn amount(unit: Unit, n: u64) -> String {
+    match unit {
+        Unit::Bytes => size(n),
+        Unit::Count => number(n),
+    }
+}
+
+/// `n` of `noun`, in the plural if there are not one.
+pub(super) fn counted(n: u64, noun: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", number(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortened_text_is_as_wide_as_it_may_be() {
+        for (text, columns, short) in [
+            ("/usr/lib/a.rs", 13, "/usr/lib/a.rs"),
+            ("/usr/lib/a.rs", 10, "/us…b/a.rs"),
+            ("日本語日本語", 8, "日…本語"),
+            ("abc", 1, "…"),
+            ("abc", 0, ""),
+        ] {
+            assert_eq!(shorten(text, columns), short);
+            assert!(width(short) <= columns);
+        }
+    }
+
+    #[test]
+    fn both_ends_of_a_run_can_be_told() {
+        for (columns, text) in [
+            (30, "alloc::first → std::last"),
+            (22, "all…:first → std::last"),
+            (13, "a…rst → s…ast"),
+            (2, "…"),
+        ] {
+            let short = shorten_two("alloc::first", " → ", "std::last", columns);
+            assert!(width(&short) <= columns, "{short}");
+            if columns > 2 {
+                assert_eq!(short, text);
+            }
+        }
+    }
+
+    #[test]
+    fn paths_of_packages_begin_with_the_package() {
+        for (path, short) in [
+            (
+                "/home/dev/.cargo/registry/src/index-1949/tokio-1.5/src/lib.rs",
+                "tokio-1.5/src/lib.rs",
+            ),
+            (
+                "/home/dev/.cargo/git/checkouts/axum-12/3f/src/lib.rs",
+                "axum-12/3f/src/lib.rs",
+            ),
+            (
+                "/rustc/0123/library/alloc/src/vec/mod.rs",
+                "library/alloc/src/vec/mod.rs",
+            ),
+            ("/srv/rustc/x", "/srv/rustc/x"),
+            ("/rustc/0123/", "/rustc/0123/"),
+            ("src/main.rs", "src/main.rs"),
+        ] {
+            assert_eq!(short_path(path), short);
+        }
+    }
+
+    #[test]
+    fn bars_and_numbers_are_readable() {
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(0.000_001, 4), "▏");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(7.0, 4), "████");
+        assert_eq!(number(0), "0");
+        assert_eq!(number(999), "999");
+        assert_eq!(number(1_234_567), "1,234,567");
+        assert_eq!(percent(share(1, 3)), "33.33 %");
+        assert_eq!(percent(share(1, 0)), "0.00 %");
+    }
+}

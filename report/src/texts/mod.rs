@@ -1,0 +1,18 @@
+//! Reports for a terminal: [`table`] of the places that allocated, [`tree`] of calls, [`summary`] by function.
+//!
+//! Each is a function `text(report, options, out)`. Nothing here asks the terminal: width and colours are options.
+//! Whatever a process calls its functions, no control character reaches the terminal, and no line is wider than the
+//! width, if that is [`Options::MIN_WIDTH`] at least. Sums that are not shown line by line are shown as a rest.
+
+mod cell;
+mod head;
+mod options;
+mod paint;
+mod summary;
+mod table;
+mod tree;
+
+pub use options::{Options, SortColumn, UnknownColumn};
+pub use summary::summary;
+pub use table::table;
+pub use tree::tree;

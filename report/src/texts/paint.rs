@@ -1,0 +1,46 @@
+//! Colours, if there are any.
+
+use std::fmt::Display;
+
+/// Paints texts, or leaves them as they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paint(pub(super) bool);
+
+impl Paint {
+    pub(super) fn bold(self, text: impl Display) -> String {
+        self.put("1", text)
+    }
+
+    pub(super) fn dim(self, text: impl Display) -> String {
+        self.put("2", text)
+    }
+
+    /// Functions.
+    pub(super) fn name(self, text: impl Display) -> String {
+        self.put("1;35", text)
+    }
+
+    /// Files and lines.
+    pub(super) fn place(self, text: impl Display) -> String {
+        self.put("36", text)
+    }
+
+    /// By how much of the whole it is: memray's steps and colours.
+    pub(super) fn share(self, share: f64, text: impl Display) -> String {
+        let colour = match share {
+            share if share > 0.6 => "31",
+            share if share > 0.2 => "33",
+            share if share > 0.05 => "32",
+            _ => "92",
+        };
+        self.put(colour, text)
+    }
+
+    fn put(self, code: &str, text: impl Display) -> String {
+        if self.0 {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_string()
+        }
+    }
+}

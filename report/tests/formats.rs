@@ -1,0 +1,347 @@
+//! Every format has the sums of the report that it was made from, and survives whatever names a process has.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use heapray_report::Report;
+use heapray_report::formats::{Format, Options};
+use heapray_report::memray::read;
+use heapray_report::model::{Frame, StackId, Tally};
+use heapray_report::views::{Measure, Unit};
+use proptest::prelude::*;
+use serde_json::Value;
+use support::{program, skeleton, stack};
+
+fn write(format: Format, report: &Report, options: &Options) -> Vec<u8> {
+    let mut out = Vec::new();
+    format.write(report, options, &mut out).unwrap();
+    out
+}
+
+fn text(format: Format, report: &Report, options: &Options) -> String {
+    String::from_utf8(write(format, report, options)).unwrap()
+}
+
+fn json(format: Format, report: &Report, options: &Options) -> Value {
+    serde_json::from_slice(&write(format, report, options)).unwrap()
+}
+
+fn sum(report: &Report, measure: Measure) -> Tally {
+    let mut sum = Tally::default();
+    for site in &report.sites {
+        sum += measure.of(site);
+    }
+    sum
+}
+
+/// RFC 4180, the obvious way.
+fn parse_csv(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
+    let mut quoted = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => cell.push(chars.next().unwrap()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut cell)),
+            '\r' if !quoted => {}
+            '\n' if !quoted => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            c => cell.push(c),
+        }
+    }
+    assert!(!quoted && row.is_empty() && cell.is_empty());
+    rows
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    (0usize..4, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(measure, count, by_thread, lines)| Options {
+            measure: Measure::ALL[measure],
+            unit: if count { Unit::Count } else { Unit::Bytes },
+            by_thread,
+            lines,
+            ..Options::default()
+        },
+    )
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+proptest! {
+    #[test]
+    fn collapsed_stacks_sum_up_to_the_report(program in program(), options in options()) {
+        let mut total = 0;
+        for line in text(Format::Collapsed, &program.report, &options).lines() {
+            let (stack, weight) = line.rsplit_once(' ').unwrap();
+            prop_assert!(!stack.split(';').any(|name| name.trim().is_empty()), "{line}");
+            total += weight.parse::<u64>().unwrap();
+        }
+        prop_assert_eq!(total, options.unit.of(sum(&program.report, options.measure)));
+    }
+
+    #[test]
+    fn speedscope_profiles_sum_up_to_the_report(program in program(), options in options()) {
+        let file = json(Format::Speedscope, &program.report, &options);
+        let frames = file["shared"]["frames"].as_array().unwrap();
+        let mut by_unit: BTreeMap<String, u64> = BTreeMap::new();
+        for profile in file["profiles"].as_array().unwrap() {
+            let weights = profile["weights"].as_array().unwrap();
+            let samples = profile["samples"].as_array().unwrap();
+            prop_assert_eq!(weights.len(), samples.len());
+            let total: u64 = weights.iter().map(number).sum();
+            prop_assert_eq!(total, number(&profile["endValue"]));
+            for frame in samples.iter().flat_map(|sample| sample.as_array().unwrap()) {
+                prop_assert!((number(frame) as usize) < frames.len());
+            }
+            *by_unit.entry(profile["unit"].as_str().unwrap().to_owned()).or_default() += total;
+        }
+        let expected = sum(&program.report, options.measure);
+        let of = |unit| by_unit.get(unit).copied().unwrap_or(0);
+        prop_assert_eq!((of("bytes"), of("none")), (expected.bytes, expected.count));
+    }
+
+    #[test]
+    fn csv_rows_sum_up_to_the_report(program in program(), options in options()) {
+        let rows = parse_csv(&text(Format::Csv, &program.report, &options));
+        prop_assert_eq!(&rows[0][..3], ["allocator", "num_allocations", "size"]);
+        let mut total = Tally::default();
+        for row in &rows[1..] {
+            prop_assert_eq!(row.len(), rows[0].len());
+            total += Tally { count: row[1].parse().unwrap(), bytes: row[2].parse().unwrap() };
+            for frame in row[5].split('|').filter(|frame| !frame.is_empty()) {
+                prop_assert_eq!(frame.split(';').count(), 3, "{}", frame);
+            }
+        }
+        prop_assert_eq!(total, sum(&program.report, options.measure));
+    }
+
+    #[test]
+    fn gprof2dot_events_sum_up_to_the_report(program in program(), options in options()) {
+        let file = json(Format::Gprof2dot, &program.report, &options);
+        let functions = file["functions"].as_array().unwrap().len();
+        let mut total = 0;
+        for event in file["events"].as_array().unwrap() {
+            total += number(&event["cost"][0]);
+            let chain = event["callchain"].as_array().unwrap();
+            prop_assert!(!chain.is_empty());
+            prop_assert!(chain.iter().all(|function| (number(function) as usize) < functions));
+        }
+        prop_assert_eq!(total, options.unit.of(sum(&program.report, options.measure)));
+    }
+
+    #[test]
+    fn every_part_of_the_json_sums_up_to_the_report(program in program()) {
+        let report = &program.report;
+        let file = json(Format::Json, report, &Options::default());
+        prop_assert_eq!(&file["schema"], "heapray-report");
+        let tree = &file["tree"];
+        let parts = [
+            file["table"].as_array().unwrap().clone(),
+            file["own_lines"].as_array().unwrap().clone(),
+            file["threads"].as_array().unwrap().clone(),
+            [&[tree["own"].clone()], &tree["nodes"].as_array().unwrap()[..]].concat(),
+        ];
+        for (name, measure) in [
+            ("allocated", Measure::Allocated),
+            ("high_water", Measure::HighWater),
+            ("live", Measure::Live),
+            ("temporary", Measure::Temporary),
+        ] {
+            let expected = sum(report, measure);
+            for rows in &parts {
+                let of = |key: &str| rows.iter().map(|row| row[name][key].as_u64().unwrap_or(0)).sum::<u64>();
+                prop_assert_eq!((of("count"), of("bytes")), (expected.count, expected.bytes), "{}", name);
+            }
+        }
+        prop_assert_eq!(number(&file["totals"]["live"]["bytes"]), report.totals.live.bytes);
+        // Preorder: no node is more than one deeper than the one before it.
+        let depths: Vec<u64> = tree["nodes"].as_array().unwrap().iter().map(|n| number(&n["depth"])).collect();
+        prop_assert!(depths.first().is_none_or(|&first| first == 1));
+        prop_assert!(depths.windows(2).all(|pair| pair[1] <= pair[0] + 1));
+    }
+
+    #[test]
+    fn the_memray_file_holds_the_report(program in program()) {
+        let file = write(Format::Memray, &program.report, &Options::default());
+        let back = read(&file[..]).unwrap().report;
+        prop_assert_eq!(sum(&back, Measure::Live), sum(&program.report, Measure::Live));
+    }
+}
+
+/// Names that mean something in some format.
+const HOSTILE: [&str; 9] = [
+    "</text></svg><script>alert(1)</script>",
+    "\"quoted\", \\ and 'so'",
+    "two\nlines\r\tand a tab",
+    "\u{1b}[31mred\u{7}\0",
+    "=cmd|' /C calc'!A0",
+    "a;b|c",
+    "closure 12",
+    " ",
+    "\u{202e}\u{85}名前",
+];
+
+/// A call stack of hostile names, each as function and as file, allocated by a hostile thread.
+fn hostile() -> Report {
+    let mut report = skeleton(1);
+    report.about.command_line = HOSTILE.concat();
+    report.threads[0].name = report.strings.intern(HOSTILE[4]);
+    report.frames.clear();
+    for name in HOSTILE {
+        let name = report.strings.intern(name);
+        report.frames.push(Frame {
+            function: name,
+            file: name,
+            line: 7,
+        });
+    }
+    let path: Vec<u32> = (0..HOSTILE.len() as u32).collect();
+    let events =
+        [path.as_slice(), &[4], &[]].map(|path| heapray_report::model::Event::Allocation {
+            thread: heapray_report::model::ThreadId(0),
+            allocator: heapray_report::model::Allocator::Malloc,
+            address: 0x1000 * (1 + path.len() as u64),
+            size: 100,
+            stack: stack(&mut report, path),
+        });
+    support::sum_up(&mut report, &events);
+    report
+}
+
+#[test]
+fn hostile_names_are_text_in_every_format() {
+    let report = hostile();
+    let options = Options {
+        by_thread: true,
+        lines: true,
+        title: Some(HOSTILE.concat()),
+        ..Options::default()
+    };
+    for &format in Format::ALL.iter().filter(|format| format.is_text()) {
+        let text = text(format, &report, &options);
+        let control = |c: char| c.is_control() && c != '\n' && c != '\r' && c != '\t';
+        assert!(!text.contains(control), "{format}");
+        assert!(!text.contains("\u{1b}"), "{format}");
+        if format.extension().ends_with("json") {
+            let names = serde_json::from_str::<Value>(&text).unwrap().to_string();
+            assert!(
+                names.contains("</text></svg><script>alert(1)</script>"),
+                "{format}"
+            );
+        }
+    }
+    let lines = text(Format::Collapsed, &report, &Options::default());
+    assert_eq!(lines.lines().count(), 3);
+    assert!(lines.contains(";closure\u{a0}12;???;"));
+    assert!(lines.contains(";a\u{37e}b|c;"));
+    assert!(lines.starts_with("<stack trace unavailable> 100\n"));
+    let rows = parse_csv(&text(Format::Csv, &report, &options));
+    assert_eq!(rows.len(), 4);
+    for cell in rows.iter().flatten() {
+        assert!(
+            !cell.trim_start().starts_with(['=', '+', '-', '@']),
+            "{cell}"
+        );
+    }
+    let names: Vec<&str> = rows[1][5]
+        .split('|')
+        .map(|f| f.split(';').next().unwrap())
+        .collect();
+    assert_eq!(names.len(), HOSTILE.len());
+}
+
+#[test]
+fn equal_frames_are_spelt_alike_in_all_formats() {
+    let mut report = hostile();
+    let names = [("shop::get", "src/a.rs"), ("<[u8] as A>::f", "src/b.rs")];
+    for (frame, (function, file)) in report.frames.iter_mut().zip(names) {
+        frame.function = report.strings.intern(function);
+        frame.file = report.strings.intern(file);
+    }
+    let options = Options {
+        lines: true,
+        ..Options::default()
+    };
+    for (function, file) in names {
+        for &format in Format::ALL.iter().filter(|format| format.is_text()) {
+            let text = text(format, &report, &options);
+            let escaped = |name: &str| name.replace('<', "&lt;").replace('>', "&gt;");
+            let has = |name: &str| text.contains(name) || text.contains(&escaped(name));
+            assert!(has(function) && has(file), "{function} in {format}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_report_can_be_written_in_every_format() {
+    for &format in Format::ALL {
+        for by_thread in [false, true] {
+            let options = Options {
+                by_thread,
+                ..Options::default()
+            };
+            let file = write(format, &Report::default(), &options);
+            assert!(!file.is_empty() || format == Format::Collapsed, "{format}");
+        }
+    }
+    let file = json(Format::Speedscope, &Report::default(), &Options::default());
+    assert_eq!(file["profiles"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn counts_at_the_end_of_the_scale_do_not_run_over() {
+    let mut report = hostile();
+    for site in &mut report.sites {
+        site.live = Tally {
+            count: u64::MAX,
+            bytes: u64::MAX,
+        };
+        site.high_water = site.live;
+    }
+    assert_eq!(report.stacks.node(StackId::EMPTY), None);
+    for &format in Format::ALL {
+        for by_thread in [false, true] {
+            let options = Options {
+                by_thread,
+                ..Options::default()
+            };
+            assert!(!write(format, &report, &options).is_empty(), "{format}");
+        }
+    }
+}
+
+#[cfg(feature = "svg")]
+mod svg {
+    use super::*;
+
+    #[test]
+    fn names_stay_text_and_nothing_is_asked_of_the_network() {
+        let options = Options {
+            lines: true,
+            title: Some("<b>&".into()),
+            ..Options::default()
+        };
+        for (inverted, reversed) in [(false, false), (true, false), (false, true), (true, true)] {
+            let options = Options {
+                inverted,
+                reversed,
+                ..options.clone()
+            };
+            let svg = text(Format::Svg, &hostile(), &options);
+            assert!(!svg.contains("<script>alert"));
+            assert!(svg.contains("&lt;script&gt;alert(1)"));
+            assert!(!svg.contains("<b>"));
+            assert!(svg.contains("300.000B"));
+            assert!(!svg.contains("src=\"http") && !svg.contains("@import"));
+        }
+        let nothing = Report::default();
+        assert!(text(Format::Svg, &nothing, &options).contains("&lt;b>&amp;"));
+    }
+}

@@ -1,0 +1,472 @@
+//! The tools that our files are for open them, and find the same in them: `go tool pprof`, speedscope in Chromium,
+//! and memray, whose `transform` and `stats --json` are compared with ours.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use heapray_report::Report;
+use heapray_report::formats::{Format, Options};
+use heapray_report::memray::{Version, read, write_all};
+use heapray_report::model::{Allocator, Event, Frame, FrameId, Module, Place, ThreadId};
+use heapray_report::stats::{self, JsonOptions};
+use heapray_report::views::by_location;
+use serde_json::Value;
+use support::{Program, skeleton, stack, sum_up};
+
+/// A tool's command, or the reason why there is none.
+fn tool(variable: &str, name: &str, elsewhere: &[&str]) -> Result<PathBuf, String> {
+    let named = env::var_os(variable).map(PathBuf::from);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let in_path = env::split_paths(&path).map(|directory| directory.join(name));
+    let elsewhere = elsewhere.iter().map(PathBuf::from);
+    let mut candidates = named.into_iter().chain(in_path).chain(elsewhere);
+    let found = candidates.find(|path| path.is_file());
+    found.ok_or_else(|| format!("no {name} in {variable} or PATH"))
+}
+
+fn memray() -> Result<PathBuf, String> {
+    let places = [
+        "/opt/heapray-venv/bin/memray",
+        "/opt/memray-venv/bin/memray",
+    ];
+    let found = tool("HEAPRAY_MEMRAY", "memray", &places)?;
+    let output = Command::new(&found).arg("--version").output();
+    let version = output.map_err(|e| format!("{} does not run: {e}", found.display()))?;
+    let version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+    match version.starts_with("1.20.") {
+        true => Ok(found),
+        false => Err(format!("{} is {version}, not 1.20", found.display())),
+    }
+}
+
+/// A tool; without it the test is skipped, or fails where `CI` is set.
+macro_rules! or_skip {
+    ($tool:expr) => {
+        match $tool {
+            Ok(path) => path,
+            Err(reason) => {
+                assert!(env::var_os("CI").is_none(), "{reason}");
+                println!("skipped: {}, because {reason}", stringify!($tool));
+                return;
+            }
+        }
+    };
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}{errors}");
+    text
+}
+
+fn write(format: Format, report: &Report, options: &Options, path: &Path) {
+    let mut out = BufWriter::new(File::create(path).unwrap());
+    format.write(report, options, &mut out).unwrap();
+}
+
+/// A service of three threads with several allocators; every size is different.
+fn service() -> Program {
+    let mut report = skeleton(3);
+    report.frames[7].line = 700; // more than 2^31 is negative in memray
+    let paths: [&[u32]; 7] = [
+        &[0, 1, 2],
+        &[0, 1, 4],
+        &[0, 3],
+        &[0, 1, 1, 2],
+        &[6],
+        &[0, 7],
+        &[],
+    ];
+    let mut events = Vec::new();
+    for n in 0..200u64 {
+        // No two paths are taken equally often: memray breaks ties by the order of a hash map.
+        let path = paths[(0..7).find(|i| n % 28 < (i + 1) * (i + 2) / 2).unwrap() as usize];
+        events.push(Event::Allocation {
+            thread: ThreadId(n as u32 % 3),
+            allocator: [Allocator::Malloc, Allocator::Calloc][n as usize / 7 % 2],
+            address: 0x10_0000 * (1 + n),
+            size: 1 << (n % 20),
+            stack: stack(&mut report, path),
+        });
+        if n % 4 == 3 {
+            events.push(Event::Deallocation {
+                thread: ThreadId(0),
+                allocator: Allocator::Free,
+                address: 0x10_0000 * (n - 1),
+                size: 0,
+            });
+        }
+    }
+    sum_up(&mut report, &events);
+    Program { report, events }
+}
+
+/// Its frames lie in this very test program, at addresses where other functions are, the third is inlined.
+fn place_in(report: &mut Report, binary: &Path) {
+    report.modules = vec![
+        Module {
+            path: "/lib/libc.so.6".into(),
+            build_id: "0123456789abcdef".into(),
+            start: 0x7f00_0000_0000,
+            limit: 0x7f00_0010_0000,
+            offset: 0x2_6000,
+        },
+        Module {
+            path: binary.to_str().unwrap().into(),
+            build_id: String::new(),
+            start: 0x5555_5560_0000,
+            limit: 0x5555_5580_0000,
+            offset: 0x10_0000,
+        },
+    ];
+    report.about.command_line = binary.to_str().unwrap().into();
+    report.places = (0..report.frames.len() as u64)
+        .map(|n| Place {
+            module: Some(1),
+            address: 0x5555_5560_0000 + 0x1000 * n,
+            inlined: n == 2,
+        })
+        .collect();
+    report.places[6].module = Some(0);
+    report.places[6].address = 0x7f00_0000_1234;
+}
+
+/// What `pprof -top` says each line allocated itself.
+fn top(pprof: &str) -> BTreeMap<String, u64> {
+    let mut rows = pprof
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("flat"));
+    assert!(rows.next().is_some(), "{pprof}");
+    let flat = |line: &str| -> Option<(String, u64)> {
+        let mut words = line.split_whitespace();
+        let flat = words.next()?.trim_end_matches('B').parse().ok()?;
+        let name: Vec<&str> = words.skip(4).collect();
+        Some((name.join(" ").replace(" (inline)", ""), flat))
+    };
+    rows.filter_map(flat).filter(|row| row.1 > 0).collect()
+}
+
+/// The same from our own view.
+fn by_line(
+    report: &Report,
+    unit: fn(heapray_report::model::Tally) -> u64,
+) -> BTreeMap<String, u64> {
+    let mut lines = BTreeMap::new();
+    for location in by_location(report) {
+        let name = match location.frame {
+            None => "<stack trace unavailable>".into(),
+            Some(FrameId(frame)) => {
+                let frame = report.frames[frame as usize];
+                let [function, file] =
+                    [frame.function, frame.file].map(|name| report.strings.get(name));
+                match frame.line {
+                    0 => format!("{function} {file}"),
+                    line => format!("{function} {file}:{line}"),
+                }
+            }
+        };
+        if unit(location.sums.live) > 0 {
+            *lines.entry(name).or_default() += unit(location.sums.live);
+        }
+    }
+    lines
+}
+
+#[test]
+fn pprof_finds_our_lines_and_sums_with_and_without_the_binary_beside_it() {
+    let go = or_skip!(tool("HEAPRAY_GO", "go", &["/usr/local/go/bin/go"]));
+    let directory = directory("pprof");
+    let binary = directory.join("leaky");
+    fs::copy(env::current_exe().unwrap(), &binary).unwrap();
+    let mut report = service().report;
+    // What pprof takes for C++ with template arguments.
+    report.frames[4].function = report
+        .strings
+        .intern("<alloc::vec::Vec<T,A> as core::iter::Extend<(K, V)>>::extend::<{{closure}}(u8)>");
+    report.frames[5] = Frame {
+        function: report.strings.intern("named"),
+        ..report.frames[5]
+    };
+    for placed in [false, true] {
+        if placed {
+            place_in(&mut report, &binary);
+        }
+        let file = directory.join(format!("placed-{placed}.pb.gz"));
+        write(Format::Pprof, &report, &Options::default(), &file);
+        for with_binary in [false, true] {
+            for (index, unit) in [("inuse_space", "B"), ("inuse_objects", "count")] {
+                let mut command = Command::new(&go);
+                command
+                    .args([
+                        "tool",
+                        "pprof",
+                        "-top",
+                        "-lines",
+                        "-nodefraction=0",
+                        "-nodecount=10000",
+                    ])
+                    .args([&format!("-sample_index={index}"), &format!("-unit={unit}")])
+                    .env("PPROF_TMPDIR", &directory);
+                if with_binary {
+                    command.arg(&binary);
+                }
+                let theirs = top(&run(command.arg(&file)));
+                let ours = match index {
+                    "inuse_space" => by_line(&report, |tally| tally.bytes),
+                    _ => by_line(&report, |tally| tally.count),
+                };
+                assert_eq!(
+                    theirs, ours,
+                    "{index}, places: {placed}, binary: {with_binary}"
+                );
+            }
+        }
+        let raw = run(Command::new(&go).args(["tool", "pprof", "-raw"]).arg(&file));
+        assert!(raw.contains("allocator:[calloc] thread:[main]"), "{raw}");
+        if placed {
+            let mapping = "1: 0x555555600000/0x555555800000/0x100000";
+            assert!(raw.contains(mapping), "{raw}");
+            assert!(raw.contains("[FN][FL][LN][IN]"), "{raw}");
+        }
+    }
+}
+
+/// Chromium and speedscope's own page.
+fn speedscope() -> Result<(PathBuf, PathBuf), String> {
+    let chromium = tool(
+        "HEAPRAY_CHROMIUM",
+        "chromium",
+        &["/usr/bin/chromium-browser"],
+    )?;
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools");
+    let page = tests.join("node_modules/speedscope/dist/release/index.html");
+    match page.is_file() {
+        true => Ok((chromium, page)),
+        false => Err("speedscope is not installed in report/tests/tools".into()),
+    }
+}
+
+#[test]
+fn speedscope_itself_opens_our_file() {
+    let (chromium, page) = or_skip!(speedscope());
+    let directory = directory("speedscope");
+    let program = service();
+    let mut seen = String::new();
+    for by_thread in [false, true] {
+        let options = Options {
+            by_thread,
+            title: Some("a </script><b>title".into()),
+            ..Options::default()
+        };
+        let mut file = Vec::new();
+        Format::Speedscope
+            .write(&program.report, &options, &mut file)
+            .unwrap();
+        // How its own command hands a file to its page.
+        let script = directory.join("profile.js");
+        let bytes: String = file.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        let script_text =
+            format!("speedscope.loadFileFromBase64('x.speedscope.json', btoa('{bytes}'))");
+        fs::write(&script, script_text).unwrap();
+        seen = run(Command::new(&chromium)
+            .args(["--headless", "--no-sandbox", "--disable-gpu"])
+            .args([
+                "--allow-file-access-from-files",
+                "--virtual-time-budget=20000",
+                "--dump-dom",
+            ])
+            .arg(format!(
+                "--user-data-dir={}",
+                directory.join("chromium").display()
+            ))
+            .arg(format!(
+                "file://{}#localProfilePath={}",
+                page.display(),
+                script.display()
+            )));
+        let title = "<title>a &lt;/script&gt;&lt;b&gt;title - speedscope</title>";
+        assert!(seen.contains(title), "{seen}");
+    }
+    assert!(seen.contains("high-water mark, bytes: main"), "{seen}");
+}
+
+/// `memray transform FORMAT`.
+fn transform(memray: &Path, format: &str, capture: &Path, out: &Path) -> String {
+    run(Command::new(memray)
+        .args(["transform", format, "-f", "-o"])
+        .args([out, capture]));
+    fs::read_to_string(out).unwrap()
+}
+
+/// Counts and sizes by call stack. memray adds up threads and allocators, and names those of one of them.
+fn csv_sums(text: &str) -> BTreeMap<String, (u64, u64)> {
+    let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut lines = text.lines();
+    let columns = "allocator,num_allocations,size,tid,thread_name,stack_trace";
+    assert_eq!(lines.next(), Some(columns));
+    for line in lines {
+        let cells: Vec<&str> = line.splitn(6, ',').collect();
+        assert!(Allocator::ALL.iter().any(|known| known.name() == cells[0]));
+        assert!(cells[4].starts_with("0x"), "{line}");
+        let sum = sums.entry(cells[5].to_owned()).or_default();
+        sum.0 += cells[1].parse::<u64>().unwrap();
+        sum.1 += cells[2].parse::<u64>().unwrap();
+    }
+    sums
+}
+
+/// Costs by call chain of function and module.
+fn gprof2dot_sums(text: &str) -> BTreeMap<Vec<String>, u64> {
+    let file: Value = serde_json::from_str(text).unwrap();
+    let mut sums = BTreeMap::new();
+    for event in file["events"].as_array().unwrap() {
+        let chain = event["callchain"].as_array().unwrap().iter();
+        let names: Vec<String> = chain
+            .map(|index| file["functions"][index.as_u64().unwrap() as usize].to_string())
+            .collect();
+        *sums.entry(names).or_default() += event["cost"][0].as_u64().unwrap();
+    }
+    sums.retain(|names: &Vec<String>, _| !names[0].contains("<stack trace unavailable>"));
+    sums
+}
+
+/// Weights by unit and call stack.
+fn speedscope_sums(text: &str) -> BTreeMap<(String, Vec<String>), u64> {
+    let file: Value = serde_json::from_str(text).unwrap();
+    let mut sums = BTreeMap::new();
+    for profile in file["profiles"].as_array().unwrap() {
+        let samples = profile["samples"].as_array().unwrap().iter();
+        for (sample, weight) in samples.zip(profile["weights"].as_array().unwrap()) {
+            let names: Vec<String> = sample
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|index| file["shared"]["frames"][index.as_u64().unwrap() as usize].to_string())
+                .collect();
+            let key = (profile["unit"].to_string(), names);
+            *sums.entry(key).or_default() += weight.as_u64().unwrap();
+        }
+    }
+    sums.retain(|(_, names), _| !names[0].contains("<stack trace unavailable>"));
+    sums
+}
+
+/// Our files of what memray reads from `capture` hold what memray's own do.
+fn compare(memray: &Path, capture: &Path, directory: &Path) {
+    let capture_read = read(File::open(capture).unwrap()).unwrap();
+    let report = &capture_read.report;
+    let ours = |format: Format| {
+        let mut out = Vec::new();
+        format.write(report, &Options::default(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    // Our look-alikes of `;` and `|` are in the capture already, and so in what memray makes of it.
+    let theirs = |format: &str| transform(memray, format, capture, &directory.join(format));
+    let plain = |text: String| text.replace('\u{37e}', ";").replace('\u{2223}', "|");
+    assert_eq!(
+        speedscope_sums(&ours(Format::Speedscope)),
+        speedscope_sums(&unescaped(&theirs("speedscope")))
+    );
+    assert_eq!(
+        gprof2dot_sums(&ours(Format::Gprof2dot)),
+        gprof2dot_sums(&unescaped(&theirs("gprof2dot")))
+    );
+    let six_columns: Vec<String> = ours(Format::Csv).lines().map(without_last_cell).collect();
+    let (ours, theirs) = (
+        csv_sums(&plain(six_columns.join("\n"))),
+        csv_sums(&plain(theirs("csv"))),
+    );
+    assert_eq!(ours, theirs);
+
+    let json = directory.join("stats.json");
+    run(Command::new(memray)
+        .env("TZ", "UTC")
+        .args(["stats", "--json", "-n", "7", "-f", "-o"])
+        .args([&json, capture]));
+    let theirs = fs::read_to_string(&json).unwrap();
+    let options = JsonOptions {
+        num_largest: 7,
+        facts: Some(capture_read.facts),
+    };
+    let mut ours = Vec::new();
+    stats::json(report, &options, &mut ours).unwrap();
+    let ours = String::from_utf8(ours).unwrap();
+    serde_json::from_str::<Value>(&ours).unwrap();
+    let (same, _) = ours.split_once(",\n  \"heapray\": {").unwrap();
+    let mut theirs = unescaped(&theirs);
+    if report.about.producer != "memray" {
+        // memray counts the record that closes our capture as an event.
+        let key = |events| format!("\"total_allocations\": {events},");
+        let events = report.about.events;
+        theirs = theirs.replace(&key(events + 1), &key(events));
+    }
+    for (ours, theirs) in format!("{same}\n}}").lines().zip(theirs.lines()) {
+        assert_eq!(ours, theirs);
+    }
+    assert_eq!(format!("{same}\n}}"), theirs);
+}
+
+/// JSON with look-alikes put back.
+fn unescaped(json: &str) -> String {
+    json.replace("\\u037e", ";").replace("\\u2223", "|")
+}
+
+fn without_last_cell(line: &str) -> String {
+    let mut quoted = false;
+    let mut last = 0;
+    for (at, c) in line.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => last = at,
+            _ => {}
+        }
+    }
+    line[..last].to_owned()
+}
+
+#[test]
+fn memray_makes_of_our_capture_what_we_make_of_it() {
+    let memray = or_skip!(memray());
+    let directory = directory("transform-ours");
+    let Program {
+        mut report,
+        mut events,
+    } = service();
+    // memray's own names of frames without any differ from ours.
+    events.retain(
+        |event| !matches!(event, Event::Allocation { stack, .. } if *stack == Default::default()),
+    );
+    sum_up(&mut report, &events);
+    let capture = directory.join("ours.bin");
+    let out = BufWriter::new(File::create(&capture).unwrap());
+    write_all(&report, events.into_iter().map(Ok), Version::V13, out).unwrap();
+    compare(&memray, &capture, &directory);
+}
+
+#[test]
+fn memray_makes_of_pythons_capture_what_we_make_of_it() {
+    let memray = or_skip!(memray());
+    let directory = directory("transform-python");
+    let capture = directory.join("python.bin");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memray/program.py");
+    run(Command::new(&memray)
+        .args(["run", "-q", "-f", "-o"])
+        .args([&capture, &program]));
+    compare(&memray, &capture, &directory);
+}
