@@ -44,6 +44,9 @@ async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_me
         ("report", "application/octet-stream", READ),
         ("flamegraph", "text/html; charset=utf-8", READ),
         ("stats", "text/plain; charset=utf-8", READ),
+        ("table", "text/plain; charset=utf-8", READ),
+        ("tree", "text/plain; charset=utf-8", READ),
+        ("summary", "text/plain; charset=utf-8", READ),
         ("pprof", "application/octet-stream", READ),
         ("reports", "application/json", READ),
     ] {
@@ -447,7 +450,9 @@ async fn the_document_tells_of_every_route_and_every_route_is_there() {
     // Deleting comes last.
     paths.sort_by_key(|(_, item)| item["delete"].is_object());
     for (path, item) in paths {
-        for (method, operation) in item.as_object().unwrap() {
+        let mut methods: Vec<_> = item.as_object().unwrap().iter().collect();
+        methods.sort_by_key(|(method, _)| *method == "delete");
+        for (method, operation) in methods {
             let query = match path.rsplit('/').next().unwrap() {
                 "mark" => "?name=here",
                 "ticket" => "?for=stats",

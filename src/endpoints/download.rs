@@ -82,8 +82,8 @@ fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
     let kind = output.kind();
     let content_type = kind.content_type();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // Racetrack gives its text none.
-    if kind != OutputKind::Stats {
+    // Racetrack gives its text none, and ours are read like it.
+    if !kind.is_read() {
         let disposition = format!("inline; filename=\"{}\"", kind.file_name());
         headers.insert(header::CONTENT_DISPOSITION, value(disposition));
     }

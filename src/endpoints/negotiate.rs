@@ -1,4 +1,4 @@
-//! Which format a client wants of a report (RFC 9110, section 12.5.1).
+//! Which format a client wants of a report, or of statistics (RFC 9110, section 12.5.1).
 
 use axum::http::{HeaderMap, header};
 use heapray_report::formats::Format;
@@ -22,31 +22,41 @@ const NAMED: [(&str, OutputKind); 7] = [
     ("text/plain", OutputKind::File(Format::Collapsed)),
 ];
 
-/// What the client likes best of what there is; a report where it does not say, or says nothing that is known.
-pub(super) fn preferred(headers: &HeaderMap) -> OutputKind {
+/// What the client likes best of what there is at the path of `kind`; that itself where it does not say, or says nothing
+/// that is known.
+pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let accepted = accepted.filter_map(|value| value.to_str().ok());
-    let mut best = (0, OutputKind::Report);
+    let mut best = (0, kind);
     for range in accepted.flat_map(|list| list.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
         let weight = parts
             .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
             .map_or(1000, thousandths);
-        let wildcard = media == "*/*" || media == "application/*";
-        let kind = if wildcard {
-            Some(OutputKind::Report)
-        } else {
-            named(media)
-        };
         // Of equals the first: clients list what they like first.
-        if let Some(kind) = kind
+        if let Some(found) = offered(kind, media)
             && weight > best.0
         {
-            best = (weight, kind);
+            best = (weight, found);
         }
     }
     best.1
+}
+
+/// What `media` means at the path of `kind`.
+fn offered(kind: OutputKind, media: &str) -> Option<OutputKind> {
+    let is = |name: &str| media.eq_ignore_ascii_case(name);
+    if media == "*/*" {
+        return Some(kind);
+    }
+    match kind {
+        OutputKind::Report if media == "application/*" => Some(kind),
+        OutputKind::Report => named(media),
+        OutputKind::Stats if is("application/json") => Some(OutputKind::StatsJson),
+        OutputKind::Stats if is("text/plain") || media == "text/*" => Some(kind),
+        _ => None,
+    }
 }
 
 fn named(media: &str) -> Option<OutputKind> {
@@ -98,8 +108,33 @@ mod tests {
         ] {
             let headers =
                 HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(preferred(&headers), kind, "{accept:?}");
+            assert_eq!(preferred(OutputKind::Report, &headers), kind, "{accept:?}");
         }
-        assert_eq!(preferred(&HeaderMap::new()), OutputKind::Report);
+        let none = HeaderMap::new();
+        assert_eq!(preferred(OutputKind::Report, &none), OutputKind::Report);
+    }
+
+    #[test]
+    fn statistics_are_text_or_json_and_a_page_is_a_page() {
+        for (kind, accept, expected) in [
+            (OutputKind::Stats, "*/*", OutputKind::Stats),
+            (OutputKind::Stats, "text/html, */*;q=0.8", OutputKind::Stats),
+            (OutputKind::Stats, "application/json", OutputKind::StatsJson),
+            (
+                OutputKind::Stats,
+                "text/plain, application/json;q=0.5",
+                OutputKind::Stats,
+            ),
+            (OutputKind::Stats, "text/csv", OutputKind::Stats),
+            (
+                OutputKind::Flamegraph,
+                "application/json",
+                OutputKind::Flamegraph,
+            ),
+        ] {
+            let value = HeaderValue::from_static(accept);
+            let headers = HeaderMap::from_iter([(header::ACCEPT, value)]);
+            assert_eq!(preferred(kind, &headers), expected, "{accept:?}");
+        }
     }
 }

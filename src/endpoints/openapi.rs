@@ -19,6 +19,9 @@ use crate::config::Config;
         outputs::report,
         outputs::flamegraph,
         outputs::stats,
+        outputs::table,
+        outputs::tree,
+        outputs::summary,
         outputs::pprof,
         reports::list,
         reports::one,
@@ -164,6 +167,24 @@ pub(crate) struct ReportParams {
     lines: Option<bool>,
 }
 
+/// What statistics can be asked for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)]
+pub(crate) struct StatsParams {
+    /// Text or JSON; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<StatsFormat>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase", default = "text")]
+#[allow(dead_code)]
+enum StatsFormat {
+    Text,
+    Json,
+}
+
 /// Which kept report.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -182,7 +203,7 @@ pub(crate) struct KeptOutputParams {
     /// Its number, from the list.
     #[param(example = "1795252380250")]
     id: String,
-    /// `report`, `flamegraph`, `stats`, `pprof`, and `flamegraph.svg` where the service has it.
+    /// `report`, `flamegraph`, `stats`, `table`, `tree`, `summary`, `pprof`, and `flamegraph.svg` where the service has it.
     #[param(inline)]
     view: View,
 }
@@ -204,6 +225,9 @@ enum View {
     Report,
     Flamegraph,
     Stats,
+    Table,
+    Tree,
+    Summary,
     Pprof,
     #[schema(rename = "flamegraph.svg")]
     Svg,

@@ -8,9 +8,9 @@ use super::download::{self, download};
 use super::error::ApiError;
 use super::openapi::{
     CommonFailures, ConditionParams, FileParams, KeptOutputParams, MakingParams, OutputFailures,
-    ReportParams,
+    ReportParams, StatsParams,
 };
-use super::told::{AnyOutput, OutputResponses, Page, Profile, ReportFile, Text};
+use super::told::{AnyOutput, OutputResponses, Page, Profile, ReportFile, Statistics, Text};
 use super::{negotiate, query};
 use crate::profiler::Profiler;
 use crate::store::{OutputKind, ReportId};
@@ -23,12 +23,8 @@ pub(super) async fn output(
     asked: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let negotiated = kind == OutputKind::Report;
-    let preferred = if negotiated {
-        negotiate::preferred(headers)
-    } else {
-        kind
-    };
+    let negotiated = matches!(kind, OutputKind::Report | OutputKind::Stats);
+    let preferred = negotiate::preferred(kind, headers);
     let key = query::read(kind, preferred, asked)?;
     let core = profiler.core()?;
     let made = match of {
@@ -75,17 +71,60 @@ pub(super) fn flamegraph() {}
 
 /// The statistics
 ///
-/// As text: what `memray stats` prints, and below it what is still live and where it was allocated.
+/// As text: what `memray stats` prints, and below it what is still live and where it was allocated. As JSON with
+/// `?format=json`, or where an `Accept` header wants it: what `memray stats --json` writes.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/stats",
     tag = "profiler",
     operation_id = "heapray_stats",
-    params(MakingParams, ConditionParams),
-    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+    params(MakingParams, StatsParams, ConditionParams),
+    responses(OutputResponses<Statistics>, OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn stats() {}
+
+/// The places that allocated
+///
+/// As text: what `memray table` shows, the largest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/table",
+    tag = "profiler",
+    operation_id = "heapray_table",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn table() {}
+
+/// The tree of calls
+///
+/// As text: what `memray tree` shows, down to the lines that allocated.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/tree",
+    tag = "profiler",
+    operation_id = "heapray_tree",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn tree() {}
+
+/// Sums by function
+///
+/// As text: what `memray summary` shows, each function with what it and its callees allocated.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/summary",
+    tag = "profiler",
+    operation_id = "heapray_summary",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn summary() {}
 
 /// A profile for pprof
 ///

@@ -23,6 +23,11 @@ pub(super) fn read(
     let format = pairs().find(|(name, _)| *name == "format");
     let kind = match format {
         Some((_, value)) if kind == OutputKind::Report => self::format(value)?,
+        Some((_, "text")) if kind == OutputKind::Stats => OutputKind::Stats,
+        Some((_, "json")) if kind == OutputKind::Stats => OutputKind::StatsJson,
+        Some((_, value)) if kind == OutputKind::Stats => {
+            return Err(refuse("format", value, "text or json"));
+        }
         _ => preferred,
     };
     let mut key = OutputKey::new(kind);
@@ -125,10 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_report_has_formats_and_the_query_beats_the_header() {
+    fn only_reports_and_statistics_have_formats_and_the_query_beats_the_header() {
         let [stats, csv] = [OutputKind::Stats, OutputKind::File(Format::Csv)];
-        let key = super::read(stats, stats, Some("format=csv")).unwrap();
-        assert_eq!(key, OutputKey::new(stats));
+        assert!(super::read(stats, stats, Some("format=csv")).is_err());
+        let key = super::read(stats, stats, Some("format=json")).unwrap();
+        assert_eq!(key, OutputKey::new(OutputKind::StatsJson));
+        let page = OutputKind::Flamegraph;
+        let key = super::read(page, page, Some("format=csv")).unwrap();
+        assert_eq!(key, OutputKey::new(page));
         let key = super::read(OutputKind::Report, csv, None).unwrap();
         assert_eq!(key, OutputKey::new(csv));
         let key = super::read(OutputKind::Report, csv, Some("format=memray")).unwrap();

@@ -26,9 +26,11 @@ impl Endpoint {
     /// The endpoint at `tail`, what follows the base and its slash. A slash at the end does not matter, and the number of
     /// a report is a number and nothing else.
     pub(super) fn at(tail: &str) -> Option<Endpoint> {
+        if tail.is_empty() {
+            return Some(Endpoint::Page);
+        }
         let tail = tail.strip_suffix('/').unwrap_or(tail);
         Some(match tail {
-            "" => Endpoint::Page,
             "start" => Endpoint::Start,
             "stop" => Endpoint::Stop,
             "status" => Endpoint::Status,
@@ -68,6 +70,9 @@ fn output(view: &str) -> Option<OutputKind> {
         "report" => OutputKind::Report,
         "flamegraph" => OutputKind::Flamegraph,
         "stats" => OutputKind::Stats,
+        "table" => OutputKind::Table,
+        "tree" => OutputKind::Tree,
+        "summary" => OutputKind::Summary,
         "pprof" => OutputKind::File(Format::Pprof),
         #[cfg(feature = "svg")]
         "flamegraph.svg" => OutputKind::File(Format::Svg),
@@ -103,6 +108,7 @@ mod tests {
     #[test]
     fn what_is_no_number_is_no_report() {
         for tail in [
+            "/",
             "reports/..",
             "reports/../status",
             "reports/%2e%2e/stats",

@@ -112,11 +112,15 @@ told! {
         ("image/svg+xml", true, ""),
     ];
     Page: "The page.", "memray-flamegraph.html", [("text/html; charset=utf-8", true, "")];
-    Text: "The text.", "", [(
-        "text/plain; charset=utf-8",
-        true,
-        "📏 Total allocations:\n\t1206\n\n📦 Total memory allocated:\n\t24.310MB\n"
-    )];
+    Text: "The text.", "", [("text/plain; charset=utf-8", true, "")];
+    Statistics: "The text, or JSON.", "", [
+        (
+            "text/plain; charset=utf-8",
+            true,
+            "📏 Total allocations:\n\t1206\n\n📦 Total memory allocated:\n\t24.310MB\n"
+        ),
+        ("application/json", true, ""),
+    ];
     Profile: "The profile.", "memray-report.pb.gz", [("application/octet-stream", false, "")];
     AnyOutput: "What was asked for.", "", [
         ("application/octet-stream", false, ""),

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapray_report::model::Event;
-use heapray_report::{Report, memray, page, stats, views};
+use heapray_report::{Report, memray, page, stats, texts, views};
 
 use super::Error;
 use super::control::Core;
@@ -213,6 +213,13 @@ pub(super) fn render<E>(
 where
     E: Iterator<Item = io::Result<Event>>,
 {
+    let inverted;
+    let shown = if key.is_inverted() {
+        inverted = views::inverted(report);
+        &inverted
+    } else {
+        report
+    };
     match key.kind() {
         OutputKind::Report => match events {
             Some(events) => memray::write_all(report, events, key.format(), out),
@@ -220,9 +227,10 @@ where
         },
         OutputKind::Flamegraph => page::flamegraph(report, out),
         OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
-        OutputKind::File(format) if key.is_inverted() => {
-            format.write(&views::inverted(report), &key.choices(), out)
-        }
-        OutputKind::File(format) => format.write(report, &key.choices(), out),
+        OutputKind::StatsJson => stats::json(report, &stats::JsonOptions::default(), out),
+        OutputKind::Table => texts::table(shown, &key.text_choices(), out),
+        OutputKind::Tree => texts::tree(shown, &key.text_choices(), out),
+        OutputKind::Summary => texts::summary(shown, &key.text_choices(), out),
+        OutputKind::File(format) => format.write(shown, &key.choices(), out),
     }
 }

@@ -2,6 +2,7 @@
 
 use heapray_report::formats::{self, Format};
 use heapray_report::memray::Version;
+use heapray_report::texts;
 use heapray_report::views::{Measure, Unit};
 
 use crate::symbolize::ThreadMode;
@@ -16,6 +17,14 @@ pub enum OutputKind {
     Flamegraph,
     /// The statistics, as text.
     Stats,
+    /// The statistics, as `memray stats --json` writes them.
+    StatsJson,
+    /// The places that allocated, as text.
+    Table,
+    /// The tree of calls, as text.
+    Tree,
+    /// Sums by function, as text.
+    Summary,
     /// A file for another tool.
     File(Format),
 }
@@ -28,6 +37,10 @@ impl OutputKind {
             OutputKind::Report => "memray-report.bin".into(),
             OutputKind::Flamegraph => "memray-flamegraph.html".into(),
             OutputKind::Stats => "memray-stats.txt".into(),
+            OutputKind::StatsJson => "memray-stats.json".into(),
+            OutputKind::Table => "memray-table.txt".into(),
+            OutputKind::Tree => "memray-tree.txt".into(),
+            OutputKind::Summary => "memray-summary.txt".into(),
             OutputKind::File(format) => format!("memray-report.{}", format.extension()),
         }
     }
@@ -38,15 +51,37 @@ impl OutputKind {
         match self {
             OutputKind::Report => "application/octet-stream",
             OutputKind::Flamegraph => "text/html; charset=utf-8",
-            OutputKind::Stats => "text/plain; charset=utf-8",
+            OutputKind::Stats | OutputKind::Table | OutputKind::Tree | OutputKind::Summary => {
+                "text/plain; charset=utf-8"
+            }
+            OutputKind::StatsJson => "application/json",
             OutputKind::File(format) => format.content_type(),
         }
+    }
+
+    /// Whether it shows one side of the heap, or one of its units.
+    const fn shows_one(self) -> bool {
+        matches!(
+            self,
+            OutputKind::Table | OutputKind::Tree | OutputKind::Summary | OutputKind::File(_)
+        )
+    }
+
+    /// Whether it is a text that a browser shows by itself and nobody saves.
+    pub(crate) const fn is_read(self) -> bool {
+        matches!(
+            self,
+            OutputKind::Stats | OutputKind::Table | OutputKind::Tree | OutputKind::Summary
+        )
     }
 
     /// Whether the present session's is kept as a file in the profiler's directory. There are many ways to make the
     /// others; they are made when they are asked for.
     pub(crate) const fn is_kept(self) -> bool {
-        !matches!(self, OutputKind::File(_))
+        matches!(
+            self,
+            OutputKind::Report | OutputKind::Flamegraph | OutputKind::Stats
+        )
     }
 }
 
@@ -105,7 +140,7 @@ impl OutputKey {
     /// What is shown. Only a file that shows one thing takes this; others hold everything.
     #[must_use]
     pub const fn measure(mut self, measure: Measure) -> OutputKey {
-        if matches!(self.kind, OutputKind::File(_)) {
+        if self.kind.shows_one() {
             self.measure = measure;
         }
         self
@@ -114,7 +149,7 @@ impl OutputKey {
     /// Whether bytes or blocks are shown, as for [`measure`](OutputKey::measure).
     #[must_use]
     pub const fn unit(mut self, unit: Unit) -> OutputKey {
-        if matches!(self.kind, OutputKind::File(_)) {
+        if self.kind.shows_one() {
             self.unit = unit;
         }
         self
@@ -123,7 +158,7 @@ impl OutputKey {
     /// Whether frames carry file and line, where a format leaves it to choose.
     #[must_use]
     pub const fn lines(mut self, lines: bool) -> OutputKey {
-        if matches!(self.kind, OutputKind::File(_)) {
+        if self.kind.shows_one() {
             self.lines = lines;
         }
         self
@@ -132,7 +167,7 @@ impl OutputKey {
     /// Whether call stacks begin with the leaf, as for [`measure`](OutputKey::measure).
     #[must_use]
     pub const fn inverted(mut self, inverted: bool) -> OutputKey {
-        if matches!(self.kind, OutputKind::File(_)) {
+        if self.kind.shows_one() {
             self.inverted = inverted;
         }
         self
@@ -168,6 +203,16 @@ impl OutputKey {
             lines: self.lines,
             in_use_at_high_water: matches!(self.measure, Measure::HighWater),
             ..formats::Options::default()
+        }
+    }
+
+    /// As a text for reading takes it.
+    pub(crate) fn text_choices(self) -> texts::Options {
+        texts::Options {
+            measure: self.measure,
+            unit: self.unit,
+            by_thread: self.each_thread,
+            ..texts::Options::default()
         }
     }
 

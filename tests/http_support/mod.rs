@@ -94,7 +94,8 @@ impl Answer {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        assert_eq!(self.header("content-type"), "application/json", "{self:?}");
+        let head = (self.status, &self.headers);
+        assert_eq!(self.header("content-type"), "application/json", "{head:?}");
         serde_json::from_slice(&self.body).unwrap()
     }
 
