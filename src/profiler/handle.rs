@@ -33,7 +33,7 @@ impl Profiler {
         Ok(core)
     }
 
-    /// Begins a session; the former one's report is deleted. Where one runs already, it goes on.
+    /// Begins a session; the former one's report is from now on one of the [kept ones](Profiler::kept_reports). Where one runs already, it goes on.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ export function drawCurve() {
   const context = prepare(canvas, width, height);
   const end = Math.max(1, rows.at(-1)?.[0] ?? 1);
   const most = Math.max(1, ...rows.map((row) => Math.max(row[1], row[2])));
-  const [top, bottom] = [16, height - 18];
+  const [top, bottom] = [20, height - 22];
   const x = (/** @type {number} */ ms) => (ms / end) * width;
   const y = (/** @type {number} */ value) => bottom - (value / most) * (bottom - top);
 
@@ -72,14 +72,15 @@ export function drawCurve() {
   rows.forEach((row, nth) => (nth === 0 ? context.moveTo(x(row[0]), y(row[3])) : context.lineTo(x(row[0]), y(row[3]))));
   context.stroke();
 
-  context.font = "12px system-ui, sans-serif";
+  const letter = parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.86;
+  context.font = `${letter}px system-ui, sans-serif`;
   context.fillStyle = themed("--muted");
   context.strokeStyle = themed("--line");
   context.lineWidth = 1;
   context.strokeRect(0, Math.round(bottom) + 0.5, width, 0);
   if (rows.length > 1) {
     context.textAlign = "left";
-    context.fillText(bytes(most), 0, 11);
+    context.fillText(bytes(most), 0, top - 6);
     context.fillText("start", 0, height - 4);
     context.textAlign = "right";
     context.fillText(`after ${duration(end)}`, width, height - 4);
