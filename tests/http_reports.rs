@@ -1,5 +1,6 @@
 //! The reports of earlier sessions over HTTP; files for other tools; marks; and what watchers see.
 #![cfg(feature = "http")]
+#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 
 mod http_support;
 
