@@ -55,16 +55,22 @@
 //!
 //! | method and path | answer |
 //! |---|---|
-//! | `POST /api/v1/profiler/memray/start` | the state, JSON; a new session replaces the former report |
+//! | `GET /api/v1/profiler/memray/` | the live page: state, curve, what holds the most, reports |
+//! | `POST /api/v1/profiler/memray/start` | the state, JSON; a new session takes the former one's place |
 //! | `POST /api/v1/profiler/memray/stop` | the state, JSON, when the report is on disk |
 //! | `GET /api/v1/profiler/memray/status` | the state, JSON |
 //! | `GET /api/v1/profiler/memray/report` | `memray-report.bin`, for `memray` from PyPI |
 //! | `GET /api/v1/profiler/memray/flamegraph` | one self-contained HTML page |
-//! | `GET /api/v1/profiler/memray/stats` | text |
+//! | `GET /api/v1/profiler/memray/stats`, `…/table`, `…/tree`, `…/summary` | text |
+//! | `GET /api/v1/profiler/memray/pprof` | a profile for `go tool pprof` |
+//! | `POST /api/v1/profiler/memray/mark?name=…` | names the present moment; JSON |
+//! | `GET /api/v1/profiler/memray/reports` | the kept reports, JSON; below it `/{id}`, also `DELETE`, and `/{id}/report` and every other view |
 //! | `GET /docs/`, `GET /openapi.json` | Swagger UI, from vendored assets, and what it shows |
 //!
 //! `report`, `flamegraph` and `stats` take `?full=true` (keep the standard library's leaf frames) and `?threads=each`
-//! (do not take threads of one name for one), `report` also `?version=12`. While a session runs they give a consistent
+//! (do not take threads of one name for one), `report` also `?version=12`, and `?format=` (or an `Accept` header) for a
+//! file of another tool: `pprof`, `speedscope`, `collapsed`, `csv`, `json`, `gprof2dot`. Files and texts take
+//! `?measure=` (`high-water`, `live`, `allocated`, `temporary`), `?unit=count` and `?inverted=true`. While a session runs they give a consistent
 //! snapshot of it, marked by the header `X-Heapray-Snapshot: true`; the session goes on. Every failure is
 //! `{"error", "type"}` with the right status.
 //!
@@ -77,6 +83,8 @@
 //! | `MEMRAY_PROFILER` | whether there is a profiler: `true t yes y 1`, any case | no |
 //! | `MEMRAY_PROFILER_DIR` | where reports and the event log go | a private directory below the system's temporary one |
 //! | `MEMRAY_PROFILER_LOG_LIMIT` | bytes of event log above which a session keeps sums only | 512 MiB |
+//! | `MEMRAY_PROFILER_KEEP` | reports of finished sessions that are kept, at most 1000 | 5 |
+//! | `MEMRAY_PROFILER_KEEP_BYTES` | bytes that they may have together | 1 GiB |
 //! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
 //! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
 //! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
@@ -94,6 +102,7 @@
 //!
 //! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
+//! - `svg`: `GET …/flamegraph.svg` and `?format=svg`, drawn by inferno, which is under CDDL-1.0.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!
 //! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
@@ -115,15 +124,18 @@ mod store;
 pub mod symbolize;
 
 pub use alloc::Alloc;
+pub use heapray_report::formats::Format;
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
+pub use heapray_report::views::{Measure, Unit};
 pub use process_memory::allocator_memory;
 pub use profiler::{
-    Blocks, Builder, Error, InitError, OverheadStatus, Profiler, ReportStatus, State, Status,
-    builder, flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,
+    Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
+    ReportStatus, State, Status, builder, flamegraph, init, mark, profiler, report, shutdown,
+    start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
-pub use store::{Output, OutputKey, OutputKind};
+pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};

@@ -115,6 +115,7 @@ fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
         threads: names.threads,
         modules: names.modules,
         timeline: Vec::new(),
+        marks: names.marks,
         process_memory: None,
         totals: RawTotals::default(),
         log: Some(log),

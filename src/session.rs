@@ -28,6 +28,7 @@ use crate::collector::snapshot::Snapshot;
 pub use crate::collector::worker::Counters;
 use crate::collector::worker::{Request, Setup, Worker};
 use crate::command_line;
+use heapray_report::model::Mark;
 
 /// Where a session keeps its event log.
 #[derive(Debug, Clone)]
@@ -227,6 +228,24 @@ impl Session {
         let mut counters = self.ask(Request::Counters)?;
         counters.hooks = self.hooks;
         Ok(counters)
+    }
+
+    /// Names the present moment. `None` where a session has as many marks as it takes.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn mark(&self, name: &str) -> Result<Option<Mark>, SessionError> {
+        self.ask(|answer| Request::Mark(name.to_owned(), answer))
+    }
+
+    /// As [`snapshot`](Session::snapshot), but with the `sites` call sites with the most live bytes alone, and
+    /// without the log: what can be asked for every second.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn top(&self, sites: usize) -> Result<Snapshot, SessionError> {
+        self.ask(|answer| Request::Top(sites, answer))
+            .map(|snapshot| self.complete(snapshot))
     }
 
     /// A consistent view up to now; recording goes on.

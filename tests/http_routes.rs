@@ -44,6 +44,11 @@ async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_me
         ("report", "application/octet-stream", READ),
         ("flamegraph", "text/html; charset=utf-8", READ),
         ("stats", "text/plain; charset=utf-8", READ),
+        ("table", "text/plain; charset=utf-8", READ),
+        ("tree", "text/plain; charset=utf-8", READ),
+        ("summary", "text/plain; charset=utf-8", READ),
+        ("pprof", "application/octet-stream", READ),
+        ("reports", "application/json", READ),
     ] {
         for prefix in PREFIXES {
             for slash in ["", "/", "?query=kept", "/?full=1&x"] {
@@ -80,13 +85,52 @@ async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_me
 }
 
 #[tokio::test]
+async fn the_live_page_is_at_the_base_and_a_base_without_its_slash_leads_there() {
+    for bench in [Bench::new, || Bench::with(|builder| builder.token(TOKEN))] {
+        let bench = bench();
+        let app = bench.app();
+        for prefix in PREFIXES {
+            let bare = get(&app, &format!("{prefix}{BASE}?x=y")).await;
+            assert_eq!(
+                (bare.status.as_u16(), bare.header("location")),
+                (307, "memray/?x=y")
+            );
+            let page = get(&app, &format!("{prefix}{BASE}/")).await;
+            assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+            let policy = page.header("content-security-policy");
+            assert!(
+                policy.starts_with("default-src 'none'; script-src 'sha256-"),
+                "{policy}"
+            );
+            assert!(!policy.contains("unsafe"), "{policy}");
+            assert!(!page.text().contains("=\"/"), "every link is relative");
+            let path = format!("{prefix}{BASE}/");
+            for (method, status) in [
+                (Method::HEAD, 200),
+                (Method::POST, 405),
+                (Method::DELETE, 405),
+            ] {
+                assert_eq!(send(&app, method, &path, &[]).await.status, status);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_endpoint_is_404_in_json() {
     let app = Bench::new().app();
     for prefix in PREFIXES {
         for path in [
-            "",
             "x",
+            "/",
             "start/x",
+            "reports/x",
+            "reports/..",
+            "reports/%2e%2e/status",
+            "reports/1/..",
+            "reports/1/start",
+            "reports/-1/stats",
+            "reports//stats",
             "report/..",
             "..",
             "report//",
@@ -98,6 +142,7 @@ async fn what_is_no_endpoint_is_404_in_json() {
         }
     }
     for path in [
+        "/api/v1/profiler/memrayx",
         "/pub/job/a",
         "/pub/job//1/openapi.json",
         "/pub/jobs/a/1/openapi.json",
@@ -280,6 +325,14 @@ async fn with_a_token_set_nothing_below_the_profiler_answers_without_it() {
             "report",
             "flamegraph",
             "stats",
+            "pprof",
+            "mark?name=x",
+            "live",
+            "ticket?for=stats",
+            "reports",
+            "reports/1",
+            "reports/1/flamegraph",
+            "stats?ticket=6920b2f4-0000000000000000-0000000000000000",
             "nothing",
             "start/",
         ] {
@@ -289,6 +342,7 @@ async fn with_a_token_set_nothing_below_the_profiler_answers_without_it() {
                 Method::POST,
                 Method::OPTIONS,
                 Method::PUT,
+                Method::DELETE,
             ] {
                 let path = format!("{prefix}{BASE}/{endpoint}");
                 for headers in [
@@ -341,16 +395,28 @@ async fn with_a_token_set_the_pages_load_and_swagger_ui_knows_it() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_cannot_start_or_stop() {
+async fn a_page_of_another_site_can_neither_change_nor_watch_anything() {
     let bench = Bench::new();
     let app = bench.app();
     let start = format!("{BASE}/start");
     for headers in [
         [("sec-fetch-site", "cross-site"), ("host", "a")],
+        [("sec-fetch-site", "same-site"), ("host", "a")],
         [("origin", "http://evil.example"), ("host", "a")],
+        [("origin", "null"), ("host", "a")],
     ] {
-        let answer = send(&app, Method::POST, &start, &headers).await;
-        answer.fails_with(403, "CrossSiteRequest");
+        for (method, endpoint) in [
+            (Method::POST, "start"),
+            (Method::POST, "stop"),
+            (Method::POST, "mark?name=x"),
+            (Method::POST, "ticket?for=stats"),
+            (Method::DELETE, "reports/1"),
+            (Method::GET, "live"),
+        ] {
+            let path = format!("{BASE}/{endpoint}");
+            let answer = send(&app, method, &path, &headers).await;
+            answer.fails_with(403, "CrossSiteRequest");
+        }
     }
     assert_eq!(bench.profiler.status().state, heapray::State::Stopped);
     let own = [
@@ -374,31 +440,50 @@ async fn the_document_tells_of_every_route_and_every_route_is_there() {
         .map(|server| server["url"].as_str().unwrap())
         .collect();
     assert_eq!(urls, ["./", "/pub/job/JOB_NAME/JOB_VERSION"]);
-    let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 6);
+    // What the parameters in its paths and queries are to be.
+    call(&app, "stop").await;
+    let kept = call(&app, "reports").await.json();
+    let id = kept[0]["id"].as_str().unwrap().to_owned();
+    call(&app, "start").await;
+    let mut operations = 0;
+    let mut paths: Vec<_> = document["paths"].as_object().unwrap().iter().collect();
+    // Deleting comes last.
+    paths.sort_by_key(|(_, item)| item["delete"].is_object());
     for (path, item) in paths {
-        for (method, operation) in item.as_object().unwrap() {
+        let mut methods: Vec<_> = item.as_object().unwrap().iter().collect();
+        methods.sort_by_key(|(method, _)| *method == "delete");
+        for (method, operation) in methods {
+            let query = match path.rsplit('/').next().unwrap() {
+                "mark" => "?name=here",
+                "ticket" => "?for=stats",
+                _ => "",
+            };
+            if path.ends_with("/stop") {
+                continue;
+            }
+            let called = path.replace("{id}", &id).replace("{view}", "stats") + query;
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let answer = send(&app, method, path, &[]).await;
-            assert_eq!(answer.status, 200, "{path}");
+            let answer = send(&app, method.clone(), &called, &[]).await;
+            let status = if method == Method::DELETE { 204 } else { 200 };
+            assert_eq!(answer.status, status, "{method} {called}");
             // The true response type, and every header that is promised.
-            let ok = &operation["responses"]["200"];
+            let ok = &operation["responses"][status.to_string()];
             let content_type = answer.header("content-type");
             assert!(
-                ok["content"][content_type].is_object(),
+                status == 204 || ok["content"][content_type].is_object(),
                 "{path}: {content_type} {ok}"
             );
-            for name in ok["headers"]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name)
-            {
-                assert_ne!(answer.header(name), "", "{path}: {name}");
+            for name in ok["headers"].as_object().into_iter().flatten() {
+                // A kept report is no snapshot.
+                if !(path.contains("{id}") && name.0 == "X-Heapray-Snapshot") {
+                    assert_ne!(answer.header(name.0), "", "{path}: {}", name.0);
+                }
             }
             assert!(operation["responses"]["401"]["content"]["application/json"].is_object());
+            operations += 1;
         }
     }
+    assert!(operations >= 14, "{operations}");
 }
 
 #[tokio::test]
@@ -424,6 +509,11 @@ async fn status_has_exactly_the_fields_that_the_document_promises() {
         keys(&status["report"]),
         keys(&schemas["ReportStatus"]["properties"])
     );
+    let kept = &call(&app, "reports").await.json()[0];
+    assert_eq!(keys(kept), keys(&schemas["KeptReport"]["properties"]));
+    call(&app, "start").await;
+    let mark = call(&app, "mark?name=x").await.json();
+    assert_eq!(keys(&mark), keys(&schemas["Mark"]["properties"]));
     let error = get(&app, &format!("{BASE}/nothing")).await.json();
     assert_eq!(keys(&error), keys(&schemas["ErrorBody"]["properties"]));
 }

@@ -35,6 +35,7 @@ fn record_until_killed(dir: PathBuf) -> ! {
         .unwrap()
         .join()
         .unwrap();
+    session.mark("leaked").unwrap().unwrap();
     // A snapshot writes the log's last block, as each second does.
     session.snapshot().unwrap();
     println!("ready");
@@ -74,6 +75,8 @@ fn a_killed_process_leaves_its_report() {
 
     let recovered = recover(&spool, &ReportOptions::default()).unwrap();
     let report = recovered.report();
+    assert_eq!(report.marks.len(), 1);
+    assert_eq!(report.marks[0].name, "leaked");
     assert_ne!(report.about.pid, std::process::id());
     assert!(
         report

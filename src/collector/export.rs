@@ -1,6 +1,9 @@
 //! What the tables give to a [`Snapshot`](super::snapshot::Snapshot).
 
-use heapray_report::model::{Moment, Survivors};
+use std::collections::{BTreeMap, HashMap};
+
+use crate::capture::event::NodeId;
+use heapray_report::model::{Mark, Moment, Survivors};
 
 use super::birth::Birth;
 use super::snapshot::{EventLog, RawNode, RawSite, RawThread, RawTotals};
@@ -16,6 +19,7 @@ pub struct Export {
     pub survivors: Survivors,
     pub threads: Vec<RawThread>,
     pub timeline: Vec<Moment>,
+    pub marks: Vec<Mark>,
     pub totals: RawTotals,
     pub log: Option<EventLog>,
     pub log_given_up: Option<String>,
@@ -33,7 +37,7 @@ impl Tables {
         let (survivors, oldest) = survivors::count(
             self.live.blocks().chain(self.ranges.blocks()),
             self.sites.len(),
-            std::iter::empty(),
+            self.marks.iter().map(|mark| mark.at_ms),
             timeline.last().map_or(0, |moment| moment.at_ms),
         );
         Export {
@@ -42,10 +46,51 @@ impl Tables {
             survivors,
             threads: self.threads.list().to_vec(),
             timeline,
+            marks: self.marks.clone(),
             totals: self.raw_totals(),
             log: log.and_then(|log| log.written()),
             log_given_up: log.and_then(|log| log.given_up()).map(str::to_owned),
             notes: self.threads.note().into_iter().collect(),
+        }
+    }
+
+    /// The sums, and the `number` call sites with the most live bytes with their stacks alone: cheap, however many sites
+    /// there are. No log, and no births.
+    pub fn export_top(&mut self, number: usize) -> Export {
+        let mut top = BTreeMap::new();
+        for (nth, (key, tallies)) in self.sites.iter(self.peak.epoch()).enumerate() {
+            top.insert((tallies.live.bytes, nth), (key, tallies));
+            if top.len() > number {
+                top.pop_first();
+            }
+        }
+        let mut stacks = Stacks::new(self.call_tree.nodes());
+        let sites = top.into_values().rev().map(|(key, tallies)| RawSite {
+            thread: key.entry,
+            node: stacks.add(key.node),
+            kind: key.kind,
+            allocated: tallies.allocated,
+            high_water: tallies.high_water,
+            live: tallies.live,
+            temporary: tallies.temporary,
+            oldest_live_ms: None,
+        });
+        let sites = sites.collect();
+        Export {
+            nodes: stacks.nodes,
+            sites,
+            threads: self.threads.list().to_vec(),
+            timeline: self.timeline.rows(),
+            survivors: Survivors::default(),
+            marks: self.marks.clone(),
+            totals: self.raw_totals(),
+            log: None,
+            log_given_up: self
+                .log
+                .as_ref()
+                .and_then(|log| log.given_up())
+                .map(str::to_owned),
+            notes: Vec::new(),
         }
     }
 
@@ -78,5 +123,85 @@ impl Tables {
             sizes: self.sizes.counts(),
             sizes_rounded: self.sizes.rounded(),
         }
+    }
+}
+
+/// A part of a call tree: some of its stacks, numbered anew, parents first.
+struct Stacks<'t> {
+    tree: &'t [RawNode],
+    nodes: Vec<RawNode>,
+    numbers: HashMap<NodeId, NodeId>,
+}
+
+impl Stacks<'_> {
+    fn new(tree: &[RawNode]) -> Stacks<'_> {
+        let root = tree.first().copied();
+        Stacks {
+            tree,
+            nodes: root.into_iter().collect(),
+            numbers: HashMap::from([(NodeId::ROOT, NodeId::ROOT)]),
+        }
+    }
+
+    /// The new number of a stack.
+    fn add(&mut self, node: NodeId) -> NodeId {
+        let mut path = Vec::new();
+        let mut at = node;
+        let mut parent = loop {
+            if let Some(&known) = self.numbers.get(&at) {
+                break known;
+            }
+            let Some(raw) = self.tree.get(at.0 as usize) else {
+                break NodeId::ROOT;
+            };
+            path.push((at, *raw));
+            at = raw.parent;
+        };
+        for (old, raw) in path.into_iter().rev() {
+            let new = NodeId(self.nodes.len() as u32);
+            self.nodes.push(RawNode { parent, ..raw });
+            self.numbers.insert(old, new);
+            parent = new;
+        }
+        parent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NodeId, RawNode, Stacks};
+    use crate::capture::modules::ModuleId;
+
+    #[test]
+    fn a_part_of_a_call_tree_has_the_same_stacks() {
+        let node = |parent, address| RawNode {
+            parent: NodeId(parent),
+            module: ModuleId::NONE,
+            address,
+        };
+        let tree = [
+            node(0, 0),
+            node(0, 10),
+            node(1, 11),
+            node(1, 12),
+            node(3, 13),
+            node(0, 20),
+        ];
+        let stack = |nodes: &[RawNode], mut at: NodeId| {
+            let mut stack = Vec::new();
+            while at != NodeId::ROOT {
+                let node = nodes[at.0 as usize];
+                assert!(node.parent.0 < at.0, "parents come first");
+                stack.push(node.address);
+                at = node.parent;
+            }
+            stack
+        };
+        let mut part = Stacks::new(&tree);
+        for old in [4, 2, 4, 0, 1] {
+            let new = part.add(NodeId(old));
+            assert_eq!(stack(&part.nodes, new), stack(&tree, NodeId(old)));
+        }
+        assert_eq!(part.nodes.len(), 5, "what no stack needs is not in it");
     }
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::capture::event::{Kind, NodeId};
 pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
-use heapray_report::model::{Moment, ProcessMemory, SizeCount, Survivors, Tally};
+use heapray_report::model::{Mark, Moment, ProcessMemory, SizeCount, Survivors, Tally};
 
 /// A call stack as its caller's stack and one return address more. Node 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,8 @@ pub struct Snapshot {
     pub timeline: Vec<Moment>,
     /// Where the process's memory is.
     pub process_memory: Option<ProcessMemory>,
+    /// Moments that somebody named, oldest first.
+    pub marks: Vec<Mark>,
     /// Sums.
     pub totals: RawTotals,
     /// The event log, unless it was given up.

@@ -1,6 +1,6 @@
 //! All tables of a session, and what each event does to them.
 
-use heapray_report::model::{Moment, Tally};
+use heapray_report::model::{Mark, Moment, Tally};
 
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
@@ -20,6 +20,9 @@ use crate::capture::modules;
 const TOGETHER: usize = 32;
 /// With more sites than this, the cache does not hold them all.
 const MANY_SITES: usize = 2048;
+
+/// Marks of a session: a service that sets one at every turn must not fill its memory with them.
+const MARKS: usize = 1_000;
 
 /// Where an event is to be looked up.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,6 +85,7 @@ pub struct Tables {
     reallocs: Reallocs,
     pub(super) call_tree: CallTree,
     pub(super) timeline: Timeline,
+    pub(super) marks: Vec<Mark>,
     pub(super) log: Option<LogWriter>,
 }
 
@@ -101,6 +105,7 @@ impl Tables {
             reallocs: Reallocs::default(),
             call_tree: CallTree::default(),
             timeline: Timeline::default(),
+            marks: Vec::new(),
             log: None,
         }
     }
@@ -132,6 +137,7 @@ impl Tables {
                 modules: &modules::history(),
                 nodes: self.call_tree.nodes(),
                 threads: self.threads.list(),
+                marks: &self.marks,
             });
             log.flush();
         }
@@ -172,6 +178,20 @@ impl Tables {
         if new_row {
             self.tell(LogEntry::Memory { at_ms, rss });
         }
+    }
+
+    /// Names the moment at `stamp`. `None`, and nothing is named, where [`MARKS`] are named already.
+    pub fn mark(&mut self, name: String, stamp: u64) -> Option<Mark> {
+        if self.marks.len() >= MARKS {
+            return None;
+        }
+        let mark = Mark {
+            name,
+            at_ms: self.clock.at_ms(stamp),
+            live: self.counters.live,
+        };
+        self.marks.push(mark.clone());
+        Some(mark)
     }
 
     /// Takes in events, oldest first. Faster than one by one.
@@ -255,6 +275,11 @@ impl Tables {
             + self.threads.memory_bytes()
             + self.call_tree.memory_bytes()
             + self.timeline.memory_bytes()
+            + self
+                .marks
+                .iter()
+                .map(|mark| (size_of::<Mark>() + mark.name.len()) as u64)
+                .sum::<u64>()
             + self.log.as_ref().map_or(0, LogWriter::memory_bytes)
     }
 

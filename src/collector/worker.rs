@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Clock;
 use super::entries::Bounds;
+use super::export::Export;
 use super::log::{LogWriter, Process};
 use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
@@ -16,7 +17,7 @@ use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
 use crate::process_memory;
-use heapray_report::model::Tally;
+use heapray_report::model::{Mark, ProcessMemory, Tally};
 
 /// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
 #[derive(Debug)]
@@ -25,6 +26,10 @@ pub enum Request {
     Counters(SyncSender<Counters>),
     /// Everything; recording goes on.
     Snapshot(SyncSender<Snapshot>),
+    /// Names the present moment; `None` if there are too many marks.
+    Mark(String, SyncSender<Option<Mark>>),
+    /// What matters most while somebody watches: the timeline, and that many call sites with the most live bytes.
+    Top(usize, SyncSender<Snapshot>),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
     /// A fault in the collector, for the test of what becomes of the service then.
@@ -148,6 +153,15 @@ impl Worker {
                     self.catch_up();
                     drop(answer.try_send(self.snapshot(true)));
                 }
+                Ok(Request::Mark(name, answer)) => {
+                    self.catch_up();
+                    drop(answer.try_send(self.tables.mark(name, clock::stamp())));
+                }
+                Ok(Request::Top(sites, answer)) => {
+                    self.catch_up();
+                    let exported = self.tables.export_top(sites);
+                    drop(answer.try_send(self.complete(exported, None, true)));
+                }
                 Ok(Request::Stop(answer)) => {
                     self.last_passes();
                     drop(answer.try_send(self.snapshot(false)));
@@ -247,11 +261,20 @@ impl Worker {
     }
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
-        let stacks = unwind::counts();
         // Before the export, whose copies are part of nothing.
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
         let exported = self.tables.export();
+        self.complete(exported, process_memory, still_recording)
+    }
+
+    fn complete(
+        &self,
+        exported: Export,
+        process_memory: Option<ProcessMemory>,
+        still_recording: bool,
+    ) -> Snapshot {
+        let stacks = unwind::counts();
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -263,6 +286,7 @@ impl Worker {
             modules: modules::history(),
             timeline: exported.timeline,
             process_memory,
+            marks: exported.marks,
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,

@@ -15,6 +15,10 @@ pub struct Config {
     pub dir: Option<PathBuf>,
     /// Bytes of event log above which a session keeps sums only. `MEMRAY_PROFILER_LOG_LIMIT`, default 512 MiB.
     pub log_limit: u64,
+    /// Reports of finished sessions that are kept at most. `MEMRAY_PROFILER_KEEP`, default 5.
+    pub keep: u32,
+    /// Bytes that the kept reports may have together. `MEMRAY_PROFILER_KEEP_BYTES`, default 1 GiB.
+    pub keep_bytes: u64,
     /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`, default [`Prefix::DEFAULT`].
     pub prefix: Prefix,
     /// What callers of the endpoints must know. `MEMRAY_PROFILER_TOKEN`, default: nothing.
@@ -34,6 +38,10 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
     /// See [`Config::log_limit`].
     pub log_limit: Option<u64>,
+    /// See [`Config::keep`].
+    pub keep: Option<u32>,
+    /// See [`Config::keep_bytes`].
+    pub keep_bytes: Option<u64>,
     /// See [`Config::prefix`].
     pub prefix: Option<String>,
     /// See [`Config::token`].
@@ -46,6 +54,11 @@ pub struct Settings {
 
 /// 512 MiB.
 const LOG_LIMIT: u64 = 512 << 20;
+const KEEP: u32 = 5;
+/// 1 GiB.
+const KEEP_BYTES: u64 = 1 << 30;
+/// More would make a list that nobody reads, from files that are looked up at every call.
+const KEEP_AT_MOST: u32 = 1_000;
 
 impl Settings {
     /// The checked whole, with `variable` looking up the environment.
@@ -69,6 +82,8 @@ impl Settings {
             enabled,
             dir: None,
             log_limit: LOG_LIMIT,
+            keep: KEEP,
+            keep_bytes: KEEP_BYTES,
             prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
             token: None,
             job_name: "JOB_NAME".into(),
@@ -93,12 +108,19 @@ impl Settings {
                 .map(|dir| directory("Builder::dir", dir))
                 .transpose()?,
         };
-        config.log_limit = match env.text("MEMRAY_PROFILER_LOG_LIMIT", size::ALLOWED)? {
-            Some(text) => size::parse(&text).ok_or_else(|| {
-                ConfigError::new("MEMRAY_PROFILER_LOG_LIMIT", text, size::ALLOWED)
-            })?,
-            None => self.log_limit.unwrap_or(LOG_LIMIT),
-        };
+        config.log_limit = env
+            .size("MEMRAY_PROFILER_LOG_LIMIT", self.log_limit)?
+            .unwrap_or(LOG_LIMIT);
+        config.keep_bytes = env
+            .size("MEMRAY_PROFILER_KEEP_BYTES", self.keep_bytes)?
+            .unwrap_or(KEEP_BYTES);
+        let keep = self.keep.map(|keep| keep.to_string());
+        if let Some((setting, text)) =
+            env.or("MEMRAY_PROFILER_KEEP", KEPT, "Builder::keep", keep.as_ref())?
+        {
+            let number = text.trim().parse().ok().filter(|&n| n <= KEEP_AT_MOST);
+            config.keep = number.ok_or_else(|| ConfigError::new(setting, text, KEPT))?;
+        }
         if let Some((setting, text)) = env.or(
             "MEMRAY_PROFILER_PREFIX",
             prefix::ALLOWED,
@@ -148,6 +170,7 @@ impl Settings {
     }
 }
 
+const KEPT: &str = "a whole number from 0 to 1000";
 const WORD: &str = "text without control characters";
 
 fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigError> {
@@ -167,6 +190,16 @@ impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
     ) -> Result<Option<String>, ConfigError> {
         let text = (self.0)(variable).map(OsString::into_string).transpose();
         text.map_err(|raw| ConfigError::new(variable, raw.to_string_lossy(), allowed))
+    }
+
+    /// The variable's size, else what the code said.
+    fn size(&self, variable: &'static str, given: Option<u64>) -> Result<Option<u64>, ConfigError> {
+        let Some(text) = self.text(variable, size::ALLOWED)? else {
+            return Ok(given);
+        };
+        let size = size::parse(&text);
+        size.map(Some)
+            .ok_or_else(|| ConfigError::new(variable, text, size::ALLOWED))
     }
 
     /// The variable's text, else what the code said, each with the name to blame.
@@ -212,6 +245,7 @@ mod tests {
         let config = read(&[("MEMRAY_PROFILER", "true")]).unwrap();
         assert_eq!(config.dir, None);
         assert_eq!(config.log_limit, 536_870_912);
+        assert_eq!((config.keep, config.keep_bytes), (5, 1_073_741_824));
         assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
         assert_eq!(config.token, None);
         assert_eq!(
@@ -226,6 +260,8 @@ mod tests {
             ("MEMRAY_PROFILER", "Yes"),
             ("MEMRAY_PROFILER_DIR", "/var/profiles"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "1 GiB"),
+            ("MEMRAY_PROFILER_KEEP", "0"),
+            ("MEMRAY_PROFILER_KEEP_BYTES", "2 GB"),
             ("MEMRAY_PROFILER_PREFIX", "/x"),
             ("MEMRAY_PROFILER_TOKEN", "s3cret"),
             ("JOB_NAME", "adder"),
@@ -235,6 +271,7 @@ mod tests {
         assert!(config.enabled && config.token.is_some());
         assert_eq!(config.dir, Some(PathBuf::from("/var/profiles")));
         assert_eq!(config.log_limit, 1 << 30);
+        assert_eq!((config.keep, config.keep_bytes), (0, 2_000_000_000));
         assert_eq!(config.prefix.filled("", ""), "/x");
         assert_eq!(config.job_name, "adder");
         assert_eq!(config.job_version, "0.1.0");
@@ -265,6 +302,13 @@ mod tests {
             ("MEMRAY_PROFILER", "maybe", "true, t, yes"),
             ("MEMRAY_PROFILER_DIR", "", "the path of a directory"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "lots", "a number of bytes"),
+            ("MEMRAY_PROFILER_KEEP", "1001", "from 0 to 1000"),
+            ("MEMRAY_PROFILER_KEEP", "-1", "from 0 to 1000"),
+            (
+                "MEMRAY_PROFILER_KEEP_BYTES",
+                "5 apples",
+                "a number of bytes",
+            ),
             ("MEMRAY_PROFILER_PREFIX", "job", "/pub/job/{name}/{version}"),
             ("JOB_NAME", "a\tb", "without control characters"),
             ("JOB_VERSION", "1\n0", "without control characters"),

@@ -8,12 +8,15 @@ use axum::response::{IntoResponse, Response};
 use super::docs::Pages;
 use super::error::ApiError;
 use super::guard;
-use super::{flamegraph, report, start, stats, status, stop};
+use super::live::{self, Seats};
+use super::route::Endpoint;
+use super::ticket::{self, Tickets};
+use super::{docs, mark, outputs, params, reports, start, status, stop};
 use crate::config::Config;
 use crate::profiler::Profiler;
 
-/// Below it, and nowhere else, are the profiler's endpoints.
-const BASE: &str = "/api/v1/profiler/memray/";
+/// Below it, and nowhere else, are the profiler's endpoints; with a slash behind it the live page.
+const BASE: &str = "/api/v1/profiler/memray";
 
 /// An enabled profiler's routes. Cheap to clone.
 #[derive(Clone)]
@@ -21,15 +24,8 @@ pub(crate) struct Door {
     profiler: Profiler,
     config: std::sync::Arc<Config>,
     pages: Pages,
-}
-
-enum Endpoint {
-    Start,
-    Stop,
-    Status,
-    Report,
-    Flamegraph,
-    Stats,
+    tickets: std::sync::Arc<Tickets>,
+    seats: Seats,
 }
 
 impl Door {
@@ -38,6 +34,8 @@ impl Door {
             profiler,
             config: config.into(),
             pages,
+            tickets: std::sync::Arc::default(),
+            seats: Seats::default(),
         }
     }
 
@@ -47,13 +45,13 @@ impl Door {
 
     /// Whether the profiler answers `path`, whatever the app has there.
     pub(crate) fn is_endpoint(path: &str) -> bool {
-        path.starts_with(BASE)
+        below_base(path).is_some()
     }
 
     /// Answers a request whose path has lost its prefix. No body is asked for: nobody reads it.
     pub(crate) async fn answer(self, request: Parts) -> Response {
         let path = request.uri.path();
-        let mut response = match path.strip_prefix(BASE) {
+        let mut response = match below_base(path) {
             Some(tail) => {
                 let answered = self.endpoint(tail, &request).await;
                 answered.unwrap_or_else(IntoResponse::into_response)
@@ -72,43 +70,60 @@ impl Door {
         response
     }
 
+    /// `tail` is what follows the base: nothing, or a slash and the endpoint's name.
     async fn endpoint(&self, tail: &str, request: &Parts) -> Result<Response, ApiError> {
-        // First, and whatever the path and method: a stranger learns nothing.
-        guard::check_token(self.config.token.as_ref(), &request.headers)?;
-        let endpoint = match tail.strip_suffix('/').unwrap_or(tail) {
-            "start" => Endpoint::Start,
-            "stop" => Endpoint::Stop,
-            "status" => Endpoint::Status,
-            "report" => Endpoint::Report,
-            "flamegraph" => Endpoint::Flamegraph,
-            "stats" => Endpoint::Stats,
-            _ => return Err(ApiError::NotFound),
-        };
-        let changes = matches!(endpoint, Endpoint::Start | Endpoint::Stop);
-        let allow = if changes {
-            "POST, OPTIONS"
-        } else {
-            "GET, HEAD, OPTIONS"
-        };
-        let fits = match request.method {
-            Method::OPTIONS => return Ok(options(allow)),
-            Method::POST => changes,
-            Method::GET | Method::HEAD => !changes,
-            _ => false,
-        };
-        if !fits {
-            return Err(ApiError::MethodNotAllowed(allow));
+        let name = tail.strip_prefix('/');
+        let endpoint = Endpoint::at(name.unwrap_or_default());
+        // The page is no secret; what it shows is.
+        if endpoint != Some(Endpoint::Page) {
+            self.check_token(name.unwrap_or_default(), request)?;
+        }
+        let endpoint = endpoint.ok_or(ApiError::NotFound)?;
+        if !endpoint.takes(&request.method) {
+            return Err(ApiError::MethodNotAllowed(endpoint.allow()));
+        }
+        if request.method == Method::OPTIONS {
+            return Ok(options(endpoint.allow()));
         }
         guard::check_origin(&request.method, &request.headers)?;
         let (profiler, query, headers) = (&self.profiler, request.uri.query(), &request.headers);
         match endpoint {
+            Endpoint::Page if name.is_none() => Ok(docs::redirect("memray/", query)),
+            Endpoint::Page => Ok(live::page()),
             Endpoint::Start => start::start(profiler).await,
             Endpoint::Stop => stop::stop(profiler).await,
             Endpoint::Status => status::status(profiler).await,
-            Endpoint::Report => report::report(profiler, query, headers).await,
-            Endpoint::Flamegraph => flamegraph::flamegraph(profiler, query, headers).await,
-            Endpoint::Stats => stats::stats(profiler, query, headers).await,
+            Endpoint::Mark => mark::mark(profiler, query).await,
+            Endpoint::Ticket => ticket::ticket(&self.tickets, query),
+            Endpoint::Live => {
+                // Reading, but not for nothing: symbols are looked up while somebody watches.
+                guard::same_origin(headers)?;
+                live::live(profiler, &self.seats).await
+            }
+            Endpoint::Reports => reports::list(profiler).await,
+            Endpoint::Report(id) if request.method == Method::DELETE => {
+                reports::delete(profiler, id).await
+            }
+            Endpoint::Report(id) => reports::one(profiler, id).await,
+            Endpoint::Output(kind) => outputs::output(profiler, None, kind, query, headers).await,
+            Endpoint::ReportOutput(id, kind) => {
+                outputs::output(profiler, Some(id), kind, query, headers).await
+            }
         }
+    }
+
+    /// First, and whatever the path and method: a stranger learns nothing. A ticket is as good as the token for reading
+    /// what it was issued for.
+    fn check_token(&self, tail: &str, request: &Parts) -> Result<(), ApiError> {
+        let known = guard::check_token(self.config.token.as_ref(), &request.headers);
+        if known.is_err() && matches!(request.method, Method::GET | Method::HEAD) {
+            let ticket = params::value(request.uri.query(), "ticket").ok().flatten();
+            let now = std::time::SystemTime::now();
+            if ticket.is_some_and(|ticket| self.tickets.admits(tail, &ticket, now)) {
+                return Ok(());
+            }
+        }
+        known
     }
 
     fn page(&self, path: &str, method: &Method) -> Response {
@@ -118,6 +133,12 @@ impl Door {
         let page = self.pages.get(path);
         page.unwrap_or_else(|| ApiError::NotFound.into_response())
     }
+}
+
+/// What follows the base, if it is a path of the profiler's.
+fn below_base(path: &str) -> Option<&str> {
+    let tail = path.strip_prefix(BASE)?;
+    (tail.is_empty() || tail.starts_with('/')).then_some(tail)
 }
 
 fn options(allow: &'static str) -> Response {

@@ -1,4 +1,4 @@
-//! An output as a response: headers, ranges and conditions alike for all three.
+//! An output as a response: headers, ranges and conditions alike for all.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,36 +12,31 @@ use super::file_body::FileBody;
 use super::moment;
 use super::precondition::Validators;
 use super::range::{self, Wanted};
-use crate::profiler::{Core, Error, Profiler};
-use crate::store::{Output, OutputKey, OutputKind};
+use crate::profiler::{Core, Error, Waiter};
+use crate::store::{Output, OutputKind};
 
 /// On answers that are made from a session which still records: consistent, but not the last word.
 const SNAPSHOT: HeaderName = HeaderName::from_static("x-heapray-snapshot");
 /// The moment that an answer describes.
 const TAKEN: HeaderName = HeaderName::from_static("x-heapray-taken");
 
-/// Finds or makes an output and answers with it.
-pub(crate) async fn download(
-    profiler: &Profiler,
-    key: OutputKey,
-    headers: &HeaderMap,
-) -> Result<Response, ApiError> {
-    let core = profiler.core()?;
+/// Waits, without blocking, for the output that `ask` asks for.
+pub(super) async fn wait(ask: impl FnOnce(Waiter<Result<Output, Error>>)) -> Result<Output, Error> {
     let (answer, answered) = tokio::sync::oneshot::channel();
-    core.request(
-        key,
-        Box::new(move |made| {
-            // The client is gone: nobody needs it.
-            let _ = answer.send(made);
-        }),
-    );
-    let output = answered
-        .await
-        .map_err(|_| Error::Internal("making an output panicked"))??;
-    respond(core, output, headers)
+    ask(Box::new(move |made| {
+        // The client is gone: nobody needs it.
+        let _ = answer.send(made);
+    }));
+    let made = answered.await;
+    made.map_err(|_| Error::Internal("making an output panicked"))?
 }
 
-fn respond(core: &Arc<Core>, output: Output, asked: &HeaderMap) -> Result<Response, ApiError> {
+/// An output as the answer to a request with these headers.
+pub(super) fn download(
+    core: &Arc<Core>,
+    output: Output,
+    asked: &HeaderMap,
+) -> Result<Response, ApiError> {
     let len = output.len();
     let etag = format!("\"{:016x}-{len:x}\"", output.checksum());
     let validators = Validators {
@@ -85,14 +80,10 @@ fn respond(core: &Arc<Core>, output: Output, asked: &HeaderMap) -> Result<Respon
 
 fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
     let kind = output.kind();
-    let content_type = match kind {
-        OutputKind::Report => "application/octet-stream",
-        OutputKind::Flamegraph => "text/html; charset=utf-8",
-        OutputKind::Stats => "text/plain; charset=utf-8",
-    };
+    let content_type = kind.content_type();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // Racetrack gives its text none.
-    if kind != OutputKind::Stats {
+    // Racetrack gives its text none, and ours are read like it.
+    if !kind.is_read() {
         let disposition = format!("inline; filename=\"{}\"", kind.file_name());
         headers.insert(header::CONTENT_DISPOSITION, value(disposition));
     }

@@ -19,8 +19,9 @@ pub struct ErrorBody {
     /// What happened and what to do about it, for people.
     pub error: String,
     /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `ReportNotFound`,
-    /// `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotStarted`, `CaptureFailed`,
-    /// `DirectoryNotWritable`, `StorageFull`, `OutputFailed`, `InternalError`.
+    /// `ReportDamaged`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
+    /// `TooManyMarks`, `TooManyWatchers`, `NotStarted`, `CaptureFailed`, `DirectoryNotWritable`, `StorageFull`,
+    /// `OutputFailed`, `InternalError`.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -34,6 +35,8 @@ pub(crate) enum ApiError {
     CrossSite,
     NotFound,
     MethodNotAllowed(&'static str),
+    /// Every seat of those who watch is taken.
+    TooManyWatchers,
     /// No byte of the wanted range is there; the output's length.
     Range(u64),
     Profiler(profiler::Error),
@@ -55,10 +58,15 @@ impl ApiError {
             ApiError::CrossSite => (StatusCode::FORBIDDEN, "CrossSiteRequest"),
             ApiError::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            ApiError::TooManyWatchers => (StatusCode::SERVICE_UNAVAILABLE, "TooManyWatchers"),
             ApiError::Range(_) => (StatusCode::RANGE_NOT_SATISFIABLE, "RangeNotSatisfiable"),
             ApiError::Profiler(error) => match error {
                 Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
-                Error::NoReport => (StatusCode::NOT_FOUND, "ReportNotFound"),
+                Error::NoReport | Error::NotKept(_) => (StatusCode::NOT_FOUND, "ReportNotFound"),
+                Error::KeptAsUsual | Error::MarkName => (StatusCode::BAD_REQUEST, "BadRequest"),
+                Error::Damaged(_) => (BROKEN, "ReportDamaged"),
+                Error::NotRecording => (StatusCode::CONFLICT, "NotRecording"),
+                Error::TooManyMarks => (StatusCode::CONFLICT, "TooManyMarks"),
                 Error::Forked => (StatusCode::CONFLICT, "ForkedProcess"),
                 Error::Start(_) => (BROKEN, "NotStarted"),
                 Error::Session(_) => (BROKEN, "CaptureFailed"),
@@ -81,10 +89,11 @@ impl ApiError {
                 "the profiler wants an Authorization header with the right bearer token".into()
             }
             ApiError::CrossSite => {
-                "a page of another site may not start or stop the profiler".into()
+                "a page of another site may not change or watch anything here".into()
             }
             ApiError::NotFound => "the profiler has no such endpoint".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
+            ApiError::TooManyWatchers => "32 clients watch already".into(),
             ApiError::Range(len) => format!("there are {len} bytes, none of them in that range"),
             ApiError::Profiler(error) => error.to_string(),
         }

@@ -23,12 +23,17 @@ pub(crate) fn check_token(token: Option<&Token>, headers: &HeaderMap) -> Result<
     }
 }
 
-/// Keeps a page of another site from starting and stopping the profiler in a visitor's name. Callers that are no
+/// Keeps a page of another site from changing anything in a visitor's name, whatever the method. Callers that are no
 /// browsers send neither header and pass.
 pub(crate) fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    if *method != Method::POST {
+    if method.is_safe() {
         return Ok(());
     }
+    same_origin(headers)
+}
+
+/// Lets only the service's own pages through, and callers that are no browsers.
+pub(crate) fn same_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     // Set by the browser itself, out of a page's reach, and right behind any proxy.
     if let Some(site) = headers.get("sec-fetch-site") {
         let same = matches!(site.as_bytes(), b"same-origin" | b"none");
@@ -95,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_may_not_post() {
+    fn a_page_of_another_site_may_change_nothing() {
         for (pairs, may) in [
             (&[][..], true),
             (&[("sec-fetch-site", "same-origin")], true),
@@ -118,11 +123,13 @@ mod tests {
             (&[("origin", "http://a")], false),
         ] {
             let headers = headers(pairs);
-            assert_eq!(
-                check_origin(&Method::POST, &headers).is_ok(),
-                may,
-                "{pairs:?}"
-            );
+            for method in [Method::POST, Method::DELETE, Method::PUT, Method::PATCH] {
+                assert_eq!(
+                    check_origin(&method, &headers).is_ok(),
+                    may,
+                    "{method} {pairs:?}"
+                );
+            }
             assert!(
                 check_origin(&Method::GET, &headers).is_ok(),
                 "reading changes nothing"

@@ -57,6 +57,8 @@ impl Profiler {
         };
         let ours = Mounted::new(NoApp, Some(door));
         let mut router = Router::new()
+            .route("/api/v1/profiler/memray", any_service(ours.clone()))
+            .route("/api/v1/profiler/memray/", any_service(ours.clone()))
             .route(
                 "/api/v1/profiler/memray/{*endpoint}",
                 any_service(ours.clone()),

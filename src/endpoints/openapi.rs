@@ -6,7 +6,7 @@ use utoipa::openapi::{Info, PathItem, Server};
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 
 use super::error::ErrorBody;
-use super::{flamegraph, report, start, stats, status, stop};
+use super::{live, mark, outputs, reports, start, status, stop, ticket};
 use crate::config::Config;
 
 #[derive(OpenApi)]
@@ -15,18 +15,41 @@ use crate::config::Config;
         start::start,
         stop::stop,
         status::status,
-        report::report,
-        flamegraph::flamegraph,
-        stats::stats
+        mark::mark,
+        outputs::report,
+        outputs::flamegraph,
+        outputs::stats,
+        outputs::table,
+        outputs::tree,
+        outputs::summary,
+        outputs::pprof,
+        reports::list,
+        reports::one,
+        reports::delete,
+        outputs::kept,
+        live::live,
+        ticket::ticket,
     ),
     components(schemas(ErrorBody)),
-    tags((name = "profiler", description = "Where the memory of this service went: heapray, its built-in heap profiler"))
+    tags(
+        (name = "profiler", description = "Where the memory of this service went: heapray, its built-in heap profiler. \
+                                           [The live page](../api/v1/profiler/memray/) shows it while it records."),
+        (name = "reports", description = "The reports of the last few sessions"),
+        (name = "live page", description = "What the live page is made of"),
+    )
 )]
 struct Ours;
+
+#[cfg(feature = "svg")]
+#[derive(OpenApi)]
+#[openapi(paths(outputs::picture))]
+struct Pictures;
 
 /// Our routes alone, for this configuration: ready to be merged into an app's own document.
 pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
     let mut document = Ours::openapi();
+    #[cfg(feature = "svg")]
+    document.merge(Pictures::openapi());
     document.info = Info::new(
         format!("Job - {}", config.job_name),
         config.job_version.clone(),
@@ -80,7 +103,9 @@ pub(crate) fn whole(
 const SCHEME: &str = "heapray_token";
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post].into_iter().flatten()
+    [&mut item.get, &mut item.post, &mut item.delete]
+        .into_iter()
+        .flatten()
 }
 
 /// How frames and threads are shown.
@@ -96,27 +121,149 @@ pub(crate) struct MakingParams {
     threads: Option<Threads>,
 }
 
-/// [`MakingParams`], and the format.
+/// What a file shows.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)]
+pub(crate) struct FileParams {
+    /// Which side of the heap. pprof has all of them, and takes this for what is in use.
+    #[param(inline)]
+    measure: Option<ShownMeasure>,
+    /// Bytes or blocks, where a format holds one of them.
+    #[param(inline)]
+    unit: Option<ShownUnit>,
+    /// Leaf first instead of root first: true, t, yes, y or 1.
+    inverted: Option<bool>,
+    /// Frames with file and line, where a format leaves it to choose: true, t, yes, y or 1.
+    lines: Option<bool>,
+}
+
+/// All that a report can be asked for.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code)]
 pub(crate) struct ReportParams {
     /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a
-    /// call stack is the code that asked for memory.
+    /// call stack is the code that asked for memory. Of the present session only.
     full: Option<bool>,
-    /// `name`: threads of one name count as one; `each`: they are kept apart.
+    /// `name`: threads of one name count as one; `each`: they are kept apart, of the present session only.
     #[param(inline)]
     threads: Option<Threads>,
     /// Version of memray's capture format, for an older memray.
     #[param(inline)]
     version: Option<FormatVersion>,
+    /// A file for another tool; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<FileFormat>,
+    /// Which side of the heap a file shows that shows one.
+    #[param(inline)]
+    measure: Option<ShownMeasure>,
+    /// Bytes or blocks, where a file shows one of them.
+    #[param(inline)]
+    unit: Option<ShownUnit>,
+    /// Leaf first instead of root first, in a file: true, t, yes, y or 1.
+    inverted: Option<bool>,
+    /// Frames with file and line, where a file's format leaves it to choose: true, t, yes, y or 1.
+    lines: Option<bool>,
 }
 
-/// Bytes that are no text.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = Binary)]
+/// What statistics can be asked for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
 #[allow(dead_code)]
-pub(crate) struct CaptureFile(Vec<u8>);
+pub(crate) struct StatsParams {
+    /// Text or JSON; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<StatsFormat>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase", default = "text")]
+#[allow(dead_code)]
+enum StatsFormat {
+    Text,
+    Json,
+}
+
+/// Which kept report.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct ReportIdParam {
+    /// Its number, from the list.
+    #[param(example = "1795252380250")]
+    id: String,
+}
+
+/// Which kept report, and which view of it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)]
+pub(crate) struct KeptOutputParams {
+    /// Its number, from the list.
+    #[param(example = "1795252380250")]
+    id: String,
+    /// `report`, `flamegraph`, `stats`, `table`, `tree`, `summary`, `pprof`, and `flamegraph.svg` where the service has it.
+    #[param(inline)]
+    view: View,
+}
+
+/// A mark.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)]
+pub(crate) struct MarkParams {
+    /// 1 to 200 characters, none of them a control character.
+    #[param(example = "before the load test")]
+    name: String,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code)]
+enum View {
+    Report,
+    Flamegraph,
+    Stats,
+    Table,
+    Tree,
+    Summary,
+    Pprof,
+    #[schema(rename = "flamegraph.svg")]
+    Svg,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase", default = "memray")]
+#[allow(dead_code)]
+enum FileFormat {
+    Memray,
+    Pprof,
+    Speedscope,
+    Collapsed,
+    Svg,
+    Csv,
+    Json,
+    Gprof2dot,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "kebab-case", default = "high-water")]
+#[allow(dead_code)]
+enum ShownMeasure {
+    Live,
+    HighWater,
+    Allocated,
+    Temporary,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase", default = "bytes")]
+#[allow(dead_code)]
+enum ShownUnit {
+    Bytes,
+    Count,
+}
 
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase", default = "name")]
@@ -178,7 +325,10 @@ pub(crate) enum WriteFailures {
     #[response(status = 403, content_type = "application/json")]
     CrossSite(ErrorBody),
     /// The disk, or a limit on it, is full.
-    #[response(status = 507, content_type = "application/json")]
+    #[response(status = 507, content_type = "application/json", example = json!({
+        "error": "no output could be written to /var/profiles: No space left on device (os error 28)",
+        "type": "StorageFull"
+    }))]
     Full(ErrorBody),
 }
 
@@ -196,6 +346,76 @@ pub(crate) enum OutputFailures {
     #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
     Range(ErrorBody),
     /// The disk, or a limit on it, is full.
-    #[response(status = 507, content_type = "application/json")]
+    #[response(status = 507, content_type = "application/json", example = json!({
+        "error": "no output could be written to /var/profiles: No space left on device (os error 28)",
+        "type": "StorageFull"
+    }))]
     Full(ErrorBody),
+}
+
+/// What asking for a kept report by its number can meet besides.
+#[derive(IntoResponses)]
+#[allow(dead_code)]
+pub(crate) enum KeptFailures {
+    /// No report of that number is kept.
+    #[response(status = 404, content_type = "application/json", example = json!({
+        "error": "no report of the number 1795252380250 is kept",
+        "type": "ReportNotFound"
+    }))]
+    NotKept(ErrorBody),
+}
+
+/// What setting a mark can meet besides.
+#[derive(IntoResponses)]
+#[allow(dead_code)]
+pub(crate) enum MarkFailures {
+    /// The name is missing, too long, or has control characters in it.
+    #[response(status = 400, content_type = "application/json", example = json!({
+        "error": "a mark's name must have 1 to 200 characters, none of them a control character",
+        "type": "BadRequest"
+    }))]
+    Name(ErrorBody),
+    /// The call came from a page of another site.
+    #[response(status = 403, content_type = "application/json")]
+    CrossSite(ErrorBody),
+}
+
+/// What watching can meet besides.
+#[derive(IntoResponses)]
+#[allow(dead_code)]
+pub(crate) enum WatchFailures {
+    /// The call came from a page of another site.
+    #[response(status = 403, content_type = "application/json")]
+    CrossSite(ErrorBody),
+    /// 32 watch already.
+    #[response(status = 503, content_type = "application/json", example = json!({
+        "error": "32 clients watch already",
+        "type": "TooManyWatchers"
+    }))]
+    Full(ErrorBody),
+}
+
+/// What a ticket is for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)]
+pub(crate) struct TicketParams {
+    /// The path below `…/memray/`.
+    #[param(rename = "for", example = "reports/1795252380250/flamegraph")]
+    path: String,
+}
+
+/// What asking for a ticket can meet besides.
+#[derive(IntoResponses)]
+#[allow(dead_code)]
+pub(crate) enum TicketFailures {
+    /// It is for nothing that can be read.
+    #[response(status = 400, content_type = "application/json", example = json!({
+        "error": "for is \"start\", but must be the path of an output below the profiler's",
+        "type": "BadRequest"
+    }))]
+    For(ErrorBody),
+    /// The call came from a page of another site.
+    #[response(status = 403, content_type = "application/json")]
+    CrossSite(ErrorBody),
 }

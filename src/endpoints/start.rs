@@ -12,8 +12,8 @@ use crate::profiler::{Profiler, Status};
 
 /// Start recording
 ///
-/// Begins a session: from now on every allocation is recorded. The former session's report and flame graph are
-/// deleted. If a session is running already, it goes on and nothing changes. A request body is ignored.
+/// Begins a session: from now on every allocation is recorded. The former session's report is from now on one of the
+/// kept ones. If a session is running already, it goes on and nothing changes. A request body is ignored.
 #[utoipa::path(
     post,
     path = "/api/v1/profiler/memray/start",

@@ -41,9 +41,8 @@ impl Builder {
 
     /// Where reports and the event log go. `MEMRAY_PROFILER_DIR`; by default a private directory below the system's
     /// temporary one. It is made if it is missing. Point it to a volume and the reports outlive the container.
-    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Builder {
-        self.settings.dir = Some(dir.into());
-        self
+    pub fn dir(self, dir: impl Into<PathBuf>) -> Builder {
+        self.set(|settings| settings.dir = Some(dir.into()))
     }
 
     /// Bytes of event log above which a session keeps sums only, so that disk use is bounded.
@@ -53,29 +52,39 @@ impl Builder {
         self
     }
 
+    /// Reports of finished sessions that are kept at most, the latest ones; the oldest goes first. With 0 there is the
+    /// latest session's only, until the next one starts. `MEMRAY_PROFILER_KEEP`; default 5, at most 1000.
+    pub fn keep(mut self, reports: u32) -> Builder {
+        self.settings.keep = Some(reports);
+        self
+    }
+
+    /// Bytes that the kept reports may have together; the oldest goes first. `MEMRAY_PROFILER_KEEP_BYTES`; default
+    /// 1 GiB.
+    pub fn keep_bytes(mut self, bytes: u64) -> Builder {
+        self.settings.keep_bytes = Some(bytes);
+        self
+    }
+
     /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`; default `/pub/job/{name}/{version}`, where any
     /// text matches a word in braces. `/` for no prefix.
-    pub fn prefix(mut self, template: impl Into<String>) -> Builder {
-        self.settings.prefix = Some(template.into());
-        self
+    pub fn prefix(self, template: impl Into<String>) -> Builder {
+        self.set(|settings| settings.prefix = Some(template.into()))
     }
 
     /// What callers of the endpoints must send as `Authorization: Bearer …`. `MEMRAY_PROFILER_TOKEN`; default: none.
-    pub fn token(mut self, token: impl Into<String>) -> Builder {
-        self.settings.token = Some(token.into());
-        self
+    pub fn token(self, token: impl Into<String>) -> Builder {
+        self.set(|settings| settings.token = Some(token.into()))
     }
 
     /// The service's name in titles and links. `JOB_NAME`; default `JOB_NAME`.
-    pub fn job_name(mut self, name: impl Into<String>) -> Builder {
-        self.settings.job_name = Some(name.into());
-        self
+    pub fn job_name(self, name: impl Into<String>) -> Builder {
+        self.set(|settings| settings.job_name = Some(name.into()))
     }
 
     /// The service's version in titles and links. `JOB_VERSION`; default `JOB_VERSION`.
-    pub fn job_version(mut self, version: impl Into<String>) -> Builder {
-        self.settings.job_version = Some(version.into());
-        self
+    pub fn job_version(self, version: impl Into<String>) -> Builder {
+        self.set(|settings| settings.job_version = Some(version.into()))
     }
 
     /// Does not record yet when it returns: the first `start` begins. By default recording has begun.
@@ -87,6 +96,13 @@ impl Builder {
     /// Reads no environment variable.
     pub fn ignore_environment(mut self) -> Builder {
         self.ignore_environment = true;
+        self
+    }
+
+    /// Changes the settings quietly: a copy of a text is the profiler's, not the service's.
+    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Builder {
+        let _quiet = quiet::enter();
+        change(&mut self.settings);
         self
     }
 

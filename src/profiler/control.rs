@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::kept::Lately;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::worker::Worker;
@@ -14,7 +15,7 @@ use super::{Error, ReportStatus, State, Status};
 use crate::config::Config;
 use crate::quiet;
 use crate::session::{Session, SessionOptions};
-use crate::store::{self, Directory, OutputKey, OutputKind};
+use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
 
 /// An enabled profiler. Its threads:
 ///
@@ -22,6 +23,7 @@ use crate::store::{self, Directory, OutputKey, OutputKind};
 /// control   start, stop                one at a time, in the order they were asked for
 /// output    resolve frames, render     one at a time: two at once would double the memory
 /// files     read chunks, look up       never waits for the other two
+/// live      what watchers see          once a second, while there are any
 /// ```
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -32,7 +34,13 @@ pub(crate) struct Core {
     pub(crate) output: Worker,
     pub(crate) files: Worker,
     #[cfg(feature = "http")]
+    pub(super) watch: Worker,
+    #[cfg(feature = "http")]
+    pub(super) live: super::live::Live,
+    #[cfg(feature = "http")]
     pub(crate) servers: crate::endpoints::Servers,
+    pub(super) archive: Archive,
+    pub(super) lately: Lately,
     directory: Directory,
     /// The event log of a session whose report could not be written.
     leftover: Mutex<Option<PathBuf>>,
@@ -42,6 +50,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(config: Config) -> io::Result<Core> {
+        let directory = Directory::new(config.dir.as_deref());
         Ok(Core {
             machine: Machine::default(),
             outputs: Outputs::new(),
@@ -49,8 +58,14 @@ impl Core {
             output: Worker::spawn("heapray-output")?,
             files: Worker::spawn("heapray-files")?,
             #[cfg(feature = "http")]
+            watch: Worker::spawn("heapray-live")?,
+            #[cfg(feature = "http")]
+            live: super::live::Live::default(),
+            #[cfg(feature = "http")]
             servers: crate::endpoints::Servers::default(),
-            directory: Directory::new(config.dir.as_deref()),
+            archive: Archive::new(directory.path(), config.keep, config.keep_bytes),
+            lately: Lately::default(),
+            directory,
             leftover: Mutex::default(),
             pid: std::process::id(),
             config,
@@ -90,7 +105,13 @@ impl Core {
     }
 
     /// Begins a session, unless one runs. Control thread only.
-    pub(crate) fn start(&self) -> Result<Status, Error> {
+    pub(crate) fn start(self: &Arc<Core>) -> Result<Status, Error> {
+        if let Some(lost) = self.machine.end_lost() {
+            // Its collector is gone, and with it all it knew: nothing would come of stopping it.
+            let ended = self.finish(lost);
+            tracing::warn!(?ended, "the former session was lost");
+            self.machine.stopped();
+        }
         let (_, recording) = self.machine.session();
         if !recording {
             self.begin().inspect_err(|error| {
@@ -177,6 +198,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         if self.own_process().is_ok() {
             let _quiet = quiet::enter();
+            self.archive.remove_if_empty();
             self.directory.remove_if_empty();
         }
     }

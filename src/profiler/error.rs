@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::config::ConfigError;
 use crate::session::{SessionError, StartError};
+use crate::store::ReportId;
 
 /// Why a request to the profiler failed. Cheap to clone: several requests may share one failure.
 #[derive(Debug, Clone)]
@@ -18,6 +19,18 @@ pub enum Error {
     Forked,
     /// Nothing was recorded yet.
     NoReport,
+    /// No report of that number is kept.
+    NotKept(ReportId),
+    /// A kept report is asked for in a making that only the present session has: `full`, or each thread by itself.
+    KeptAsUsual,
+    /// The file of a kept report is not what was written.
+    Damaged(ReportId),
+    /// A mark was to be set, but nothing is being recorded.
+    NotRecording,
+    /// A mark's name is empty, longer than 200 characters, or has control characters in it.
+    MarkName,
+    /// The session has 1,000 marks.
+    TooManyMarks,
     /// The profiler's directory cannot be written to.
     Directory {
         /// The directory.
@@ -48,6 +61,21 @@ impl fmt::Display for Error {
                 f.write_str("this process was forked from the profiled one and records nothing")
             }
             Error::NoReport => f.write_str("nothing was recorded yet: start the profiler first"),
+            Error::NotKept(id) => write!(f, "no report of the number {id} is kept"),
+            Error::KeptAsUsual => f.write_str(
+                "a kept report has its frames trimmed and its threads by name: \
+                 only the present session's can be made with full or threads",
+            ),
+            Error::Damaged(id) => {
+                write!(f, "the kept report {id} is not what was written any more")
+            }
+            Error::NotRecording => {
+                f.write_str("nothing is being recorded: start the profiler first")
+            }
+            Error::MarkName => f.write_str(
+                "a mark's name must have 1 to 200 characters, none of them a control character",
+            ),
+            Error::TooManyMarks => f.write_str("this session has 1,000 marks, and takes no more"),
             Error::Directory { path, source } => write!(
                 f,
                 "the profiler's directory {} cannot be written to ({source}); MEMRAY_PROFILER_DIR names another",
@@ -73,7 +101,7 @@ impl std::error::Error for Error {
             Error::Directory { source, .. } | Error::Output { source, .. } => Some(&**source),
             Error::Start(source) => Some(&**source),
             Error::Session(source) => Some(&**source),
-            Error::Disabled | Error::Forked | Error::NoReport | Error::Internal(_) => None,
+            _ => None,
         }
     }
 }

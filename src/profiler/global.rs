@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::{Builder, Error, InitError, Profiler, Status, builder};
+use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
 use crate::quiet;
 use crate::store::Output;
 
@@ -55,6 +55,15 @@ pub fn start() -> Result<Status, Error> {
 /// Those of [`Profiler::stop`].
 pub fn stop() -> Result<Status, Error> {
     profiler().stop()
+}
+
+/// Does what [`Profiler::mark`] does.
+///
+/// # Errors
+///
+/// Those of [`Profiler::mark`].
+pub fn mark(name: &str) -> Result<Mark, Error> {
+    profiler().mark(name)
 }
 
 /// What [`Profiler::status`] gives.

@@ -4,9 +4,10 @@ use std::io::Read;
 use std::sync::{Arc, mpsc};
 
 use super::control::Core;
-use super::{Error, State, Status};
+use super::flight::Waiter;
+use super::{Error, KeptReport, Mark, State, Status};
 use crate::quiet;
-use crate::store::{Output, OutputKey, OutputKind};
+use crate::store::{Output, OutputKey, OutputKind, ReportId};
 
 /// The profiler of this process. Cheap to clone; all clones are the same profiler.
 ///
@@ -32,7 +33,7 @@ impl Profiler {
         Ok(core)
     }
 
-    /// Begins a session; the former one's report is deleted. Where one runs already, it goes on.
+    /// Begins a session; the former one's report is from now on one of the [kept ones](Profiler::kept_reports). Where one runs already, it goes on.
     ///
     /// # Errors
     ///
@@ -98,13 +99,56 @@ impl Profiler {
         Ok(text)
     }
 
-    /// Any of the three, made as `key` says.
+    /// Any output, made as `key` says.
     ///
     /// # Errors
     ///
     /// Those of [`report`](Profiler::report).
     pub fn output(&self, key: OutputKey) -> Result<Output, Error> {
         self.core()?.wait_for(key)
+    }
+
+    /// The reports of finished sessions that are kept, the latest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disabled`] or [`Error::Forked`].
+    pub fn kept_reports(&self) -> Result<Vec<KeptReport>, Error> {
+        let _quiet = quiet::enter();
+        Ok(self.core()?.kept())
+    }
+
+    /// Any output of a kept report, made as `key` says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotKept`], [`Error::Damaged`], or [`Error::Output`]; [`Error::KeptAsUsual`] if `key` wants `full` or
+    /// each thread by itself of another session than the present one.
+    pub fn kept_output(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
+        let _quiet = quiet::enter();
+        self.core()?
+            .wait(|core, waiter| core.request_kept(id, key, waiter))
+    }
+
+    /// Deletes a kept report. If it is the one of the session that ended last, all of that session's outputs go.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotKept`], or [`Error::Output`] if the file system refuses.
+    pub fn delete_report(&self, id: ReportId) -> Result<(), Error> {
+        let core = Arc::clone(self.core()?);
+        self.core()?.output.run(move || core.delete_kept(id))?
+    }
+
+    /// Names the present moment of the running session: blocks from before and after it can be told apart in its report.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecording`]; [`Error::MarkName`] unless it has 1 to 200 characters, none of them a control character;
+    /// [`Error::TooManyMarks`] if there are 1,000.
+    pub fn mark(&self, name: &str) -> Result<Mark, Error> {
+        let _quiet = quiet::enter();
+        self.core()?.machine.mark(name)
     }
 
     /// Ends the session, finishes its report and closes the listeners of `serve`. For the end of `main`,
@@ -131,9 +175,16 @@ impl Core {
     /// Finds or makes an output and waits for it, blocking.
     pub(crate) fn wait_for(self: &Arc<Core>, key: OutputKey) -> Result<Output, Error> {
         let _quiet = quiet::enter();
+        self.wait(|core, waiter| core.request(key, waiter))
+    }
+
+    fn wait(
+        self: &Arc<Core>,
+        request: impl FnOnce(&Arc<Core>, Waiter<Result<Output, Error>>),
+    ) -> Result<Output, Error> {
         let (answer, answered) = mpsc::channel();
-        self.request(
-            key,
+        request(
+            self,
             Box::new(move |made| {
                 // Nobody waits any more: nobody needs it.
                 let _ = answer.send(made);

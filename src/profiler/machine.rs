@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Error, State, Status};
+use super::{Error, Mark, State, Status};
 use crate::collector::snapshot::Snapshot;
 use crate::session::Session;
 
@@ -22,6 +22,9 @@ struct Inner {
     last: Option<Arc<Snapshot>>,
     trouble: Option<String>,
 }
+
+/// Characters that a mark's name may have.
+const MARK_NAME: usize = 200;
 
 /// Where an enabled profiler stands. Only the control thread moves it, so no two moves can race.
 ///
@@ -91,6 +94,31 @@ impl Machine {
         }
     }
 
+    /// Takes the running session out if its collector has failed.
+    pub(crate) fn end_lost(&self) -> Option<Session> {
+        let mut inner = self.lock();
+        match std::mem::take(&mut inner.phase) {
+            Phase::Recording(session) if session.counters().is_err() => {
+                inner.phase = Phase::Ending;
+                Some(session)
+            }
+            other => {
+                inner.phase = other;
+                None
+            }
+        }
+    }
+
+    /// Forgets what session `number` has left, if it is the last one and has ended. Whether it did.
+    pub(crate) fn forget(&self, number: u64) -> bool {
+        let mut inner = self.lock();
+        let over = inner.number == number && matches!(inner.phase, Phase::Stopped);
+        if over {
+            inner.last = None;
+        }
+        over
+    }
+
     /// The session has ended, with this last view of it if there is one.
     pub(crate) fn ended(&self, last: Option<Snapshot>) {
         let mut inner = self.lock();
@@ -127,6 +155,36 @@ impl Machine {
             session: inner.number,
             snapshot,
         })
+    }
+
+    /// Names the present moment.
+    pub(crate) fn mark(&self, name: &str) -> Result<Mark, Error> {
+        let length = name.chars().take(MARK_NAME + 1).count();
+        if length == 0 || length > MARK_NAME || name.chars().any(char::is_control) {
+            return Err(Error::MarkName);
+        }
+        let inner = self.lock();
+        let Phase::Recording(session) = &inner.phase else {
+            return Err(Error::NotRecording);
+        };
+        let mark = session.mark(name);
+        let mark = mark.map_err(|error| Error::Session(Arc::new(error)))?;
+        mark.map(Mark::from).ok_or(Error::TooManyMarks)
+    }
+
+    /// The timeline, and the `sites` call sites of the running session with the most live bytes. `None` if none runs.
+    #[cfg(feature = "http")]
+    pub(crate) fn top(&self, sites: usize) -> Option<Snapshot> {
+        match &self.lock().phase {
+            Phase::Recording(session) => session.top(sites).ok(),
+            _ => None,
+        }
+    }
+
+    /// The last view of the finished session.
+    #[cfg(feature = "http")]
+    pub(crate) fn last(&self) -> Option<Arc<Snapshot>> {
+        self.lock().last.clone()
     }
 
     /// All but the report on disk.

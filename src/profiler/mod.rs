@@ -9,6 +9,9 @@ mod error;
 mod flight;
 mod global;
 mod handle;
+mod kept;
+#[cfg(feature = "http")]
+mod live;
 mod machine;
 mod outputs;
 mod status;
@@ -18,10 +21,15 @@ pub use builder::{Builder, builder};
 #[cfg(feature = "http")]
 pub(crate) use control::Core;
 pub use error::{Error, InitError};
+#[cfg(feature = "http")]
+pub(crate) use flight::Waiter;
 pub use global::{
-    flamegraph, init, profiler, report, shutdown, start, stats, status, stop, try_init,
+    flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use global::{mount, openapi, router, serve};
 pub use handle::Profiler;
-pub use status::{Blocks, OverheadStatus, ReportStatus, State, Status};
+pub use kept::{KeptReport, LeakLine};
+#[cfg(feature = "http")]
+pub(crate) use live::Glance;
+pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, State, Status};

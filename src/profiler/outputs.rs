@@ -4,13 +4,14 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heapray_report::{memray, page, stats};
+use heapray_report::model::Event;
+use heapray_report::{Report, memray, page, stats, texts, views};
 
 use super::Error;
 use super::control::Core;
 use super::flight::{Flight, Waiter};
 use super::machine::View;
-use crate::store::{Draft, Label, Output, OutputKey, OutputKind, Shelf};
+use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf};
 use crate::symbolize::{self, Resolved};
 
 /// What was made, and what is being made.
@@ -18,15 +19,23 @@ use crate::symbolize::{self, Resolved};
 pub(crate) struct Outputs {
     shelf: Mutex<Shelf>,
     flight: Flight<Trip, Result<Output, Error>>,
+    /// Which of the kept reports is which session's.
+    kept_as: Mutex<Option<(u64, ReportId)>>,
 }
 
 /// What one making is for. Who asks after a new start must not get the former session's work, and who asks for a
 /// finished session must not get a snapshot of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Trip {
-    session: u64,
-    recording: bool,
-    key: OutputKey,
+pub(super) struct Trip {
+    pub(super) origin: Origin,
+    pub(super) key: OutputKey,
+}
+
+/// What an output is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Origin {
+    Session { number: u64, recording: bool },
+    Kept(ReportId),
 }
 
 impl Outputs {
@@ -34,7 +43,28 @@ impl Outputs {
         Outputs {
             shelf: Mutex::default(),
             flight: Flight::new(),
+            kept_as: Mutex::default(),
         }
+    }
+
+    /// Adds a waiter; see [`Flight::board`].
+    #[must_use]
+    pub(super) fn board(&self, trip: Trip, waiter: Waiter<Result<Output, Error>>) -> bool {
+        self.flight.board(trip, waiter)
+    }
+
+    /// Gives the result to all who wait.
+    pub(super) fn land(&self, trip: &Trip, made: &Result<Output, Error>) {
+        self.flight.land(trip, made);
+    }
+
+    /// The last session of which a report was kept, and the number under which it is.
+    pub(super) fn kept_as(&self) -> Option<(u64, ReportId)> {
+        *self.kept_as.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep_as(&self, session: u64, id: ReportId) {
+        *self.kept_as.lock().unwrap_or_else(PoisonError::into_inner) = Some((session, id));
     }
 
     pub(crate) fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -63,15 +93,18 @@ impl Core {
         self.files.submit(move || {
             // What is there is handed out at once, whatever is being made meanwhile.
             let (session, recording) = core.machine.session();
-            if !recording && let Some(output) = core.outputs.shelf().find(key) {
-                return waiter(Ok(output));
-            }
-            let trip = Trip {
-                session,
+            let origin = Origin::Session {
+                number: session,
                 recording,
-                key,
             };
-            if core.outputs.flight.board(trip, waiter) {
+            if !recording {
+                let stored = core.outputs.shelf().find(key);
+                if let Some(output) = stored.or_else(|| core.lately.find(origin, key)) {
+                    return waiter(Ok(output));
+                }
+            }
+            let trip = Trip { origin, key };
+            if core.outputs.board(trip, waiter) {
                 let maker = Arc::clone(&core);
                 core.output.submit(move || maker.fly(trip));
             }
@@ -85,14 +118,14 @@ impl Core {
         let made = made.unwrap_or(Err(Error::Internal("making an output panicked")));
         match made {
             Ok((output, leftover)) => {
-                self.outputs.flight.land(&trip, &Ok(output));
+                self.outputs.land(&trip, &Ok(output));
                 if let Some((view, resolved)) = leftover {
                     self.make_siblings(key, &view, &resolved);
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, output = key.kind().file_name(), "no output");
-                self.outputs.flight.land(&trip, &Err(error));
+                tracing::warn!(%error, output = %key.kind().file_name(), "no output");
+                self.outputs.land(&trip, &Err(error));
             }
         }
     }
@@ -112,6 +145,17 @@ impl Core {
         let resolved = symbolize::resolve(&view.snapshot, &key.options());
         let output = self.write(key, &view, &resolved)?;
         let last = !view.snapshot.still_recording;
+        if last && !key.kind().is_kept() {
+            let origin = Origin::Session {
+                number: view.session,
+                recording: false,
+            };
+            self.lately.remember(origin, key, &output);
+            return Ok((output, None));
+        }
+        if last && key == OutputKey::new(OutputKind::Report) {
+            self.keep(view.session, &view.snapshot, &resolved.report, &output);
+        }
         Ok((output, last.then_some((view, resolved))))
     }
 
@@ -138,8 +182,9 @@ impl Core {
         };
         let directory = self.directory().path();
         let written = Draft::new(directory).and_then(|mut draft| {
-            render(key, view, resolved, &mut draft)?;
-            if snapshot {
+            let events = resolved.events(&view.snapshot);
+            render(key, &resolved.report, events, &mut draft)?;
+            if snapshot || !key.kind().is_kept() {
                 return draft.detach(label);
             }
             draft.sync()?;
@@ -150,7 +195,7 @@ impl Core {
         written.map_err(|error| self.not_written(error))
     }
 
-    fn not_written(&self, error: io::Error) -> Error {
+    pub(super) fn not_written(&self, error: io::Error) -> Error {
         Error::Output {
             path: self.directory().path().to_owned(),
             source: Arc::new(error),
@@ -158,14 +203,34 @@ impl Core {
     }
 }
 
-fn render(key: OutputKey, view: &View, resolved: &Resolved, out: &mut Draft) -> io::Result<()> {
-    let report = &resolved.report;
+/// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one.
+pub(super) fn render<E>(
+    key: OutputKey,
+    report: &Report,
+    events: Option<E>,
+    out: &mut Draft,
+) -> io::Result<()>
+where
+    E: Iterator<Item = io::Result<Event>>,
+{
+    let inverted;
+    let shown = if key.is_inverted() {
+        inverted = views::inverted(report);
+        &inverted
+    } else {
+        report
+    };
     match key.kind() {
-        OutputKind::Report => match resolved.events(&view.snapshot) {
+        OutputKind::Report => match events {
             Some(events) => memray::write_all(report, events, key.format(), out),
             None => memray::write_aggregated(report, key.format(), out),
         },
         OutputKind::Flamegraph => page::flamegraph(report, out),
         OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
+        OutputKind::StatsJson => stats::json(report, &stats::JsonOptions::default(), out),
+        OutputKind::Table => texts::table(shown, &key.text_choices(), out),
+        OutputKind::Tree => texts::tree(shown, &key.text_choices(), out),
+        OutputKind::Summary => texts::summary(shown, &key.text_choices(), out),
+        OutputKind::File(format) => format.write(shown, &key.choices(), out),
     }
 }

@@ -44,6 +44,28 @@ impl From<Tally> for Blocks {
     }
 }
 
+/// A moment of a session that somebody named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+pub struct Mark {
+    /// Its name.
+    pub name: String,
+    /// Milliseconds since the start of the session.
+    pub at_ms: u64,
+    /// What was live then.
+    pub live: Blocks,
+}
+
+impl From<heapray_report::model::Mark> for Mark {
+    fn from(mark: heapray_report::model::Mark) -> Mark {
+        Mark {
+            name: mark.name,
+            at_ms: mark.at_ms,
+            live: mark.live.into(),
+        }
+    }
+}
+
 /// What the capture costs, or did cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]

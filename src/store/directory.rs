@@ -51,7 +51,7 @@ impl Directory {
     /// What the file system says; of a private directory also that somebody else's stands in its place.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         if self.private {
-            self.prepare_private()?;
+            private(&self.path)?;
         } else {
             fs::create_dir_all(&self.path)?;
         }
@@ -64,35 +64,6 @@ impl Directory {
             Err(_) if written.is_err() => written,
             removed => written.and(removed),
         }
-    }
-
-    /// `mkdir` follows no symbolic link and fails where there is something already, so what it made is ours; what was
-    /// there before must be a real directory that nobody else can write to.
-    fn prepare_private(&self) -> io::Result<()> {
-        let mut builder = DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        match builder.create(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made,
-        }
-        let found = fs::symlink_metadata(&self.path)?;
-        if !found.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            // This process's own user, without a system call of ours: the owner of its entry in /proc.
-            let me = fs::metadata("/proc/self").map_or(found.uid(), |own| own.uid());
-            if found.uid() != me || found.mode() & 0o077 != 0 {
-                return Err(io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    "the directory is open to other users",
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// Drafts and event logs that a crash left behind. A volume may be shared: only what nobody has written to for a
@@ -121,6 +92,56 @@ impl Directory {
             // Not empty, or never made: it stays as it is.
             let _ = fs::remove_dir(&self.path);
         }
+    }
+}
+
+/// Makes a directory for this user alone, if it is missing.
+///
+/// `mkdir` follows no symbolic link and fails where there is something already, so what it made is ours; what was
+/// there before must be a real directory of this user's, and closed to others.
+pub(super) fn private(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    is_private(path)
+}
+
+/// Whether `path` is a real directory, of this user and closed to others.
+///
+/// # Errors
+///
+/// It is not, or it is not there.
+pub(super) fn is_private(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    if !is_ours_alone(&found) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the directory is open to other users",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a file or directory belongs to this process's user and nobody else may touch it.
+pub(super) fn is_ours_alone(found: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        // This process's own user, without a system call of ours: the owner of its entry in /proc.
+        let me = fs::metadata("/proc/self").map_or(found.uid(), |own| own.uid());
+        found.uid() == me && found.mode() & 0o077 == 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        true
     }
 }
 

@@ -206,6 +206,21 @@ impl Stored {
         self.label
     }
 
+    pub(crate) fn checksum(&self) -> u64 {
+        self.hash
+    }
+
+    /// A file of which another process, or an earlier session, noted length and checksum.
+    pub(super) fn noted(path: PathBuf, label: Label, len: u64, hash: u64) -> Stored {
+        Stored {
+            path,
+            label,
+            len,
+            hash,
+            stamp: None,
+        }
+    }
+
     /// Opens it if nobody touched it since. Quick: its times, number and length are compared, not its bytes.
     pub(crate) fn open(&self) -> io::Result<Option<Output>> {
         let output = self.open_unchecked()?;

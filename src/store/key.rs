@@ -1,11 +1,15 @@
 //! Which outputs there are, and under which names.
 
+use heapray_report::formats::{self, Format};
 use heapray_report::memray::Version;
+use heapray_report::texts;
+use heapray_report::views::{Measure, Unit};
 
 use crate::symbolize::ThreadMode;
 
 /// What is made from a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OutputKind {
     /// memray's own capture file.
     Report,
@@ -13,17 +17,71 @@ pub enum OutputKind {
     Flamegraph,
     /// The statistics, as text.
     Stats,
+    /// The statistics, as `memray stats --json` writes them.
+    StatsJson,
+    /// The places that allocated, as text.
+    Table,
+    /// The tree of calls, as text.
+    Tree,
+    /// Sums by function, as text.
+    Summary,
+    /// A file for another tool.
+    File(Format),
 }
 
 impl OutputKind {
-    /// The name under which it is downloaded: Racetrack's.
+    /// The name under which it is downloaded: Racetrack's, where Racetrack has it.
     #[must_use]
-    pub const fn file_name(self) -> &'static str {
+    pub fn file_name(self) -> String {
         match self {
-            OutputKind::Report => "memray-report.bin",
-            OutputKind::Flamegraph => "memray-flamegraph.html",
-            OutputKind::Stats => "memray-stats.txt",
+            OutputKind::Report => "memray-report.bin".into(),
+            OutputKind::Flamegraph => "memray-flamegraph.html".into(),
+            OutputKind::Stats => "memray-stats.txt".into(),
+            OutputKind::StatsJson => "memray-stats.json".into(),
+            OutputKind::Table => "memray-table.txt".into(),
+            OutputKind::Tree => "memray-tree.txt".into(),
+            OutputKind::Summary => "memray-summary.txt".into(),
+            OutputKind::File(format) => format!("memray-report.{}", format.extension()),
         }
+    }
+
+    /// Its media type.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            OutputKind::Report => "application/octet-stream",
+            OutputKind::Flamegraph => "text/html; charset=utf-8",
+            OutputKind::Stats | OutputKind::Table | OutputKind::Tree | OutputKind::Summary => {
+                "text/plain; charset=utf-8"
+            }
+            OutputKind::StatsJson => "application/json",
+            OutputKind::File(format) => format.content_type(),
+        }
+    }
+
+    /// Whether it shows one side of the heap, or one of its units.
+    const fn shows_one(self) -> bool {
+        matches!(
+            self,
+            OutputKind::Table | OutputKind::Tree | OutputKind::Summary | OutputKind::File(_)
+        )
+    }
+
+    /// Whether it is a text that a browser shows by itself and nobody saves.
+    pub(crate) const fn is_read(self) -> bool {
+        matches!(
+            self,
+            OutputKind::Stats | OutputKind::Table | OutputKind::Tree | OutputKind::Summary
+        )
+    }
+
+    /// Whether the present session's is kept as a file in the profiler's directory. There are many ways to make the
+    /// others; they are made when they are asked for.
+    pub(crate) const fn is_kept(self) -> bool {
+        matches!(
+            self,
+            OutputKind::Report | OutputKind::Flamegraph | OutputKind::Stats
+        )
     }
 }
 
@@ -34,10 +92,15 @@ pub struct OutputKey {
     full: bool,
     each_thread: bool,
     version_12: bool,
+    measure: Measure,
+    unit: Unit,
+    lines: bool,
+    inverted: bool,
 }
 
 impl OutputKey {
-    /// `kind`, made as is usual: standard library frames trimmed, threads of one name as one, format version 13.
+    /// `kind`, made as is usual: standard library frames trimmed, threads of one name as one, format version 13; the
+    /// high-water mark, in bytes, root first.
     #[must_use]
     pub const fn new(kind: OutputKind) -> OutputKey {
         OutputKey {
@@ -45,6 +108,10 @@ impl OutputKey {
             full: false,
             each_thread: false,
             version_12: false,
+            measure: Measure::HighWater,
+            unit: Unit::Bytes,
+            lines: false,
+            inverted: false,
         }
     }
 
@@ -70,8 +137,53 @@ impl OutputKey {
         self
     }
 
+    /// What is shown. Only a file that shows one thing takes this; others hold everything.
+    #[must_use]
+    pub const fn measure(mut self, measure: Measure) -> OutputKey {
+        if self.kind.shows_one() {
+            self.measure = measure;
+        }
+        self
+    }
+
+    /// Whether bytes or blocks are shown, as for [`measure`](OutputKey::measure).
+    #[must_use]
+    pub const fn unit(mut self, unit: Unit) -> OutputKey {
+        if self.kind.shows_one() {
+            self.unit = unit;
+        }
+        self
+    }
+
+    /// Whether frames carry file and line, where a format leaves it to choose.
+    #[must_use]
+    pub const fn lines(mut self, lines: bool) -> OutputKey {
+        if self.kind.shows_one() {
+            self.lines = lines;
+        }
+        self
+    }
+
+    /// Whether call stacks begin with the leaf, as for [`measure`](OutputKey::measure).
+    #[must_use]
+    pub const fn inverted(mut self, inverted: bool) -> OutputKey {
+        if self.kind.shows_one() {
+            self.inverted = inverted;
+        }
+        self
+    }
+
     pub(crate) const fn kind(self) -> OutputKind {
         self.kind
+    }
+
+    pub(crate) const fn is_inverted(self) -> bool {
+        self.inverted
+    }
+
+    /// Whether frames and threads are those of a kept report.
+    pub(crate) const fn is_as_kept(self) -> bool {
+        !self.full && !self.each_thread
     }
 
     pub(crate) const fn format(self) -> Version {
@@ -79,6 +191,28 @@ impl OutputKey {
             Version::V12
         } else {
             Version::V13
+        }
+    }
+
+    /// As a file's format takes it.
+    pub(crate) fn choices(self) -> formats::Options {
+        formats::Options {
+            measure: self.measure,
+            unit: self.unit,
+            by_thread: self.each_thread,
+            lines: self.lines,
+            in_use_at_high_water: matches!(self.measure, Measure::HighWater),
+            ..formats::Options::default()
+        }
+    }
+
+    /// As a text for reading takes it.
+    pub(crate) fn text_choices(self) -> texts::Options {
+        texts::Options {
+            measure: self.measure,
+            unit: self.unit,
+            by_thread: self.each_thread,
+            ..texts::Options::default()
         }
     }
 
@@ -96,16 +230,17 @@ impl OutputKey {
     /// The same making with another kind of result.
     pub(crate) const fn sibling(self, kind: OutputKind) -> OutputKey {
         OutputKey {
-            kind,
-            version_12: false,
-            ..self
+            full: self.full,
+            each_thread: self.each_thread,
+            ..OutputKey::new(kind)
         }
     }
 
-    /// Its file in the profiler's directory. Made from nothing but these few words, never from a request's text.
+    /// Its file in the profiler's directory, for a kind that has one. Made from nothing but these few words, never from
+    /// a request's text.
     pub(crate) fn stored_name(self) -> String {
         let name = self.kind.file_name();
-        let (stem, extension) = name.rsplit_once('.').expect("file names have extensions");
+        let (stem, extension) = name.split_once('.').expect("file names have extensions");
         let full = if self.full { ".full" } else { "" };
         let each = if self.each_thread { ".each" } else { "" };
         let version = if self.version_12 { ".v12" } else { "" };

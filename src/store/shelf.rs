@@ -12,6 +12,8 @@ use super::{Draft, OutputKey, OutputKind};
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     session: u64,
+    /// The session was deleted: what is still being made of it gets no name.
+    deleted: bool,
     stored: HashMap<OutputKey, Stored>,
 }
 
@@ -21,17 +23,30 @@ impl Shelf {
     pub(crate) fn begin(&mut self, session: u64, directory: &Path) {
         let first = self.session == 0;
         self.session = session;
-        for (_, old) in self.stored.drain() {
-            tracing::info!(path = %old.path().display(), "deleting the previous output");
-            // Somebody else may have deleted it.
-            let _ = fs::remove_file(old.path());
-        }
+        self.deleted = false;
+        self.clear();
         if first {
             let report = directory.join(OutputKind::Report.file_name());
             let previous = directory.join("memray-report.previous.bin");
             if fs::rename(report, &previous).is_ok() {
                 tracing::info!(path = %previous.display(), "kept the report of an earlier process");
             }
+        }
+    }
+
+    /// Deletes all files of `session`, if it is the present one.
+    pub(crate) fn forget(&mut self, session: u64) {
+        if session == self.session {
+            self.deleted = true;
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        for (_, old) in self.stored.drain() {
+            tracing::info!(path = %old.path().display(), "deleting the previous output");
+            // Somebody else may have deleted it.
+            let _ = fs::remove_file(old.path());
         }
     }
 
@@ -43,7 +58,7 @@ impl Shelf {
         label: Label,
         directory: &Path,
     ) -> io::Result<Output> {
-        if session != self.session {
+        if session != self.session || self.deleted {
             return draft.detach(label);
         }
         let (stored, output) = draft.publish(label, directory)?;
@@ -63,7 +78,7 @@ impl Shelf {
 
     /// The file of that key was checked: `None`, and it is forgotten.
     pub(crate) fn checked(&mut self, session: u64, key: OutputKey, stored: Option<Stored>) {
-        if session != self.session {
+        if session != self.session || self.deleted {
             return;
         }
         match stored {

@@ -8,6 +8,7 @@ use heapray_report::model::{
 };
 
 use super::about;
+use super::known::Known;
 use super::lookup::Lookup;
 use super::notes;
 use super::options::ReportOptions;
@@ -63,6 +64,12 @@ pub(crate) fn resolve_elsewhere(snapshot: &Snapshot, options: &ReportOptions) ->
     assemble(snapshot, options, &mut ElfLookup::elsewhere())
 }
 
+/// [`resolve`] for small snapshots that are taken one after the other: what was looked up before is `known`.
+#[must_use]
+pub fn resolve_again(snapshot: &Snapshot, options: &ReportOptions, known: &mut Known) -> Resolved {
+    assemble(snapshot, options, known)
+}
+
 /// [`resolve`] with symbols from `lookup`.
 pub(super) fn assemble(
     snapshot: &Snapshot,
@@ -95,7 +102,7 @@ pub(super) fn assemble(
             threads: threads.list.clone(),
             sites: Vec::new(),
             timeline: snapshot.timeline.clone(),
-            marks: Vec::new(),
+            marks: snapshot.marks.clone(),
             survivors: Survivors::default(),
             process_memory: snapshot.process_memory.clone(),
             totals: totals(snapshot),

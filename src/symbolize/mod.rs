@@ -13,6 +13,7 @@
 mod about;
 mod assemble;
 mod events;
+mod known;
 mod lookup;
 mod names;
 mod notes;
@@ -26,5 +27,6 @@ mod threads;
 mod trim;
 
 pub(crate) use assemble::resolve_elsewhere;
-pub use assemble::{Resolved, resolve};
+pub use assemble::{Resolved, resolve, resolve_again};
+pub use known::Known;
 pub use options::{ReportOptions, ThreadMode};

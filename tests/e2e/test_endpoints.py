@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,11 @@ def test_everything_answers_below_every_prefix_with_and_without_a_slash(service,
         ("GET", "report", "application/octet-stream"),
         ("GET", "flamegraph", "text/html; charset=utf-8"),
         ("GET", "stats", "text/plain; charset=utf-8"),
+        ("GET", "table", "text/plain; charset=utf-8"),
+        ("GET", "tree", "text/plain; charset=utf-8"),
+        ("GET", "summary", "text/plain; charset=utf-8"),
+        ("GET", "pprof", "application/octet-stream"),
+        ("GET", "reports", "application/json"),
     ]:
         answer = service.request(method, f"{prefix}{PROFILER}/{name}{slash}")
         assert (answer.status, answer.headers["content-type"]) == (200, kind), (name, answer)
@@ -61,6 +69,59 @@ def test_a_download_is_resumed_where_it_broke_off(service):
     assert again.status == 304
 
 
+def record(service, calls: int) -> None:
+    service.post(f"{PROFILER}/start")
+    service.perform(calls)
+    service.post(f"{PROFILER}/stop")
+
+
+def test_memray_opens_the_report_of_an_earlier_session(service, tmp_path):
+    record(service, 2)
+    record(service, 1)
+    former = service.get(f"{PROFILER}/reports").json()[1]
+    assert former["leak"]["file"].endswith("memory-leak/src/leak.rs"), former
+    report = tmp_path / "former.bin"
+    report.write_bytes(service.get(f"{PROFILER}/reports/{former['id']}/report").body)
+    assert is_the_leak(*largest_leak(report), calls=2)
+    assert service.request("DELETE", f"{PROFILER}/reports/{former['id']}").status == 204
+    assert service.get(f"{PROFILER}/reports/{former['id']}/report").status == 404
+
+
+def test_a_service_that_was_restarted_still_has_its_former_report(tmp_path):
+    with Service(tmp_path) as first:
+        first.perform(3)
+        assert first.terminate(signal.SIGTERM) == 0, first.output()
+    with Service(tmp_path) as second:
+        (former,) = second.get(f"{PROFILER}/reports").json()
+        assert not former["present"]
+        report = tmp_path / "former.bin"
+        report.write_bytes(second.get(f"{PROFILER}/reports/{former['id']}/report").body)
+        assert is_the_leak(*largest_leak(report))
+
+
+def test_go_tool_pprof_names_the_leak_first(service, tmp_path):
+    if shutil.which("go") is None:
+        assert not os.environ.get("CI"), "go is not installed"
+        print("skipped: go tool pprof, because go is not installed")
+        return
+    record(service, 3)
+    profile = tmp_path / "memray-report.pb.gz"
+    profile.write_bytes(service.get(f"{PROFILER}/pprof").body)
+    command = ["go", "tool", "pprof", "-top", "-sample_index=inuse_space", "-unit=B", str(profile)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[done.stdout.index("flat%") :].splitlines()
+    assert re.match(r"\s*24\d{6}B .*leak_a_million_numbers", table[1]), done.stdout
+
+
+def test_a_mark_is_set_only_while_recording(service):
+    service.post(f"{PROFILER}/start")
+    mark = service.post(f"{PROFILER}/mark?name=before+the+load").json()
+    assert mark["name"] == "before the load" and set(mark["live"]) == {"count", "bytes"}
+    service.post(f"{PROFILER}/stop")
+    assert service.post(f"{PROFILER}/mark?name=late").status == 409
+
+
 def test_without_the_variable_there_is_no_profiler(tmp_path):
     with Service(tmp_path, {"MEMRAY_PROFILER": "false"}) as service:
         for method, name in [("POST", "start"), ("POST", "stop"), ("GET", "status"), ("GET", "report")]:
@@ -87,7 +148,7 @@ def test_a_graceful_shutdown_leaves_a_finished_report(tmp_path, number):
     with Service(tmp_path) as service:
         service.perform(3)
         assert service.terminate(number) == 0, service.output()
-    (report,) = tmp_path.rglob("*.bin")
+    (report,) = tmp_path.glob("*.bin")
     assert is_the_leak(*largest_leak(report))
     assert not list(tmp_path.rglob("*.spool")), "the event log is gone with its session"
 

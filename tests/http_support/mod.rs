@@ -94,7 +94,8 @@ impl Answer {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        assert_eq!(self.header("content-type"), "application/json", "{self:?}");
+        let head = (self.status, &self.headers);
+        assert_eq!(self.header("content-type"), "application/json", "{head:?}");
         serde_json::from_slice(&self.body).unwrap()
     }
 
@@ -151,8 +152,8 @@ pub(crate) async fn post(app: &Router, path: &str) -> Answer {
 
 /// Calls one of the profiler's own endpoints.
 pub(crate) async fn call(app: &Router, endpoint: &str) -> Answer {
-    let method = match endpoint {
-        "start" | "stop" => Method::POST,
+    let method = match endpoint.split('?').next() {
+        Some("start" | "stop" | "mark" | "ticket") => Method::POST,
         _ => Method::GET,
     };
     send(app, method, &format!("{BASE}/{endpoint}"), &[]).await

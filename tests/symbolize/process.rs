@@ -152,6 +152,7 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
         modules: Arc::new(modules),
         process_memory: None,
         timeline: Vec::new(),
+        marks: Vec::new(),
         totals: RawTotals::default(),
         log: None,
         log_given_up: None,

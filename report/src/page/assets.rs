@@ -83,7 +83,7 @@ pub(super) fn policy_hash(text: &str) -> String {
 
 /// The lines of a module without its imports, the word `export`, and lines that are comment only: those are for
 /// readers of the folder, and make up a third of it.
-fn joinable(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn joinable(text: &str) -> impl Iterator<Item = &str> {
     let mut importing = false;
     let mut commenting = false;
     text.lines().filter_map(move |line| {

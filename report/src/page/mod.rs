@@ -10,6 +10,7 @@ mod html;
 mod payload;
 mod rows;
 mod sha256;
+pub mod shared;
 mod used;
 mod varint;
 

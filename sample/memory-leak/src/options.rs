@@ -78,6 +78,7 @@ pub(crate) fn what_next(port: u16, profiled: bool) -> String {
            curl {memray}/stats\n  \
            curl -OJ {memray}/report     # memray-report.bin, for memray from PyPI\n\n\
          To look at it, open\n\n  \
+           {memray}/            the page that shows it live, with all reports\n  \
            {memray}/flamegraph\n  \
            {job}/docs/                  every endpoint, to try out\n"
     )

@@ -10,6 +10,7 @@
 //!     build id, path
 //! 2   node, numbered from 1: parent, module, address as a difference to the node before
 //! 3   thread: number, tid, how many it stands for, name           (said again when it changes)
+//! 4   mark: ms since the start, live blocks, live bytes, name
 //! ```
 
 use std::ffi::OsStr;
@@ -24,11 +25,13 @@ use super::codec::{put, take, take_byte, take_u32, unzigzag, zigzag};
 use crate::capture::event::NodeId;
 use crate::capture::modules::{MappedCode, Module, ModuleId};
 use crate::collector::snapshot::{RawNode, RawThread};
+use heapray_report::model::{Mark, Tally};
 
 const PROCESS: u8 = 0;
 const MODULE: u8 = 1;
 const NODE: u8 = 2;
 const THREAD: u8 = 3;
+const MARK: u8 = 4;
 
 /// Bytes of a path, a name or a command line that are kept.
 const LONGEST: usize = 4096;
@@ -50,6 +53,7 @@ pub(in crate::collector) struct Known<'a> {
     pub(in crate::collector) modules: &'a [Module],
     pub(in crate::collector) nodes: &'a [RawNode],
     pub(in crate::collector) threads: &'a [RawThread],
+    pub(in crate::collector) marks: &'a [Mark],
 }
 
 /// What a log's reader was told already.
@@ -60,6 +64,7 @@ pub(super) struct Told {
     nodes: usize,
     address: u64,
     threads: Vec<RawThread>,
+    marks: usize,
 }
 
 impl Told {
@@ -71,6 +76,7 @@ impl Told {
             nodes: 1,
             address: 0,
             threads: Vec::new(),
+            marks: 0,
         }
     }
 
@@ -116,6 +122,15 @@ impl Told {
             put(&mut out, u64::from(thread.tid));
             put(&mut out, u64::from(thread.threads));
             put_text(&mut out, thread.name.as_bytes());
+            pass_on_if_full(&mut out, block)?;
+        }
+        for mark in &known.marks[self.marks.min(known.marks.len())..] {
+            out.push(MARK);
+            put(&mut out, mark.at_ms);
+            put(&mut out, mark.live.count);
+            put(&mut out, mark.live.bytes);
+            put_text(&mut out, mark.name.as_bytes());
+            self.marks += 1;
             pass_on_if_full(&mut out, block)?;
         }
         if out.is_empty() { Ok(()) } else { block(&out) }
@@ -185,6 +200,8 @@ pub struct Names {
     pub nodes: Vec<RawNode>,
     /// As they stood last.
     pub threads: Vec<RawThread>,
+    /// Oldest first.
+    pub marks: Vec<Mark>,
     /// Addresses are differences.
     pub(super) address: u64,
 }
@@ -228,6 +245,14 @@ impl Names {
                         None => self.threads.push(thread),
                     }
                 }
+                MARK => self.marks.push(Mark {
+                    at_ms: take(bytes)?,
+                    live: Tally {
+                        count: take(bytes)?,
+                        bytes: take(bytes)?,
+                    },
+                    name: String::from_utf8_lossy(text(bytes)?).into_owned(),
+                }),
                 _ => return Err(invalid("a name is of no known kind")),
             }
         }

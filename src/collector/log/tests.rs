@@ -8,6 +8,7 @@ use super::{Known, LogEntry, LogReader, LogWriter, Names, Process, spool};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules::{MappedCode, Module, ModuleId};
 use crate::collector::snapshot::{RawNode, RawThread};
+use heapray_report::model::{Mark, Tally};
 use proptest::prelude::*;
 
 fn written(entries: &[LogEntry], flushes: &[usize]) -> (Arc<File>, u64) {
@@ -279,6 +280,14 @@ fn names() -> Names {
             threads: 1,
         })
         .collect();
+    names.marks = vec![Mark {
+        name: "after the first import".into(),
+        at_ms: 12_345,
+        live: Tally {
+            count: 3,
+            bytes: 1 << 33,
+        },
+    }];
     names
 }
 
@@ -297,6 +306,7 @@ fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
         modules: &names.modules,
         nodes,
         threads,
+        marks: &names.marks,
     };
     let unnamed = RawThread {
         name: String::new(),

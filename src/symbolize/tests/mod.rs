@@ -79,6 +79,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         modules: Arc::new(modules),
         process_memory: None,
         timeline: Vec::new(),
+        marks: Vec::new(),
         totals: RawTotals::default(),
         log: None,
         log_given_up: Some("disk full".into()),

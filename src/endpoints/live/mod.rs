@@ -1,0 +1,52 @@
+//! The live page, and what it shows: `GET live`.
+
+mod page;
+mod stream;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+
+use super::error::ApiError;
+use super::openapi::{CommonFailures, WatchFailures};
+use crate::profiler::Profiler;
+
+pub(super) use page::page;
+pub(super) use stream::Seats;
+
+/// Watch it live
+///
+/// Server-sent events, once a second: `status` (the state), `curve` (memory over time so far: milliseconds, resident,
+/// heap, and heapray's own bytes a row; and the marks), `now` (the curve's latest row), `top` (the service's lines with
+/// the most live bytes, while it records) and `reports` (the kept reports); what has not changed is not sent again.
+///
+/// An answer ends after ten seconds, so that it never keeps a service that shuts down; ask again at once.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/live",
+    tag = "live page",
+    operation_id = "heapray_live",
+    responses(
+        (
+            status = 200,
+            description = "The events.",
+            body = String,
+            content_type = "text/event-stream",
+            example = "event: now\ndata: [1250,48230400,24310168,4194304]\n\n"
+        ),
+        WatchFailures,
+        CommonFailures,
+    )
+)]
+pub(super) async fn live(profiler: &Profiler, seats: &Seats) -> Result<Response, ApiError> {
+    let core = profiler.core()?;
+    let seat = seats.take().ok_or(ApiError::TooManyWatchers)?;
+    let mut response = Response::new(Body::new(stream::LiveBody::new(core.clone(), seat)));
+    let headers = response.headers_mut();
+    let events = HeaderValue::from_static("text/event-stream");
+    headers.insert(header::CONTENT_TYPE, events);
+    // nginx would else collect a few kilobytes first.
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    headers.insert(unbuffered, HeaderValue::from_static("no"));
+    Ok(response)
+}

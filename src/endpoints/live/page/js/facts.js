@@ -1,0 +1,78 @@
+// The figures at the top.
+
+import { byId, el } from "../../../../../report/page/js/dom.js";
+import { bytes, count, duration, plural } from "../../../../../report/page/js/format.js";
+
+/**
+ * @typedef {{ count: number, bytes: number }} Blocks
+ * @typedef {object} Status
+ * @property {"disabled" | "stopped" | "recording" | "stopping" | "forked"} state
+ * @property {string | null} recording_since
+ * @property {number} events
+ * @property {Blocks} allocated
+ * @property {Blocks} live
+ * @property {Blocks} high_water
+ * @property {number} lost_events
+ * @property {{ memory_bytes: number, collector_cpu_ns: number, log_bytes: number }} overhead
+ * @property {string | null} log_given_up
+ * @property {string | null} trouble
+ */
+
+const STATES = {
+  disabled: "There is no profiler",
+  stopped: "Not recording",
+  recording: "Recording",
+  stopping: "Writing the report…",
+  forked: "A forked process: nothing is recorded here",
+};
+
+/** @param {Status} status */
+export function showFacts(status) {
+  const since = status.recording_since === null ? undefined : Date.now() - Date.parse(status.recording_since);
+  const text = since === undefined ? STATES[status.state] : `Recording for ${duration(1000 * Math.max(1, Math.round(since / 1000)))}`;
+  // Every second another time: a screen reader is told of a new state only.
+  const shown = byId("state-text", HTMLElement);
+  shown.parentElement?.setAttribute("aria-live", shown.dataset["state"] === status.state ? "off" : "polite");
+  shown.dataset["state"] = status.state;
+  shown.textContent = text;
+  byId("lamp", HTMLElement).className = status.state;
+
+  const trouble = [status.trouble, lost(status), status.log_given_up === null ? null : `There is no event log: ${status.log_given_up}.`];
+  showTrouble(trouble.filter((part) => part !== null).join(" "));
+
+  const { live, high_water: peak, allocated, overhead } = status;
+  const facts = [
+    ["Live", bytes(live.bytes), plural(live.count, "block")],
+    ["High-water mark", bytes(peak.bytes), plural(peak.count, "block")],
+    ["Allocated in all", bytes(allocated.bytes), plural(allocated.count, "block")],
+    ["Events", count(status.events), "allocations and frees"],
+    ["heapray’s memory", bytes(overhead.memory_bytes), `${duration(overhead.collector_cpu_ns / 1e6)} of CPU time`],
+    ["Event log", bytes(overhead.log_bytes), "on disk"],
+  ];
+  byId("facts", HTMLElement).replaceChildren(
+    ...facts.map(([name, value, note]) =>
+      el("div", "", el("dt", "", name ?? ""), el("dd", "", value ?? "", el("small", "", note ?? ""))),
+    ),
+  );
+}
+
+/** @param {Status} status */
+function lost(status) {
+  return status.lost_events === 0 ? null : `${plural(status.lost_events, "event")} were lost: all sums are too low.`;
+}
+
+/** @param {string} text nothing where all is well */
+export function showTrouble(text) {
+  const trouble = byId("trouble", HTMLElement);
+  if (trouble.textContent !== text) {
+    trouble.textContent = text;
+  }
+  trouble.hidden = text === "";
+}
+
+/** @param {string} text why nothing is heard of the service */
+export function showGone(text) {
+  byId("state-text", HTMLElement).dataset["state"] = "";
+  byId("state-text", HTMLElement).textContent = text;
+  byId("lamp", HTMLElement).className = "gone";
+}

@@ -1,0 +1,65 @@
+// The lines of the service that hold the most.
+
+import { byId, el } from "../../../../../report/page/js/dom.js";
+import { bytes, count, percent } from "../../../../../report/page/js/format.js";
+
+/**
+ * @typedef {{ count: number, bytes: number }} Held
+ * @typedef {{ function: string, file: string, line: number, live: Held }} Line
+ * @typedef {{ lines: Line[], seen: Held }} Top
+ */
+
+/** @type {Map<string, number>} what each line held when it was first seen */
+const before = new Map();
+/** Lines that are remembered: those that come and go must not fill a page that is open for a day. */
+const MOST_LINES = 500;
+
+/** @param {string} file */
+export function shortPath(file) {
+  const parts = file.split("/");
+  return parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : file;
+}
+
+/**
+ * @param {Line} line
+ * @returns {HTMLElement} the function, and its place below it
+ */
+export function place(line) {
+  const at = line.line === 0 ? shortPath(line.file) : `${shortPath(line.file)}:${line.line}`;
+  const where = el("span", "place", at);
+  where.title = line.file;
+  return el("span", "", el("code", "", line.function), where);
+}
+
+/**
+ * @param {Top | null} top
+ * @param {Held} live all that is live
+ */
+export function showLines(top, live) {
+  const lead = byId("lines-lead", HTMLElement);
+  const lines = top?.lines ?? [];
+  byId("lines-scroll", HTMLElement).hidden = lines.length === 0;
+  if (top === null) {
+    before.clear();
+    lead.textContent = "Shown while recording, by your own code: the first frame outside the standard library and other crates.";
+    return;
+  }
+  const share = percent(Math.min(top.seen.bytes, live.bytes), live.bytes);
+  lead.textContent = `By your own code. From the 200 call sites that hold the most: ${share} of what is live.`;
+  if (before.size > MOST_LINES) {
+    before.clear();
+  }
+  byId("lines", HTMLElement).replaceChildren(...lines.map(row));
+}
+
+/** @param {Line} line */
+function row(line) {
+  const key = `${line.function}\n${line.file}\n${line.line}`;
+  const first = before.get(key) ?? line.live.bytes;
+  before.set(key, first);
+  const change = line.live.bytes - first;
+  const sign = change > 0 ? "+" : "−";
+  const changed = el("td", change > 0 ? "number up" : "number", change === 0 ? "–" : `${sign}${bytes(Math.abs(change))}`);
+  changed.title = "since this page first saw it";
+  return el("tr", "", el("td", "", place(line)), el("td", "number", bytes(line.live.bytes)), el("td", "number", count(line.live.count)), changed);
+}

@@ -1,0 +1,222 @@
+//! The events as a response body: each is made from the latest glance when the client has room for it, so that a slow
+//! one costs no memory and simply sees less.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use heapray_report::model::Moment;
+use http_body::{Body, Frame};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use crate::profiler::{Core, Glance, Mark};
+
+/// Who may watch at once: each costs a connection.
+const SEATS: usize = 32;
+/// Glances in one answer, a second apart.
+const GLANCES: u32 = 10;
+
+/// How many watch.
+#[derive(Debug, Clone, Default)]
+pub(in crate::endpoints) struct Seats(Arc<AtomicUsize>);
+
+/// The leave to watch; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Seat(Arc<AtomicUsize>);
+
+impl Seats {
+    /// A seat, if one is free.
+    pub(super) fn take(&self) -> Option<Seat> {
+        let taken = self.0.fetch_add(1, Ordering::Relaxed);
+        // Made first: dropping it takes back what was added.
+        let seat = Seat(Arc::clone(&self.0));
+        (taken < SEATS).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The events of ten seconds. Nothing is asked for before the first poll.
+#[derive(Debug)]
+pub(super) struct LiveBody {
+    core: Arc<Core>,
+    next: Option<oneshot::Receiver<Arc<Glance>>>,
+    left: u32,
+    sent: Sent,
+    _seat: Seat,
+}
+
+impl LiveBody {
+    pub(super) fn new(core: Arc<Core>, seat: Seat) -> LiveBody {
+        LiveBody {
+            core,
+            next: None,
+            left: GLANCES,
+            sent: Sent::default(),
+            _seat: seat,
+        }
+    }
+
+    fn ask(&self) -> oneshot::Receiver<Arc<Glance>> {
+        let (answer, next) = oneshot::channel();
+        self.core.glance(Box::new(move |glance| {
+            // The client is gone: nobody looks any more.
+            let _ = answer.send(glance);
+        }));
+        next
+    }
+}
+
+impl Body for LiveBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let body = &mut *self;
+        if body.left == 0 {
+            return Poll::Ready(None);
+        }
+        let mut next = body.next.take().unwrap_or_else(|| body.ask());
+        let Poll::Ready(glance) = Pin::new(&mut next).poll(context) else {
+            body.next = Some(next);
+            return Poll::Pending;
+        };
+        let Ok(glance) = ready!(Poll::Ready(glance)) else {
+            // The profiler failed at it: the client asks anew.
+            body.left = 0;
+            return Poll::Ready(None);
+        };
+        body.left -= 1;
+        Poll::Ready(Some(Ok(Frame::data(body.sent.events(&glance).into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// What the client knows already.
+#[derive(Debug, Default)]
+struct Sent {
+    /// The curve's session, and the marks that it came with.
+    curve: Option<(Option<SystemTime>, usize)>,
+    top: String,
+    reports: String,
+}
+
+#[derive(Serialize)]
+struct Curve<'g> {
+    points: Vec<[u64; 4]>,
+    marks: &'g [Mark],
+}
+
+impl Sent {
+    /// The events of a glance.
+    fn events(&mut self, glance: &Glance) -> String {
+        // The page reconnects at once: the end of an answer is no failure.
+        let mut text = String::from("retry: 500\n");
+        push(&mut text, "status", &glance.status);
+        let curve = (glance.status.recording_since, glance.marks.len());
+        if self.curve.replace(curve) == Some(curve) {
+            if let Some(now) = glance.curve.last() {
+                push(&mut text, "now", &row(now));
+            }
+        } else {
+            let points = glance.curve.iter().map(row).collect();
+            let marks = &glance.marks;
+            push(&mut text, "curve", &Curve { points, marks });
+        }
+        for (name, new, old) in [
+            ("top", json(&glance.top), &mut self.top),
+            ("reports", json(&glance.kept), &mut self.reports),
+        ] {
+            if *old != new {
+                push_json(&mut text, name, &new);
+                *old = new;
+            }
+        }
+        text
+    }
+}
+
+fn row(moment: &Moment) -> [u64; 4] {
+    [moment.at_ms, moment.rss, moment.heap, moment.own]
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("our own plain types can be written as JSON")
+}
+
+fn push(text: &mut String, event: &str, value: &impl Serialize) {
+    push_json(text, event, &json(value));
+}
+
+/// JSON has no line break outside of its texts, and writes those in them as `\n`.
+fn push_json(text: &mut String, event: &str, json: &str) {
+    for part in ["event: ", event, "\ndata: ", json, "\n\n"] {
+        text.push_str(part);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Glance, Mark, Moment, SEATS, Seats, Sent};
+    use crate::profiler::{Blocks, State, Status};
+
+    fn glance() -> Glance {
+        Glance {
+            status: Status::bare(State::Stopped),
+            curve: vec![Moment::default(); 3],
+            marks: Vec::new(),
+            top: None,
+            kept: Vec::new(),
+        }
+    }
+
+    fn names(events: &str) -> Vec<&str> {
+        let lines = events.lines();
+        lines
+            .filter_map(|line| line.strip_prefix("event: "))
+            .collect()
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_sent_again() {
+        let mut sent = Sent::default();
+        let mut glance = glance();
+        assert_eq!(
+            names(&sent.events(&glance)),
+            ["status", "curve", "top", "reports"]
+        );
+        assert_eq!(names(&sent.events(&glance)), ["status", "now"]);
+        glance.marks.push(Mark {
+            name: "line\nbreak\n\nevent: forged".into(),
+            at_ms: 1,
+            live: Blocks::default(),
+        });
+        let events = sent.events(&glance);
+        assert_eq!(names(&events), ["status", "curve"], "{events}");
+    }
+
+    #[test]
+    fn there_are_so_many_seats_and_one_that_is_left_is_free() {
+        let seats = Seats::default();
+        let mut taken: Vec<_> = (0..SEATS).map(|_| seats.take().unwrap()).collect();
+        assert!(seats.take().is_none());
+        assert!(seats.take().is_none());
+        taken.pop();
+        assert!(seats.take().is_some());
+    }
+}

@@ -1,0 +1,170 @@
+//! Reports, pages, texts and files: of the present session, and of kept reports. One handler; the functions without a
+//! body below describe each path.
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+
+use super::download::{self, download};
+use super::error::ApiError;
+use super::openapi::{
+    CommonFailures, ConditionParams, FileParams, KeptOutputParams, MakingParams, OutputFailures,
+    ReportParams, StatsParams,
+};
+use super::told::{AnyOutput, OutputResponses, Page, Profile, ReportFile, Statistics, Text};
+use super::{negotiate, query};
+use crate::profiler::Profiler;
+use crate::store::{OutputKind, ReportId};
+
+/// Finds or makes an output, of a kept report if one is named, and answers with it.
+pub(super) async fn output(
+    profiler: &Profiler,
+    of: Option<ReportId>,
+    kind: OutputKind,
+    asked: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let negotiated = matches!(kind, OutputKind::Report | OutputKind::Stats);
+    let preferred = negotiate::preferred(kind, headers);
+    let key = query::read(kind, preferred, asked)?;
+    let core = profiler.core()?;
+    let made = match of {
+        None => download::wait(|waiter| core.request(key, waiter)).await?,
+        Some(id) => download::wait(|waiter| core.request_kept(id, key, waiter)).await?,
+    };
+    let mut response = download(core, made, headers)?;
+    if negotiated {
+        let accept = HeaderValue::from_static("Accept");
+        response.headers_mut().insert(header::VARY, accept);
+    }
+    Ok(response)
+}
+
+/// Download the report
+///
+/// memray's own capture file, which `memray stats`, `tree`, `table`, `flamegraph` and the others open as it is. While a
+/// session runs it is a consistent snapshot up to this moment; the session goes on. `?format=`, or an `Accept` header,
+/// gives it as a file for another tool instead.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/report",
+    tag = "profiler",
+    operation_id = "heapray_report",
+    params(ReportParams, ConditionParams),
+    responses(OutputResponses<ReportFile>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)] // a description only
+pub(super) fn report() {}
+
+/// The flame graph
+///
+/// One self-contained page that needs no network: memory at the high-water mark and memory still live, by call stack.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/flamegraph",
+    tag = "profiler",
+    operation_id = "heapray_flamegraph",
+    params(MakingParams, ConditionParams),
+    responses(OutputResponses<Page>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn flamegraph() {}
+
+/// The statistics
+///
+/// As text: what `memray stats` prints, and below it what is still live and where it was allocated. As JSON with
+/// `?format=json`, or where an `Accept` header wants it: what `memray stats --json` writes.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/stats",
+    tag = "profiler",
+    operation_id = "heapray_stats",
+    params(MakingParams, StatsParams, ConditionParams),
+    responses(OutputResponses<Statistics>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn stats() {}
+
+/// The places that allocated
+///
+/// As text: what `memray table` shows, the largest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/table",
+    tag = "profiler",
+    operation_id = "heapray_table",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn table() {}
+
+/// The tree of calls
+///
+/// As text: what `memray tree` shows, down to the lines that allocated.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/tree",
+    tag = "profiler",
+    operation_id = "heapray_tree",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn tree() {}
+
+/// Sums by function
+///
+/// As text: what `memray summary` shows, each function with what it and its callees allocated.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/summary",
+    tag = "profiler",
+    operation_id = "heapray_summary",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn summary() {}
+
+/// A profile for pprof
+///
+/// Gzipped protobuf: `go tool pprof -http=: URL` opens it, and so do Pyroscope and Parca.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/pprof",
+    tag = "profiler",
+    operation_id = "heapray_pprof",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<Profile>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn pprof() {}
+
+/// The flame graph as a picture
+///
+/// SVG, of one side of the heap.
+#[cfg(feature = "svg")]
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/flamegraph.svg",
+    tag = "profiler",
+    operation_id = "heapray_flamegraph_svg",
+    params(MakingParams, FileParams, ConditionParams),
+    responses(OutputResponses<super::told::Picture>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn picture() {}
+
+/// A kept report, or what is made of it
+///
+/// Every view that the present session has, of a session before it.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/reports/{id}/{view}",
+    tag = "reports",
+    operation_id = "heapray_kept_output",
+    params(KeptOutputParams, ReportParams, ConditionParams),
+    responses(OutputResponses<AnyOutput>, OutputFailures, CommonFailures)
+)]
+#[allow(dead_code)]
+pub(super) fn kept() {}

@@ -1,0 +1,147 @@
+//! Which endpoint a path leads to.
+
+use axum::http::Method;
+use heapray_report::formats::Format;
+
+use crate::store::{OutputKind, ReportId};
+
+/// What is behind a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    /// The live page.
+    Page,
+    Start,
+    Stop,
+    Status,
+    Mark,
+    Ticket,
+    Live,
+    Output(OutputKind),
+    Reports,
+    Report(ReportId),
+    ReportOutput(ReportId, OutputKind),
+}
+
+impl Endpoint {
+    /// The endpoint at `tail`, what follows the base and its slash. A slash at the end does not matter, and the number of
+    /// a report is a number and nothing else.
+    pub(super) fn at(tail: &str) -> Option<Endpoint> {
+        if tail.is_empty() {
+            return Some(Endpoint::Page);
+        }
+        let tail = tail.strip_suffix('/').unwrap_or(tail);
+        Some(match tail {
+            "start" => Endpoint::Start,
+            "stop" => Endpoint::Stop,
+            "status" => Endpoint::Status,
+            "mark" => Endpoint::Mark,
+            "ticket" => Endpoint::Ticket,
+            "live" => Endpoint::Live,
+            "reports" => Endpoint::Reports,
+            _ => match tail.strip_prefix("reports/") {
+                None => Endpoint::Output(output(tail)?),
+                Some(rest) => match rest.split_once('/') {
+                    None => Endpoint::Report(ReportId::parse(rest)?),
+                    Some((id, view)) => Endpoint::ReportOutput(ReportId::parse(id)?, output(view)?),
+                },
+            },
+        })
+    }
+
+    /// The methods that it takes, as an `Allow` header has them.
+    pub(super) const fn allow(self) -> &'static str {
+        match self {
+            Endpoint::Start | Endpoint::Stop | Endpoint::Mark | Endpoint::Ticket => "POST, OPTIONS",
+            Endpoint::Report(_) => "GET, HEAD, DELETE, OPTIONS",
+            _ => "GET, HEAD, OPTIONS",
+        }
+    }
+
+    /// Whether it takes `method`.
+    pub(super) fn takes(self, method: &Method) -> bool {
+        let mut methods = self.allow().split(", ");
+        methods.any(|allowed| allowed == method.as_str())
+    }
+}
+
+/// The output that is called `view` in a path.
+fn output(view: &str) -> Option<OutputKind> {
+    Some(match view {
+        "report" => OutputKind::Report,
+        "flamegraph" => OutputKind::Flamegraph,
+        "stats" => OutputKind::Stats,
+        "table" => OutputKind::Table,
+        "tree" => OutputKind::Tree,
+        "summary" => OutputKind::Summary,
+        "pprof" => OutputKind::File(Format::Pprof),
+        #[cfg(feature = "svg")]
+        "flamegraph.svg" => OutputKind::File(Format::Svg),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Endpoint, Method, OutputKind, ReportId};
+
+    #[test]
+    fn a_slash_at_the_end_does_not_matter_but_two_do() {
+        let id = ReportId::parse("17").unwrap();
+        for (tail, endpoint) in [
+            ("", Endpoint::Page),
+            ("status", Endpoint::Status),
+            ("reports", Endpoint::Reports),
+            ("reports/17", Endpoint::Report(id)),
+            (
+                "reports/17/stats",
+                Endpoint::ReportOutput(id, OutputKind::Stats),
+            ),
+        ] {
+            assert_eq!(Endpoint::at(tail), Some(endpoint));
+            if !tail.is_empty() {
+                assert_eq!(Endpoint::at(&format!("{tail}/")), Some(endpoint));
+                assert_eq!(Endpoint::at(&format!("{tail}//")), None);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_report() {
+        for tail in [
+            "/",
+            "reports/..",
+            "reports/../status",
+            "reports/%2e%2e/stats",
+            "reports/1%2f..",
+            "reports/1/..",
+            "reports/1/../2/stats",
+            "reports/-1",
+            "reports/1/stats/x",
+            "reports//stats",
+            "reports/1/start",
+            "reports/17.bin",
+            "Reports",
+        ] {
+            assert_eq!(Endpoint::at(tail), None, "{tail}");
+        }
+    }
+
+    #[test]
+    fn each_endpoint_takes_what_it_says() {
+        for (tail, method, takes) in [
+            ("start", Method::POST, true),
+            ("start", Method::GET, false),
+            ("mark", Method::HEAD, false),
+            ("reports", Method::DELETE, false),
+            ("reports/1", Method::DELETE, true),
+            ("reports/1", Method::POST, false),
+            ("live", Method::HEAD, true),
+        ] {
+            assert_eq!(
+                Endpoint::at(tail).unwrap().takes(&method),
+                takes,
+                "{method} {tail}"
+            );
+        }
+    }
+}

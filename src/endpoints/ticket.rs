@@ -1,0 +1,142 @@
+//! Tickets: how a link of the live page opens what only a token opens.
+//!
+//! A browser cannot send a header with a link. The page asks for a ticket, with its token, and puts that into the link:
+//! it is good for reading that one path, for a minute, from this process. The token itself never stands in an address,
+//! where histories and logs would keep it.
+//!
+//! ```text
+//! 6920b2f4-d1c0…16 hex digits…-9f3b…16 hex digits…
+//! second of its end   SipHash of (path, end, 0 and 1) under random keys of this process
+//! ```
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use subtle::ConstantTimeEq;
+
+use super::error::ApiError;
+use super::openapi::{CommonFailures, TicketFailures, TicketParams};
+use super::route::Endpoint;
+use super::{params, reply};
+
+/// How long a ticket is good.
+const GOOD_FOR: Duration = Duration::from_secs(60);
+
+/// Leave to read one path for a minute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Ticket {
+    /// What to put into the query as `ticket`.
+    pub ticket: String,
+    /// Seconds that it is good for.
+    pub seconds: u64,
+}
+
+/// Issues tickets and knows them again.
+#[derive(Debug, Default)]
+pub(super) struct Tickets {
+    keys: RandomState,
+}
+
+impl Tickets {
+    /// A ticket for `tail`, the path below the profiler's base.
+    pub(super) fn issue(&self, tail: &str, now: SystemTime) -> Ticket {
+        let end = second(now).saturating_add(GOOD_FOR.as_secs());
+        Ticket {
+            ticket: self.text(tail, end),
+            seconds: GOOD_FOR.as_secs(),
+        }
+    }
+
+    /// Whether `ticket` is one for `tail`, and still good.
+    pub(super) fn admits(&self, tail: &str, ticket: &str, now: SystemTime) -> bool {
+        let end = ticket.split('-').next();
+        let Some(end) = end.and_then(|end| u64::from_str_radix(end, 16).ok()) else {
+            return false;
+        };
+        let right: bool = self
+            .text(tail, end)
+            .as_bytes()
+            .ct_eq(ticket.as_bytes())
+            .into();
+        right && second(now) < end
+    }
+
+    fn text(&self, tail: &str, end: u64) -> String {
+        let tail = tail.strip_suffix('/').unwrap_or(tail);
+        let [one, two] = [0_u8, 1].map(|part| self.keys.hash_one((tail, end, part)));
+        format!("{end:x}-{one:016x}-{two:016x}")
+    }
+}
+
+fn second(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Get a ticket for a link
+///
+/// A browser sends no header with a link that it follows. With this in its query as `ticket`, an output's address can be
+/// read for a minute without the token.
+#[utoipa::path(
+    post,
+    path = "/api/v1/profiler/memray/ticket",
+    tag = "live page",
+    operation_id = "heapray_ticket",
+    params(TicketParams),
+    responses(
+        (status = 200, description = "The ticket.", body = Ticket),
+        TicketFailures,
+        CommonFailures,
+    )
+)]
+pub(super) fn ticket(tickets: &Tickets, query: Option<&str>) -> Result<Response, ApiError> {
+    let tail = params::value(query, "for")
+        .ok()
+        .flatten()
+        .unwrap_or_default();
+    match Endpoint::at(&tail) {
+        Some(Endpoint::Output(_) | Endpoint::ReportOutput(..)) => {
+            let ticket = tickets.issue(&tail, SystemTime::now());
+            Ok(reply::json(StatusCode::OK, &ticket))
+        }
+        _ => Err(ApiError::BadRequest(format!(
+            "for is {tail:?}, but must be the path of an output below the profiler's"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_good_for_its_path_its_minute_and_its_process() {
+        let tickets = Tickets::default();
+        let now = UNIX_EPOCH + Duration::from_secs(1_795_252_380);
+        let ticket = tickets.issue("reports/1/flamegraph", now).ticket;
+        let admits = |tail: &str, ticket: &str, later: u64| {
+            tickets.admits(tail, ticket, now + Duration::from_secs(later))
+        };
+        assert!(admits("reports/1/flamegraph", &ticket, 0));
+        assert!(admits("reports/1/flamegraph/", &ticket, 59));
+        assert!(!admits("reports/1/flamegraph", &ticket, 60));
+        assert!(!admits("reports/2/flamegraph", &ticket, 0));
+        assert!(!Tickets::default().admits("reports/1/flamegraph", &ticket, now));
+        let (end, hash) = ticket.split_once('-').unwrap();
+        let longer = u64::from_str_radix(end, 16).unwrap() + 3600;
+        for forged in [
+            format!("{longer:x}-{hash}"),
+            format!("{end}-{}", hash.replace(|c: char| c.is_ascii_digit(), "0")),
+            end.to_owned(),
+            "-".into(),
+            String::new(),
+            "ffffffffffffffffff-1-1".into(),
+            format!("+{ticket}"),
+        ] {
+            assert!(!admits("reports/1/flamegraph", &forged, 0), "{forged}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The reports of earlier sessions: listed, turned into whatever the present session's can be turned into, deleted.
+
+use std::collections::VecDeque;
+use std::io::{self, BufReader};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use heapray_report::memray::{self, Format};
+use heapray_report::{Report, views};
+
+use super::control::Core;
+use super::flight::Waiter;
+use super::outputs::{Origin, Trip, render};
+use super::{Blocks, Error};
+use crate::collector::snapshot::Snapshot;
+use crate::store::{
+    Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored,
+};
+
+/// A finished session's report that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct KeptReport {
+    /// Its number, digits: what its address ends in.
+    pub id: String,
+    /// Which session of its process, 1 for the first.
+    pub session: u64,
+    /// The process.
+    pub pid: u32,
+    /// When the session began.
+    #[cfg_attr(
+        feature = "http",
+        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        schema(value_type = String, format = DateTime)
+    )]
+    pub started: SystemTime,
+    /// When it ended.
+    #[cfg_attr(
+        feature = "http",
+        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        schema(value_type = String, format = DateTime)
+    )]
+    pub ended: SystemTime,
+    /// Whether it is what `report`, `flamegraph` and `stats` tell of, too.
+    pub present: bool,
+    /// Its length in bytes.
+    pub report_bytes: u64,
+    /// Allocations and frees seen.
+    pub events: u64,
+    /// Everything that was allocated.
+    pub allocated: Blocks,
+    /// Not freed at its end.
+    pub live: Blocks,
+    /// Live at the high-water mark.
+    pub high_water: Blocks,
+    /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
+    pub lost_events: u64,
+    /// The line of the service's own code with the most that was not freed; null if all was.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub leak: Option<LeakLine>,
+}
+
+/// A line of code, and what of its allocations was not freed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct LeakLine {
+    /// The function.
+    pub function: String,
+    /// The source file; where it is not known, the program or library.
+    pub file: String,
+    /// The line in it; 0 if it is not known.
+    pub line: u32,
+    /// What is live.
+    pub live: Blocks,
+}
+
+/// Answers that were made lately and have no name in the profiler's directory, by origin and making: a page that is asked for in pieces is made once.
+#[derive(Debug, Default)]
+pub(super) struct Lately {
+    made: Mutex<VecDeque<(Origin, OutputKey, Output)>>,
+    /// Reports whose bytes were compared with their checksum.
+    verified: Mutex<VecDeque<(ReportId, Stored)>>,
+}
+
+/// Without a name they take disk all the same: this many, none longer than this.
+const MADE: usize = 12;
+const LONGEST: u64 = 32 << 20;
+const VERIFIED: usize = 16;
+
+impl Lately {
+    fn made(&self) -> MutexGuard<'_, VecDeque<(Origin, OutputKey, Output)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn verified(&self) -> MutexGuard<'_, VecDeque<(ReportId, Stored)>> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(&self, origin: Origin, key: OutputKey) -> Option<Output> {
+        let made = self.made();
+        let found = made.iter().find(|(o, k, _)| (*o, *k) == (origin, key));
+        found.map(|(_, _, output)| output.clone())
+    }
+
+    pub(super) fn remember(&self, origin: Origin, key: OutputKey, output: &Output) {
+        if output.len() <= LONGEST {
+            let mut made = self.made();
+            made.truncate(MADE - 1);
+            made.push_front((origin, key, output.clone()));
+        }
+    }
+
+    fn forget(&self, id: ReportId) {
+        self.made().retain(|(other, ..)| *other != Origin::Kept(id));
+        self.verified().retain(|(other, _)| *other != id);
+    }
+}
+
+impl Core {
+    /// The kept reports, the latest first. Reads a few small files.
+    pub(crate) fn kept(&self) -> Vec<KeptReport> {
+        let present = self.present();
+        let list = self.archive.list().into_iter();
+        list.map(|kept| describe(kept, present)).collect()
+    }
+
+    /// One of them.
+    #[cfg(feature = "http")]
+    pub(crate) fn kept_report(&self, id: ReportId) -> Result<KeptReport, Error> {
+        let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
+        Ok(describe(kept, self.present()))
+    }
+
+    /// The kept report that is the present session's, if that has ended.
+    fn present(&self) -> Option<ReportId> {
+        let (session, recording) = self.machine.session();
+        let (kept_session, id) = self.outputs.kept_as()?;
+        (session == kept_session && !recording).then_some(id)
+    }
+
+    /// Finds or makes an output of a kept report and hands it to `waiter`, on one of the profiler's threads.
+    pub(crate) fn request_kept(
+        self: &Arc<Core>,
+        id: ReportId,
+        key: OutputKey,
+        waiter: Waiter<Result<Output, Error>>,
+    ) {
+        let core = Arc::clone(self);
+        self.files.submit(move || {
+            if core.archive.find(id).is_none() {
+                return waiter(Err(Error::NotKept(id)));
+            }
+            if core.present() == Some(id) {
+                return core.request(key, waiter);
+            }
+            if let Some(output) = core.lately.find(Origin::Kept(id), key) {
+                return waiter(Ok(output));
+            }
+            let trip = Trip {
+                origin: Origin::Kept(id),
+                key,
+            };
+            if core.outputs.board(trip, waiter) {
+                let maker = Arc::clone(&core);
+                core.output.submit(move || {
+                    let made = catch_unwind(AssertUnwindSafe(|| maker.make_of_kept(id, key)));
+                    let made = made.unwrap_or(Err(Error::Internal("making an output panicked")));
+                    maker.outputs.land(&trip, &made);
+                });
+            }
+        });
+    }
+
+    fn make_of_kept(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
+        let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
+        let whole = self.open_kept(&kept)?;
+        if !key.is_as_kept() {
+            return Err(Error::KeptAsUsual);
+        }
+        if key == OutputKey::new(OutputKind::Report) {
+            return Ok(whole);
+        }
+        let label = Label {
+            key,
+            taken: kept.note.ended,
+            snapshot: false,
+        };
+        let damaged = |_| Error::Damaged(id);
+        let input = || BufReader::with_capacity(256 << 10, whole.clone());
+        let capture = memray::read(input()).map_err(damaged)?;
+        let prepared = self.directory().prepare();
+        prepared.map_err(|error| self.not_written(error))?;
+        let written = Draft::new(self.directory().path()).and_then(|mut draft| {
+            let events = matches!(
+                (key.kind(), capture.format),
+                (OutputKind::Report, Format::AllAllocations)
+            );
+            let events = events.then(|| memray::events(input())).transpose();
+            let events = events.map_err(io::Error::other)?;
+            let events = events.map(|events| events.map(|event| event.map_err(io::Error::other)));
+            render(key, &capture.report, events, &mut draft)?;
+            draft.detach(label)
+        });
+        let output = written.map_err(|error| self.not_written(error))?;
+        self.lately.remember(Origin::Kept(id), key, &output);
+        Ok(output)
+    }
+
+    /// The kept report's own file. Reads it all when it is opened for the first time.
+    fn open_kept(&self, kept: &Kept) -> Result<Output, Error> {
+        let known = {
+            let verified = self.lately.verified();
+            let known = verified.iter().find(|(id, _)| *id == kept.id);
+            known.map(|(_, stored)| stored.clone())
+        };
+        let same = |stored: &Stored| stored.checksum() == kept.note.hash;
+        let known = known.filter(same);
+        let mut stored = known.unwrap_or_else(|| self.archive.stored(kept));
+        let opened = stored.open_and_verify().ok().flatten();
+        let output = opened.ok_or(Error::Damaged(kept.id))?;
+        let mut verified = self.lately.verified();
+        verified.retain(|(id, _)| *id != kept.id);
+        verified.truncate(VERIFIED - 1);
+        verified.push_front((kept.id, stored));
+        Ok(output)
+    }
+
+    /// Deletes a kept report; if it is the present session's, all that is left of that, too. Output thread only, so that
+    /// nothing is being made of it meanwhile.
+    pub(crate) fn delete_kept(&self, id: ReportId) -> Result<(), Error> {
+        let present = self.present() == Some(id);
+        let removed = self.archive.remove(id);
+        let removed = removed.map_err(|error| self.not_written(error))?;
+        self.lately.forget(id);
+        if !removed {
+            return Err(Error::NotKept(id));
+        }
+        if present {
+            let (session, _) = self.machine.session();
+            if self.machine.forget(session) {
+                self.outputs.shelf().forget(session);
+            }
+        }
+        tracing::info!(%id, "a kept report was deleted");
+        Ok(())
+    }
+
+    /// Keeps the report that a session has left. That there is one does not depend on it.
+    pub(super) fn keep(&self, session: u64, snapshot: &Snapshot, report: &Report, output: &Output) {
+        let path = self.directory().path();
+        let path = path.join(OutputKey::new(OutputKind::Report).stored_name());
+        let totals = &snapshot.totals;
+        let note = Note {
+            session,
+            pid: std::process::id(),
+            started: snapshot.started,
+            ended: snapshot.taken,
+            len: output.len(),
+            hash: output.checksum(),
+            events: totals.events,
+            allocated: totals.allocated,
+            live: totals.live,
+            high_water: totals.high_water,
+            lost_events: snapshot.lost_events,
+            leak: leak(report),
+        };
+        match self.archive.keep(&path, &note) {
+            Ok(Some(id)) => {
+                self.lately.forget(id);
+                self.outputs.keep_as(session, id);
+            }
+            Ok(None) => tracing::info!("the report is larger than what is kept of old sessions"),
+            Err(error) => {
+                tracing::warn!(%error, "the report will not be kept after the next start")
+            }
+        }
+    }
+}
+
+/// The line with the most that is still live.
+fn leak(report: &Report) -> Option<Leak> {
+    let sites = views::own_sites(report, &views::Origins::of(report));
+    let first = sites.first().filter(|site| site.sums.live.bytes > 0)?;
+    let frame = report.frames.get(first.frame?.0 as usize)?;
+    Some(Leak {
+        function: report.strings.get(frame.function).to_owned(),
+        file: report.strings.get(frame.file).to_owned(),
+        line: frame.line,
+        live: first.sums.live,
+    })
+}
+
+fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
+    let Kept { id, note } = kept;
+    KeptReport {
+        id: id.to_string(),
+        session: note.session,
+        pid: note.pid,
+        started: note.started,
+        ended: note.ended,
+        present: present == Some(id),
+        report_bytes: note.len,
+        events: note.events,
+        allocated: note.allocated.into(),
+        live: note.live.into(),
+        high_water: note.high_water.into(),
+        lost_events: note.lost_events,
+        leak: note.leak.map(|leak| LeakLine {
+            function: leak.function,
+            file: leak.file,
+            line: leak.line,
+            live: leak.live.into(),
+        }),
+    }
+}

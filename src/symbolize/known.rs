@@ -1,0 +1,64 @@
+//! Frames that were looked up before, for who asks for the same few addresses again and again.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::lookup::{Found, Lookup, Place};
+use super::resolver::ElfLookup;
+use crate::collector::snapshot::Module;
+
+/// Addresses that are remembered. With more, all are forgotten: those in use come back at the next turn.
+const MOST: usize = 20_000;
+
+/// A lookup that remembers what it found, by file and offset.
+#[derive(Debug, Default)]
+pub struct Known {
+    files: HashMap<(PathBuf, Vec<u8>), HashMap<u64, Vec<Remembered>>>,
+}
+
+/// A [`Place`] with its texts.
+#[derive(Debug, Clone)]
+struct Remembered {
+    function: String,
+    file: String,
+    line: u32,
+}
+
+impl Lookup for Known {
+    fn lookup(&mut self, module: &Module, offsets: &[u64], found: &mut Found<'_>) {
+        if self.files.values().map(HashMap::len).sum::<usize>() + offsets.len() > MOST {
+            self.files.clear();
+        }
+        let file = (module.path.clone(), module.build_id.clone());
+        let known = self.files.entry(file).or_default();
+        let mut new = offsets.to_vec();
+        new.retain(|offset| !known.contains_key(offset));
+        if !new.is_empty() {
+            ElfLookup::default().lookup(module, &new, &mut |nth, places| {
+                let remembered = places.iter().map(|place| Remembered {
+                    function: place.function.to_owned(),
+                    file: place.file.as_ref().to_owned(),
+                    line: place.line,
+                });
+                known.insert(new[nth], remembered.collect());
+            });
+        }
+        for (nth, offset) in offsets.iter().enumerate() {
+            let places = known.get(offset).map_or(&[][..], Vec::as_slice);
+            let places: Vec<Place<'_>> = places
+                .iter()
+                .map(|place| Place {
+                    function: &place.function,
+                    file: Cow::Borrowed(&place.file),
+                    line: place.line,
+                })
+                .collect();
+            found(nth, &places);
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,200 @@
+// The live page of the running sample: recording, marks, reports, at three sizes, light and dark, with a token, and behind
+// a proxy that strips a prefix.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { after, before, beforeEach, test } from "node:test";
+import { browserIsMissing, openBrowser } from "./browser.js";
+import { PROFILER, leakingLine, startProxy, startService } from "./service.js";
+
+const skip = browserIsMissing();
+const AXE = skip ? "" : readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SIZES = [
+  { name: "small", width: 360, height: 740 },
+  { name: "usual", width: 1280, height: 900 },
+  { name: "large", width: 3840, height: 2160 },
+];
+let service, browser;
+
+before(async () => {
+  if (skip) return;
+  service = await startService();
+  browser = await openBrowser();
+});
+
+beforeEach(() => {
+  if (browser) browser.troubles.length = 0;
+});
+
+after(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+const post = (path) => fetch(`${service.origin}${PROFILER}/${path}`, { method: "POST" });
+
+async function open(origin = service.origin) {
+  const page = await browser.context.newPage();
+  await page.goto(`${origin}${PROFILER}`);
+  assert.equal(page.url(), `${origin}${PROFILER}/`);
+  return page;
+}
+
+test("a person starts, sets a mark, stops, opens the report and deletes it", { skip }, async () => {
+  await post("stop");
+  const page = await open();
+  await page.locator("#start:enabled").click();
+  await page.locator("#state-text", { hasText: "Recording" }).waitFor();
+  await service.perform(3);
+  const line = page.locator("#lines tr").first();
+  await page.waitForFunction(() => document.querySelector("#lines tr")?.textContent.includes("24.0"));
+  assert.match(await line.innerText(), new RegExp(`leak\\.rs:${leakingLine()}\\b`));
+  await page.locator("#mark").fill("after three <b>calls</b>");
+  await page.locator("#mark").press("Enter");
+  await page.locator("#done", { hasText: "Marked “after three <b>calls</b>”" }).waitFor();
+  await service.perform(1);
+  await page.waitForFunction(() => document.querySelector("#lines tr")?.textContent.includes("+8.00"));
+  await browser.picture(page, "live-recording");
+
+  await page.locator("#stop").click();
+  await page.locator("#state-text", { hasText: "Not recording" }).waitFor();
+  const report = page.locator("#reports > li").first();
+  await report.locator(".tag", { hasText: "latest" }).waitFor();
+  assert.match(await report.innerText(), /32\.0\sMB in \d+ blocks/);
+  await browser.picture(page, "live-stopped");
+
+  const opened = browser.context.waitForEvent("page");
+  await report.getByRole("link", { name: /^Flame graph/ }).click();
+  const graph = await opened;
+  await graph.locator("#program", { hasText: "memory-leak" }).waitFor();
+  await graph.close();
+  const download = page.waitForEvent("download");
+  await report.getByRole("link", { name: /^pprof/ }).click();
+  assert.match((await download).suggestedFilename(), /\.pb\.gz$/);
+
+  const before = await page.locator("#reports > li").count();
+  await report.getByRole("button", { name: /^Delete/ }).click();
+  await browser.picture(page, "live-delete");
+  await page.locator("#confirm-no").click();
+  assert.equal(await page.locator("#reports > li").count(), before);
+  await report.getByRole("button", { name: /^Delete/ }).click();
+  await page.locator("#confirm-yes").click();
+  await page.waitForFunction((number) => document.querySelectorAll("#reports > li").length === number - 1, before);
+  assert.deepEqual(browser.troubles, []);
+  await page.close();
+});
+
+for (const { name, width, height } of SIZES) {
+  for (const scheme of ["light", "dark"]) {
+    test(`the live page is whole and accessible: ${name}, ${scheme}`, { skip }, async () => {
+      await post("start");
+      await service.perform(2);
+      await post("mark?name=deployed");
+      await post("stop");
+      await post("start");
+      await service.perform(1);
+      const page = await open();
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.locator("#lines tr").first().waitFor();
+      await page.locator("#reports > li").first().waitFor();
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.equal(wide, 0, "nothing is wider than the window");
+      await browser.picture(page, `live-${name}-${scheme}`);
+      await page.evaluate(AXE);
+      const { violations } = await page.evaluate(() => window.axe.run());
+      const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+      assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target).join(" ")}`), []);
+      assert.deepEqual(browser.troubles, []);
+      await page.close();
+    });
+  }
+}
+
+test("the live page is used with the keyboard alone", { skip }, async () => {
+  await post("stop");
+  const page = await open();
+  await page.locator("#start:enabled").waitFor();
+  const press = async (key, until) => {
+    for (let times = 0; times < 40; times++) {
+      await page.keyboard.press(key);
+      if (await page.evaluate((id) => document.activeElement?.id === id, until)) return;
+    }
+    assert.fail(`no ${until} after 40 times ${key}`);
+  };
+  await press("Tab", "start");
+  await page.keyboard.press("Enter");
+  await page.locator("#state-text", { hasText: "Recording" }).waitFor();
+  await press("Tab", "curve");
+  await page.waitForFunction(() => /resident/.test(document.querySelector("#reading").textContent));
+  await page.keyboard.press("ArrowLeft");
+  assert.match(await page.locator("#curve").getAttribute("aria-label"), /heap/);
+  assert.deepEqual(browser.troubles, []);
+  await page.close();
+});
+
+test("a live page that nobody sees is quiet, and goes on when it is seen", { skip }, async () => {
+  const page = await open();
+  await page.locator("#facts dd").first().waitFor();
+  const hide = (hidden) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => value });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+  await hide(true);
+  let asked = 0;
+  page.on("request", (request) => (asked += Number(request.url().endsWith("/live"))));
+  await page.waitForTimeout(2500);
+  assert.equal(asked, 0);
+  const again = page.waitForRequest((request) => request.url().endsWith("/live"));
+  await hide(false);
+  await again;
+  await page.close();
+});
+
+test("behind a proxy that strips a prefix, and below the job's prefix, the live page works", { skip }, async () => {
+  const proxy = await startProxy("/gateway/team-7", service.port);
+  for (const origin of [`${proxy.origin}/gateway/team-7`, `${service.origin}/pub/job/memory-leak/1`]) {
+    const page = await open(origin);
+    await page.locator("#facts dd").first().waitFor();
+    await page.getByRole("link", { name: "API" }).click();
+    await page.locator(".swagger-ui .info .title").waitFor();
+    assert.equal(page.url(), `${origin}/docs/`);
+    const back = page.getByRole("link", { name: "The live page" }).first();
+    assert.equal(new URL(await back.getAttribute("href"), page.url()).href, `${origin}${PROFILER}/`);
+    await page.close();
+  }
+  assert.deepEqual(browser.troubles, []);
+  await proxy.stop();
+});
+
+test("with a token the live page asks for it, and its links work", { skip }, async () => {
+  const guarded = await startService({ MEMRAY_PROFILER_TOKEN: "s3cret" });
+  try {
+    const page = await open(guarded.origin);
+    await page.locator("#token").fill("wrong");
+    await page.locator("#token").press("Enter");
+    await page.locator("#access-note", { hasText: "not the token" }).waitFor();
+    await browser.picture(page, "live-token");
+    await page.locator("#token").fill("s3cret");
+    await page.locator("#token").press("Enter");
+    await page.locator("#stop:enabled").click();
+    const report = page.locator("#reports > li").first();
+    await report.waitFor();
+    const opened = browser.context.waitForEvent("page");
+    await report.getByRole("link", { name: /^Flame graph/ }).click();
+    const graph = await opened;
+    await graph.locator("#program", { hasText: "memory-leak" }).waitFor();
+    assert.ok(!graph.url().includes("s3cret"));
+    const download = page.waitForEvent("download");
+    await report.getByRole("link", { name: /^memray file/ }).click();
+    assert.match((await download).suggestedFilename(), /\.bin$/);
+    const other = browser.troubles.filter((trouble) => !trouble.includes("401"));
+    assert.deepEqual(other, []);
+    await page.close();
+    await graph.close();
+  } finally {
+    await guarded.stop();
+  }
+});
