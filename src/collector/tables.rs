@@ -180,7 +180,7 @@ impl Tables {
         }
     }
 
-    /// Names the moment at `stamp`. `None`, and nothing is named, where [`MARKS`] are named already.
+    /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
     pub fn mark(&mut self, name: String, stamp: u64) -> Option<Mark> {
         if self.marks.len() >= MARKS {
             return None;

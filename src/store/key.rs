@@ -68,6 +68,7 @@ impl OutputKind {
     }
 
     /// Whether it is a text that a browser shows by itself and nobody saves.
+    #[cfg(feature = "http")]
     pub(crate) const fn is_read(self) -> bool {
         matches!(
             self,
