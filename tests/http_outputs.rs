@@ -479,4 +479,13 @@ fn code_can_do_what_the_endpoints_do() {
         bench.path("memray-report.bin").exists(),
         "shutdown finishes the report"
     );
+    let drafts = fs::read_dir(bench.path(".")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with('.')
+    });
+    assert_eq!(
+        drafts.count(),
+        0,
+        "shutdown waits for what is being written"
+    );
 }

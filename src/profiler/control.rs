@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kept::Lately;
@@ -42,6 +43,8 @@ pub(crate) struct Core {
     pub(super) archive: Archive,
     pub(super) lately: Lately,
     directory: Directory,
+    /// The service is about to end: what nobody asked for is not made.
+    pub(super) ending: AtomicBool,
     /// The event log of a session whose report could not be written.
     leftover: Mutex<Option<PathBuf>>,
     /// The process that this was made in; a forked child has another.
@@ -66,6 +69,7 @@ impl Core {
             archive: Archive::new(directory.path(), config.keep, config.keep_bytes),
             lately: Lately::default(),
             directory,
+            ending: AtomicBool::new(false),
             leftover: Mutex::default(),
             pid: std::process::id(),
             config,

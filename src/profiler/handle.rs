@@ -1,6 +1,7 @@
 //! The handle that a service holds.
 
 use std::io::Read;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 
 use super::control::Core;
@@ -162,11 +163,17 @@ impl Profiler {
             return Ok(self.status());
         }
         let _quiet = quiet::enter();
+        let Ok(core) = self.core() else {
+            return self.stop();
+        };
+        core.ending.store(true, Ordering::Relaxed);
         let stopped = self.stop();
         #[cfg(feature = "http")]
-        if let Ok(core) = self.core() {
-            core.servers.close();
-        }
+        core.servers.close();
+        // Behind whatever is being written: a process that ends leaves no draft in the directory.
+        let written = core.output.run(|| ());
+        core.ending.store(false, Ordering::Relaxed);
+        written?;
         stopped
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapray_report::model::Event;
@@ -163,6 +164,9 @@ impl Core {
     fn make_siblings(&self, key: OutputKey, view: &View, resolved: &Resolved) {
         for kind in [OutputKind::Stats, OutputKind::Flamegraph] {
             let sibling = key.sibling(kind);
+            if self.ending.load(Ordering::Relaxed) {
+                return;
+            }
             if kind == key.kind() || self.outputs.shelf().stored(sibling).is_some() {
                 continue;
             }

@@ -148,9 +148,10 @@ def test_a_graceful_shutdown_leaves_a_finished_report(tmp_path, number):
     with Service(tmp_path) as service:
         service.perform(3)
         assert service.terminate(number) == 0, service.output()
-    (report,) = tmp_path.glob("*.bin")
+    (report,) = (tmp_path / "profiler").glob("*.bin")
     assert is_the_leak(*largest_leak(report))
     assert not list(tmp_path.rglob("*.spool")), "the event log is gone with its session"
+    assert not list(tmp_path.rglob(".heapray-*")), "no draft is left"
 
 
 def test_a_directory_that_cannot_be_written_is_told_and_the_service_runs_on(tmp_path):
