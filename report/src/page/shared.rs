@@ -8,6 +8,9 @@ pub const FORMAT: &str = include_str!("../../page/js/format.js");
 /// Elements from plain data, canvases, colours of the theme: `page/js/dom.js`.
 pub const DOM: &str = include_str!("../../page/js/dom.js");
 
+/// Function names and paths made short: `page/js/names.js`.
+pub const NAMES: &str = include_str!("../../page/js/names.js");
+
 /// ES modules as one script: each after those that it imports, and no name in two of them.
 pub fn joined<'t>(modules: impl IntoIterator<Item = &'t str>) -> String {
     let lines = modules.into_iter().flat_map(assets::joinable);

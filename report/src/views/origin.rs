@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::Report;
-use crate::model::{About, Frame, FrameId, StrId};
+use crate::model::{About, FrameId, StrId};
 
 /// Whose code a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,7 +163,12 @@ impl<'a> Paths<'a> {
         }
         roots.get(source_root(file)).map(|name| Package {
             name: name.clone(),
-            kind: Kind::Own,
+            // Built from a path beside the service it is still not the service.
+            kind: if name == "heapray" {
+                Kind::Package
+            } else {
+                Kind::Own
+            },
         })
     }
 
@@ -229,10 +234,10 @@ fn first_folded(function: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The crate name of each source root, as most plain function names there give it: `<T as Trait>::f` begins with
-/// the name of whoever wrote `T`.
+/// The crate name of each source root, as most plain function names there give it. `<T as Trait>::f` begins with
+/// the name of whoever wrote `T`, so it counts only where there are no others.
 fn own_crate_names(report: &Report, paths: &Paths<'_>) -> HashMap<String, String> {
-    let mut votes: HashMap<&str, HashMap<&str, usize>> = HashMap::new();
+    let mut votes: HashMap<&str, HashMap<&str, (usize, usize)>> = HashMap::new();
     let none = HashMap::new();
     for frame in &report.frames {
         let file = report.strings.get(frame.file);
@@ -240,8 +245,15 @@ fn own_crate_names(report: &Report, paths: &Paths<'_>) -> HashMap<String, String
             continue;
         }
         let names = votes.entry(source_root(file)).or_default();
-        if let Some(name) = plain_crate(report, frame) {
-            *names.entry(name).or_default() += 1;
+        let function = report.strings.get(frame.function);
+        let plain = usize::from(!function.starts_with(['<', '&', '(']));
+        match first_segment(function) {
+            None | Some("std" | "core" | "alloc") => {}
+            Some(name) => {
+                let (of_plain, of_all) = names.entry(name).or_default();
+                *of_plain += plain;
+                *of_all += 1;
+            }
         }
     }
     votes
@@ -256,11 +268,6 @@ fn own_crate_names(report: &Report, paths: &Paths<'_>) -> HashMap<String, String
         })
         .filter(|(_, name)| !name.is_empty())
         .collect()
-}
-
-fn plain_crate<'r>(report: &'r Report, frame: &Frame) -> Option<&'r str> {
-    let function = report.strings.get(frame.function);
-    (!function.starts_with(['<', '&', '('])).then(|| first_segment(function))?
 }
 
 fn package(name: &str, kind: Kind) -> Option<Package> {
@@ -372,6 +379,7 @@ fn without_version(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Frame;
 
     fn origins(about: About, frames: &[(&str, &str)]) -> Vec<(String, Kind)> {
         let mut report = Report {
@@ -496,6 +504,13 @@ mod tests {
         for (function, name, kind) in cases {
             assert_eq!(one(function, exe), (name.to_owned(), kind), "{function}");
         }
+    }
+
+    #[test]
+    fn the_profiler_is_not_the_service_it_is_in() {
+        let poll = "<heapray::endpoints::MountFuture<F> as core::future::Future>::poll";
+        let found = origins(About::default(), &[(poll, "/home/me/work/src/mounted.rs")]);
+        assert_eq!(found, [("heapray".to_owned(), Kind::Package)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, count, percent } from "../../../../../report/page/js/format.js";
+import { logical, segments, shortPath } from "../../../../../report/page/js/names.js";
 
 /**
  * @typedef {{ count: number, bytes: number }} Held
@@ -14,10 +15,24 @@ const before = new Map();
 /** Lines that are remembered: those that come and go must not fill a page that is open for a day. */
 const MOST_LINES = 500;
 
-/** @param {string} file */
-export function shortPath(file) {
-  const parts = file.split("/");
-  return parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : file;
+/**
+ * @param {string} file
+ * @returns {string} without the registry's directory, and no more than its last parts
+ */
+export function tail(file) {
+  const short = shortPath(file, "");
+  const parts = short.split("/");
+  return short === file && parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : short;
+}
+
+/**
+ * @param {string} name of a function
+ * @returns {HTMLElement} without generic arguments and closures; the whole name is its tooltip
+ */
+export function named(name) {
+  const shown = el("code", "", logical(segments(name)).join("::"));
+  shown.title = name;
+  return shown;
 }
 
 /**
@@ -25,10 +40,10 @@ export function shortPath(file) {
  * @returns {HTMLElement} the function, and its place below it
  */
 export function place(line) {
-  const at = line.line === 0 ? shortPath(line.file) : `${shortPath(line.file)}:${line.line}`;
+  const at = line.line === 0 ? tail(line.file) : `${tail(line.file)}:${line.line}`;
   const where = el("span", "place", at);
   where.title = line.file;
-  return el("span", "", el("code", "", line.function), where);
+  return el("span", "", named(line.function), where);
 }
 
 /**
@@ -41,11 +56,11 @@ export function showLines(top, live) {
   byId("lines-scroll", HTMLElement).hidden = lines.length === 0;
   if (top === null) {
     before.clear();
-    lead.textContent = "Shown while recording, by your own code: the first frame outside the standard library and other crates.";
+    lead.textContent = "Shown while recording, by the line of your own code that asked for the memory.";
     return;
   }
   const share = percent(Math.min(top.seen.bytes, live.bytes), live.bytes);
-  lead.textContent = `By your own code. From the 200 call sites that hold the most: ${share} of what is live.`;
+  lead.textContent = `By the line of your own code; of a library, where none of yours is in the stack. From the 200 call sites that hold the most: ${share} of what is live.`;
   if (before.size > MOST_LINES) {
     before.clear();
   }

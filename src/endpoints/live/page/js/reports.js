@@ -4,7 +4,7 @@ import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, clock, duration, plural } from "../../../../../report/page/js/format.js";
 import { Failure, call, linkable, token } from "./connection.js";
 import { showTrouble } from "./facts.js";
-import { shortPath } from "./lines.js";
+import { named, tail } from "./lines.js";
 
 /**
  * @typedef {{ count: number, bytes: number }} Sum
@@ -69,7 +69,7 @@ function leak(kept) {
     return "Everything was freed.";
   }
   const { function: name, file, line, live } = kept.leak;
-  return el("span", "", `Most not freed: ${bytes(live.bytes)} in ${plural(live.count, "block")}, `, el("code", "", name), ` ${shortPath(file)}:${line}`);
+  return el("span", "", `Most not freed: ${bytes(live.bytes)} in ${plural(live.count, "block")}, `, named(name), ` ${tail(file)}:${line}`);
 }
 
 /**
