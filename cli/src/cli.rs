@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions, convert, diff, fetch, flamegraph, info, man, merge, serve, stats, summary, table,
-    tree,
+    completions, convert, diff, fetch, flamegraph, info, man, merge, recover, serve, stats,
+    summary, table, tree,
 };
 use crate::context::Global;
 
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "transform")]
     Convert(convert::Args),
     Info(info::Args),
+    Recover(recover::Args),
     Serve(serve::Args),
     Fetch(fetch::Args),
     Completions(completions::Args),

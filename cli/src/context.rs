@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use crate::failure::{BAD_CAPTURE, Failure};
 use crate::output::Destination;
 
+/// Columns that no line needs.
+const UNCUT: usize = 10_000;
+
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
@@ -83,17 +86,18 @@ impl Context {
         }
     }
 
-    /// Columns of the terminal; `COLUMNS` where there is none, and 120 without either.
+    /// Columns of the terminal; `COLUMNS` where there is none. Without either nothing is cut: who reads a pipe looks
+    /// for whole names.
     pub(crate) fn width(&self) -> usize {
         let terminal = terminal_size::terminal_size_of(io::stdout());
         let asked = || env::var("COLUMNS").ok()?.parse().ok();
         let columns = terminal
             .map(|(width, _)| usize::from(width.0))
             .or_else(asked);
-        columns.unwrap_or(120).clamp(40, 400)
+        columns.map_or(UNCUT, |columns| columns.clamp(40, UNCUT))
     }
 
-    /// How texts look at `out`: in a file without colours, and as wide as they are by default.
+    /// How texts look at `out`: in a file without colours, and nothing is cut.
     pub(crate) fn text_options(&self, out: &Destination) -> texts::Options {
         match out {
             Destination::Stdout => texts::Options {
@@ -101,7 +105,10 @@ impl Context {
                 colours: self.colour(),
                 ..texts::Options::default()
             },
-            _ => texts::Options::default(),
+            _ => texts::Options {
+                width: UNCUT,
+                ..texts::Options::default()
+            },
         }
     }
 

@@ -59,7 +59,7 @@ leaky --serve
 
    Size    Share            Allocator  Allocations  Location
 8.000MB  80.00 %  ██████▌   malloc               2  leaky::get|data at src/worker.rs:7
-1.500MB  15.00 %  █▎        malloc               1  bytes::BytesMut::reserve at bytes-…rc/lib.rs:667
+1.500MB  15.00 %  █▎        malloc               1  bytes::BytesMut::reserve at ….7.2/src/lib.rs:667
 and 1 more row: 500.000kB (5.00 %), 1 allocation
 "
     );

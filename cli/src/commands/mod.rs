@@ -8,6 +8,7 @@ pub(crate) mod flamegraph;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod merge;
+pub(crate) mod recover;
 pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod summary;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Merge(args) => args.run(context),
         Command::Convert(args) => args.run(context),
         Command::Info(args) => args.run(context),
+        Command::Recover(args) => args.run(context),
         Command::Serve(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
         Command::Completions(args) => args.run(context),

@@ -3,7 +3,7 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::stats::size;
-use crate::views::Unit;
+use crate::views::{Unit, brief_name, plain_name};
 
 /// Columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {
@@ -52,14 +52,48 @@ pub(super) fn shorten(text: &str, columns: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// `first`, `link` and `last` in at most `columns`: what is too long is shortened on its own, in equal parts.
+/// A function's name in at most `columns`: as much of it as fits, but whole words as long as there are any.
+pub(super) fn shorten_name(name: &str, columns: usize) -> String {
+    if width(name) <= columns {
+        return name.to_owned();
+    }
+    let plain = plain_name(name);
+    if width(&plain) <= columns {
+        return plain.into_owned();
+    }
+    let brief = brief_name(name);
+    match brief.rsplit_once("::") {
+        Some((_, last)) if width(&brief) > columns && width(last) <= columns => last.to_owned(),
+        _ => shorten(&brief, columns),
+    }
+}
+
+/// A path in at most `columns`: its end, which has the file and the line.
+pub(super) fn shorten_path(path: &str, columns: usize) -> String {
+    if width(path) <= columns {
+        return path.to_owned();
+    }
+    let Some(room) = columns.checked_sub(1) else {
+        return String::new();
+    };
+    let mut used = 0;
+    let end = path.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    let from = end.last().map_or(path.len(), |(at, _)| at);
+    format!("…{}", &path[from..])
+}
+
+/// Two names and what links them in at most `columns`. Where both are long the last, which is nearer to the
+/// allocation, has the larger part.
 pub(super) fn shorten_two(first: &str, link: &str, last: &str, columns: usize) -> String {
     let room = columns.saturating_sub(width(link));
-    let for_first = width(first).min((room / 2).max(room.saturating_sub(width(last))));
+    let for_first = width(first).min((room / 3).max(room.saturating_sub(width(last))));
     let text = format!(
         "{}{link}{}",
-        shorten(first, for_first),
-        shorten(last, room - for_first)
+        shorten_name(first, for_first),
+        shorten_name(last, room - for_first)
     );
     shorten(&text, columns)
 }
@@ -153,8 +187,8 @@ mod tests {
     fn both_ends_of_a_run_can_be_told() {
         for (columns, text) in [
             (30, "alloc::first → std::last"),
-            (22, "all…:first → std::last"),
-            (13, "a…rst → s…ast"),
+            (22, "first → std::last"),
+            (13, "…st → st…last"),
             (2, "…"),
         ] {
             let short = shorten_two("alloc::first", " → ", "std::last", columns);
@@ -162,6 +196,28 @@ mod tests {
             if columns > 2 {
                 assert_eq!(short, text);
             }
+        }
+    }
+
+    #[test]
+    fn names_lose_generic_arguments_before_letters_and_paths_lose_their_start() {
+        let name = "<hyper::Conn<I,B> as core::Future>::poll";
+        for (columns, short) in [
+            (40, name),
+            (30, "hyper::Conn::poll"),
+            (14, "Conn::poll"),
+            (9, "poll"),
+            (3, "…ll"),
+        ] {
+            assert_eq!(shorten_name(name, columns), short);
+        }
+        for (columns, short) in [
+            (14, "/srv/shop/a.rs"),
+            (13, "…rv/shop/a.rs"),
+            (1, "…"),
+            (0, ""),
+        ] {
+            assert_eq!(shorten_path("/srv/shop/a.rs", columns), short);
         }
     }
 

@@ -2,12 +2,17 @@
 
 use std::io::{self, Write};
 
-use super::cell::{amount, counted, left, percent, right, share, short_path, shorten, width};
+use super::cell::{
+    amount, counted, left, percent, right, share, short_path, shorten_name, shorten_path, width,
+};
 use super::paint::Paint;
 use super::{Options, SortColumn, head};
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Frame, Report, Tally};
 use crate::views::{Unit, by_function};
+
+/// Columns of a function's name, however wide the text may be: figures stand behind it.
+const MOST_NAME: usize = 100;
 
 /// A function, or all allocations without a call stack.
 struct Row {
@@ -80,7 +85,9 @@ pub fn summary(report: &Report, options: &Options, out: &mut impl Write) -> io::
         .columns()
         .saturating_sub(columns.iter().sum::<usize>() + 2 * 6);
     let longest = rows.iter().map(|row| width(&function(report, row))).max();
-    let function_columns = longest.unwrap_or(0).clamp(8, (names * 3 / 5).max(8));
+    let function_columns = longest
+        .unwrap_or(0)
+        .clamp(8, (names * 3 / 5).clamp(8, MOST_NAME));
     let file_columns = names.saturating_sub(function_columns);
 
     let paint = Paint(options.colours);
@@ -95,7 +102,7 @@ pub fn summary(report: &Report, options: &Options, out: &mut impl Write) -> io::
         writeln!(out, "{}", paint.bold(line))?;
     }
     for (row, cells) in rows.iter().zip(&cells) {
-        let name = shorten(&function(report, row), function_columns);
+        let name = shorten_name(&function(report, row), function_columns);
         let mut line = paint.name(left(&name, function_columns));
         let total = share(options.unit.of(row.total), whole);
         let own = share(options.unit.of(row.own), whole);
@@ -109,7 +116,7 @@ pub fn summary(report: &Report, options: &Options, out: &mut impl Write) -> io::
         writeln!(
             out,
             "{line}  {}",
-            paint.place(shorten(short_path(&file), file_columns))
+            paint.place(shorten_path(short_path(&file), file_columns))
         )?;
     }
     if hidden > 0 {

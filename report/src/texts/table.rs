@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use super::Options;
 use super::cell::{
-    amount, bar, counted, left, number, percent, right, share, short_path, shorten, width,
+    amount, bar, counted, left, number, percent, right, share, short_path, shorten, shorten_name,
+    shorten_path, width,
 };
 use super::head;
 use super::paint::Paint;
@@ -143,7 +144,7 @@ fn location(report: &Report, frame: Option<FrameId>, room: usize, paint: Paint) 
     let file = spelling::file(report, frame);
     let file = short_path(&file);
     if file.is_empty() {
-        return paint.name(shorten(&function, room));
+        return paint.name(shorten_name(&function, room));
     }
     let place = match frame.line {
         0 => file.to_owned(),
@@ -151,11 +152,11 @@ fn location(report: &Report, frame: Option<FrameId>, room: usize, paint: Paint) 
     };
     let room = room.saturating_sub(" at ".len());
     let for_place = width(&place).min((room * 2 / 5).max(room.saturating_sub(width(&function))));
-    let function = shorten(&function, room - for_place);
+    let function = shorten_name(&function, room - for_place);
     format!(
         "{} at {}",
         paint.name(function),
-        paint.place(shorten(&place, for_place))
+        paint.place(shorten_path(&place, for_place))
     )
 }
 

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::cell::{
-    amount, bar, counted, left, percent, share, short_path, shorten, shorten_two, width,
+    amount, bar, counted, left, percent, share, short_path, shorten, shorten_path, shorten_two,
+    width,
 };
 use super::paint::Paint;
 use super::{Options, head};
@@ -71,7 +72,7 @@ pub fn tree(report: &Report, options: &Options, out: &mut impl Write) -> io::Res
             paint.dim(&indent.text),
             paint.share(part, figures),
             paint.name(names),
-            paint.place(shorten(&place, for_place))
+            paint.place(shorten_path(&place, for_place))
         )?;
         let below = format!("{prefix}{}", if last { "   " } else { "│  " });
         push(&mut open, &below, &node.children, false);

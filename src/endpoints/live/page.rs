@@ -38,7 +38,11 @@ struct Page {
 }
 
 static PAGE: LazyLock<Page> = LazyLock::new(|| {
-    let script = shared::joined([shared::FORMAT, shared::DOM, shared::NAMES].into_iter().chain(MODULES));
+    let script = shared::joined(
+        [shared::FORMAT, shared::DOM, shared::NAMES]
+            .into_iter()
+            .chain(MODULES),
+    );
     let policy = format!(
         "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'self'; require-trusted-types-for 'script'; trusted-types 'none'",

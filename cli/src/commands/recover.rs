@@ -1,0 +1,69 @@
+//! `heapray recover`
+
+use std::path::PathBuf;
+
+use heapray::{RecoverError, ReportOptions, ThreadMode, Version};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::OutputArgs;
+
+/// Make the capture that a killed or crashed service did not live to write.
+///
+/// While it records, a service writes each event to a log in MEMRAY_PROFILER_DIR (heapray-PID-….spool), at least once a
+/// second. The log goes with the session; of a process that ended before that it stays. Functions are named from the
+/// program and libraries where they lie now, so recover on the machine, or in the image, that the service ran in.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The event log.
+    #[arg(value_name = "SPOOL")]
+    spool: PathBuf,
+    /// Keep threads of one name apart.
+    #[arg(long)]
+    split_threads: bool,
+    /// Keep the leaf frames of Rust's own library.
+    #[arg(long)]
+    full: bool,
+    /// The version of the format, 13 for memray 1.20 and 12 for memray 1.19.
+    #[arg(long, value_name = "N", default_value_t = 13, value_parser = clap::value_parser!(i32).range(12..=13))]
+    format_version: i32,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Args {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let out = match &self.output.output {
+            Some(_) => self.output.or_stdout()?,
+            None => self.output.or_beside(&self.spool, "recovered", "bin")?,
+        };
+        let out = out.for_binary()?;
+        let options = ReportOptions {
+            full: self.full,
+            threads: if self.split_threads {
+                ThreadMode::Each
+            } else {
+                ThreadMode::ByName
+            },
+        };
+        let recovered =
+            heapray::recover(&self.spool, &options).map_err(|error| self.refused(error))?;
+        let version = Version::from_number(self.format_version).unwrap_or_default();
+        out.write(context, |out| recovered.write(version, out))
+    }
+
+    fn refused(&self, error: RecoverError) -> Failure {
+        let name = self.spool.display().to_string();
+        match error {
+            RecoverError::Io(error) => Failure::io(format!("cannot read {name}"), error),
+            RecoverError::NoLog(why) => Failure::Capture {
+                name,
+                problem: format!("this is no event log of heapray's: {why}"),
+            },
+            error => Failure::Capture {
+                name,
+                problem: error.to_string(),
+            },
+        }
+    }
+}
