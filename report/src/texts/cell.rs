@@ -63,7 +63,11 @@ pub(super) fn shorten_name(name: &str, columns: usize) -> String {
     }
     let brief = brief_name(name);
     match brief.rsplit_once("::") {
-        Some((_, last)) if width(&brief) > columns && width(last) <= columns => last.to_owned(),
+        Some((_, last))
+            if !last.starts_with('{') && width(&brief) > columns && width(last) <= columns =>
+        {
+            last.to_owned()
+        }
         _ => shorten(&brief, columns),
     }
 }
@@ -188,7 +192,7 @@ mod tests {
         for (columns, text) in [
             (30, "alloc::first → std::last"),
             (22, "first → std::last"),
-            (13, "…st → st…last"),
+            (13, "…st → last"),
             (2, "…"),
         ] {
             let short = shorten_two("alloc::first", " → ", "std::last", columns);
