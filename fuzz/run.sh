@@ -2,11 +2,15 @@
 # Fuzzes each target for a while: `fuzz/run.sh [SECONDS]`, 30 in all by default, which is what continuous integration does.
 # Starts from the corpus in fuzz/corpus (made anew by the example `seeds` where it is missing) and adds to it.
 #
-# Needs cargo-fuzz (`cargo install cargo-fuzz`) and a C++ compiler. A stable compiler does: RUSTC_BOOTSTRAP lets it
-# instrument. No sanitizer is used: there is no unsafe code to watch, and memory is bounded by libFuzzer's own limit.
+# Installs cargo-fuzz below target/ where there is none; needs a C++ compiler. A stable Rust compiler does:
+# RUSTC_BOOTSTRAP lets it instrument. No sanitizer is used: there is no unsafe code to watch, and memory is bounded by libFuzzer's own limit.
 set -euo pipefail
 cd "$(dirname "$0")"
 export RUSTC_BOOTSTRAP=1
+
+tools=$PWD/../target/tools/cargo-fuzz
+export PATH="$PATH:$tools/bin"
+command -v cargo-fuzz >/dev/null || cargo install --quiet --locked --root "$tools" cargo-fuzz --version 0.13.1
 
 targets=(read events views formats round_trip)
 seconds=$((${1:-30} / ${#targets[@]}))
