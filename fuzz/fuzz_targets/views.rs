@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
         Intervals::of(report, events, few).expect("a slice does not fail")
     });
     let intervals = intervals.as_ref();
-    let page = Page { report, intervals };
+    let page = Page { report, intervals, has_log: intervals.is_some() };
     page.write(&mut std::io::sink())
         .expect("a sink takes everything");
     for fold in [Fold::Runtime, Fold::Packages, Fold::AllButOwn] {

@@ -24,7 +24,14 @@ fn page(report: &Report) -> String {
 fn whole_page(report: &Report) -> String {
     let mut page = Vec::new();
     let intervals = Some(&report::extras::intervals(report));
-    Page { report, intervals }.write(&mut page).unwrap();
+    let has_log = intervals.is_some();
+    Page {
+        report,
+        intervals,
+        has_log,
+    }
+    .write(&mut page)
+    .unwrap();
     String::from_utf8(page).unwrap()
 }
 

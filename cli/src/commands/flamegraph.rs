@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use heapray_report::memray::Format;
 use heapray_report::page::Page;
 use heapray_report::views::{IntervalOptions, Intervals, Measure};
 
@@ -54,6 +55,7 @@ impl Args {
         let page = Page {
             report: &capture.report,
             intervals: intervals.as_ref(),
+            has_log: capture.format == Format::AllAllocations,
         };
         let spinner = context.spinner("Writing the page");
         let written = out.write(context, |mut out| {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use heapray_report::formats::{Format, Options};
+use heapray_report::memray;
 use heapray_report::page::Page;
 use heapray_report::stats;
 use serde_json::json;
@@ -49,9 +50,13 @@ impl Args {
         let failed = |error| Failure::io("cannot make the page", error);
         let report = &capture.report;
         let intervals = intervals.as_ref();
-        Page { report, intervals }
-            .write(&mut page)
-            .map_err(failed)?;
+        let has_log = capture.format == memray::Format::AllAllocations;
+        let made = Page {
+            report,
+            intervals,
+            has_log,
+        };
+        made.write(&mut page).map_err(failed)?;
 
         let mut answers = Answers::default();
         answers.put("/", "text/html; charset=utf-8", page);

@@ -25,6 +25,7 @@ fn main() -> io::Result<()> {
     let content = Page {
         report: &sample,
         intervals: (!aggregated).then_some(&intervals),
+        has_log: !aggregated,
     };
 
     let before = peak_memory();

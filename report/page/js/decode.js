@@ -23,6 +23,7 @@ import { Shape } from "./shape.js";
  * @property {{name: string, at_ms: number, live: Pair}[]} marks
  * @property {number[]} generations of the survivors: where each begins, in milliseconds since the start
  * @property {number[] | null} slots of the intervals: where each begins; null: there are none
+ * @property {boolean} has_log whether the capture has an event log
  * @property {Memory | null} memory of the process, at the end
  * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
  *   sizes: number, moments: number}} counts

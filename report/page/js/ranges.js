@@ -37,11 +37,16 @@ export function rangeSource(profile) {
 
 /**
  * @param {Profile} profile
- * @returns {string} why there is no event log
+ * @returns {string} why the page has no event log
  */
 export function whyNone({ head }) {
   const reason = head.conditions.log_given_up;
-  return reason === null ? "This report is aggregated: it has no event log." : `There is no event log: ${reason}.`;
+  if (reason !== null) {
+    return `There is no event log: ${reason}.`;
+  }
+  return head.has_log
+    ? "This page was made without the events of the capture; `heapray flamegraph --temporal FILE` makes one that has them."
+    : "This report is aggregated: it has no event log.";
 }
 
 /**

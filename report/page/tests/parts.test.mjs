@@ -14,7 +14,7 @@ import { compared, generationsOf } from "../js/generations.js";
 import { InvertedTree } from "../js/inverted_tree.js";
 import { memoryParts } from "../js/memory_parts.js";
 import { brief, logical, segments } from "../js/names.js";
-import { rangeColumns, rangeSource, snap } from "../js/ranges.js";
+import { rangeColumns, rangeSource, snap, whyNone } from "../js/ranges.js";
 import { sandwich } from "../js/sandwich.js";
 import { csvText, escaped } from "../js/save.js";
 import { Shape } from "../js/shape.js";
@@ -169,6 +169,9 @@ test("ranges snap to slots, and without a log to generations, or are not to be h
   assert.deepEqual(coarse.bounds, [0, 100, 250, 400]);
   assert.deepEqual(coarse.untils, ["end"]);
   assert.match(coarse.note, /disk full/);
+  const untold = { ...aggregated.head, has_log: true, conditions: { log_given_up: null } };
+  assert.match(whyNone({ ...profile, head: untold }), /--temporal/);
+  assert.match(whyNone({ ...profile, head: { ...untold, has_log: false } }), /aggregated/);
   const [, bytes] = rangeColumns(coarse, { from: 100, to: 400, until: "end" }, profile.rows.node.length);
   const { generation, bytes: sizes } = profile.survivors;
   const later = sizes.reduce((sum, size, i) => sum + (generation[i] > 0 ? size : 0), 0);

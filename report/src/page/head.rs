@@ -24,6 +24,7 @@ pub(super) struct Head<'a> {
     marks: Vec<Mark<'a>>,
     generations: &'a [u64],
     slots: Option<&'a [u64]>,
+    has_log: bool,
     memory: Option<Memory<'a>>,
     counts: Counts,
 }
@@ -157,6 +158,7 @@ impl<'a> Head<'a> {
             slots: page
                 .intervals
                 .map(|intervals| intervals.starts_ms.as_slice()),
+            has_log: page.has_log,
             memory: report.process_memory.as_ref().map(Memory::of),
             counts,
         }

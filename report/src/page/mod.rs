@@ -27,15 +27,18 @@ pub struct Page<'a> {
     /// When its blocks were allocated and freed, if an event log tells: lets any range of the capture be looked at.
     /// Without them the page falls back to the report's own [`Survivors`](crate::model::Survivors), and says so.
     pub intervals: Option<&'a Intervals>,
+    /// Whether there is an event log: where there are no intervals, the page says how to get them, or why there are none.
+    pub has_log: bool,
 }
 
 impl<'a> Page<'a> {
-    /// The page of `report` without intervals.
+    /// The page of an aggregated `report`, without intervals.
     #[must_use]
     pub fn of(report: &'a Report) -> Page<'a> {
         Page {
             report,
             intervals: None,
+            has_log: false,
         }
     }
 

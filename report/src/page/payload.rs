@@ -214,6 +214,7 @@ mod tests {
         let page = Page {
             report: &report,
             intervals: Some(&intervals),
+            has_log: true,
         };
         write(&page, &mut written).unwrap();
         let mut rest = written.as_slice();
