@@ -139,3 +139,8 @@ pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
+
+/// The example in the README.
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

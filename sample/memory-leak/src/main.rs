@@ -7,6 +7,7 @@ mod leak;
 mod options;
 
 use std::future::IntoFuture;
+use std::io::IsTerminal;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -42,6 +43,7 @@ fn run(profiler: heapray::Profiler) -> Result<(), Box<dyn std::error::Error>> {
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
