@@ -69,7 +69,7 @@
 //!
 //! `report`, `flamegraph` and `stats` take `?full=true` (keep the standard library's leaf frames) and `?threads=each`
 //! (do not take threads of one name for one), `report` also `?version=12`, and `?format=` (or an `Accept` header) for a
-//! file of another tool: `pprof`, `speedscope`, `collapsed`, `csv`, `json`, `gprof2dot`. Files and texts take
+//! file of another tool: `pprof`, `speedscope`, `collapsed`, `csv`, `json`, `gprof2dot`, `mprof`. Files and texts take
 //! `?measure=` (`high-water`, `live`, `allocated`, `temporary`), `?unit=count` and `?inverted=true`. While a session runs they give a consistent
 //! snapshot of it, marked by the header `X-Heapray-Snapshot: true`; the session goes on. Every failure is
 //! `{"error", "type"}` with the right status.

@@ -292,6 +292,12 @@ async fn a_report_is_also_a_file_for_another_tool_by_query_or_by_accept() {
             "memray-report.gprof2dot.json",
         ),
         (
+            "?format=mprof",
+            "",
+            "text/plain; charset=utf-8",
+            "memray-report.dat",
+        ),
+        (
             "?format=memray",
             "text/csv",
             "application/octet-stream",

@@ -104,6 +104,7 @@ fn every_format_is_converted_to_and_named_after_it() {
         ("svg", "memray-svg-x.svg"),
         ("csv", "memray-csv-x.csv"),
         ("gprof2dot", "memray-gprof2dot-x.gprof2dot.json"),
+        ("mprof", "memray-mprof-x.dat"),
         ("memray", "memray-memray-x.bin"),
     ] {
         let output = run(&["transform", format, &file, "--json"]);

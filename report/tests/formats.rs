@@ -270,7 +270,11 @@ fn equal_frames_are_spelt_alike_in_all_formats() {
         ..Options::default()
     };
     for (function, file) in names {
-        for &format in Format::ALL.iter().filter(|format| format.is_text()) {
+        // Of time alone there are no frames.
+        let formats = Format::ALL
+            .iter()
+            .filter(|&&format| format != Format::Mprof);
+        for &format in formats.filter(|format| format.is_text()) {
             let text = text(format, &report, &options);
             let escaped = |name: &str| name.replace('<', "&lt;").replace('>', "&gt;");
             let has = |name: &str| text.contains(name) || text.contains(&escaped(name));
@@ -288,7 +292,8 @@ fn an_empty_report_can_be_written_in_every_format() {
                 ..Options::default()
             };
             let file = write(format, &Report::default(), &options);
-            assert!(!file.is_empty() || format == Format::Collapsed, "{format}");
+            let lines = matches!(format, Format::Collapsed | Format::Mprof);
+            assert!(!file.is_empty() || lines, "{format}");
         }
     }
     let file = json(Format::Speedscope, &Report::default(), &Options::default());

@@ -245,6 +245,7 @@ enum FileFormat {
     Csv,
     Json,
     Gprof2dot,
+    Mprof,
 }
 
 #[derive(ToSchema)]

@@ -18,6 +18,7 @@ class Leak:
     status: dict
     stats: str
     flamegraph: str
+    mprof: str
     line: int
 
 
@@ -34,5 +35,6 @@ def leak() -> Leak:
             status=service.get(f"{PROFILER}/status").json(),
             stats=service.get(f"{PROFILER}/stats").text(),
             flamegraph=service.get(f"{PROFILER}/flamegraph").text(),
+            mprof=service.get(f"{PROFILER}/report?format=mprof").text(),
             line=leaking_line(),
         )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from memray import FileReader
 from memray._memray import compute_statistics
 
 from memray_cli import largest_leak, memray, memray_at_a_terminal
-from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
+from service import DEADLINE_SECONDS, LEAKED_BYTES, PROFILER, Service, is_the_leak
 
 
 def after(heading: str, text: str) -> str:
@@ -47,6 +50,18 @@ def without_names_of_modules(lines: list[str]) -> list[str]:
 def test_our_stats_begin_as_memrays_do(leak):
     ours, theirs = leak.stats.strip().splitlines(), memray("stats", leak.report).strip().splitlines()
     assert without_names_of_modules(ours[: len(theirs)]) == without_names_of_modules(theirs)
+
+
+def test_mprof_reads_memory_over_time_and_finds_its_peak(leak, tmp_path):
+    """memory_profiler's own reader: its curve is ours, and its peak is the largest reading."""
+    file = tmp_path / "mprofile_20261121120000.dat"
+    file.write_text(leak.mprof)
+    command = [Path(sys.executable).with_name("mprof"), "peak", file]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE_SECONDS).stdout
+    readings = [float(line.split()[1]) for line in leak.mprof.splitlines() if line.startswith("MEM ")]
+    assert f"{max(readings):.3f} MiB" in told, told
+    # What was leaked is resident.
+    assert readings[-1] - readings[0] > 0.9 * LEAKED_BYTES / (1 << 20)
 
 
 def test_totals_are_ours_to_the_byte(leak):

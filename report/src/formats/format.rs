@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 #[cfg(feature = "svg")]
 use super::svg;
-use super::{Options, collapsed, csv, gprof2dot, json, pprof, speedscope};
+use super::{Options, collapsed, csv, gprof2dot, json, mprof, pprof, speedscope};
 use crate::Report;
 use crate::memray::{Version, write_aggregated};
 
@@ -29,6 +29,8 @@ pub enum Format {
     Json,
     /// gprof2dot's JSON.
     Gprof2dot,
+    /// memory_profiler's record of resident memory over time.
+    Mprof,
     /// memray's capture format, aggregated: opened by `memray` itself.
     Memray,
 }
@@ -44,6 +46,7 @@ impl Format {
         Format::Csv,
         Format::Json,
         Format::Gprof2dot,
+        Format::Mprof,
         Format::Memray,
     ];
 
@@ -59,6 +62,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Json => "json",
             Format::Gprof2dot => "gprof2dot",
+            Format::Mprof => "mprof",
             Format::Memray => "memray",
         }
     }
@@ -75,6 +79,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Json => "json",
             Format::Gprof2dot => "gprof2dot.json",
+            Format::Mprof => "dat",
             Format::Memray => "bin",
         }
     }
@@ -84,7 +89,7 @@ impl Format {
     pub const fn content_type(self) -> &'static str {
         match self {
             Format::Pprof | Format::Memray => "application/octet-stream",
-            Format::Collapsed => "text/plain; charset=utf-8",
+            Format::Collapsed | Format::Mprof => "text/plain; charset=utf-8",
             Format::Speedscope | Format::Json | Format::Gprof2dot => "application/json",
             #[cfg(feature = "svg")]
             Format::Svg => "image/svg+xml",
@@ -104,6 +109,7 @@ impl Format {
             Format::Csv => "a row for each call site, with memray's columns first",
             Format::Json => "everything in heapray's own JSON, for scripts",
             Format::Gprof2dot => "JSON for gprof2dot, which draws call graphs",
+            Format::Mprof => "resident memory over time, for `mprof plot` and `mprof peak`",
             Format::Memray => "memray's capture format, aggregated, for memray's own commands",
         }
     }
@@ -128,6 +134,7 @@ impl Format {
             Format::Csv => csv::write(report, options, out),
             Format::Json => json::write(report, out),
             Format::Gprof2dot => gprof2dot::write(report, options, out),
+            Format::Mprof => mprof::write(report, out),
             Format::Memray => write_aggregated(report, Version::V13, out),
         }
     }

@@ -11,6 +11,7 @@ pub mod csv;
 mod format;
 pub mod gprof2dot;
 pub mod json;
+pub mod mprof;
 mod options;
 pub mod pprof;
 mod samples;
