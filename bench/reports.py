@@ -3,9 +3,11 @@
 
     bench/reports.py target/release/heapray CAPTURE... [--memray PATH] [--runs N]
 
-Captures are made by `cargo run --release -p heapray-cli --example many_sites OUT` (100,000 call sites) and
-`cargo run --release -p heapray-report --example capture_speed 10000000 OUT` (10 million events). The tools take turns,
-so that a busy machine is busy for both; of each figure the median is given. Prints a Markdown table.
+Captures are made by `cargo run --release -p heapray-cli --example many_sites OUT` (100,000 call sites),
+`cargo run --release -p heapray-report --example capture_speed 10000000 OUT` (10 million events) and, by memray itself,
+`target/tools/python/bin/python bench/record.py OUT` (10 million events). The tools take turns, so that a busy machine is
+busy for both; of each figure the median is given. Prints a Markdown table. "refuses": memray has no such report of that
+kind of capture.
 """
 
 import argparse
@@ -20,11 +22,18 @@ REPORTS = {
     "flamegraph": (["flamegraph", "-f", "-o", "OUT"], ["flamegraph", "-f", "-o", "OUT"]),
     "stats": (["stats"], ["stats"]),
     "table": (["table", "-o", "OUT", "-f"], ["table", "-f", "-o", "OUT"]),
+    "flamegraph --temporal": (
+        ["flamegraph", "--temporal", "-f", "-o", "OUT"],
+        ["flamegraph", "--temporal", "-f", "-o", "OUT"],
+    ),
 }
+
+# What memray dies of where it has no such report of this kind of capture.
+REFUSAL = "NotImplementedError"
 
 
 def run(command):
-    """CPU seconds and peak MiB of a command; memory alone counts for the child, whatever ran before it."""
+    """CPU seconds and peak MiB of a command, or nothing if it refuses; only the child's memory counts."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -36,7 +45,10 @@ def run(command):
     said = os.fdopen(read, "rb").read()
     _, status, usage = os.wait4(pid, 0)
     if status:
-        raise SystemExit(f"{command} fails: {said.decode(errors='replace')}")
+        said = said.decode(errors="replace")
+        if REFUSAL in said:
+            return None
+        raise SystemExit(f"{command} fails: {said}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
@@ -46,7 +58,15 @@ def measure(tool, arguments, capture, out):
 
 
 def median(rows, column):
-    return statistics.median(row[column] for row in rows)
+    """Of what a tool did in each run; nothing where it refuses."""
+    return statistics.median(row[column] for row in rows) if all(rows) else None
+
+
+def pair(figures, form):
+    """Both tools' figures, and how many times the second is the first."""
+    ours, theirs = (f"{figure:{form}}" if figure is not None else "refuses" for figure in figures)
+    ratio = f"{figures[1] / figures[0]:.1f}×" if None not in figures else "–"
+    return f"{ours} | {theirs} | {ratio}"
 
 
 def main():
@@ -71,8 +91,8 @@ def main():
                 cpu, memory = ([median(row, column) for row in rows] for column in (0, 1))
                 sizes = [f"{out.stat().st_size / 1000:.0f}" if out.exists() else "–" for out in outs]
                 print(
-                    f"| {pathlib.Path(capture).name} | {report} | {cpu[0]:.2f} | {cpu[1]:.2f} | {cpu[1] / cpu[0]:.1f}× "
-                    f"| {memory[0]:.0f} | {memory[1]:.0f} | {memory[1] / memory[0]:.1f}× | {' | '.join(sizes)} |",
+                    f"| {pathlib.Path(capture).name} | {report} | {pair(cpu, '.3f')} | {pair(memory, '.0f')} "
+                    f"| {' | '.join(sizes)} |",
                     flush=True,
                 )
                 for out in outs:
