@@ -1,10 +1,11 @@
 //! Captures that are read: files, or whatever comes through a pipe.
 //!
 //! A file is opened once and read up to the length that it had then, so that a capture that is still being written
-//! looks the same when it is read a second time for its events.
+//! looks the same when it is read a second time for its events. What heapray wrote has its sums at its end: of a file,
+//! only those are read.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,40 @@ enum Source {
 }
 
 /// A capture's bytes, with a bar that follows them.
-pub(crate) type Bytes = ProgressBarIter<io::Take<File>>;
+pub(crate) type Bytes = ProgressBarIter<Beginning>;
+
+/// A file up to the length that it had when it was opened.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    file: File,
+    at: u64,
+    length: u64,
+}
+
+impl Read for Beginning {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let most = left.min(bytes.len());
+        let read = self.file.read(&mut bytes[..most])?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Beginning {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let to = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.length.checked_add_signed(by),
+        };
+        let before_the_start = || io::Error::from(io::ErrorKind::InvalidInput);
+        self.at = self
+            .file
+            .seek(SeekFrom::Start(to.ok_or_else(before_the_start)?))?;
+        Ok(self.at)
+    }
+}
 
 /// Whether the capture is read again for its events: what comes through a pipe is kept on disk then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +108,12 @@ impl Capture {
         let mut source = Source::open(path, &name, passes)?;
         let bytes = source.bytes("Reading", &name, context)?;
         let bar = bytes.progress.clone();
-        let capture = memray::read(bytes).map_err(|error| Failure::reading(&name, error));
+        let capture = if source.can_seek() {
+            memray::read_file(bytes)
+        } else {
+            memray::read(bytes)
+        };
+        let capture = capture.map_err(|error| Failure::reading(&name, error));
         bar.finish_and_clear();
         let capture = capture?;
         if !capture.complete {
@@ -98,7 +137,8 @@ impl Capture {
             return Ok(None);
         }
         let bytes = self.source.bytes("Following events", &self.name, context)?;
-        match memray::events(bytes) {
+        // Only files are read twice.
+        match memray::events_of_file(bytes) {
             Ok(events) => Ok(Some(events)),
             Err(error) => Err(Failure::reading(&self.name, error)),
         }
@@ -137,20 +177,27 @@ impl Source {
     /// All bytes, from the start.
     fn bytes(&mut self, doing: &str, name: &str, context: &Context) -> Result<Bytes, Failure> {
         let failed = |error| Failure::io(format!("cannot read {name}"), error);
-        match self {
+        let (file, length) = match self {
             Source::File { file, length } => {
                 let mut file = file.try_clone().map_err(failed)?;
                 file.rewind().map_err(failed)?;
-                let bar = context.progress(&format!("{doing} {name}"), Some(*length));
-                Ok(bar.wrap_read(file.take(*length)))
+                (file, Some(*length))
             }
             Source::Stream(file) => {
                 let gone = || failed(io::Error::other("it can be read only once"));
-                let file = file.take().ok_or_else(gone)?;
-                let bar = context.progress(&format!("{doing} {name}"), None);
-                Ok(bar.wrap_read(file.take(u64::MAX)))
+                (file.take().ok_or_else(gone)?, None)
             }
-        }
+        };
+        let bar = context.progress(&format!("{doing} {name}"), length);
+        Ok(bar.wrap_read(Beginning {
+            file,
+            at: 0,
+            length: length.unwrap_or(u64::MAX),
+        }))
+    }
+
+    fn can_seek(&self) -> bool {
+        matches!(self, Source::File { .. })
     }
 }
 

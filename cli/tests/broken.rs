@@ -114,7 +114,11 @@ fn every_command_reports_what_it_can_of_a_capture_that_is_cut_short() {
 
 #[test]
 fn a_cut_anywhere_is_no_panic() {
-    for whole in [bare(&all()), bare(&aggregated(1)), all()] {
+    /// Bytes behind the last of what is told: they say where the sums are, and nothing is missing without them.
+    const SIGNPOST: usize = 40;
+    let mut packed = all();
+    packed.truncate(packed.len() - SIGNPOST);
+    for whole in [bare(&all()), bare(&aggregated(1)), packed] {
         for end in (0..whole.len()).step_by(whole.len() / 40 + 1) {
             let output = support::run_with(&["stats", "-"], &whole[..end]);
             assert_eq!(output.status.code(), Some(2), "{end}: {}", err(&output));

@@ -1,6 +1,6 @@
 //! Reads the all-allocations body: the events of a capture, in order (capture format, section 3).
 
-use std::io::Read;
+use std::io::{Read, Seek};
 
 use super::codec::{Running, unpack_address};
 use super::error::ReadError;
@@ -8,6 +8,7 @@ use super::header::{ALL_ALLOCATIONS, Header};
 use super::ledger::Sink;
 use super::native::Native;
 use super::recent::{MISS, Recent};
+use super::shortcut::Shortcut;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::Tables;
 use super::{CLOSING_ADDRESS, tag};
@@ -25,6 +26,22 @@ pub fn events<R: Read>(input: R) -> Result<Events<R>, ReadError> {
         return Err(ReadError::NoEvents);
     }
     Ok(Events::new(source, header))
+}
+
+/// Opens a capture for its events, from the start of an input that can seek: their handles are those of the report that
+/// [`read_file`](super::read_file) makes of the same bytes.
+///
+/// # Errors
+/// As [`events`], and if the input cannot be set to its start.
+pub fn events_of_file<R: Read + Seek>(mut input: R) -> Result<Events<R>, ReadError> {
+    let shortcut = Shortcut::take(&mut input);
+    input.rewind().map_err(ReadError::Io)?;
+    let mut events = events(input)?;
+    if let Some(Shortcut { tables, .. }) = shortcut {
+        let threads = tables.threads.len();
+        events.tables.expect(tables.stacks, threads);
+    }
+    Ok(events)
 }
 
 /// The events of a capture. Ends where the capture does, or where it cannot be read on: see [`Events::problem`].
@@ -47,18 +64,24 @@ pub struct Events<R: Read> {
 }
 
 /// A thread's call stack.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Calls {
-    /// Outermost frames that this thread is shown without.
-    hidden: StackId,
-    stack: StackId,
-    depth: u64,
-    /// How many frames belong to `hidden`.
-    hide: u64,
+    /// The call stack at each depth, so that frames are taken off without a walk up the tree.
+    path: Vec<StackId>,
+    /// So many outermost frames are not shown: the stack begins anew below them.
+    hide: usize,
+}
+
+impl Calls {
+    /// What is shown: the hidden frames if there are no others.
+    #[inline]
+    fn stack(&self) -> StackId {
+        self.path.last().copied().unwrap_or(StackId::EMPTY)
+    }
 }
 
 /// Deeper than any stack: the largest ones that systems give a thread have room for about as many frames.
-const DEEPEST: u64 = 1 << 20;
+const DEEPEST: usize = 1 << 20;
 
 impl<R: Read> Iterator for Events<R> {
     type Item = Result<Event, ReadError>;
@@ -202,7 +225,7 @@ impl<R: Read> Events<R> {
                 self.object(tag)?;
             } else if tag & tag::FRAME_POP != 0 {
                 self.record = "frame pop";
-                self.pop(u64::from(tag & 15) + 1)?;
+                self.pop(usize::from(tag & 15) + 1)?;
             } else if tag == tag::MEMORY_RECORD {
                 self.record = "memory record";
                 let rss = self.source.varint()?;
@@ -224,9 +247,12 @@ impl<R: Read> Events<R> {
                 let tid = self.source.u64()?;
                 self.current = self.tables.thread(tid)?;
                 while self.threads.len() < self.tables.threads.len() {
-                    let main = tid == self.header.main_tid;
+                    let hide = match self.header.skipped_frames {
+                        frames if tid == self.header.main_tid => frames,
+                        _ => 0,
+                    };
                     self.threads.push(Calls {
-                        hide: if main { self.header.skipped_frames } else { 0 },
+                        hide: usize::try_from(hide).unwrap_or(usize::MAX),
                         ..Calls::default()
                     });
                 }
@@ -253,50 +279,44 @@ impl<R: Read> Events<R> {
         }
     }
 
+    /// A frame, and those that follow at once.
     #[inline]
     fn push(&mut self) -> Decoded<()> {
-        let code = self.source.varint()?;
-        let offset = self.source.signed()?;
         let Some(thread) = self.current else {
             return damaged("no thread to belong to");
         };
         let calls = &mut self.threads[thread.0 as usize];
-        if calls.depth >= DEEPEST {
-            return damaged("a call stack without an end");
+        let mut stack = calls.stack();
+        loop {
+            let code = self.source.varint()?;
+            let offset = self.source.signed()?;
+            if calls.path.len() >= DEEPEST {
+                return damaged("a call stack without an end");
+            }
+            if calls.path.len() == calls.hide {
+                stack = StackId::EMPTY;
+            }
+            stack = self.tables.call(stack, code, offset)?;
+            calls.path.push(stack);
+            match self.source.at_hand() {
+                Some(next) if next & !(tag::FRAME_PUSH - 1) == tag::FRAME_PUSH => {
+                    self.record_at = self.source.position();
+                    self.source.byte()?;
+                }
+                _ => return Ok(()),
+            }
         }
-        let hidden = calls.depth < calls.hide;
-        let parent = if hidden { calls.hidden } else { calls.stack };
-        let stack = self.tables.call(parent, code, offset)?;
-        calls.depth += 1;
-        if hidden {
-            calls.hidden = stack;
-        } else {
-            calls.stack = stack;
-        }
-        Ok(())
     }
 
     #[inline]
-    fn pop(&mut self, frames: u64) -> Decoded<()> {
+    fn pop(&mut self, frames: usize) -> Decoded<()> {
         let Some(thread) = self.current else {
             return damaged("no thread to belong to");
         };
-        let calls = &mut self.threads[thread.0 as usize];
-        if calls.depth < frames {
-            return damaged("more frames taken off than there are");
-        }
-        for _ in 0..frames {
-            calls.depth -= 1;
-            let stack = if calls.depth < calls.hide {
-                &mut calls.hidden
-            } else {
-                &mut calls.stack
-            };
-            *stack = self
-                .tables
-                .stacks
-                .node(*stack)
-                .map_or(StackId::EMPTY, |node| node.parent);
+        let path = &mut self.threads[thread.0 as usize].path;
+        match path.len().checked_sub(frames) {
+            Some(left) => path.truncate(left),
+            None => return damaged("more frames taken off than there are"),
         }
         Ok(())
     }
@@ -347,11 +367,7 @@ impl<R: Read> Events<R> {
             sink.deallocation(thread, allocator, address, size);
             return Ok(true);
         }
-        let calls = self.threads[thread.0 as usize];
-        let mut stack = calls.stack;
-        if stack == StackId::EMPTY {
-            stack = calls.hidden;
-        }
+        let mut stack = self.threads[thread.0 as usize].stack();
         if stack == StackId::EMPTY && native != 0 {
             let generation = self.native.generation();
             stack = self.native.stack(native, generation, &mut self.tables)?;

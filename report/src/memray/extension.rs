@@ -21,7 +21,8 @@
 use std::io::{self, Read, Write};
 
 use super::codec::{put_signed, put_varint};
-use super::source::{Decoded, Source, damaged};
+use super::signpost::Signpost;
+use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::MOST_STACKS;
 use super::writer::Sink;
 use crate::model::{
@@ -45,7 +46,7 @@ pub(super) struct ThreadEntry {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeEntry {
     pub(super) parent: u32,
-    pub(super) code: u64,
+    pub(super) code: u32,
 }
 
 /// What was read. Stacks of `sites` are those of `stacks`, not of a report.
@@ -63,15 +64,32 @@ pub(super) struct Extension {
     pub(super) process_memory: Option<ProcessMemory>,
     pub(super) modules: Vec<Module>,
     /// By code object.
-    pub(super) places: Vec<(u64, Place)>,
+    pub(super) places: Vec<(u32, Place)>,
 }
 
-/// Writes all of `report` that is not strings and frames. `codes`: code object by frame.
-pub(super) fn write<W: Write>(
+impl Extension {
+    /// Every code object that is referred to.
+    pub(super) fn codes(&self) -> impl Iterator<Item = u32> {
+        let of_stacks = self.stacks.iter().map(|node| node.code);
+        of_stacks.chain(self.places.iter().map(|&(code, _)| code))
+    }
+}
+
+/// Ends a capture whose records are written: the extension and the way to it. `codes`: code object by frame; `tables`:
+/// bytes of the unpacked capture up to the last of them.
+pub(super) fn finish<W: Write>(
     report: &Report,
     codes: &[u32],
-    sink: &mut Sink<W>,
+    tables: u64,
+    sink: Sink<W>,
 ) -> io::Result<()> {
+    let (mut sink, extension) = sink.next_frame()?;
+    write(report, codes, &mut sink)?;
+    sink.finish(&Signpost { extension, tables })
+}
+
+/// Writes all of `report` that is not strings and frames.
+fn write<W: Write>(report: &Report, codes: &[u32], sink: &mut Sink<W>) -> io::Result<()> {
     sink.buffer.extend_from_slice(&MAGIC);
     sink.buffer.extend_from_slice(&VERSION.to_le_bytes());
     put_about(&mut sink.buffer, &report.about);
@@ -304,8 +322,11 @@ fn put_places<W: Write>(sink: &mut Sink<W>, report: &Report, codes: &[u32]) -> i
 
 /// Reads the extension; `None` if none follows, or one of a version that is not known here.
 pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>> {
-    if source.peek()? != Some(MAGIC[0]) {
-        return Ok(None);
+    match source.peek()? {
+        Some(first) if first == MAGIC[0] => {}
+        // Between its frames: a packed capture of heapray's own always has it.
+        None if source.is_packed() => return Err(Stop::Cut),
+        _ => return Ok(None),
     }
     if source.array()? != MAGIC || u32::from_le_bytes(source.array()?) != VERSION {
         return Ok(None);
@@ -327,7 +348,7 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         let Some(parent) = parent.and_then(|p| u32::try_from(p).ok()) else {
             return damaged("a call stack whose caller comes later");
         };
-        let code = source.varint()?;
+        let code = small(source)?;
         extension.stacks.push(NodeEntry { parent, code });
     }
     for _ in 0..count(source, MOST_SITES)? {
@@ -365,7 +386,7 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
     }
     let mut address = 0u64;
     for _ in 0..count(source, MOST_SITES)? {
-        let code = source.varint()?;
+        let code = small(source)?;
         let module = optional(source)?.and_then(|module| u32::try_from(module).ok());
         address = address.wrapping_add(source.signed()? as u64);
         let place = Place {

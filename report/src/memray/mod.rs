@@ -4,15 +4,17 @@
 //! which is every event in order, or *aggregated*, which is sums by call stack. Frames are written
 //! resolved, so memray's own commands open our files as they are. What the format cannot say (capture
 //! conditions, overhead, totals of an aggregated capture, …) follows memray's end-of-capture record,
-//! where memray does not look (`extension.rs`).
+//! where memray does not look (`extension.rs`). It holds every sum, so [`read_file`] passes over the events.
 //!
 //! Nothing here holds a whole file. Reading never panics and never allocates what a length merely claims.
 
 mod aggregated;
+mod calls;
 mod codec;
 mod error;
 mod events;
 mod extension;
+mod graft;
 mod header;
 mod ledger;
 mod line_table;
@@ -22,6 +24,8 @@ mod native;
 pub(crate) mod ranges;
 mod read;
 mod recent;
+mod shortcut;
+mod signpost;
 mod source;
 mod tables;
 mod timeline;
@@ -30,12 +34,12 @@ mod write_all;
 mod writer;
 
 pub use error::ReadError;
-pub use events::{Events, events};
+pub use events::{Events, events, events_of_file};
 pub use header::{Facts, Version};
 pub use ledger::Ledger;
 pub use names::in_one_line;
 pub(crate) use names::to_capture;
-pub use read::{Capture, Format, read};
+pub use read::{Capture, Format, read, read_file};
 pub use write_aggregated::write_aggregated;
 pub use write_all::write_all;
 

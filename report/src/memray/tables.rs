@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::Read;
 
+use super::calls::Calls;
 use super::codec::Running;
 use super::source::{Decoded, LONGEST, Source, damaged};
 use super::{PRODUCER_THREAD, line_table, names};
@@ -38,45 +39,26 @@ pub(super) struct Tables {
     places: FastMap<(u64, u64), FrameId>,
     thread_ids: FastMap<u64, ThreadId>,
     calls: Calls,
-}
-
-/// The calls that were made last: from which stack, of which code at which offset, to which stack.
-#[derive(Debug)]
-struct Calls(Box<[Call]>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Call {
-    parent: StackId,
-    code: u32,
-    offset: i32,
-    /// The empty stack: none, as no call leads there.
-    stack: StackId,
-}
-
-/// Must be a power of two.
-const CALLS: usize = 1 << 15;
-
-impl Default for Calls {
-    fn default() -> Self {
-        Calls(vec![Call::default(); CALLS].into_boxed_slice())
-    }
-}
-
-impl Calls {
-    #[inline]
-    fn slot(&mut self, parent: StackId, code: u32, offset: i32) -> &mut Call {
-        let place = code ^ (offset as u32).wrapping_mul(0x9E37_79B9);
-        let index = parent.0.wrapping_add(place.wrapping_mul(0x2545_F491));
-        &mut self.0[index as usize % CALLS]
-    }
+    most_stacks: usize,
+    most_threads: usize,
 }
 
 impl Tables {
     pub(super) fn new(python_version: i32) -> Self {
         Tables {
             python_version,
+            most_stacks: MOST_STACKS,
+            most_threads: MOST_THREADS,
             ..Tables::default()
         }
+    }
+
+    /// Takes over the call tree that another reading of the same capture found. From then on a stack that is not in it,
+    /// or a thread beyond the `threads` first ones, is damage: whoever has that reading's report knows neither.
+    pub(super) fn expect(&mut self, stacks: Stacks, threads: usize) {
+        self.most_stacks = stacks.len();
+        self.most_threads = threads;
+        self.stacks = stacks;
     }
 
     /// Reads the body of a CODE_OBJECT record (section 3.3).
@@ -135,20 +117,18 @@ impl Tables {
             let frame = self.frame(code, offset);
             return self.child(parent, frame);
         };
-        let known = *self.calls.slot(parent, short_code, short_offset);
-        let made = Call {
-            parent,
-            code: short_code,
-            offset: short_offset,
-            stack: known.stack,
-        };
-        if known == made && known.stack != StackId::EMPTY {
-            return Ok(known.stack);
+        if let Some(stack) = self.calls.find(parent, short_code, short_offset) {
+            return Ok(stack);
         }
         let frame = self.frame(code, offset);
         let stack = self.child(parent, frame)?;
-        *self.calls.slot(parent, short_code, short_offset) = Call { stack, ..made };
+        self.calls.remember(parent, short_code, short_offset, stack);
         Ok(stack)
+    }
+
+    /// Whether the capture itself defines a code object of that number, in heapray's way: one frame.
+    pub(super) fn defines(&self, code: u32) -> bool {
+        self.places.contains_key(&(u64::from(code), 0))
     }
 
     fn resolve(&self, code: u64, offset: i64) -> Frame {
@@ -183,10 +163,11 @@ impl Tables {
     /// The stack of `parent` with `frame` called from it.
     #[inline]
     pub(super) fn child(&mut self, parent: StackId, frame: FrameId) -> Decoded<StackId> {
-        if self.stacks.len() >= MOST_STACKS {
+        let stack = self.stacks.child(parent, frame);
+        if stack.0 as usize > self.most_stacks {
             return damaged("more call stacks than there can be");
         }
-        Ok(self.stacks.child(parent, frame))
+        Ok(stack)
     }
 
     /// The thread of memray's number `tid`; `None` for the one that only names the producer.
@@ -197,7 +178,7 @@ impl Tables {
         if let Some(&thread) = self.thread_ids.get(&tid) {
             return Ok(Some(thread));
         }
-        if self.threads.len() >= MOST_THREADS {
+        if self.threads.len() >= self.most_threads {
             return damaged("more threads than there can be");
         }
         let thread = ThreadId(self.threads.len() as u32);

@@ -27,6 +27,7 @@ pub fn write_aggregated(report: &Report, version: Version, out: impl Write) -> i
     put_threads(&mut sink.buffer, report, &tids);
     let mut codes = CodeObjects::write(report, &mut sink)?;
     let roots = put_roots(report, &apart, &mut codes, &mut sink);
+    let tables = sink.position();
     for frame in 0..u64::from(codes.count) {
         sink.buffer.push(tag::PYTHON_FRAME_INDEX);
         put_varint(&mut sink.buffer, frame);
@@ -46,8 +47,7 @@ pub fn write_aggregated(report: &Report, version: Version, out: impl Write) -> i
         sink.pack_if_full()?;
     }
     sink.buffer.push(tag::AGGREGATED_TRAILER);
-    extension::write(report, &codes.ids, &mut sink)?;
-    sink.finish()
+    extension::finish(report, &codes.ids, tables, sink)
 }
 
 /// What one thread has of one stack.

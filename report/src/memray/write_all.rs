@@ -29,6 +29,7 @@ pub fn write_all(
     let tids = thread_numbers(report);
     put_threads(&mut sink.buffer, report, &tids);
     let codes = CodeObjects::write(report, &mut sink)?;
+    let tables = sink.position();
     let nodes = nodes(report, &codes)?;
     let mut body = Body {
         sink,
@@ -47,9 +48,7 @@ pub fn write_all(
         body.sink.pack_if_full()?;
     }
     body.close(report);
-    let mut sink = body.sink;
-    extension::write(report, &codes.ids, &mut sink)?;
-    sink.finish()
+    extension::finish(report, &codes.ids, tables, body.sink)
 }
 
 /// What a walk through the call tree needs of a stack, in one cache line with its neighbours.

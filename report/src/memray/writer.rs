@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 
 use super::codec::{Running, put_cstr, put_signed, put_varint};
+use super::signpost::Signpost;
 use super::{PRODUCER_THREAD, names, tag};
 use crate::model::{Frame, Report};
 
@@ -16,20 +17,50 @@ const CHUNK: usize = 64 << 10;
 /// The compressed output. Records are appended to `buffer`.
 pub(super) struct Sink<W: Write> {
     pub(super) buffer: Vec<u8>,
-    frame: FrameEncoder<W>,
+    frame: FrameEncoder<Counted<W>>,
+    /// Bytes that were packed so far.
+    packed: u64,
+}
+
+/// An output that knows how much was written.
+struct Counted<W> {
+    out: W,
+    written: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// An LZ4 frame. Blocks have a checksum each: what lies before damage can be trusted.
+fn frame<W: Write>(out: Counted<W>) -> FrameEncoder<Counted<W>> {
+    let info = FrameInfo::new()
+        .block_size(BlockSize::Max64KB)
+        .block_mode(BlockMode::Independent)
+        .block_checksums(true);
+    FrameEncoder::with_frame_info(info, out)
 }
 
 impl<W: Write> Sink<W> {
     pub(super) fn new(out: W) -> Self {
-        // Blocks with a checksum each: what lies before damage can be trusted.
-        let info = FrameInfo::new()
-            .block_size(BlockSize::Max64KB)
-            .block_mode(BlockMode::Independent)
-            .block_checksums(true);
         Sink {
             buffer: Vec::with_capacity(CHUNK + (CHUNK >> 2)),
-            frame: FrameEncoder::with_frame_info(info, out),
+            frame: frame(Counted { out, written: 0 }),
+            packed: 0,
         }
+    }
+
+    /// Bytes of the unpacked capture so far.
+    pub(super) fn position(&self) -> u64 {
+        self.packed + self.buffer.len() as u64
     }
 
     /// Packs the buffer if there is enough in it.
@@ -43,13 +74,29 @@ impl<W: Write> Sink<W> {
 
     fn pack(&mut self) -> io::Result<()> {
         self.frame.write_all(&self.buffer)?;
+        self.packed += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    /// Ends the LZ4 frame and begins another; gives the byte of the output at which that one begins.
+    pub(super) fn next_frame(mut self) -> io::Result<(Self, u64)> {
         self.pack()?;
-        self.frame.finish()?.flush()
+        let out = self.frame.finish()?;
+        let begins = out.written;
+        let sink = Sink {
+            frame: frame(out),
+            ..self
+        };
+        Ok((sink, begins))
+    }
+
+    /// Ends the capture with `signpost`, which no frame holds.
+    pub(super) fn finish(mut self, signpost: &Signpost) -> io::Result<()> {
+        self.pack()?;
+        let mut out = self.frame.finish()?;
+        out.write_all(&signpost.to_bytes())?;
+        out.flush()
     }
 }
 

@@ -1,0 +1,65 @@
+//! Puts what heapray adds to a capture in the place of what memray's records say.
+
+use super::extension::{Extension, ThreadEntry};
+use super::source::{Decoded, damaged};
+use super::tables::Tables;
+use crate::model::{FrameId, Place, Report, StackId};
+
+/// An extension whose numbers of stacks and frames are those of the capture's tables.
+#[derive(Debug)]
+pub(super) struct Grafted {
+    extension: Extension,
+    /// By frame.
+    places: Vec<(FrameId, Place)>,
+}
+
+/// Adds the extension's call stacks and names of threads to the tables.
+pub(super) fn graft(tables: &mut Tables, mut extension: Extension) -> Decoded<Grafted> {
+    if extension.threads.len() != tables.threads.len() {
+        return damaged("it has other threads than the capture");
+    }
+    let mut stacks = vec![StackId::EMPTY];
+    for node in std::mem::take(&mut extension.stacks) {
+        let frame = tables.frame(u64::from(node.code), 0);
+        // Parents come first: the extension's reader has checked it, as it has the sites' stacks.
+        stacks.push(tables.child(stacks[node.parent as usize], frame)?);
+    }
+    for site in &mut extension.sites {
+        site.stack = stacks[site.stack.0 as usize];
+    }
+    for (thread, entry) in tables.threads.iter_mut().zip(&extension.threads) {
+        let ThreadEntry { tid, threads, name } = entry;
+        (thread.tid, thread.threads) = (*tid, *threads);
+        thread.name = tables.strings.intern(name);
+    }
+    let places = std::mem::take(&mut extension.places).into_iter();
+    let places = places
+        .map(|(code, place)| (tables.frame(u64::from(code), 0), place))
+        .collect();
+    Ok(Grafted { extension, places })
+}
+
+impl Grafted {
+    /// Gives `report`, which has the tables already, everything that the extension says better than memray's records.
+    pub(super) fn give_to(self, report: &mut Report) {
+        let Grafted { extension, places } = self;
+        report.about = extension.about;
+        report.sites = extension.sites;
+        report.timeline = extension.timeline;
+        report.totals = extension.totals;
+        report.conditions = extension.conditions;
+        report.marks = extension.marks;
+        report.survivors = extension.survivors;
+        report.process_memory = extension.process_memory;
+        if !places.is_empty() {
+            report.modules = extension.modules;
+            report.places = vec![Place::default(); report.frames.len()];
+            for (frame, place) in places {
+                // An aggregated capture has frames for memray alone, which are gone by now.
+                if let Some(known) = report.places.get_mut(frame.0 as usize) {
+                    *known = place;
+                }
+            }
+        }
+    }
+}
