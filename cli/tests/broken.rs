@@ -47,7 +47,11 @@ fn refused() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("version-10", version(10), "version 10 is not supported"),
         ("version-99", version(99), "version 99 is not supported"),
         ("kind-9", kind, "bad capture header at byte "),
-        ("cut-lz4", packed, "not a memray capture"),
+        (
+            "cut-lz4",
+            packed,
+            "cut short before the end of its first packed block",
+        ),
     ]
 }
 

@@ -148,6 +148,14 @@ impl Header {
                 Ok(b) if b == expected => *byte = b,
                 Err(Stop::Io(error)) => return Err(ReadError::Io(error)),
                 Err(stop @ Stop::Damaged(_)) => return Err(stopped(source, stop)),
+                // Nothing was packed in it yet: so much is clear, that it was to be a packed file.
+                Err(Stop::Cut) if source.is_packed() => {
+                    return Err(ReadError::Header {
+                        at: source.position(),
+                        problem: "the file is cut short before the end of its first packed block"
+                            .into(),
+                    });
+                }
                 _ => return Err(ReadError::NotACapture),
             }
         }
