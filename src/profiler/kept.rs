@@ -190,15 +190,18 @@ impl Core {
         };
         let damaged = |_| Error::Damaged(id);
         let input = || BufReader::with_capacity(256 << 10, whole.clone());
-        let capture = memray::read(input()).map_err(damaged)?;
+        let capture = memray::read_file(input()).map_err(damaged)?;
         let prepared = self.directory().prepare();
         prepared.map_err(|error| self.not_written(error))?;
         let written = Draft::new(self.directory().path()).and_then(|mut draft| {
             let events = matches!(
                 (key.kind(), capture.format),
-                (OutputKind::Report, Format::AllAllocations)
+                (
+                    OutputKind::Report | OutputKind::Flamegraph,
+                    Format::AllAllocations
+                )
             );
-            let events = events.then(|| memray::events(input())).transpose();
+            let events = events.then(|| memray::events_of_file(input())).transpose();
             let events = events.map_err(io::Error::other)?;
             let events = events.map(|events| events.map(|event| event.map_err(io::Error::other)));
             render(key, &capture.report, events, &mut draft)?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::Hasher;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -99,6 +99,19 @@ impl Read for Output {
         self.read_at(&mut buffer[..count], self.position)?;
         self.position += count as u64;
         Ok(count)
+    }
+}
+
+impl Seek for Output {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.len.checked_add_signed(by),
+        };
+        let before = || io::Error::from(io::ErrorKind::InvalidInput);
+        self.position = position.ok_or_else(before)?;
+        Ok(self.position)
     }
 }
 
