@@ -44,16 +44,16 @@ impl Reallocs {
     /// Takes out that of `thread`.
     pub(super) fn end_of(&mut self, thread: u32) -> Option<UnderWay> {
         let at = self.list.iter().position(|one| one.thread == thread)?;
-        Some(self.list.swap_remove(at))
+        Some(self.list.remove(at))
     }
 
-    /// Takes out the one whose old block, at `address`, is in the live table.
+    /// Takes out the first one whose old block, at `address`, is in the live table.
     pub(super) fn end_at(&mut self, address: u64) -> Option<UnderWay> {
         let at = self
             .list
             .iter()
             .position(|one| one.known && one.address == address)?;
-        Some(self.list.swap_remove(at))
+        Some(self.list.remove(at))
     }
 
     /// The block at `address` is no longer in the live table.
@@ -61,5 +61,20 @@ impl Reallocs {
         for one in &mut self.list {
             one.known &= one.address != address;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_that_claim_one_block_the_first_had_it_whatever_ended_before() {
+        let mut reallocs = Reallocs::default();
+        reallocs.begin(1, 16, false);
+        reallocs.begin(2, 32, true);
+        reallocs.begin(3, 32, true);
+        assert_eq!(reallocs.end_of(1).map(|one| one.address), Some(16));
+        assert_eq!(reallocs.end_at(32).map(|one| one.thread), Some(2));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{io, thread};
 
 use heapray::symbolize::{ReportOptions, resolve};
 
@@ -60,11 +61,17 @@ fn child() {
 
 /// Runs `program` as the child.
 fn run(program: &Path, role: &str) -> Seen {
-    let output = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(["--exact", "child::child", "--nocapture", "--test-threads=1"])
-        .env(ROLE, role)
-        .output()
-        .unwrap();
+        .env(ROLE, role);
+    let output = loop {
+        match command.output() {
+            // Another test's child was forked while this program was being copied, and has not yet let go of the copy.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
+            output => break output.unwrap(),
+        }
+    };
     assert!(output.status.success(), "{output:?}");
     let mut seen = Seen::default();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
