@@ -14,6 +14,7 @@ mod output;
 mod remote;
 mod selection;
 mod server;
+mod text;
 
 use std::process::ExitCode;
 

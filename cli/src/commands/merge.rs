@@ -25,11 +25,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let out = match &self.output.output {
-            Some(_) => self.output.or_stdout()?,
-            None => self.output.or_beside(&self.captures[0], "merged", "bin")?,
-        };
-        let out = out.for_binary()?;
+        let out = self
+            .output
+            .or_beside(&self.captures[0], "merged", "bin")?
+            .for_binary()?;
         let mut reports = Vec::with_capacity(self.captures.len());
         for path in &self.captures {
             reports.push(Capture::read(path, Passes::One, context)?.report);

@@ -33,11 +33,10 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let out = match &self.output.output {
-            Some(_) => self.output.or_stdout()?,
-            None => self.output.or_beside(&self.spool, "recovered", "bin")?,
-        };
-        let out = out.for_binary()?;
+        let out = self
+            .output
+            .or_beside(&self.spool, "recovered", "bin")?
+            .for_binary()?;
         let options = ReportOptions {
             full: self.full,
             threads: if self.split_threads {

@@ -1,0 +1,60 @@
+//! What `table`, `tree` and `summary` have in common: a capture, what is shown of it, and where the text goes.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use heapray_report::Report;
+use heapray_report::formats::{Format, Options as FormatOptions};
+use heapray_report::texts;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::input::Capture;
+use crate::output::OutputArgs;
+use crate::selection::{PartArgs, SideArgs, UnitArgs};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TextArgs {
+    /// The capture.
+    #[arg(value_name = "FILE")]
+    capture: PathBuf,
+    #[command(flatten)]
+    unit: UnitArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    side: SideArgs,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+impl TextArgs {
+    /// Reads the capture, turns its report with `order`, and writes what `text` makes of it with what `choose` chose;
+    /// JSON, where that is wanted.
+    pub(crate) fn write(
+        &self,
+        context: &mut Context,
+        order: impl FnOnce(Report) -> Report,
+        choose: impl FnOnce(&mut texts::Options),
+        text: impl FnOnce(&Report, &texts::Options, &mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let out = self.output.or_stdout()?;
+        let passes = self.part.passes(&self.side);
+        let mut capture = Capture::read(&self.capture, passes, context)?;
+        self.part.apply(&mut capture, &self.side, context)?;
+        let report = order(capture.report);
+        if context.json() {
+            let options = FormatOptions::default();
+            return out.write(context, |mut out| {
+                Format::Json.write(&report, &options, &mut out)
+            });
+        }
+        let mut options = texts::Options {
+            measure: self.side.measure(),
+            unit: self.unit.unit(),
+            ..context.text_options(&out)
+        };
+        choose(&mut options);
+        out.write(context, |out| text(&report, &options, out))
+    }
+}
