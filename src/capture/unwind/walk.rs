@@ -220,14 +220,25 @@ impl Walk<'_> {
         let outer = self.by_frame_pointer(self.at)?;
         self.why_not = [Some(self.at.bp), Some(self.at.bp + 8)];
         let mut further = outer;
-        for _ in 0..MOST_GENERATED {
+        for ahead in 0..MOST_GENERATED {
             if published::is_code(further.return_address.wrapping_sub(1)) {
                 self.why_not = [None; 2];
+                if ahead > 0 {
+                    // Words of frames further out decided as well, and this frame has no checks of theirs.
+                    self.keep_from = self.keep_from.max(self.length);
+                }
                 self.last_frame().rule = Rule::FRAME_POINTER.to_bits();
                 return Some(outer);
             }
-            further = self.by_frame_pointer(further)?;
+            let Some(next) = self.by_frame_pointer(further) else {
+                if ahead > 0 {
+                    self.keep_from = usize::MAX;
+                }
+                return None;
+            };
+            further = next;
         }
+        self.keep_from = usize::MAX;
         None
     }
 
