@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 
-import { bytes, count, hash, middle, plain, press, radio, scene, shot, small, status, text } from "./harness.mjs";
+import { bytes, count, hash, middle, plain, press, radio, scene, shot, small, status, text, texts } from "./harness.mjs";
 
 await scene("the header and the first table answer what leaks", small, async (page) => {
   const { expected } = small;
@@ -12,7 +12,7 @@ await scene("the header and the first table answer what leaks", small, async (pa
   assert.ok(shown >= 6);
   for (let i = 0; i < shown; i += 1) {
     const site = expected.sites[i];
-    const cells = (await rows.nth(i).locator("td").allInnerTexts()).map(plain);
+    const cells = await texts(page, `#sites tr:nth-child(${i + 1}) td`);
     assert.ok(cells[1].startsWith(bytes(site.bytes)), `${cells[1]} is ${bytes(site.bytes)}`);
     assert.ok(cells[1].includes(`${count(site.count)} block`), cells[1]);
     assert.equal(cells[2].split(" ").slice(0, 2).join(" "), `${((100 * site.bytes) / expected.live[1]).toFixed(1)} %`);
@@ -29,7 +29,7 @@ await scene("every call site of a large report is that of the Rust view", middle
   await page.locator("#more-sites").click();
   const titles = await page.locator("#sites .place").evaluateAll((all) => all.map((place) => place.title));
   const names = await page.locator("#sites .site").evaluateAll((all) => all.map((site) => site.title.split("\n")[0]));
-  const amounts = (await page.locator("#sites td.amount").allInnerTexts()).map(plain);
+  const amounts = await texts(page, "#sites td.amount");
   const live = expected.sites.filter((site) => site.bytes > 0);
   assert.equal(titles.length, live.length);
   const row = (name, place, size, blocks) => `${name} ${place} ${size} ${blocks}`;

@@ -73,12 +73,15 @@ export async function scene(title, { file, width = 1440, height = 900, theme = "
 }
 
 export const text = (page, selector) => page.locator(selector).innerText();
+/** All that match, as plain text, read at once: `allInnerTexts` finds first and reads then, and a pane may be made anew in between. */
+export const texts = async (page, selector) =>
+  (await page.evaluate((all) => Array.from(document.querySelectorAll(all), (one) => one.innerText), selector)).map(plain);
 export const plain = (value) => value.replaceAll("\u00a0", " ").replaceAll(/\s+/g, " ").trim();
 
 /** The numbers of the status line by name: `{Bytes: "24.0 MB", …}`. */
 export async function status(page) {
-  const pairs = await page.locator("#status dl > div").allInnerTexts();
-  return Object.fromEntries(pairs.map((pair) => /^(\D+?)\s+(.*)$/s.exec(plain(pair))?.slice(1) ?? [pair, ""]));
+  const pairs = await texts(page, "#status dl > div");
+  return Object.fromEntries(pairs.map((pair) => /^(\D+?)\s+(.*)$/s.exec(pair)?.slice(1) ?? [pair, ""]));
 }
 
 export const press = (page, ...keys) => keys.reduce((done, key) => done.then(() => page.keyboard.press(key)), Promise.resolve());

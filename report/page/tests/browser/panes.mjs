@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { aggregated, bytes, count, hash, middle, plain, press, radio, scene, small, status, text } from "./harness.mjs";
+import { aggregated, bytes, count, hash, middle, plain, press, radio, scene, small, status, text, texts } from "./harness.mjs";
 
 const tab = (page, name) => page.locator(`#tab-${name}`).click();
 const pick = (page, name, value) => page.locator(`#${name}`).selectOption(value);
@@ -15,7 +15,7 @@ function near(written, exact) {
 
 await scene("filters by thread and allocator show what the call sites add up to", small, async (page) => {
   const { threads } = small.expected;
-  const choices = await page.locator("#thread option").allInnerTexts();
+  const choices = await texts(page, "#thread option");
   assert.ok(choices.includes("<i>pool</i> (4)") && choices.includes("rates"), String(choices));
   for (const [select, label, key] of [
     ["thread", "rates", "rates"],
@@ -48,7 +48,7 @@ await scene("a crate, and a search that is made a filter, keep the stacks that h
 });
 
 await scene("folding hides frames and loses no byte, and says how many boxes it hid", small, async (page) => {
-  const rows = async () => (await page.locator("#sites tr").allInnerTexts()).map(plain);
+  const rows = () => texts(page, "#sites tr");
   const before = await rows();
   for (const fold of ["runtime", "crates", "own"]) {
     await pick(page, "fold", fold);
@@ -144,7 +144,7 @@ await scene("the table sorts, filters, groups, jumps to the graph and is kept as
 await scene("the outline opens along what is largest and is walked by keys, in both orders", small, async (page) => {
   await tab(page, "tree");
   const lines = page.locator("#outline [role=treeitem]");
-  assert.ok((await lines.allInnerTexts()).some((line) => line.includes("shop::cache::numbers")));
+  assert.ok((await texts(page, "#outline [role=treeitem]")).some((line) => line.includes("shop::cache::numbers")));
   await page.locator("#outline").focus();
   await press(page, "ArrowDown", "ArrowDown");
   assert.equal(await text(page, "#status .name"), "start_thread");
@@ -184,7 +184,7 @@ await scene("the sandwich puts a function between its callers and what it calls"
 
 await scene("generations are compared, and one is shown in the graph", small, async (page) => {
   await tab(page, "growth");
-  const columns = (await page.locator(".generations button").allInnerTexts()).map(plain);
+  const columns = await texts(page, ".generations button");
   assert.equal(columns.length, 6);
   assert.ok(columns[4].includes("after <b>load</b>"));
   await pick(page, "growth-from", "1");
@@ -199,7 +199,7 @@ await scene("generations are compared, and one is shown in the graph", small, as
 
 await scene("the RSS is explained, and the report's figures are all there", small, async (page) => {
   await tab(page, "memory");
-  const rows = (await page.locator("#pane-memory tr").allInnerTexts()).map(plain);
+  const rows = await texts(page, "#pane-memory tr");
   for (const name of ["Live blocks", "Kept by the allocator", "Thread stacks", "Mapped files", "heapray", "Unexplained", "RSS"]) {
     assert.ok(rows.some((row) => row.startsWith(name)), name);
   }
