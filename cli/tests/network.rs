@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::thread;
 
-use support::{Folder, all, bare, err, heapray, out};
+use support::{Folder, all, bare, err, heapray, out, run};
 
 /// A running `serve`, ended with the test.
 struct Serving(Child, String);
@@ -127,6 +127,13 @@ fn a_report_is_fetched_with_its_token_and_saved() {
     assert_eq!(
         std::fs::read(folder.path("memray-report.bin")).unwrap(),
         all()
+    );
+    let [report, page] = ["memray-report.bin", "page.html"].map(|name| folder.name(name));
+    assert!(run(&["flamegraph", &report, "-o", &page]).status.success());
+    assert!(
+        std::fs::read(page).unwrap()
+            == std::fs::read(folder.path("memray-flamegraph-report.html")).unwrap(),
+        "the page is the one that the saved report gives"
     );
     let asked = asked.join().unwrap();
     assert!(asked[0].starts_with("POST /pub/job/a/1/api/v1/profiler/memray/stop HTTP/1.1\r\n"));

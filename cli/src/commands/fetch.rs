@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use heapray_report::memray;
-use heapray_report::page::Page;
 use heapray_report::stats::size;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
+use crate::commands::flamegraph;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Destination, OutputArgs};
@@ -96,7 +96,8 @@ impl Args {
             ));
         }
         if let Some(page) = page {
-            page.write(context, |mut out| Page::of(&capture.report).write(&mut out))?;
+            let made = flamegraph::page(&capture.report, capture.format, None);
+            page.write(context, |mut out| made.write(&mut out))?;
             if self.open
                 && let Destination::File { path, .. } = &page
             {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use heapray_report::Report;
 use heapray_report::memray::Format;
 use heapray_report::page::Page;
 use heapray_report::views::{IntervalOptions, Intervals, Measure};
@@ -46,17 +47,9 @@ impl Args {
             self.part.passes(&self.side)
         };
         let mut capture = Capture::read(&self.capture, passes, context)?;
-        let intervals = if self.temporal {
-            intervals(&mut capture, context)?
-        } else {
-            None
-        };
+        let intervals = intervals(&mut capture, self.temporal, context)?;
         self.part.apply(&mut capture, &self.side, context)?;
-        let page = Page {
-            report: &capture.report,
-            intervals: intervals.as_ref(),
-            has_log: capture.format == Format::AllAllocations,
-        };
+        let page = page(&capture.report, capture.format, intervals.as_ref());
         let spinner = context.spinner("Writing the page");
         let written = out.write(context, |mut out| {
             page.write_opened_at(&self.opens_at(), &mut out)
@@ -79,11 +72,28 @@ impl Args {
     }
 }
 
-/// What was allocated when, from the events.
+/// The page of a capture of that format.
+pub(super) fn page<'r>(
+    report: &'r Report,
+    format: Format,
+    intervals: Option<&'r Intervals>,
+) -> Page<'r> {
+    Page {
+        report,
+        intervals,
+        has_log: format == Format::AllAllocations,
+    }
+}
+
+/// What was allocated when, from the events, if that is `wanted`.
 pub(super) fn intervals(
     capture: &mut Capture,
+    wanted: bool,
     context: &Context,
 ) -> Result<Option<Intervals>, Failure> {
+    if !wanted {
+        return Ok(None);
+    }
     let Some(events) = capture.events(context)? else {
         context.note(&format!(
             "{}: an aggregated capture holds no events: the page shows ranges as far as sums tell",

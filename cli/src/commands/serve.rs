@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use heapray_report::formats::{Format, Options};
-use heapray_report::memray;
-use heapray_report::page::Page;
 use heapray_report::stats;
 use serde_json::json;
 
-use crate::commands::flamegraph::intervals;
+use crate::commands::flamegraph::{intervals, page};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
@@ -41,25 +39,15 @@ impl Args {
             Passes::One
         };
         let mut capture = Capture::read(&self.capture, passes, context)?;
-        let intervals = if self.temporal {
-            intervals(&mut capture, context)?
-        } else {
-            None
-        };
-        let mut page = Vec::new();
-        let failed = |error| Failure::io("cannot make the page", error);
+        let intervals = intervals(&mut capture, self.temporal, context)?;
         let report = &capture.report;
-        let intervals = intervals.as_ref();
-        let has_log = capture.format == memray::Format::AllAllocations;
-        let made = Page {
-            report,
-            intervals,
-            has_log,
-        };
-        made.write(&mut page).map_err(failed)?;
+        let page = page(report, capture.format, intervals.as_ref());
+        let mut html = Vec::new();
+        let failed = |error| Failure::io("cannot make the page", error);
+        page.write(&mut html).map_err(failed)?;
 
         let mut answers = Answers::default();
-        answers.put("/", "text/html; charset=utf-8", page);
+        answers.put("/", "text/html; charset=utf-8", html);
         let text = stats::text(report).into_bytes();
         let report = Arc::new(capture.report);
         answers.put("/stats", "text/plain; charset=utf-8", text);
