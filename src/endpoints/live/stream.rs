@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -93,7 +93,7 @@ impl Body for LiveBody {
             body.next = Some(next);
             return Poll::Pending;
         };
-        let Ok(glance) = ready!(Poll::Ready(glance)) else {
+        let Ok(glance) = glance else {
             // The profiler failed at it: the client asks anew.
             body.left = 0;
             return Poll::Ready(None);
