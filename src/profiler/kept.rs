@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use heapray_report::Report;
 use heapray_report::memray::{self, Format};
-use heapray_report::{Report, views};
+use heapray_report::views::{self, OwnSite};
 
 use super::control::Core;
 use super::flight::Waiter;
@@ -75,6 +76,17 @@ pub struct LeakLine {
     pub line: u32,
     /// What is live.
     pub live: Blocks,
+}
+
+impl From<Leak> for LeakLine {
+    fn from(leak: Leak) -> LeakLine {
+        LeakLine {
+            function: leak.function,
+            file: leak.file,
+            line: leak.line,
+            live: leak.live.into(),
+        }
+    }
 }
 
 /// Answers that were made lately and have no name in the profiler's directory, by origin and making: a page that is asked for in pieces is made once.
@@ -286,13 +298,20 @@ impl Core {
 /// The line with the most that is still live.
 fn leak(report: &Report) -> Option<Leak> {
     let sites = views::own_sites(report, &views::Origins::of(report));
-    let first = sites.first().filter(|site| site.sums.live.bytes > 0)?;
-    let frame = report.frames.get(first.frame?.0 as usize)?;
+    leak_at(report, sites.first()?)
+}
+
+/// What is still live of `site`; `None` if nothing is, or its line is not known.
+pub(super) fn leak_at(report: &Report, site: &OwnSite) -> Option<Leak> {
+    if site.sums.live.bytes == 0 {
+        return None;
+    }
+    let frame = report.frames.get(site.frame?.0 as usize)?;
     Some(Leak {
         function: report.strings.get(frame.function).to_owned(),
         file: report.strings.get(frame.file).to_owned(),
         line: frame.line,
-        live: first.sums.live,
+        live: site.sums.live,
     })
 }
 
@@ -311,11 +330,6 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
         live: note.live.into(),
         high_water: note.high_water.into(),
         lost_events: note.lost_events,
-        leak: note.leak.map(|leak| LeakLine {
-            function: leak.function,
-            file: leak.file,
-            line: leak.line,
-            live: leak.live.into(),
-        }),
+        leak: note.leak.map(LeakLine::from),
     }
 }

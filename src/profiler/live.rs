@@ -15,6 +15,7 @@ use heapray_report::{model, views};
 
 use super::control::Core;
 use super::flight::Waiter;
+use super::kept::leak_at;
 use super::{Blocks, KeptReport, LeakLine, Mark, Status};
 use crate::collector::snapshot::Snapshot;
 use crate::symbolize::{self, Known, ReportOptions};
@@ -123,22 +124,13 @@ impl Core {
 fn top(snapshot: &Snapshot, known: &mut Known) -> Top {
     let report = symbolize::resolve_again(snapshot, &ReportOptions::default(), known).report;
     let sites = views::own_sites(&report, &views::Origins::of(&report));
-    let lines = sites.iter().filter(|site| site.sums.live.bytes > 0);
-    let lines = lines.filter_map(|site| {
-        let frame = report.frames.get(site.frame?.0 as usize)?;
-        Some(LeakLine {
-            function: report.strings.get(frame.function).to_owned(),
-            file: report.strings.get(frame.file).to_owned(),
-            line: frame.line,
-            live: site.sums.live.into(),
-        })
-    });
+    let lines = sites.iter().filter_map(|site| leak_at(&report, site));
     let mut seen = model::Tally::default();
     for site in &snapshot.sites {
         seen += site.live;
     }
     Top {
-        lines: lines.take(LINES).collect(),
+        lines: lines.take(LINES).map(LeakLine::from).collect(),
         seen: seen.into(),
     }
 }
