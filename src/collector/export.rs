@@ -6,6 +6,8 @@ use crate::capture::event::NodeId;
 use heapray_report::model::{Mark, Moment, Survivors};
 
 use super::birth::Birth;
+use super::log::LogWriter;
+use super::sites::{Key, Tallies};
 use super::snapshot::{EventLog, RawNode, RawSite, RawThread, RawTotals};
 use super::survivors;
 use super::tables::Tables;
@@ -32,7 +34,6 @@ impl Tables {
     /// A `realloc` whose outcome is not known yet counts as not begun.
     pub fn export(&mut self) -> Export {
         self.flush_log();
-        let log = self.log.as_ref();
         let timeline = self.timeline.rows();
         let (survivors, oldest) = survivors::count(
             self.live.blocks().chain(self.ranges.blocks()),
@@ -48,8 +49,8 @@ impl Tables {
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
-            log: log.and_then(|log| log.written()),
-            log_given_up: log.and_then(|log| log.given_up()).map(str::to_owned),
+            log: self.log().and_then(LogWriter::written),
+            log_given_up: self.log_given_up(),
             notes: self.threads.note().into_iter().collect(),
         }
     }
@@ -65,16 +66,8 @@ impl Tables {
             }
         }
         let mut stacks = Stacks::new(self.call_tree.nodes());
-        let sites = top.into_values().rev().map(|(key, tallies)| RawSite {
-            thread: key.entry,
-            node: stacks.add(key.node),
-            kind: key.kind,
-            allocated: tallies.allocated,
-            high_water: tallies.high_water,
-            live: tallies.live,
-            temporary: tallies.temporary,
-            oldest_live_ms: None,
-        });
+        let sites = top.into_values().rev();
+        let sites = sites.map(|(key, tallies)| raw_site(key, stacks.add(key.node), tallies, None));
         let sites = sites.collect();
         Export {
             nodes: stacks.nodes,
@@ -85,11 +78,7 @@ impl Tables {
             marks: self.marks.clone(),
             totals: self.raw_totals(),
             log: None,
-            log_given_up: self
-                .log
-                .as_ref()
-                .and_then(|log| log.given_up())
-                .map(str::to_owned),
+            log_given_up: self.log_given_up(),
             notes: Vec::new(),
         }
     }
@@ -97,15 +86,9 @@ impl Tables {
     fn raw_sites(&self, oldest: &[Birth]) -> Vec<RawSite> {
         let sites = self.sites.iter(self.peak.epoch()).zip(oldest);
         sites
-            .map(|((key, tallies), &oldest)| RawSite {
-                thread: key.entry,
-                node: key.node,
-                kind: key.kind,
-                allocated: tallies.allocated,
-                high_water: tallies.high_water,
-                live: tallies.live,
-                temporary: tallies.temporary,
-                oldest_live_ms: (oldest != Birth::NEVER).then(|| oldest.ms()),
+            .map(|((key, tallies), &oldest)| {
+                let oldest = (oldest != Birth::NEVER).then(|| oldest.ms());
+                raw_site(key, key.node, tallies, oldest)
             })
             .collect()
     }
@@ -123,6 +106,20 @@ impl Tables {
             sizes: self.sizes.counts(),
             sizes_rounded: self.sizes.rounded(),
         }
+    }
+}
+
+/// The site of `key`, whose stack is called `node` where it goes.
+fn raw_site(key: Key, node: NodeId, tallies: Tallies, oldest_live_ms: Option<u64>) -> RawSite {
+    RawSite {
+        thread: key.entry,
+        node,
+        kind: key.kind,
+        allocated: tallies.allocated,
+        high_water: tallies.high_water,
+        live: tallies.live,
+        temporary: tallies.temporary,
+        oldest_live_ms,
     }
 }
 

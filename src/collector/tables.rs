@@ -149,6 +149,12 @@ impl Tables {
         self.log.as_ref()
     }
 
+    /// Why there is no event log, if one was given up.
+    #[must_use]
+    pub fn log_given_up(&self) -> Option<String> {
+        self.log()?.given_up().map(str::to_owned)
+    }
+
     /// The sums up to the last event.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -255,7 +255,7 @@ impl Worker {
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
-            log_given_up: log.and_then(LogWriter::given_up).map(str::to_owned),
+            log_given_up: self.tables.log_given_up(),
             hooks: "",
         }
     }
