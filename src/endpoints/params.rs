@@ -1,14 +1,18 @@
 //! Values in a query.
 
+/// Names and values in `query`, as they stand in it. A name without a value has an empty one.
+pub(super) fn pairs(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.unwrap_or("").split('&');
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+}
+
 /// The value of `name` in `query`, decoded; the first if there are several.
 ///
 /// # Errors
 ///
 /// It is no UTF-8, or a `%` in it begins nothing.
 pub(super) fn value(query: Option<&str>, name: &str) -> Result<Option<String>, BadValue> {
-    let pairs = query.unwrap_or("").split('&');
-    let mut pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let found = pairs.find(|(n, _)| *n == name);
+    let found = pairs(query).find(|(n, _)| *n == name);
     found.map(|(_, value)| decode(value)).transpose()
 }
 

@@ -5,6 +5,7 @@ use heapray_report::memray::Version;
 use heapray_report::views::{Measure, Unit};
 
 use super::error::ApiError;
+use super::params;
 use crate::config::truth;
 use crate::store::{OutputKey, OutputKind};
 use crate::symbolize::ThreadMode;
@@ -16,11 +17,7 @@ pub(super) fn read(
     preferred: OutputKind,
     query: Option<&str>,
 ) -> Result<OutputKey, ApiError> {
-    let pairs = || {
-        let pairs = query.unwrap_or("").split('&');
-        pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-    };
-    let format = pairs().find(|(name, _)| *name == "format");
+    let format = params::pairs(query).find(|(name, _)| *name == "format");
     let kind = match format {
         Some((_, value)) if kind == OutputKind::Report => self::format(value)?,
         Some((_, "text")) if kind == OutputKind::Stats => OutputKind::Stats,
@@ -31,7 +28,7 @@ pub(super) fn read(
         _ => preferred,
     };
     let mut key = OutputKey::new(kind);
-    for (name, value) in pairs() {
+    for (name, value) in params::pairs(query) {
         key = match (name, value) {
             ("full", value) => key.full(truth(name, value)?),
             ("inverted", value) => key.inverted(truth(name, value)?),
