@@ -28,7 +28,7 @@ pub(super) async fn wait(ask: impl FnOnce(Waiter<Result<Output, Error>>)) -> Res
         let _ = answer.send(made);
     }));
     let made = answered.await;
-    made.map_err(|_| Error::Internal("making an output panicked"))?
+    made.map_err(|_| Error::MAKING_PANICKED)?
 }
 
 /// An output as the answer to a request with these headers.

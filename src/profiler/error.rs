@@ -53,6 +53,11 @@ pub enum Error {
     Internal(&'static str),
 }
 
+impl Error {
+    /// What those who wait for an output are told if making it panicked.
+    pub(crate) const MAKING_PANICKED: Error = Error::Internal("making an output panicked");
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

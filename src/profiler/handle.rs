@@ -197,7 +197,7 @@ impl Core {
                 let _ = answer.send(made);
             }),
         );
-        let died = |_| Error::Internal("making an output panicked");
+        let died = |_| Error::MAKING_PANICKED;
         answered.recv().map_err(died)?
     }
 }

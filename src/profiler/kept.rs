@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -12,7 +11,7 @@ use heapray_report::views::{self, OwnSite};
 
 use super::control::Core;
 use super::flight::Waiter;
-use super::outputs::{Origin, Trip, render};
+use super::outputs::{Origin, Trip, or_panicked, render};
 use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
 use crate::store::{
@@ -178,8 +177,7 @@ impl Core {
             if core.outputs.board(trip, waiter) {
                 let maker = Arc::clone(&core);
                 core.output.submit(move || {
-                    let made = catch_unwind(AssertUnwindSafe(|| maker.make_of_kept(id, key)));
-                    let made = made.unwrap_or(Err(Error::Internal("making an output panicked")));
+                    let made = or_panicked(|| maker.make_of_kept(id, key));
                     maker.outputs.land(&trip, &made);
                 });
             }

@@ -117,9 +117,7 @@ impl Core {
     /// Makes what was boarded, lands it, and makes its cheap siblings while the resolved frames are at hand.
     fn fly(&self, trip: Trip) {
         let key = trip.key;
-        let made = catch_unwind(AssertUnwindSafe(|| self.make(key)));
-        let made = made.unwrap_or(Err(Error::Internal("making an output panicked")));
-        match made {
+        match or_panicked(|| self.make(key)) {
             Ok((output, leftover)) => {
                 self.outputs.land(&trip, &Ok(output));
                 if let Some((view, resolved)) = leftover {
@@ -207,6 +205,11 @@ impl Core {
             source: Arc::new(error),
         }
     }
+}
+
+/// What `make` makes. Those who wait for it must be told if it panics, too.
+pub(super) fn or_panicked<T>(make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(make)).unwrap_or(Err(Error::MAKING_PANICKED))
 }
 
 /// Blocks that may be live at a time, and allocations, for the page to be made with the event log: following a block
