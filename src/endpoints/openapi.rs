@@ -138,33 +138,17 @@ pub(crate) struct FileParams {
     lines: Option<bool>,
 }
 
-/// All that a report can be asked for.
+/// Which file a report comes as.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code)]
 pub(crate) struct ReportParams {
-    /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a
-    /// call stack is the code that asked for memory. Of the present session only.
-    full: Option<bool>,
-    /// `name`: threads of one name count as one; `each`: they are kept apart, of the present session only.
-    #[param(inline)]
-    threads: Option<Threads>,
     /// Version of memray's capture format, for an older memray.
     #[param(inline)]
     version: Option<FormatVersion>,
     /// A file for another tool; beats an `Accept` header.
     #[param(inline)]
     format: Option<FileFormat>,
-    /// Which side of the heap a file shows that shows one.
-    #[param(inline)]
-    measure: Option<ShownMeasure>,
-    /// Bytes or blocks, where a file shows one of them.
-    #[param(inline)]
-    unit: Option<ShownUnit>,
-    /// Leaf first instead of root first, in a file: true, t, yes, y or 1.
-    inverted: Option<bool>,
-    /// Frames with file and line, where a file's format leaves it to choose: true, t, yes, y or 1.
-    lines: Option<bool>,
 }
 
 /// What statistics can be asked for.

@@ -43,13 +43,13 @@ pub(super) async fn output(
 ///
 /// memray's own capture file, which `memray stats`, `tree`, `table`, `flamegraph` and the others open as it is. While a
 /// session runs it is a consistent snapshot up to this moment; the session goes on. `?format=`, or an `Accept` header,
-/// gives it as a file for another tool instead.
+/// gives it as a file for another tool instead; `measure`, `unit`, `inverted` and `lines` choose what such a file shows.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/report",
     tag = "profiler",
     operation_id = "heapray_report",
-    params(ReportParams, ConditionParams),
+    params(MakingParams, ReportParams, FileParams, ConditionParams),
     responses(OutputResponses<ReportFile>, OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)] // a description only
@@ -157,13 +157,14 @@ pub(super) fn picture() {}
 
 /// A kept report, or what is made of it
 ///
-/// Every view that the present session has, of a session before it.
+/// Every view that the present session has, of a session before it. `full` and `threads=each` are of the present session
+/// only.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/reports/{id}/{view}",
     tag = "reports",
     operation_id = "heapray_kept_output",
-    params(KeptOutputParams, ReportParams, ConditionParams),
+    params(KeptOutputParams, MakingParams, ReportParams, FileParams, ConditionParams),
     responses(OutputResponses<AnyOutput>, OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
