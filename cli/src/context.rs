@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use heapray_report::memray::in_one_line;
 use heapray_report::texts;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -192,7 +193,8 @@ impl Context {
     }
 
     fn complain(&self, text: &str, exit_code: u8) {
-        let text = one_line(text);
+        // Names in captures, files and answers are a stranger's: nothing in them shall move the terminal's cursor.
+        let text = in_one_line(text);
         let line = if self.json {
             json!({ "error": text, "exit_code": exit_code }).to_string()
         } else {
@@ -219,10 +221,4 @@ pub(crate) fn printing(error: io::Error) -> Failure {
     } else {
         Failure::io("cannot print", error)
     }
-}
-
-/// `text` without anything that moves a terminal's cursor: names in captures, files and answers are a stranger's.
-pub(crate) fn one_line(text: &str) -> String {
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(clean).collect()
 }

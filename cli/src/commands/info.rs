@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use heapray_report::Report;
-use heapray_report::memray::Format;
+use heapray_report::memray::{Format, in_one_line};
 use heapray_report::model::Tally;
 use heapray_report::stats::{duration, size};
 use serde_json::{Value, json};
 
-use crate::context::{Context, one_line};
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 
@@ -102,7 +102,7 @@ fn as_text(capture: &Capture) -> String {
             .map(|why| ("no event log", why.clone())),
     );
     lines.extend(conditions.notes.iter().map(|note| ("note", note.clone())));
-    let line = |(name, value): &(&str, String)| format!("{name:>15}  {}\n", one_line(value));
+    let line = |(name, value): &(&str, String)| format!("{name:>15}  {}\n", in_one_line(value));
     lines.iter().map(line).collect()
 }
 
