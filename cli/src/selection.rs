@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use heapray_report::Report;
+use heapray_report::memray::Version;
 use heapray_report::model::Allocator;
 use heapray_report::views::{
     Filter, Fold, Measure, Unit, at_moment, filtered, folded, in_range, inverted, readable,
@@ -143,6 +144,20 @@ impl UnitArgs {
         } else {
             Unit::Bytes
         }
+    }
+}
+
+/// `--format-version`.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct VersionArgs {
+    /// The version of memray's format, 13 for memray 1.20 and 12 for memray 1.19.
+    #[arg(long, value_name = "N", default_value_t = 13, value_parser = clap::value_parser!(i32).range(12..=13))]
+    format_version: i32,
+}
+
+impl VersionArgs {
+    pub(crate) fn version(self) -> Version {
+        Version::from_number(self.format_version).unwrap_or_default()
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use heapray_report::formats::{Format, Options};
-use heapray_report::memray::{Version, write_aggregated};
+use heapray_report::memray::write_aggregated;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::Capture;
 use crate::output::OutputArgs;
-use crate::selection::{OrderArgs, PartArgs, SideArgs, UnitArgs};
+use crate::selection::{OrderArgs, PartArgs, SideArgs, UnitArgs, VersionArgs};
 
 /// Write a capture in the format of another tool.
 ///
@@ -37,9 +37,8 @@ pub(crate) struct Args {
     /// SVG and speedscope: the title.
     #[arg(long)]
     title: Option<String>,
-    /// memray: the version of the format, 13 for memray 1.20 and 12 for memray 1.19.
-    #[arg(long, value_name = "N", default_value_t = 13, value_parser = clap::value_parser!(i32).range(12..=13))]
-    format_version: i32,
+    #[command(flatten)]
+    version: VersionArgs,
     #[command(flatten)]
     unit: UnitArgs,
     #[command(flatten)]
@@ -96,9 +95,8 @@ impl Args {
             reversed: self.order.inverted,
             in_use_at_high_water: !self.side.is_leaks(),
         };
-        let version = Version::from_number(self.format_version).unwrap_or_default();
         out.write(context, |mut out| match format {
-            Format::Memray => write_aggregated(&report, version, out),
+            Format::Memray => write_aggregated(&report, self.version.version(), out),
             format => format.write(&report, &options, &mut out),
         })
     }

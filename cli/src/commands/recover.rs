@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use heapray::{RecoverError, ReportOptions, ThreadMode, Version};
+use heapray::{RecoverError, ReportOptions, ThreadMode};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::OutputArgs;
+use crate::selection::VersionArgs;
 
 /// Make the capture that a killed or crashed service did not live to write.
 ///
@@ -24,9 +25,8 @@ pub(crate) struct Args {
     /// Keep the leaf frames of Rust's own library.
     #[arg(long)]
     full: bool,
-    /// The version of the format, 13 for memray 1.20 and 12 for memray 1.19.
-    #[arg(long, value_name = "N", default_value_t = 13, value_parser = clap::value_parser!(i32).range(12..=13))]
-    format_version: i32,
+    #[command(flatten)]
+    version: VersionArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -47,8 +47,7 @@ impl Args {
         };
         let recovered =
             heapray::recover(&self.spool, &options).map_err(|error| self.refused(error))?;
-        let version = Version::from_number(self.format_version).unwrap_or_default();
-        out.write(context, |out| recovered.write(version, out))
+        out.write(context, |out| recovered.write(self.version.version(), out))
     }
 
     fn refused(&self, error: RecoverError) -> Failure {
