@@ -10,6 +10,7 @@ mod commands;
 mod context;
 mod failure;
 mod input;
+mod json;
 mod output;
 mod remote;
 mod selection;

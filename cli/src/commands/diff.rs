@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::Capture;
+use crate::json::tally;
 use crate::output::OutputArgs;
 use crate::selection::{PartArgs, SideArgs, UnitArgs};
 
@@ -143,10 +144,7 @@ fn place(diff: &Diff, frame: Option<FrameId>) -> String {
 fn as_json(diff: &Diff) -> Value {
     let sides = |change: &Change| {
         let side = |measure: Measure| {
-            let of = |sums| {
-                let tally = measure.of_sums(sums);
-                json!({ "count": tally.count, "bytes": tally.bytes })
-            };
+            let of = |sums| tally(measure.of_sums(sums));
             json!({ "before": of(&change.before), "after": of(&change.after) })
         };
         json!({

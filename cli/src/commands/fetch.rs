@@ -14,6 +14,7 @@ use tempfile::NamedTempFile;
 use crate::commands::flamegraph;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::json::tally;
 use crate::output::{self, Destination, OutputArgs};
 use crate::remote::{Headers, Remote};
 
@@ -84,8 +85,8 @@ impl Args {
         if context.json() {
             context.print_json(&json!({
                 "wrote": path.to_string_lossy(),
-                "high_water": { "count": totals.high_water.count, "bytes": totals.high_water.bytes },
-                "live": { "count": totals.live.count, "bytes": totals.live.bytes },
+                "high_water": tally(totals.high_water),
+                "live": tally(totals.live),
             }))?;
         } else {
             context.wrote(&path)?;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
+use crate::json::tally;
 
 /// Say what a capture is: of which process, when, how it was made, and what is in it.
 #[derive(Debug, clap::Args)]
@@ -109,7 +110,6 @@ fn as_text(capture: &Capture) -> String {
 fn as_json(capture: &Capture) -> Value {
     let report = &capture.report;
     let (about, totals, conditions) = (&report.about, &report.totals, &report.conditions);
-    let tally = |tally: Tally| json!({ "count": tally.count, "bytes": tally.bytes });
     let marks = report
         .marks
         .iter()
