@@ -106,11 +106,8 @@ impl Args {
 }
 
 fn put_row(text: &mut String, change: &Change, measure: Measure, unit: Unit, place: &str) {
-    let other = match unit {
-        Unit::Bytes => Unit::Count,
-        Unit::Count => Unit::Bytes,
-    };
-    let [first, second] = [unit, other].map(|unit| signed(unit, change.growth(measure, unit)));
+    let [first, second] =
+        [unit, unit.other()].map(|unit| signed(unit, change.growth(measure, unit)));
     // A `String` takes everything.
     let _ = writeln!(text, "{first:>14}  {second:>16}  {place}");
 }

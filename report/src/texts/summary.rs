@@ -37,10 +37,7 @@ const TITLES: [&str; 7] = [
 /// If `out` fails.
 pub fn summary(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
     let whole = options.unit.of(head::put(report, options, out)?);
-    let other = match options.unit {
-        Unit::Bytes => Unit::Count,
-        Unit::Count => Unit::Bytes,
-    };
+    let other = options.unit.other();
     let mut rows = rows(report, options);
     rows.sort_by_key(|row| {
         let (total, own) = (options.unit.of(row.total), options.unit.of(row.own));

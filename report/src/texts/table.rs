@@ -127,10 +127,7 @@ fn rows(report: &Report, options: &Options) -> Vec<Row> {
         rows[at].tally += options.measure.of(site);
     }
     rows.retain(|row| row.tally != Tally::default());
-    let other = match options.unit {
-        Unit::Bytes => Unit::Count,
-        Unit::Count => Unit::Bytes,
-    };
+    let other = options.unit.other();
     rows.sort_by_key(|row| std::cmp::Reverse((options.unit.of(row.tally), other.of(row.tally))));
     rows
 }

@@ -79,4 +79,13 @@ impl Unit {
             Unit::Count => tally.count,
         }
     }
+
+    /// The one that this is not.
+    #[must_use]
+    pub const fn other(self) -> Unit {
+        match self {
+            Unit::Bytes => Unit::Count,
+            Unit::Count => Unit::Bytes,
+        }
+    }
 }
