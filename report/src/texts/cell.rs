@@ -2,6 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::formats::spelling;
+use crate::model::{Frame, Report};
 use crate::stats::size;
 use crate::views::{Unit, brief_name, plain_name};
 
@@ -100,6 +102,16 @@ pub(super) fn shorten_two(first: &str, link: &str, last: &str, columns: usize) -
         shorten_name(last, room - for_first)
     );
     shorten(&text, columns)
+}
+
+/// `file:line` of a frame, as far as they are known: nothing without a file.
+pub(super) fn place(report: &Report, frame: Frame) -> String {
+    let file = spelling::file(report, frame);
+    match (short_path(&file), frame.line) {
+        ("", _) => String::new(),
+        (file, 0) => file.to_owned(),
+        (file, line) => format!("{file}:{line}"),
+    }
 }
 
 /// `path` without what is the same for all packages: the directory of cargo's registry or git checkouts, and of the

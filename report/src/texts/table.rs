@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::Options;
 use super::cell::{
-    amount, bar, counted, left, number, percent, right, share, short_path, shorten, shorten_name,
+    amount, bar, counted, left, number, percent, place, right, share, shorten, shorten_name,
     shorten_path, width,
 };
 use super::head;
@@ -138,15 +138,10 @@ fn location(report: &Report, frame: Option<FrameId>, room: usize, paint: Paint) 
         return shorten(NO_STACK, room);
     };
     let function = spelling::function(report, frame);
-    let file = spelling::file(report, frame);
-    let file = short_path(&file);
-    if file.is_empty() {
+    let place = place(report, frame);
+    if place.is_empty() {
         return paint.name(shorten_name(&function, room));
     }
-    let place = match frame.line {
-        0 => file.to_owned(),
-        line => format!("{file}:{line}"),
-    };
     let room = room.saturating_sub(" at ".len());
     let for_place = width(&place).min((room * 2 / 5).max(room.saturating_sub(width(&function))));
     let function = shorten_name(&function, room - for_place);

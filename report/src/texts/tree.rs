@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::cell::{
-    amount, bar, counted, left, percent, share, short_path, shorten, shorten_path, shorten_two,
-    width,
+    amount, bar, counted, left, percent, place, share, shorten, shorten_path, shorten_two, width,
 };
 use super::paint::Paint;
 use super::{Options, head};
@@ -117,16 +116,6 @@ fn spelled(report: &Report, node: &Node) -> String {
     match node.frame {
         None => NO_STACK.into(),
         Some(frame) => spelling::function(report, frame).into_owned(),
-    }
-}
-
-/// `file:line`, as far as they are known.
-fn place(report: &Report, frame: Frame) -> String {
-    let file = spelling::file(report, frame);
-    let file = short_path(&file);
-    match frame.line {
-        0 => file.to_owned(),
-        line => format!("{file}:{line}"),
     }
 }
 
