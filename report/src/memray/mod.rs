@@ -28,7 +28,7 @@ mod shortcut;
 mod signpost;
 mod source;
 mod tables;
-mod timeline;
+pub(crate) mod timeline;
 mod write_aggregated;
 mod write_all;
 mod writer;

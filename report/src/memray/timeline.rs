@@ -3,7 +3,7 @@
 use crate::model::Moment;
 
 /// Readings that are kept; past it, every other one is dropped and only each second one is taken, and so on.
-const MOST_MOMENTS: usize = 1 << 16;
+pub(crate) const MOST_MOMENTS: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(super) struct Timeline {
@@ -27,11 +27,7 @@ impl Timeline {
     pub(super) fn add(&mut self, moment: Moment) {
         if self.readings.is_multiple_of(self.stride) {
             if self.moments.len() == MOST_MOMENTS {
-                let mut index = 0usize;
-                self.moments.retain(|_| {
-                    index += 1;
-                    index % 2 == 1
-                });
+                halve(&mut self.moments);
                 self.stride *= 2;
             }
             if self.readings.is_multiple_of(self.stride) {
@@ -49,6 +45,15 @@ impl Timeline {
     pub(super) fn into_moments(self) -> Vec<Moment> {
         self.moments
     }
+}
+
+/// Leaves out every second one.
+pub(crate) fn halve(moments: &mut Vec<Moment>) {
+    let mut index = 0usize;
+    moments.retain(|_| {
+        index += 1;
+        index % 2 == 1
+    });
 }
 
 #[cfg(test)]

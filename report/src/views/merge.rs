@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::rebuild::{FrameTable, Sites, StackCopier, placed, sorted};
 use crate::Report;
+use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
     AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, SizeCount, StackId, StrId,
     Strings, Survivors, Tally, Thread, ThreadId, Totals,
 };
-
-/// Moments that the merged timeline has at most; past it every second, fourth, … is left out.
-const MOST_MOMENTS: usize = 1 << 16;
 
 /// `reports` as one: what each allocated and kept, added up.
 ///
@@ -228,11 +226,7 @@ fn timeline(reports: &[Report], later: &dyn Fn(&Report) -> u64) -> Vec<Moment> {
         }
     }
     while sums.len() > MOST_MOMENTS {
-        let mut index = 0usize;
-        sums.retain(|_| {
-            index += 1;
-            index % 2 == 1
-        });
+        halve(&mut sums);
     }
     sums
 }
