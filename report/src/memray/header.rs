@@ -150,11 +150,8 @@ impl Header {
                 Err(stop @ Stop::Damaged(_)) => return Err(stopped(source, stop)),
                 // Nothing was packed in it yet: so much is clear, that it was to be a packed file.
                 Err(Stop::Cut) if source.is_packed() => {
-                    return Err(ReadError::Header {
-                        at: source.position(),
-                        problem: "the file is cut short before the end of its first packed block"
-                            .into(),
-                    });
+                    let what = "the file is cut short before the end of its first packed block";
+                    return Err(stopped(source, Stop::Damaged(what.into())));
                 }
                 _ => return Err(ReadError::NotACapture),
             }
