@@ -55,7 +55,7 @@ pub struct Events<R: Read> {
     recent: Recent,
     address: Running,
     current: Option<ThreadId>,
-    threads: Vec<Calls>,
+    threads: Vec<CallStack>,
     /// The kind of the record that is being read, and where it began.
     record: &'static str,
     record_at: u64,
@@ -65,14 +65,14 @@ pub struct Events<R: Read> {
 
 /// A thread's call stack.
 #[derive(Debug, Default)]
-struct Calls {
+struct CallStack {
     /// The call stack at each depth, so that frames are taken off without a walk up the tree.
     path: Vec<StackId>,
     /// So many outermost frames are not shown: the stack begins anew below them.
     hide: usize,
 }
 
-impl Calls {
+impl CallStack {
     /// What is shown: the hidden frames if there are no others.
     #[inline]
     fn stack(&self) -> StackId {
@@ -251,9 +251,9 @@ impl<R: Read> Events<R> {
                         frames if tid == self.header.main_tid => frames,
                         _ => 0,
                     };
-                    self.threads.push(Calls {
+                    self.threads.push(CallStack {
                         hide: usize::try_from(hide).unwrap_or(usize::MAX),
-                        ..Calls::default()
+                        ..CallStack::default()
                     });
                 }
                 Ok(())
