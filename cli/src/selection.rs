@@ -1,5 +1,7 @@
 //! Which side of a capture is looked at, which part, and how its call stacks are told: options that commands share.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use heapray_report::Report;
 use heapray_report::memray::Version;
@@ -162,6 +164,18 @@ impl VersionArgs {
 }
 
 impl PartArgs {
+    /// Reads the capture at `path`, and reduces it to what is asked for.
+    pub(crate) fn read(
+        &self,
+        path: &Path,
+        side: &SideArgs,
+        context: &mut Context,
+    ) -> Result<Capture, Failure> {
+        let mut capture = Capture::read(path, self.passes(side), context)?;
+        self.apply(&mut capture, side, context)?;
+        Ok(capture)
+    }
+
     /// How often a capture must be read for what is asked for.
     pub(crate) fn passes(&self, side: &SideArgs) -> Passes {
         if self.is_timed() || side.threshold().is_some() {

@@ -9,7 +9,6 @@ use heapray_report::texts;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::Capture;
 use crate::output::OutputArgs;
 use crate::selection::{PartArgs, SideArgs, UnitArgs};
 
@@ -39,9 +38,7 @@ impl TextArgs {
         text: impl FnOnce(&Report, &texts::Options, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let out = self.output.or_stdout()?;
-        let passes = self.part.passes(&self.side);
-        let mut capture = Capture::read(&self.capture, passes, context)?;
-        self.part.apply(&mut capture, &self.side, context)?;
+        let capture = self.part.read(&self.capture, &self.side, context)?;
         let report = order(capture.report);
         if context.json() {
             let options = FormatOptions::default();

@@ -9,7 +9,6 @@ use heapray_report::memray::write_aggregated;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::Capture;
 use crate::output::OutputArgs;
 use crate::selection::{OrderArgs, PartArgs, SideArgs, UnitArgs, VersionArgs};
 
@@ -77,9 +76,7 @@ impl Args {
         if !format.is_text() {
             out = out.for_binary()?;
         }
-        let passes = self.part.passes(&self.side);
-        let mut capture = Capture::read(&self.capture, passes, context)?;
-        self.part.apply(&mut capture, &self.side, context)?;
+        let capture = self.part.read(&self.capture, &self.side, context)?;
         // A picture is turned over by its writer, which titles it so.
         let report = match format {
             Format::Svg => capture.report,

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::input::Capture;
 use crate::json::tally;
 use crate::output::OutputArgs;
 use crate::selection::{PartArgs, SideArgs, UnitArgs};
@@ -48,12 +47,9 @@ impl Args {
         } else {
             self.output.or_stdout()?
         };
-        let passes = self.part.passes(&self.side);
         let mut reports = Vec::new();
         for path in [&self.before, &self.after] {
-            let mut capture = Capture::read(path, passes, context)?;
-            self.part.apply(&mut capture, &self.side, context)?;
-            reports.push(capture.report);
+            reports.push(self.part.read(path, &self.side, context)?.report);
         }
         let diff = diff(&reports[0], &reports[1]);
         // Both are in it by now.
