@@ -9,12 +9,12 @@
 //! The directory is for this user alone, and so are its files; what does not look so is not read. Other processes may
 //! use it at the same time: nothing is remembered here that is not looked at again.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::{is_ours_alone, is_private, private};
-use super::file::{Label, Stored, create_draft};
+use super::file::{Label, Stored, create_draft, open};
 use super::note::{LONGEST, Note, millis};
 use super::{OutputKey, OutputKind, ReportId};
 
@@ -95,7 +95,7 @@ impl Archive {
     pub(crate) fn find(&self, id: ReportId) -> Option<Kept> {
         is_private(&self.path).ok()?;
         let mut text = String::new();
-        let file = open(&self.note(id)).ok()?;
+        let file = open_ours(&self.note(id)).ok()?;
         file.take(LONGEST).read_to_string(&mut text).ok()?;
         let note = Note::read(&text)?;
         let report = fs::symlink_metadata(self.report(id)).ok()?;
@@ -168,20 +168,13 @@ impl Archive {
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut file = create_draft(to)?;
-    io::copy(&mut open(from)?, &mut file)?;
+    io::copy(&mut open_ours(from)?, &mut file)?;
     file.sync_all()
 }
 
-/// Opens a file of this user's. A link or a pipe in its place neither leads elsewhere nor blocks.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        libc::O_NOFOLLOW | libc::O_NONBLOCK,
-    );
-    let file = options.open(path)?;
+/// Opens a file of this user's.
+fn open_ours(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
     let found = file.metadata()?;
     if found.is_file() && is_ours_alone(&found) {
         Ok(file)

@@ -262,16 +262,8 @@ impl Stored {
     }
 
     fn open_unchecked(&self) -> io::Result<Output> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        // A link or a pipe that somebody put in the file's place must neither lead elsewhere nor block.
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(
-            &mut options,
-            libc::O_NOFOLLOW | libc::O_NONBLOCK,
-        );
         Ok(Output {
-            file: Arc::new(options.open(&self.path)?),
+            file: Arc::new(open(&self.path)?),
             label: self.label,
             len: self.len,
             hash: self.hash,
@@ -328,6 +320,18 @@ impl Stamp {
         let age = SystemTime::now().duration_since(changed).ok()?;
         (age > TIME_STEP).then_some(self)
     }
+}
+
+/// Opens a file to read. A link or a pipe that somebody put in its place must neither lead elsewhere nor block.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK,
+    );
+    options.open(path)
 }
 
 /// Opens a new file for this user alone. Fails where there is something of that name, even a dangling link.
