@@ -143,7 +143,7 @@ fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> (Vec<Site>, Vec<Option<
             .or_insert(sites.len());
         *site_of = u32::try_from(at).ok();
         match sites.get_mut(at) {
-            Some(same) => add(same, &site),
+            Some(same) => same.add(&site),
             None => sites.push(site),
         }
     }
@@ -169,17 +169,6 @@ fn merged_survivors(raw: &Survivors, site_of: &[Option<u32>]) -> Survivors {
         starts_ms: raw.starts_ms.clone(),
         list,
     }
-}
-
-fn add(site: &mut Site, other: &Site) {
-    site.allocated += other.allocated;
-    site.high_water += other.high_water;
-    site.live += other.live;
-    site.temporary += other.temporary;
-    site.oldest_live_ms = match (site.oldest_live_ms, other.oldest_live_ms) {
-        (Some(one), Some(two)) => Some(one.min(two)),
-        (one, two) => one.or(two),
-    };
 }
 
 fn totals(snapshot: &Snapshot) -> Totals {

@@ -128,6 +128,18 @@ pub struct Site {
     pub oldest_live_ms: Option<u64>,
 }
 
+impl Site {
+    /// Adds what `other` holds, which is to be one with it.
+    pub fn add(&mut self, other: &Site) {
+        self.allocated += other.allocated;
+        self.high_water += other.high_water;
+        self.live += other.live;
+        self.temporary += other.temporary;
+        let oldest = [self.oldest_live_ms, other.oldest_live_ms];
+        self.oldest_live_ms = oldest.into_iter().flatten().min();
+    }
+}
+
 /// How many allocations had one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeCount {

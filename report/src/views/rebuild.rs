@@ -30,7 +30,7 @@ impl Sites {
                 u32::try_from(list.len() - 1).expect("fewer sites than 2^32")
             });
         if !new {
-            add_to(&mut list[number as usize], &site);
+            list[number as usize].add(&site);
         }
         number
     }
@@ -38,18 +38,6 @@ impl Sites {
     pub(super) fn into_list(self) -> Vec<Site> {
         self.list
     }
-}
-
-/// Adds what `other` holds to `site`.
-fn add_to(site: &mut Site, other: &Site) {
-    site.allocated += other.allocated;
-    site.high_water += other.high_water;
-    site.live += other.live;
-    site.temporary += other.temporary;
-    site.oldest_live_ms = match (site.oldest_live_ms, other.oldest_live_ms) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
 }
 
 /// Copies call stacks of one tree into another, each node once.
