@@ -362,20 +362,8 @@ fn new_address(memory: &mut Memory, bytes: &mut &[u8]) -> io::Result<u64> {
 }
 
 fn allocation_kind(number: u8) -> Option<Kind> {
-    const KINDS: [Kind; 9] = [
-        Kind::Malloc,
-        Kind::Realloc,
-        Kind::Calloc,
-        Kind::PosixMemalign,
-        Kind::AlignedAlloc,
-        Kind::Memalign,
-        Kind::Valloc,
-        Kind::Pvalloc,
-        Kind::Mmap,
-    ];
-    let kind = *KINDS.get(usize::from(number).checked_sub(Kind::Malloc as usize)?)?;
-    debug_assert_eq!(kind as u8, number);
-    Some(kind)
+    let kind = Kind::from_byte(number);
+    kind.is_allocation().then_some(kind)
 }
 
 #[inline]
