@@ -209,12 +209,8 @@ fn encode_allocation(memory: &mut Memory, site: Site, address: u64, size: u64, o
     }
     if known_address {
         out.extend((at as u16).to_le_bytes());
-        memory.address = address.rotate_right(ALIGNED_BITS);
-    } else {
-        memory.addresses[at] = address;
-        let difference = memory.difference(address);
-        put(out, difference);
     }
+    encode_address(memory, address, known_address, out);
 }
 
 #[inline]
@@ -237,10 +233,16 @@ fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Vec<u8>
         memory.remember_thread(thread);
     }
     memory.thread = thread;
+    encode_address(memory, address, known, out);
+}
+
+/// Of an address that is remembered, the record has the entry already.
+#[inline]
+fn encode_address(memory: &mut Memory, address: u64, known: bool, out: &mut Vec<u8>) {
     if known {
         memory.address = address.rotate_right(ALIGNED_BITS);
     } else {
-        memory.addresses[at] = address;
+        memory.addresses[address_entry(address)] = address;
         let difference = memory.difference(address);
         put(out, difference);
     }
