@@ -55,11 +55,7 @@ pub(super) fn allocators(report: &Report) -> Vec<(Allocator, u64)> {
 
 fn put_locations(out: &mut String, report: &Report, most: usize) {
     for by_size in [true, false] {
-        let what = if by_size {
-            "by size"
-        } else {
-            "by number of allocations"
-        };
+        let what = order(by_size);
         line(
             out,
             &format!("\n🥇 Top {most} largest allocating locations ({what}):"),
@@ -72,6 +68,14 @@ fn put_locations(out: &mut String, report: &Report, most: usize) {
             };
             line(out, &format!("\t- {place} -> {value}"));
         }
+    }
+}
+
+fn order(by_size: bool) -> &'static str {
+    if by_size {
+        "by size"
+    } else {
+        "by number of allocations"
     }
 }
 
@@ -102,11 +106,7 @@ pub(super) fn top_locations(report: &Report, most: usize, by_size: bool) -> Vec<
 
 fn put_modules(out: &mut String, report: &Report, most: usize) {
     for by_size in [true, false] {
-        let what = if by_size {
-            "by size"
-        } else {
-            "by number of allocations"
-        };
+        let what = order(by_size);
         let modules = top_modules(report, most, by_size);
         if modules.is_empty() {
             return;
