@@ -5,7 +5,8 @@ use std::ffi::c_void;
 
 use crate::capture::arch;
 use crate::capture::event::Kind;
-use crate::capture::record::{self, seen};
+use crate::capture::record::{self, Reallocation, seen};
+use crate::capture::sampling;
 use crate::capture::thread::with_local;
 
 /// A global allocator that shows heapray what passes through it, on its way to `A`.
@@ -41,7 +42,13 @@ impl<A: GlobalAlloc> Alloc<A> {
     #[inline(never)]
     fn allocate(&self, kind: Kind, size: usize, call: impl Fn(&A) -> *mut u8) -> *mut u8 {
         with_local(|local| {
-            if !record::wants_allocation(local) || record::probed(local, seen::GLOBAL) {
+            if sampling::passes(local, size) {
+                return call(&self.inner);
+            }
+            if !record::wants_allocation(local)
+                || record::probed(local, seen::GLOBAL)
+                || !sampling::is_due(local, size)
+            {
                 return call(&self.inner);
             }
             local.busy.set(true);
@@ -86,15 +93,18 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the caller's own promise, handed on.
         let call = || unsafe { self.inner.dealloc(block, layout) };
-        if record::is_off() {
+        if record::is_off() || sampling::passes_free(block as usize) {
             return call();
         }
         with_local(|local| {
-            if !record::wants_free(local) || record::probed(local, seen::GLOBAL) {
+            if !record::wants_free(local)
+                || record::probed(local, seen::GLOBAL)
+                || !sampling::is_end_due(block as usize)
+            {
                 return call();
             }
             local.busy.set(true);
-            record::free(local, Kind::Free, block as usize, 0);
+            record::free_block(local, block as usize);
             call();
             local.busy.set(false);
         });
@@ -116,21 +126,19 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
 #[inline(never)]
 fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *mut u8 {
     with_local(|local| {
-        if !record::wants_free(local) || record::probed(local, seen::GLOBAL) {
+        if sampling::passes_realloc(local, block as usize, size)
+            || !record::wants_free(local)
+            || record::probed(local, seen::GLOBAL)
+        {
             return call();
         }
+        let begun = Reallocation::begin(local, block as usize, size);
         local.busy.set(true);
-        let quiet = local.quiet.get() != 0;
-        record::free(local, record::first_of_realloc(quiet), block as usize, 0);
+        begun.before(local);
         let result = call();
-        if quiet {
-        } else if result.is_null() {
-            record::free(local, Kind::ReallocFailed, block as usize, 0);
-        } else {
-            let registers = arch::registers_here();
-            // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
-            unsafe { record::allocation(local, Kind::Realloc, result as usize, size, registers) };
-        }
+        let registers = arch::registers_here();
+        // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
+        unsafe { begun.after(local, result as usize, registers) };
         local.busy.set(false);
         result
     })

@@ -131,8 +131,8 @@ pub use heapray_report::views::{Measure, Unit};
 pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
-    ReportStatus, State, Status, builder, flamegraph, init, mark, profiler, report, shutdown,
-    start, stats, status, stop, try_init,
+    ReportStatus, SamplingStatus, State, Status, builder, flamegraph, init, mark, profiler, report,
+    shutdown, start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};

@@ -120,6 +120,7 @@ fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
         totals: RawTotals::default(),
         log: Some(log),
         log_given_up: None,
+        sampling: None,
         lost_events: 0,
         stacks_cut: 0,
         stacks_incomplete: 0,

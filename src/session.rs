@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::capture::record::seen;
 use crate::capture::thread::{Busy, with_local};
-use crate::capture::{self, clock, control, hook, modules, sys};
+use crate::capture::{self, clock, control, hook, modules, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
 use crate::collector::snapshot::Snapshot;
@@ -37,6 +37,8 @@ pub struct SessionOptions {
     pub spool_dir: PathBuf,
     /// Bytes after which the event log is given up.
     pub log_limit: u64,
+    /// Records samples only, one each so many bytes on average, and no event log; 0 records every allocation.
+    pub sample: u64,
 }
 
 /// Why no session could be started.
@@ -119,7 +121,8 @@ impl std::error::Error for SessionError {}
 pub struct Session {
     requests: SyncSender<Request>,
     collector: Option<JoinHandle<()>>,
-    spool: PathBuf,
+    spool: Option<PathBuf>,
+    sample: u64,
     hooks: &'static str,
     notes: Vec<String>,
     _place: Place,
@@ -167,10 +170,9 @@ impl Session {
             "heapray-{}-{millis}-{number}.spool",
             std::process::id()
         ));
-        let spool = create_spool(&path).map_err(|source| StartError::Spool {
-            path: path.clone(),
-            source,
-        })?;
+        // Samples are no log of every event.
+        let path = (options.sample == 0).then_some(path);
+        let spool = path.as_deref().map(create_spool).transpose()?;
 
         modules::refresh();
         let ticks_per_ms = ticks_per_ms();
@@ -179,6 +181,7 @@ impl Session {
             session: number,
             spool,
             log_limit: options.log_limit,
+            sample: options.sample,
             clock: Clock {
                 start_stamp,
                 ticks_per_ms,
@@ -191,17 +194,21 @@ impl Session {
         };
         let (requests, receiver) = sync_channel(16);
         let collector = spawn(Worker::new(setup), receiver)
-            .inspect_err(|_| drop(std::fs::remove_file(&path)))
+            .inspect_err(|_| drop(path.as_ref().map(std::fs::remove_file)))
             .map_err(StartError::Thread)?;
         let mut session = Session {
             requests,
             collector: Some(collector),
             spool: path,
+            sample: options.sample,
             hooks: "",
             notes: Vec::new(),
             _place: place,
         };
 
+        if options.sample > 0 {
+            sampling::begin(options.sample, millis as u64 ^ start_stamp);
+        }
         control::open_session(number);
         hook::patch();
         session.hooks = match probe() {
@@ -277,10 +284,26 @@ impl Session {
         snapshot
     }
 
-    /// The file that holds the event log.
+    /// Samples with a point each `mean` bytes on average from now on. Only for a session that samples already.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn resample(&mut self, mean: u64) -> Result<(), SessionError> {
+        self.ask(|answer| Request::Resample(mean, answer))?;
+        self.sample = mean;
+        Ok(())
+    }
+
+    /// Bytes between two samples, on average; 0 if every allocation is recorded.
     #[must_use]
-    pub fn spool(&self) -> &Path {
-        &self.spool
+    pub fn sample(&self) -> u64 {
+        self.sample
+    }
+
+    /// The file that holds the event log, if there is one.
+    #[must_use]
+    pub fn spool(&self) -> Option<&Path> {
+        self.spool.as_deref()
     }
 
     fn complete(&self, mut snapshot: Snapshot) -> Snapshot {
@@ -297,6 +320,7 @@ impl Session {
         // In this order: modules that come meanwhile are patched only while a session is open.
         control::close_session();
         hook::restore();
+        sampling::end();
         sys::heavy_barrier();
     }
 
@@ -329,17 +353,21 @@ impl Drop for Session {
         drop(self.ask(Request::Stop));
         let _busy = Busy::enter();
         drop(collector.join());
-        drop(std::fs::remove_file(&self.spool));
+        drop(self.spool.as_ref().map(std::fs::remove_file));
     }
 }
 
-fn create_spool(path: &Path) -> io::Result<File> {
+fn create_spool(path: &Path) -> Result<File, StartError> {
     OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
+        .map_err(|source| StartError::Spool {
+            path: path.to_owned(),
+            source,
+        })
 }
 
 /// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
@@ -357,6 +385,7 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
                 // The service runs on, unprofiled: hooks hand every call on from here.
                 control::close_session();
                 hook::restore();
+                sampling::end();
             }
         })?;
     // Nothing is sent: the other end is dropped.
@@ -402,6 +431,7 @@ mod tests {
         let options = SessionOptions {
             spool_dir: dir.clone(),
             log_limit: 1 << 20,
+            sample: 0,
         };
         let session = Session::start(&options).unwrap();
         session.requests.send(Request::Panic).unwrap();

@@ -20,6 +20,7 @@ fn record_until_killed(dir: &Path) -> ! {
     let options = SessionOptions {
         spool_dir: dir.to_owned(),
         log_limit: 1 << 20,
+        sample: 0,
     };
     let session = Session::start(&options).unwrap();
     for _ in 0..7 {

@@ -50,6 +50,7 @@ pub fn is_forked_child() -> bool {
 /// touched. The hooks stay where they are and hand every call on.
 pub extern "C" fn after_fork_in_child() {
     SESSION.store(0, Ordering::SeqCst);
+    super::sampling::end();
     FORKED.store(true, Ordering::SeqCst);
     super::thread::forget_in_child();
 }

@@ -27,6 +27,10 @@ pub enum Kind {
     ThreadStart = 18,
     /// A thread ends or is renamed: the first 8 bytes of its name in `address`, the next 8 in `size`, zero padded.
     ThreadName = 19,
+    /// The real `realloc` succeeded, and sampling leaves its new block out: the old one is gone.
+    ReallocDone = 20,
+    /// From now on the thread's allocations are samples: `address` is the mean distance of their points in bytes.
+    Sampling = 21,
 }
 
 impl Kind {
@@ -34,7 +38,7 @@ impl Kind {
     #[inline]
     #[must_use]
     pub fn from_byte(byte: u8) -> Kind {
-        const ALL: [Kind; 20] = [
+        const ALL: [Kind; 22] = [
             Kind::Free,
             Kind::Free,
             Kind::Free,
@@ -55,6 +59,8 @@ impl Kind {
             Kind::ReallocFailed,
             Kind::ThreadStart,
             Kind::ThreadName,
+            Kind::ReallocDone,
+            Kind::Sampling,
         ];
         ALL.get(usize::from(byte)).copied().unwrap_or(Kind::Free)
     }
@@ -77,7 +83,8 @@ pub struct Event {
     pub kind: Kind,
     /// Address of the block.
     pub address: u64,
-    /// Bytes asked for; of `Munmap`, the length of the range; 0 for `Free`.
+    /// Bytes asked for; of `Munmap`, the length of the range. Of `Free`, while sampling, 1 if the thread knows the block
+    /// for a temporary one; else 0.
     pub size: u64,
     /// The call stack: a node of the collector's call tree. For frees [`NodeId::ROOT`], or [`NodeId::QUIETLY`].
     pub node: NodeId,

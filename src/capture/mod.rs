@@ -21,6 +21,7 @@ pub mod memory;
 pub mod modules;
 pub mod record;
 pub mod ring;
+pub mod sampling;
 pub mod sys;
 pub mod thread;
 pub mod unwind;

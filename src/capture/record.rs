@@ -7,7 +7,7 @@ use super::arch::{self, Registers};
 use super::event::Kind;
 use super::ring::Full;
 use super::thread::{self, Local, ThreadState};
-use super::{clock, control};
+use super::{clock, control, sampling};
 
 /// How long a thread waits for room in its ring, all in all. Past it events are lost, counted and told.
 pub const LONGEST_WAIT_MS: u64 = 200;
@@ -34,7 +34,13 @@ pub fn is_off() -> bool {
 /// Whether the calling thread records, for an allocation.
 #[inline(always)]
 pub fn wants_allocation(local: &Local) -> bool {
-    control::session() != 0 && !local.busy.get() && local.quiet.get() == 0
+    control::session() != 0 && records(local)
+}
+
+/// Whether the calling thread's allocations are the service's.
+#[inline(always)]
+pub fn records(local: &Local) -> bool {
+    !local.busy.get() && local.quiet.get() == 0
 }
 
 /// Whether the calling thread records, for a free: a quiet thread's frees count.
@@ -72,6 +78,9 @@ pub unsafe fn allocation(
     let private = unsafe { &mut *state.private.get() };
     // SAFETY: the caller vouches for the registers; the tree is the state's own.
     let node = unsafe { private.unwinder.capture(registers, &mut private.tree) };
+    if kind != Kind::Mmap {
+        sampling::remember(&mut private.sampling, &state.meter, address);
+    }
     publish(local, state, kind, address as u64, size as u64, node);
 }
 
@@ -86,14 +95,74 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     publish(local, state, kind, address as u64, size as u64, quietly);
 }
 
-/// How the old block of a `realloc` is recorded: as gone for good where no outcome will be told, which is so on a quiet
-/// thread. (There, a call that fails leaves a block that is taken for freed.)
-#[inline(always)]
-pub fn first_of_realloc(without_outcome: bool) -> Kind {
-    if without_outcome {
-        Kind::Free
-    } else {
-        Kind::ReallocFree
+/// Records the end of a block that is about to be given back.
+#[inline]
+pub fn free_block(local: &Local, address: usize) {
+    let temporary = sampling::was_temporary(local, address);
+    free(local, Kind::Free, address, usize::from(temporary));
+}
+
+/// What is recorded of a `realloc` of a block: its end before the real call, the outcome after it.
+///
+/// While sampling, either of the two blocks may be one that is not recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Reallocation {
+    block: usize,
+    size: usize,
+    quiet: bool,
+    old: bool,
+    new: bool,
+}
+
+impl Reallocation {
+    /// The calling thread is about to reallocate the block at `block` to `size` bytes. It is not busy yet.
+    #[inline(always)]
+    pub fn begin(local: &Local, block: usize, size: usize) -> Reallocation {
+        let quiet = local.quiet.get() != 0;
+        Reallocation {
+            block,
+            size,
+            quiet,
+            old: sampling::is_end_due(block),
+            new: !quiet && sampling::is_due(local, size),
+        }
+    }
+
+    /// Records what is so before the real call. The thread is busy.
+    #[inline(always)]
+    pub fn before(&self, local: &Local) {
+        if !self.old {
+            return;
+        }
+        // Gone for good where no outcome will be told: on a quiet thread (a call that fails leaves a block there that is
+        // taken for freed), and with size 0, which frees (glibc) and may give another block (other allocators).
+        let kind = if self.quiet || self.size == 0 {
+            Kind::Free
+        } else {
+            Kind::ReallocFree
+        };
+        free(local, kind, self.block, 0);
+    }
+
+    /// Records the outcome: the new block, or 0.
+    ///
+    /// # Safety
+    /// As [`allocation`].
+    #[inline(always)]
+    pub unsafe fn after(&self, local: &Local, block: usize, registers: Registers) {
+        if self.quiet {
+        } else if block != 0 && self.new {
+            // SAFETY: the caller's promise.
+            unsafe { allocation(local, Kind::Realloc, block, self.size, registers) };
+        } else if self.old && self.size != 0 {
+            let outcome = if block == 0 {
+                sampling::lives_on(self.block);
+                Kind::ReallocFailed
+            } else {
+                Kind::ReallocDone
+            };
+            free(local, outcome, self.block, 0);
+        }
     }
 }
 
@@ -165,6 +234,19 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
             clock::stamp,
         )
     };
+    // SAFETY: as in `allocation`.
+    let mean = unsafe {
+        let private = &mut (*state.private.get()).sampling;
+        sampling::renew_state(private, &state.meter);
+        private.mean
+    };
+    if mean != 0 {
+        if !room(state) {
+            return false;
+        }
+        // SAFETY: the calling thread owns the ring, and `room` reserved.
+        unsafe { state.ring.push(Kind::Sampling, mean, 0, 0, clock::stamp) };
+    }
     // SAFETY: as in `allocation`.
     let private = unsafe { &mut *state.private.get() };
     private.session = session;

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::call_tree::{CallTree, Nodes};
 use super::ring::Ring;
+use super::sampling::{self, Meter};
 use super::unwind::ThreadUnwinder;
 use super::{memory, sys};
 
@@ -21,6 +22,8 @@ pub struct ThreadState {
     next: *mut ThreadState,
     /// Events that found the ring full for too long.
     pub lost: AtomicU64,
+    /// What its thread asks for, while sampling.
+    pub meter: Meter,
     /// Where its events go.
     pub ring: Ring,
     /// The call stacks that its events name.
@@ -46,6 +49,8 @@ pub struct Private {
     pub number: u32,
     /// The ring was full for too long: do not wait again before there was room.
     pub gave_up: bool,
+    /// Which allocations are recorded, if not all are.
+    pub(super) sampling: sampling::Private,
 }
 
 /// All states ever made, newest first.
@@ -70,6 +75,8 @@ pub struct Local {
     ended: Cell<bool>,
     /// See [`seen`](super::record::seen).
     pub probe: Cell<u8>,
+    /// The epoch of sampling that the thread's state follows; 0 if it has none or follows none yet.
+    pub sampling: Cell<u32>,
 }
 
 thread_local! {
@@ -81,6 +88,7 @@ thread_local! {
             quiet: Cell::new(0),
             ended: Cell::new(false),
             probe: Cell::new(0),
+            sampling: Cell::new(0),
         }
     };
 }
@@ -148,11 +156,25 @@ pub fn state(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     }
 }
 
+/// The meter of the calling thread's own state, if it has one.
+#[inline(always)]
+pub fn meter(local: &Local) -> Option<&'static Meter> {
+    // SAFETY: as in `state`.
+    unsafe { local.state.get().as_ref() }.map(|state| &state.meter)
+}
+
 /// A state in use by the calling thread. One that was only borrowed goes back when this is dropped.
 #[derive(Debug)]
 pub struct Borrowed {
     release: bool,
     state: &'static ThreadState,
+}
+
+impl Borrowed {
+    /// Whether the state is the thread's for this one use only.
+    pub fn is_for_one_event(&self) -> bool {
+        self.release
+    }
 }
 
 impl Drop for Borrowed {
@@ -216,6 +238,7 @@ fn create() -> Option<&'static ThreadState> {
             owned: AtomicBool::new(true),
             next: ptr::null_mut(),
             lost: AtomicU64::new(0),
+            meter: Meter::default(),
             ring,
             nodes,
             private: UnsafeCell::new(Private {
@@ -224,6 +247,7 @@ fn create() -> Option<&'static ThreadState> {
                 session: 0,
                 number: 0,
                 gave_up: false,
+                sampling: sampling::Private::default(),
             }),
         });
         let mut first = STATES.load(Ordering::Relaxed);
@@ -253,6 +277,7 @@ unsafe extern "C" fn on_thread_end(_value: *mut libc::c_void) {
     with_local(|local| {
         let was_busy = local.busy.replace(true);
         let state = local.state.replace(ptr::null_mut());
+        local.sampling.set(0);
         // SAFETY: as in `state`.
         if let Some(state) = unsafe { state.as_ref() } {
             super::record::thread_name(local, state, sys::thread_name());
@@ -265,5 +290,8 @@ unsafe extern "C" fn on_thread_end(_value: *mut libc::c_void) {
 
 /// In a forked child: the parent's states are not this process's.
 pub fn forget_in_child() {
-    with_local(|local| local.state.set(ptr::null_mut()));
+    with_local(|local| {
+        local.state.set(ptr::null_mut());
+        local.sampling.set(0);
+    });
 }

@@ -35,8 +35,10 @@ impl Tables {
     pub fn export(&mut self) -> Export {
         self.flush_log();
         let timeline = self.timeline.rows();
+        let blocks = self.live.blocks().chain(self.ranges.blocks());
+        let samples = self.samples.iter().flat_map(|samples| samples.blocks());
         let (survivors, oldest) = survivors::count(
-            self.live.blocks().chain(self.ranges.blocks()),
+            blocks.map(|block| (block, 1)).chain(samples),
             self.sites.len(),
             self.marks.iter().map(|mark| mark.at_ms),
             timeline.last().map_or(0, |moment| moment.at_ms),

@@ -4,7 +4,7 @@
 //! ([`Tables::counters`]), and everything at once when a report is asked for ([`Tables::export`]).
 //!
 //! `tables` says what an event does; each other module is one noun: the blocks and ranges that are live, the call sites,
-//! the high-water mark, sizes, threads, reallocations under way, memory over time, the call tree, the event log.
+//! the high-water mark, sizes, threads, reallocations under way, samples, memory over time, the call tree, the event log.
 
 mod birth;
 pub mod call_tree;
@@ -20,6 +20,7 @@ pub mod merge;
 mod peak;
 mod ranges;
 mod reallocs;
+mod samples;
 mod sites;
 mod sizes;
 pub mod snapshot;

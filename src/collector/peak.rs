@@ -50,6 +50,11 @@ impl Peak {
         None
     }
 
+    /// Whether the heap is at its mark.
+    pub(super) fn is_here(&self) -> bool {
+        self.here
+    }
+
     /// Live at the mark.
     pub(super) fn mark(&self) -> Tally {
         self.mark

@@ -118,17 +118,17 @@ impl Sites {
         next
     }
 
-    /// A block of `size` bytes was allocated. `keep` is [`Peak::move_to`](super::peak::Peak::move_to)'s answer.
+    /// Blocks were allocated. `keep` is [`Peak::move_to`](super::peak::Peak::move_to)'s answer.
     #[inline(always)]
-    pub(super) fn allocate(&mut self, site: SiteId, size: u64, keep: Option<u64>) {
+    pub(super) fn allocate(&mut self, site: SiteId, blocks: Tally, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
         if let Some(epoch) = keep {
             site.keep(epoch);
         }
-        site.allocated.count += 1;
-        site.allocated.bytes = site.allocated.bytes.wrapping_add(size);
-        site.live.count += 1;
-        site.live.bytes = site.live.bytes.wrapping_add(size);
+        site.allocated.count += blocks.count;
+        site.allocated.bytes = site.allocated.bytes.wrapping_add(blocks.bytes);
+        site.live.count += blocks.count;
+        site.live.bytes = site.live.bytes.wrapping_add(blocks.bytes);
     }
 
     /// `bytes` of the live ones are gone; with them `blocks` blocks, or -1 if a block was split in two.
@@ -143,13 +143,10 @@ impl Sites {
         site.live.bytes = site.live.bytes.wrapping_sub(bytes);
     }
 
-    /// The block of `size` bytes that was freed had been a temporary one.
+    /// What was freed had been temporary.
     #[inline]
-    pub(super) fn temporary(&mut self, site: SiteId, size: u64) {
-        self.temporary[site.0 as usize] += Tally {
-            count: 1,
-            bytes: size,
-        };
+    pub(super) fn temporary(&mut self, site: SiteId, blocks: Tally) {
+        self.temporary[site.0 as usize] += blocks;
     }
 
     /// The entry of the threads that allocated there.

@@ -31,21 +31,21 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Counts an allocation of `size` bytes.
+    /// Counts `times` allocations of `size` bytes.
     #[inline]
-    pub(super) fn add(&mut self, size: u64) {
+    pub(super) fn add(&mut self, size: u64, times: u64) {
         match usize::try_from(size)
             .ok()
             .and_then(|size| self.small.get_mut(size))
         {
-            Some(count) => *count += 1,
-            None => self.add_large(size),
+            Some(count) => *count += times,
+            None => self.add_large(size, times),
         }
     }
 
-    fn add_large(&mut self, size: u64) {
+    fn add_large(&mut self, size: u64, times: u64) {
         let size = if self.rounded { round(size) } else { size };
-        *self.large.entry(size).or_insert(0) += 1;
+        *self.large.entry(size).or_insert(0) += times;
         if !self.rounded && self.large.len() > DISTINCT {
             self.rounded = true;
             let mut rounded = Map::default();
@@ -95,7 +95,7 @@ mod tests {
     fn few_sizes_are_exact() {
         let mut sizes = Sizes::default();
         for size in [5, 1023, 1024, 5, 1 << 40, u64::MAX] {
-            sizes.add(size);
+            sizes.add(size, 1);
         }
         let counts: Vec<_> = sizes
             .counts()
@@ -113,9 +113,9 @@ mod tests {
     fn many_sizes_are_rounded_and_none_is_lost_and_memory_is_bounded() {
         let mut sizes = Sizes::default();
         for number in 0..300_000u64 {
-            sizes.add(number);
-            sizes.add(number << 20);
-            sizes.add(number << 44);
+            sizes.add(number, 1);
+            sizes.add(number << 20, 1);
+            sizes.add(number << 44, 1);
         }
         assert!(sizes.rounded());
         assert!(sizes.memory_bytes() < 512 << 10, "{}", sizes.memory_bytes());

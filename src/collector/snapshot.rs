@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::capture::event::{Kind, NodeId};
 pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
-use heapray_report::model::{Mark, Moment, ProcessMemory, SizeCount, Survivors, Tally};
+use heapray_report::model::{Mark, Moment, ProcessMemory, Sampling, SizeCount, Survivors, Tally};
 
 /// A call stack as its caller's stack and one return address more. Node 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +129,8 @@ pub struct Snapshot {
     pub log: Option<EventLog>,
     /// Why it was given up.
     pub log_given_up: Option<String>,
+    /// How the session is sampled; `None` if every allocation is recorded.
+    pub sampling: Option<Sampling>,
     /// Events lost because a ring was full for too long.
     pub lost_events: u64,
     /// Stacks that were cut because they were too deep.

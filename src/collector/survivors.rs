@@ -12,10 +12,10 @@ use super::sites::SiteId;
 /// Parts of equal length that a session is cut into, besides at marks: enough for a curve in a table's cell.
 const PARTS: u64 = 16;
 
-/// Counts `blocks` by site and generation, and finds the oldest of each of `sites` sites. The session has run for
+/// Counts `blocks`, and how many each stands for, by site and generation, and finds the oldest of each of `sites` sites. The session has run for
 /// `end_ms` milliseconds; `marks` are moments of it.
 pub(super) fn count(
-    blocks: impl Iterator<Item = Block>,
+    blocks: impl Iterator<Item = (Block, u64)>,
     sites: usize,
     marks: impl Iterator<Item = u64>,
     end_ms: u64,
@@ -25,13 +25,13 @@ pub(super) fn count(
     let starts: Vec<Birth> = starts_ms.iter().map(|&ms| Birth::at_ms(ms)).collect();
     let mut oldest = vec![Birth::NEVER; sites];
     let mut live: Map<u64, Tally> = Map::default();
-    for block in blocks {
+    for (block, times) in blocks {
         let oldest = &mut oldest[block.site.0 as usize];
         *oldest = block.birth.min(*oldest);
         let generation = starts.partition_point(|&start| start <= block.birth) - 1;
         let tally = live.entry(key(block.site, generation as u32)).or_default();
         *tally += Tally {
-            count: 1,
+            count: times,
             bytes: block.size,
         };
     }
@@ -87,6 +87,7 @@ mod tests {
                 site: SiteId(site),
                 birth: Birth::at_ms(ms),
             });
+            let given = given.map(|block| (block, 1));
             let (survivors, oldest) = count(given, 5, marks.into_iter(), end);
             prop_assert!(survivors.list.is_sorted_by_key(|one| (one.site, one.generation)));
             for (generation, &start) in survivors.starts_ms.iter().enumerate() {

@@ -9,6 +9,7 @@ use super::log::{Known, LogEntry, LogWriter};
 use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::{Reallocs, UnderWay};
+use super::samples::Samples;
 use super::sites::{self, SiteId, Sites};
 use super::sizes::Sizes;
 use super::threads::{Seat, Threads};
@@ -26,7 +27,7 @@ const MARKS: usize = 1_000;
 
 /// Where an event is to be looked up.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lookup {
+pub(super) struct Lookup {
     place: Place,
     /// The entry that an allocation's thread is most probably counted under.
     entry: u32,
@@ -87,6 +88,8 @@ pub struct Tables {
     pub(super) timeline: Timeline,
     pub(super) marks: Vec<Mark>,
     pub(super) log: Option<LogWriter>,
+    /// Where events are samples: what each stands for, and the live table of these.
+    pub(super) samples: Option<Box<Samples>>,
 }
 
 impl Tables {
@@ -107,7 +110,15 @@ impl Tables {
             timeline: Timeline::default(),
             marks: Vec::new(),
             log: None,
+            samples: None,
         }
+    }
+
+    /// Takes what is allocated for samples with a point each `mean` bytes, except ranges. Say so before the first event.
+    #[must_use]
+    pub fn with_samples(mut self, mean: u64) -> Tables {
+        self.samples = Some(Box::new(Samples::new(mean)));
+        self
     }
 
     /// Writes every event to `log`, too. Give it before the first event.
@@ -259,15 +270,26 @@ impl Tables {
             Kind::Mmap => self.map(event, lookup),
             Kind::Munmap => self.unmap(event),
             Kind::ReallocFree => {
-                let known = self.live.contains(event.address);
+                let known = match &self.samples {
+                    None => self.live.contains(event.address),
+                    Some(samples) => samples.contains(event.address),
+                };
                 if known || event.node != NodeId::QUIETLY {
                     self.reallocs.begin(event.thread, event.address, known);
                 }
             }
             // Its beginning was lost, so nothing was done that need be undone.
             Kind::ReallocFailed => {}
+            // `settle` has finished what it is the end of.
+            Kind::ReallocDone => {}
+            Kind::Sampling => self.note_mean(event),
             Kind::ThreadStart => self.threads.start(event, later),
-            Kind::ThreadName => self.threads.end(event),
+            Kind::ThreadName => {
+                self.threads.end(event);
+                if let Some(samples) = &mut self.samples {
+                    samples.forget_thread(event.thread);
+                }
+            }
         }
     }
 
@@ -287,10 +309,17 @@ impl Tables {
                 .map(|mark| (size_of::<Mark>() + mark.name.len()) as u64)
                 .sum::<u64>()
             + self.log.as_ref().map_or(0, LogWriter::memory_bytes)
+            + self
+                .samples
+                .as_ref()
+                .map_or(0, |samples| samples.memory_bytes())
     }
 
     #[inline(always)]
     fn allocate(&mut self, event: &Event, lookup: Lookup) {
+        if self.samples.is_some() {
+            return self.allocate_sampled(event, lookup);
+        }
         let seat = self.threads.seat(event.thread);
         let site = self.site(event, seat, lookup);
         let block = Block {
@@ -301,12 +330,12 @@ impl Tables {
         if let Some(old) = self.live.insert(lookup.place, event.address, block) {
             self.replaced(event, &old);
         }
-        self.count_allocation(event, seat, site);
+        self.count_allocation(event, seat, site, one(event.size));
     }
 
     /// The site of an allocation by the thread that `seat` is.
     #[inline(always)]
-    fn site(&mut self, event: &Event, seat: Seat, lookup: Lookup) -> SiteId {
+    pub(super) fn site(&mut self, event: &Event, seat: Seat, lookup: Lookup) -> SiteId {
         let key = site_key(event, seat.entry);
         let tag = if seat.entry == lookup.entry {
             lookup.tag
@@ -320,6 +349,9 @@ impl Tables {
     fn free(&mut self, event: &Event, lookup: Lookup) {
         if !self.reallocs.is_empty() {
             self.reallocs.forget_block(event.address);
+        }
+        if self.samples.is_some() {
+            return self.free_sampled(event);
         }
         match self.live.remove(lookup.place, event.address) {
             Some(block) => {
@@ -341,15 +373,20 @@ impl Tables {
     /// A block was handed out at the address of the live block `old`.
     #[cold]
     fn replaced(&mut self, event: &Event, old: &Block) {
-        // Freed by a realloc that is not yet through, on another thread; else its free was lost, and is made up for.
-        let thread = match self.reallocs.end_at(event.address) {
+        let thread = self.who_freed(event);
+        self.count_free(event.stamp, thread, event.address, old);
+    }
+
+    /// Who freed the block at whose address another one was handed out: a realloc that is not yet through, on another
+    /// thread; else its free was lost, and is made up for.
+    pub(super) fn who_freed(&mut self, event: &Event) -> u32 {
+        match self.reallocs.end_at(event.address) {
             Some(realloc) => {
                 self.counters.events += 1;
                 realloc.thread
             }
             None => event.thread,
-        };
-        self.count_free(event.stamp, thread, event.address, old);
+        }
     }
 
     /// Finishes the reallocation that the event's thread had begun, if any. Whether the event is done with.
@@ -372,6 +409,9 @@ impl Tables {
     /// The reallocation's old block is gone.
     #[cold]
     fn finish(&mut self, stamp: u64, realloc: UnderWay) {
+        if self.samples.is_some() {
+            return self.finish_sampled(stamp, realloc);
+        }
         self.counters.events += 1;
         let block = if realloc.known {
             self.live
@@ -397,7 +437,7 @@ impl Tables {
         let site = self.site(event, seat, lookup);
         let birth = self.clock.birth(event.stamp);
         self.ranges.insert(event.address, event.size, site, birth);
-        self.count_allocation(event, seat, site);
+        self.count_allocation(event, seat, site, one(event.size));
     }
 
     #[cold]
@@ -434,14 +474,20 @@ impl Tables {
 
     /// Everything that an allocation does to sums, peak and log; the block itself is in its table.
     #[inline(always)]
-    fn count_allocation(&mut self, event: &Event, seat: Seat, site: SiteId) {
+    pub(super) fn count_allocation(
+        &mut self,
+        event: &Event,
+        seat: Seat,
+        site: SiteId,
+        stands_for: Tally,
+    ) {
         let counters = &mut self.counters;
         counters.events += 1;
-        add(&mut counters.allocated, event.size);
-        add(&mut counters.live, event.size);
+        add(&mut counters.allocated, stands_for);
+        add(&mut counters.live, stands_for);
         let keep = self.peak.move_to(counters.live, event.stamp);
-        self.sites.allocate(site, event.size, keep);
-        self.sizes.add(event.size);
+        self.sites.allocate(site, stands_for, keep);
+        self.sizes.add(event.size, stands_for.count);
         self.threads.allocated(seat, event.address);
         self.tell(LogEntry::Allocation {
             thread: seat.entry,
@@ -468,9 +514,9 @@ impl Tables {
 
     /// Fewer live bytes, and blocks fewer (or one more).
     #[inline(always)]
-    fn lower(&mut self, stamp: u64, site: SiteId, blocks: i64, bytes: u64) {
+    pub(super) fn lower(&mut self, stamp: u64, site: SiteId, blocks: i64, bytes: u64) {
         let counters = &mut self.counters;
-        counters.freed.count += u64::from(blocks == 1);
+        counters.freed.count += blocks.max(0) as u64;
         counters.freed.bytes = counters.freed.bytes.wrapping_add(bytes);
         counters.live.count = counters.live.count.wrapping_add_signed(-blocks);
         counters.live.bytes = counters.live.bytes.wrapping_sub(bytes);
@@ -484,7 +530,7 @@ impl Tables {
         // Both are asked, since neither can be predicted.
         let same_entry = self.sites.entry(site) == seat.entry;
         if same_entry & self.threads.allocated_lately(seat, address) {
-            self.sites.temporary(site, size);
+            self.sites.temporary(site, one(size));
         }
     }
 
@@ -514,8 +560,17 @@ fn site_key(event: &Event, entry: u32) -> sites::Key {
     }
 }
 
+/// What a block of `size` bytes stands for where every one is recorded.
 #[inline]
-fn add(tally: &mut Tally, size: u64) {
-    tally.count += 1;
-    tally.bytes = tally.bytes.wrapping_add(size);
+fn one(size: u64) -> Tally {
+    Tally {
+        count: 1,
+        bytes: size,
+    }
+}
+
+#[inline]
+fn add(tally: &mut Tally, more: Tally) {
+    tally.count += more.count;
+    tally.bytes = tally.bytes.wrapping_add(more.bytes);
 }

@@ -15,9 +15,10 @@ use super::merge::{Merge, Passed};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
+use crate::capture::sampling::{self, Metered};
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
 use crate::process_memory;
-use heapray_report::model::{Mark, ProcessMemory, Tally};
+use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
 
 /// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub enum Request {
     Mark(String, SyncSender<Option<Mark>>),
     /// What matters most while somebody watches: the timeline, and that many call sites with the most live bytes.
     Top(usize, SyncSender<Snapshot>),
+    /// Samples with a point each so many bytes from now on.
+    Resample(u64, SyncSender<()>),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
     /// A fault in the collector, for the test of what becomes of the service then.
@@ -60,6 +63,8 @@ pub struct Counters {
     pub log_bytes: u64,
     /// Why there is no event log, if it was given up.
     pub log_given_up: Option<String>,
+    /// How the session is sampled, if it is.
+    pub sampling: Option<Sampling>,
     /// How allocations are seen: `got`, `global`, `got+global`. Filled in by the session.
     pub hooks: &'static str,
 }
@@ -69,10 +74,12 @@ pub struct Counters {
 pub struct Setup {
     /// The session's number.
     pub session: u32,
-    /// Where its event log goes.
-    pub spool: File,
+    /// Where its event log goes; `None` for none.
+    pub spool: Option<File>,
     /// Bytes after which the log is given up.
     pub log_limit: u64,
+    /// Bytes between two samples, on average; 0 if every allocation is recorded.
+    pub sample: u64,
     /// Stamps to milliseconds.
     pub clock: Clock,
     /// This process, and the wall clock's time at `clock`'s start.
@@ -103,6 +110,7 @@ pub struct Worker {
     /// Events that their threads had not finished writing when the session ended.
     unfinished: u64,
     stacks_before: unwind::StackCounts,
+    metered_before: Metered,
     memory_due: Instant,
 }
 
@@ -110,17 +118,24 @@ impl Worker {
     /// A collector with empty tables.
     pub fn new(setup: Setup) -> Worker {
         let started = setup.process.started;
-        let log = LogWriter::new(setup.spool, setup.log_limit).of_process(setup.process);
+        let mut tables =
+            Tables::new(setup.clock).with_threads(Threads::new(Bounds::default(), name_of));
+        if let Some(spool) = setup.spool {
+            let log = LogWriter::new(spool, setup.log_limit).of_process(setup.process);
+            tables = tables.with_log(log);
+        }
+        if setup.sample > 0 {
+            tables = tables.with_samples(setup.sample);
+        }
         Worker {
             merge: Merge::new(setup.session),
-            tables: Tables::new(setup.clock)
-                .with_log(log)
-                .with_threads(Threads::new(Bounds::default(), name_of)),
+            tables,
             started,
             statm: File::open("/proc/self/statm").ok(),
             lost_before: record::lost(),
             unfinished: 0,
             stacks_before: unwind::counts(),
+            metered_before: sampling::metered(),
             memory_due: Instant::now(),
         }
     }
@@ -161,6 +176,11 @@ impl Worker {
                     self.catch_up();
                     let exported = self.tables.export_top(sites);
                     drop(answer.try_send(self.complete(exported, None, true)));
+                }
+                Ok(Request::Resample(mean, answer)) => {
+                    self.tables.change_mean(mean, clock::stamp());
+                    sampling::change(mean);
+                    let _gone = answer.try_send(());
                 }
                 Ok(Request::Stop(answer)) => {
                     self.last_passes();
@@ -256,8 +276,14 @@ impl Worker {
             collector_cpu_ns: sys::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
             log_given_up: self.tables.log_given_up(),
+            sampling: self.sampling(),
             hooks: "",
         }
+    }
+
+    fn sampling(&self) -> Option<Sampling> {
+        let Metered { count, bytes } = sampling::metered() - self.metered_before;
+        self.tables.sampling(Tally { count, bytes })
     }
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
@@ -290,6 +316,7 @@ impl Worker {
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,
+            sampling: self.sampling(),
             lost_events: self.lost_events(),
             stacks_cut: stacks.cut - self.stacks_before.cut,
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,

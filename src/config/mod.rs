@@ -7,7 +7,7 @@
 mod error;
 mod prefix;
 mod settings;
-mod size;
+pub(crate) mod size;
 mod token;
 pub(crate) mod truth;
 

@@ -15,6 +15,8 @@ pub struct Config {
     pub dir: Option<PathBuf>,
     /// Bytes of event log above which a session keeps sums only. `MEMRAY_PROFILER_LOG_LIMIT`, default 512 MiB.
     pub log_limit: u64,
+    /// Bytes between two samples on average, or 0 to record every allocation. `MEMRAY_PROFILER_SAMPLE`, default 0.
+    pub sample: u64,
     /// Reports of finished sessions that are kept at most. `MEMRAY_PROFILER_KEEP`, default 5.
     pub keep: u32,
     /// Bytes that the kept reports may have together. `MEMRAY_PROFILER_KEEP_BYTES`, default 1 GiB.
@@ -38,6 +40,8 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
     /// See [`Config::log_limit`].
     pub log_limit: Option<u64>,
+    /// See [`Config::sample`].
+    pub sample: Option<u64>,
     /// See [`Config::keep`].
     pub keep: Option<u32>,
     /// See [`Config::keep_bytes`].
@@ -82,6 +86,7 @@ impl Settings {
             enabled,
             dir: None,
             log_limit: LOG_LIMIT,
+            sample: 0,
             keep: KEEP,
             keep_bytes: KEEP_BYTES,
             prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
@@ -111,6 +116,9 @@ impl Settings {
         config.log_limit = env
             .size("MEMRAY_PROFILER_LOG_LIMIT", self.log_limit)?
             .unwrap_or(LOG_LIMIT);
+        config.sample = env
+            .size("MEMRAY_PROFILER_SAMPLE", self.sample)?
+            .unwrap_or_default();
         config.keep_bytes = env
             .size("MEMRAY_PROFILER_KEEP_BYTES", self.keep_bytes)?
             .unwrap_or(KEEP_BYTES);
@@ -244,7 +252,7 @@ mod tests {
     fn defaults_are_the_documented_ones() {
         let config = read(&[("MEMRAY_PROFILER", "true")]).unwrap();
         assert_eq!(config.dir, None);
-        assert_eq!(config.log_limit, 536_870_912);
+        assert_eq!((config.log_limit, config.sample), (536_870_912, 0));
         assert_eq!((config.keep, config.keep_bytes), (5, 1_073_741_824));
         assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
         assert_eq!(config.token, None);
@@ -260,6 +268,7 @@ mod tests {
             ("MEMRAY_PROFILER", "Yes"),
             ("MEMRAY_PROFILER_DIR", "/var/profiles"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "1 GiB"),
+            ("MEMRAY_PROFILER_SAMPLE", "512KiB"),
             ("MEMRAY_PROFILER_KEEP", "0"),
             ("MEMRAY_PROFILER_KEEP_BYTES", "2 GB"),
             ("MEMRAY_PROFILER_PREFIX", "/x"),
@@ -270,7 +279,7 @@ mod tests {
         .unwrap();
         assert!(config.enabled && config.token.is_some());
         assert_eq!(config.dir, Some(PathBuf::from("/var/profiles")));
-        assert_eq!(config.log_limit, 1 << 30);
+        assert_eq!((config.log_limit, config.sample), (1 << 30, 512 << 10));
         assert_eq!((config.keep, config.keep_bytes), (0, 2_000_000_000));
         assert_eq!(config.prefix.filled("", ""), "/x");
         assert_eq!(config.job_name, "adder");
@@ -302,6 +311,7 @@ mod tests {
             ("MEMRAY_PROFILER", "maybe", "true, t, yes"),
             ("MEMRAY_PROFILER_DIR", "", "the path of a directory"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "lots", "a number of bytes"),
+            ("MEMRAY_PROFILER_SAMPLE", "often", "a number of bytes"),
             ("MEMRAY_PROFILER_KEEP", "1001", "from 0 to 1000"),
             ("MEMRAY_PROFILER_KEEP", "-1", "from 0 to 1000"),
             (

@@ -90,7 +90,7 @@ impl Door {
         match endpoint {
             Endpoint::Page if name.is_none() => Ok(docs::redirect("memray/", query)),
             Endpoint::Page => Ok(live::page()),
-            Endpoint::Start => start::start(profiler).await,
+            Endpoint::Start => start::start(profiler, query).await,
             Endpoint::Stop => stop::stop(profiler).await,
             Endpoint::Status => status::status(profiler).await,
             Endpoint::Mark => mark::mark(profiler, query).await,

@@ -108,6 +108,17 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
         .flatten()
 }
 
+/// How a session records.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)] // a description only: `start` reads it
+pub(crate) struct StartParams {
+    /// Record samples, one each so many bytes on average (`512KiB`; `1MB`; a number alone is of bytes), or every allocation
+    /// with `0`. By default what `MEMRAY_PROFILER_SAMPLE` says.
+    #[param(example = "512KiB")]
+    sample: Option<String>,
+}
+
 /// How frames and threads are shown.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]

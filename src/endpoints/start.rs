@@ -5,29 +5,44 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::error::ApiError;
-use super::openapi::{CommonFailures, WriteFailures};
-use super::reply;
+use super::error::{ApiError, ErrorBody};
+use super::openapi::{CommonFailures, StartParams, WriteFailures};
+use super::{params, reply};
+use crate::config::size;
 use crate::profiler::{Profiler, Status};
 
 /// Start recording
 ///
-/// Begins a session: from now on every allocation is recorded. The former session's report is from now on one of the
-/// kept ones. If a session is running already, it goes on and nothing changes. A request body is ignored.
+/// Begins a session: from now on every allocation is recorded, or, with `sample`, samples of them. The former session's
+/// report is from now on one of the kept ones. If a session is running already, it goes on and nothing changes. With
+/// `sample`, one that samples already goes on at that rate; one that records every allocation where samples are wanted,
+/// or the other way round, ends first, as by `stop`: what is exact and what is estimated cannot be one report. A request
+/// body is ignored.
 #[utoipa::path(
     post,
     path = "/api/v1/profiler/memray/start",
     tag = "profiler",
     operation_id = "heapray_start",
+    params(StartParams),
     responses(
         (status = 200, description = "A session is running: this is its state.", body = Status),
+        (status = 400, description = "`sample` is no number of bytes.", body = ErrorBody),
         CommonFailures,
         WriteFailures,
     )
 )]
-pub(crate) async fn start(profiler: &Profiler) -> Result<Response, ApiError> {
+pub(crate) async fn start(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
+    let sample = sample(query)?;
     let job = Arc::clone(core);
-    let status = core.control.call(move || job.start()).await??;
+    let status = core.control.call(move || job.start(sample)).await??;
     Ok(reply::json(StatusCode::OK, &status))
+}
+
+/// How the session is to sample, if the request says so.
+fn sample(query: Option<&str>) -> Result<Option<u64>, ApiError> {
+    let refused = || ApiError::BadRequest(format!("sample must be {}", size::ALLOWED));
+    let text = params::value(query, "sample").map_err(|_| refused())?;
+    text.map(|text| size::parse(&text).ok_or_else(refused))
+        .transpose()
 }

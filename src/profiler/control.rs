@@ -108,17 +108,31 @@ impl Core {
         status
     }
 
-    /// Begins a session, unless one runs. Control thread only.
-    pub(crate) fn start(self: &Arc<Core>) -> Result<Status, Error> {
+    /// Begins a session, unless one runs. With `sample`, one that samples so, or records everything if that is 0: a session
+    /// that samples otherwise goes on at that rate, and one of the other kind ends first, as by [`stop`](Core::stop), since
+    /// what is exact and what is estimated cannot be one report. Control thread only.
+    pub(crate) fn start(self: &Arc<Core>, sample: Option<u64>) -> Result<Status, Error> {
         if let Some(lost) = self.machine.end_lost() {
             // Its collector is gone, and with it all it knew: nothing would come of stopping it.
             let ended = self.finish(lost);
             tracing::warn!(?ended, "the former session was lost");
             self.machine.stopped();
         }
-        let (_, recording) = self.machine.session();
-        if !recording {
-            self.begin().inspect_err(|error| {
+        let running = self.machine.sample();
+        match (running, sample) {
+            (Some(now), Some(wanted)) if now == wanted => {}
+            (Some(1..), Some(wanted @ 1..)) => {
+                self.machine.resample(wanted)?;
+                tracing::info!(sample = wanted, "the rate of sampling has changed");
+            }
+            (Some(_), Some(_)) => {
+                self.stop()?;
+            }
+            _ => {}
+        }
+        if self.machine.sample().is_none() {
+            let sample = sample.unwrap_or(self.config.sample);
+            self.begin(sample).inspect_err(|error| {
                 tracing::error!(%error, "recording did not start");
                 self.machine.note_trouble(error);
             })?;
@@ -126,7 +140,7 @@ impl Core {
         Ok(self.status())
     }
 
-    fn begin(&self) -> Result<(), Error> {
+    fn begin(&self, sample: u64) -> Result<(), Error> {
         let path = self.directory.path();
         self.directory
             .prepare()
@@ -138,6 +152,7 @@ impl Core {
             spool_dir: path.to_owned(),
             // A log that would grow past the process's own limit on files is given up there, not killed by it.
             log_limit: self.config.log_limit.min(store::file_size_limit()),
+            sample,
         };
         let session = Session::start(&options).map_err(|error| Error::Start(Arc::new(error)))?;
         if let Some(spool) = self.leftover().take() {
@@ -147,7 +162,12 @@ impl Core {
         // Only now: a start that fails leaves the former report alone.
         let number = self.machine.begin(session);
         self.outputs.shelf().begin(number, path);
-        tracing::info!(directory = %path.display(), "recording every allocation");
+        let directory = path.display();
+        if sample == 0 {
+            tracing::info!(%directory, "recording every allocation");
+        } else {
+            tracing::info!(%directory, sample, "recording samples of allocations");
+        }
         Ok(())
     }
 
@@ -170,13 +190,13 @@ impl Core {
     }
 
     fn finish(self: &Arc<Core>, session: Session) -> Result<(), Error> {
-        let spool = session.spool().to_owned();
+        let spool = session.spool().map(PathBuf::from);
         match session.stop() {
             Ok(last) => self.machine.ended(Some(last)),
             Err(error) => {
                 self.machine.ended(None);
                 // Not removed at once: with the service's own end it is all that is left of the session.
-                *self.leftover() = Some(spool);
+                *self.leftover() = spool;
                 return Err(Error::Session(Arc::new(error)));
             }
         }
@@ -184,9 +204,9 @@ impl Core {
         if report.is_ok() {
             // The last view holds it open for whatever else is to be made of it. Without a report its name stays:
             // all would not be lost if the process ended now.
-            let _ = fs::remove_file(spool);
+            drop(spool.map(fs::remove_file));
         } else {
-            *self.leftover() = Some(spool);
+            *self.leftover() = spool;
         }
         let report = report?;
         tracing::info!(

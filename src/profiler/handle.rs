@@ -41,7 +41,21 @@ impl Profiler {
     /// [`Error::Directory`] or [`Error::Start`]; the former report is still there then.
     pub fn start(&self) -> Result<Status, Error> {
         let core = Arc::clone(self.core()?);
-        self.core()?.control.run(move || core.start())?
+        self.core()?.control.run(move || core.start(None))?
+    }
+
+    /// Begins a session that records samples, one each `bytes` bytes on average, or every allocation if that is 0.
+    ///
+    /// Where a session runs that samples already, it goes on at this rate. One that records every allocation, where
+    /// samples are wanted, or the other way round, ends first, as by [`stop`](Profiler::stop): what is exact and what is
+    /// estimated cannot be one report.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`start`](Profiler::start) and [`stop`](Profiler::stop).
+    pub fn start_sampling(&self, bytes: u64) -> Result<Status, Error> {
+        let core = Arc::clone(self.core()?);
+        self.core()?.control.run(move || core.start(Some(bytes)))?
     }
 
     /// Ends the session and writes its report. Where none runs, nothing happens.

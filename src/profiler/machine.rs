@@ -69,6 +69,26 @@ impl Machine {
         (inner.number, matches!(inner.phase, Phase::Recording(_)))
     }
 
+    /// How the running session samples: bytes between two samples on average, 0 if it records every allocation. `None`
+    /// if none runs.
+    pub(crate) fn sample(&self) -> Option<u64> {
+        match &self.lock().phase {
+            Phase::Recording(session) => Some(session.sample()),
+            _ => None,
+        }
+    }
+
+    /// The running session, which samples, samples at this rate from now on.
+    pub(crate) fn resample(&self, mean: u64) -> Result<(), Error> {
+        let mut inner = self.lock();
+        let Phase::Recording(session) = &mut inner.phase else {
+            return Err(Error::NotRecording);
+        };
+        session
+            .resample(mean)
+            .map_err(|error| Error::Session(Arc::new(error)))
+    }
+
     /// A new session runs. Returns its number.
     pub(crate) fn begin(&self, session: Session) -> u64 {
         let mut inner = self.lock();

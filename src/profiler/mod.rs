@@ -32,4 +32,4 @@ pub use handle::Profiler;
 pub use kept::{KeptReport, LeakLine};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
-pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, State, Status};
+pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status};

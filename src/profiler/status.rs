@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use heapray_report::model::Tally;
+use heapray_report::model::{Sampling, Tally};
 
 use crate::collector::snapshot::Snapshot;
 use crate::session::Counters;
@@ -17,7 +17,7 @@ pub enum State {
     Disabled,
     /// Nothing is recorded; a finished session's report may be there.
     Stopped,
-    /// Every allocation is recorded.
+    /// Allocations are recorded: every one, or samples of them.
     Recording,
     /// The session has ended and its report is being written.
     Stopping,
@@ -62,6 +62,39 @@ impl From<heapray_report::model::Mark> for Mark {
             name: mark.name,
             at_ms: mark.at_ms,
             live: mark.live.into(),
+        }
+    }
+}
+
+/// How a session samples, and how good its estimates are.
+///
+/// All sums of the status are estimates then. Each is right to its margin on either side with 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+pub struct SamplingStatus {
+    /// Bytes between two samples, on average. If that was changed, the largest there was in the session.
+    pub mean_bytes: u64,
+    /// Allocations that were recorded.
+    pub samples: u64,
+    /// What was asked for in the session, counted exactly.
+    pub asked: Blocks,
+    /// How far `live` may be off.
+    pub live_margin: Blocks,
+    /// How far `high_water` may be off.
+    pub high_water_margin: Blocks,
+    /// How far `allocated` may be off.
+    pub allocated_margin: Blocks,
+}
+
+impl From<&Sampling> for SamplingStatus {
+    fn from(sampling: &Sampling) -> SamplingStatus {
+        SamplingStatus {
+            mean_bytes: sampling.mean_bytes(),
+            samples: sampling.samples,
+            asked: sampling.asked.into(),
+            live_margin: sampling.live.into(),
+            high_water_margin: sampling.high_water.into(),
+            allocated_margin: sampling.allocated.into(),
         }
     }
 }
@@ -115,6 +148,9 @@ pub struct Status {
     pub live: Blocks,
     /// Live at the high-water mark, the session's peak.
     pub high_water: Blocks,
+    /// How the session samples; null if every allocation is recorded, so that all sums are exact.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub sampling: Option<SamplingStatus>,
     /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
     pub lost_events: u64,
     /// What the capture costs.
@@ -144,6 +180,7 @@ impl Status {
             allocated: Blocks::default(),
             live: Blocks::default(),
             high_water: Blocks::default(),
+            sampling: None,
             lost_events: 0,
             overhead: OverheadStatus::default(),
             log_given_up: None,
@@ -161,6 +198,7 @@ impl Status {
         self.allocated = counters.allocated.into();
         self.live = counters.live.into();
         self.high_water = counters.high_water.into();
+        self.sampling = counters.sampling.as_ref().map(SamplingStatus::from);
         self.lost_events = counters.lost_events;
         self.overhead = OverheadStatus {
             memory_bytes: counters.own_bytes,
@@ -177,6 +215,7 @@ impl Status {
         self.allocated = last.totals.allocated.into();
         self.live = last.totals.live.into();
         self.high_water = last.totals.high_water.into();
+        self.sampling = last.sampling.as_ref().map(SamplingStatus::from);
         self.lost_events = last.lost_events;
         self.overhead = OverheadStatus {
             memory_bytes: last.own_bytes,

@@ -209,5 +209,6 @@ fn conditions(snapshot: &Snapshot, notes: Vec<String>) -> Conditions {
             collector_cpu_ns: snapshot.collector_cpu_ns,
             log_bytes: snapshot.log.as_ref().map_or(0, |log| log.bytes),
         },
+        sampling: snapshot.sampling.clone(),
     }
 }

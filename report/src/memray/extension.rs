@@ -1,7 +1,7 @@
 //! What memray's format cannot say, behind the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 2
+//! "heapray\0"  u32 version = 3
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
@@ -13,6 +13,7 @@
 //! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept
 //! modules      count, each: path, build id, start, length, offset
 //! places       count, each: code object, module + 1 or 0, address from the last, inlined
+//! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
 //! 0x01
 //! ```
 //! Numbers are varints, texts have their length in front. Code objects are those of the capture, so this part is
@@ -27,11 +28,12 @@ use super::tables::MOST_STACKS;
 use super::writer::Sink;
 use crate::model::{
     About, Allocator, AllocatorMemory, Conditions, Mark, Module, Moment, Overhead, Place,
-    ProcessMemory, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
+    ProcessMemory, Report, Sampling, SamplingRate, Site, SizeCount, StackId, Survivor, Survivors,
+    Tally, ThreadId, Totals,
 };
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const END: u8 = 1;
 
 /// A thread as the extension has it.
@@ -135,6 +137,7 @@ fn write<W: Write>(report: &Report, codes: &[u32], sink: &mut Sink<W>) -> io::Re
     put_process_memory(&mut sink.buffer, report.process_memory.as_ref());
     put_modules(&mut sink.buffer, &report.modules);
     put_places(sink, report, codes)?;
+    put_sampling(&mut sink.buffer, report.conditions.sampling.as_ref());
     sink.buffer.push(END);
     Ok(())
 }
@@ -235,6 +238,23 @@ fn put_conditions(out: &mut Vec<u8>, conditions: &Conditions) {
         overhead.log_bytes,
     ] {
         put_varint(out, number);
+    }
+}
+
+fn put_sampling(out: &mut Vec<u8>, sampling: Option<&Sampling>) {
+    out.push(u8::from(sampling.is_some()));
+    let Some(sampling) = sampling else {
+        return;
+    };
+    put_count(out, sampling.rates.len());
+    for rate in &sampling.rates {
+        put_varint(out, rate.at_ms);
+        put_varint(out, rate.mean_bytes);
+    }
+    put_varint(out, sampling.samples);
+    put_tally(out, sampling.asked);
+    for margin in [sampling.allocated, sampling.live, sampling.high_water] {
+        put_tally(out, margin);
     }
 }
 
@@ -396,6 +416,7 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         };
         extension.places.push((code, place));
     }
+    extension.conditions.sampling = sampling(source)?;
     if source.byte()? != END {
         return damaged("an end that is none");
     }
@@ -538,7 +559,29 @@ fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
             collector_cpu_ns: source.varint()?,
             log_bytes: source.varint()?,
         },
+        sampling: None,
     })
+}
+
+fn sampling<R: Read>(source: &mut Source<R>) -> Decoded<Option<Sampling>> {
+    if !flag(source)? {
+        return Ok(None);
+    }
+    let mut rates = Vec::new();
+    for _ in 0..count(source, MOST_NOTES)? {
+        rates.push(SamplingRate {
+            at_ms: source.varint()?,
+            mean_bytes: source.varint()?,
+        });
+    }
+    Ok(Some(Sampling {
+        rates,
+        samples: source.varint()?,
+        asked: tally(source)?,
+        allocated: tally(source)?,
+        live: tally(source)?,
+        high_water: tally(source)?,
+    }))
 }
 
 fn survivors<R: Read>(source: &mut Source<R>, sites: usize) -> Decoded<Survivors> {

@@ -1,6 +1,6 @@
 //! The process, its threads, its memory over time, and the conditions of the capture.
 
-use super::StrId;
+use super::{Sampling, StrId};
 
 /// An index into [`Report::threads`](super::Report::threads).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -87,4 +87,6 @@ pub struct Conditions {
     pub notes: Vec<String>,
     /// What the capture cost.
     pub overhead: Overhead,
+    /// Not every allocation was recorded, but samples: sizes and counts are estimates. `None`: everything is exact.
+    pub sampling: Option<Sampling>,
 }

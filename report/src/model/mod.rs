@@ -5,6 +5,7 @@ mod call_tree;
 mod event;
 mod module;
 mod process_memory;
+mod sampling;
 mod site;
 mod survivors;
 
@@ -13,6 +14,7 @@ pub use call_tree::{Frame, FrameId, StackId, StackNode, Stacks, StrId, Strings};
 pub use event::Event;
 pub use module::{Module, Place};
 pub use process_memory::{AllocatorMemory, ProcessMemory};
+pub use sampling::{Sampling, SamplingRate, margin};
 pub use site::{Allocator, Site, SizeCount, Tally, Totals};
 pub use survivors::{Mark, Survivor, Survivors};
 

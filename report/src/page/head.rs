@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Page;
 use crate::model::{Allocator, ProcessMemory, Tally};
+use crate::stats::Estimates;
 use crate::views::Origins;
 
 /// Numbers stay exact in the browser up to 2^53, nine petabytes.
@@ -58,6 +59,7 @@ struct Conditions<'a> {
     stacks_incomplete: u64,
     unknown_frees: u64,
     log_given_up: Option<&'a str>,
+    sampling: Option<Estimates>,
     notes: &'a [String],
     own_bytes: u64,
     collector_cpu_ns: u64,
@@ -176,6 +178,7 @@ impl<'a> Conditions<'a> {
             stacks_incomplete: conditions.stacks_incomplete,
             unknown_frees: conditions.unknown_frees,
             log_given_up: conditions.log_given_up.as_deref(),
+            sampling: conditions.sampling.as_ref().map(Estimates::of),
             notes: &conditions.notes,
             own_bytes: conditions.overhead.memory_bytes,
             collector_cpu_ns: conditions.overhead.collector_cpu_ns,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{duration, place, size};
+use super::{duration, estimates, place, size};
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
 use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
@@ -179,10 +179,21 @@ fn put_capture(out: &mut String, report: &Report) -> std::fmt::Result {
         about.events
     )?;
     if conditions.still_recording {
-        writeln!(out, "\tstill recording: a snapshot, exact up to its moment")?;
+        let exact = if conditions.sampling.is_some() {
+            "consistent"
+        } else {
+            "exact"
+        };
+        writeln!(
+            out,
+            "\tstill recording: a snapshot, {exact} up to its moment"
+        )?;
     }
     if !conditions.hooks.is_empty() {
         writeln!(out, "\tallocations seen by: {}", conditions.hooks)?;
+    }
+    for line in estimates(report) {
+        writeln!(out, "\t≈ {line}")?;
     }
     if conditions.lost_events > 0 {
         let lost = conditions.lost_events;

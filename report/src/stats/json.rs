@@ -13,7 +13,7 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 use super::heapray::{live_locations, live_own_lines};
 use super::histogram::databins;
 use super::memray::{allocators, top_locations, top_modules};
-use super::{TOP, place};
+use super::{Estimates, TOP, place};
 use crate::memray::{Facts, in_one_line};
 use crate::model::{Allocator, Report, Tally};
 use crate::stats::time::python_time;
@@ -200,6 +200,7 @@ struct Heapray {
     stacks_incomplete: u64,
     unknown_frees: u64,
     sizes_rounded: bool,
+    sampling: Option<Estimates>,
     notes: Vec<String>,
     overhead: Overhead,
 }
@@ -261,6 +262,7 @@ impl Heapray {
             stacks_incomplete: conditions.stacks_incomplete,
             unknown_frees: conditions.unknown_frees,
             sizes_rounded: totals.sizes_rounded,
+            sampling: conditions.sampling.as_ref().map(Estimates::of),
             notes: conditions.notes.clone(),
             overhead: Overhead {
                 memory_bytes: conditions.overhead.memory_bytes,

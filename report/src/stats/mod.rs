@@ -1,5 +1,6 @@
 //! A report as text: what `memray stats` prints, then what it cannot say.
 
+mod estimates;
 mod heapray;
 mod histogram;
 mod json;
@@ -10,6 +11,8 @@ mod units;
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report};
 
+pub(crate) use estimates::Estimates;
+pub use estimates::estimates;
 pub use json::{JsonOptions, json};
 pub use units::{duration, size};
 

@@ -7,7 +7,7 @@ use super::cell::{counted, shorten};
 use super::paint::Paint;
 use crate::memray::in_one_line;
 use crate::model::{Report, Tally};
-use crate::stats::size;
+use crate::stats::{estimates, size};
 use crate::views::Measure;
 
 /// Writes it, and returns the sum of all call sites.
@@ -35,6 +35,13 @@ pub(super) fn put(report: &Report, options: &Options, out: &mut impl Write) -> i
     if !command.is_empty() {
         let command = shorten(&command, options.columns());
         writeln!(out, "{}", paint.dim(command))?;
+    }
+    if let Some(line) = estimates(report).first() {
+        writeln!(
+            out,
+            "≈ {}",
+            shorten(line, options.columns().saturating_sub(2))
+        )?;
     }
     if report.conditions.lost_events > 0 {
         let lost = counted(report.conditions.lost_events, "event");

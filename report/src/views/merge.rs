@@ -6,8 +6,8 @@ use super::rebuild::{FrameTable, Sites, StackCopier, placed, sorted};
 use crate::Report;
 use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
-    AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, SizeCount, StackId, StrId,
-    Strings, Survivors, Tally, Thread, ThreadId, Totals,
+    AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, Sampling, SizeCount, StackId,
+    StrId, Strings, Survivors, Tally, Thread, ThreadId, Totals,
 };
 
 /// `reports` as one: what each allocated and kept, added up.
@@ -314,6 +314,27 @@ fn process_memory(reports: &[Report]) -> Option<ProcessMemory> {
     Some(sum)
 }
 
+/// What is exact adds nothing to what is uncertain.
+fn merge_sampling(sum: &mut Option<Sampling>, more: Option<&Sampling>) {
+    let Some(more) = more else {
+        return;
+    };
+    let sum = sum.get_or_insert_default();
+    sum.rates.extend_from_slice(&more.rates);
+    sum.samples += more.samples;
+    sum.asked += more.asked;
+    for (sum, more) in [
+        (&mut sum.allocated, more.allocated),
+        (&mut sum.live, more.live),
+        (&mut sum.high_water, more.high_water),
+    ] {
+        // Independent of each other, so their squares add up.
+        let both = |one: u64, other: u64| (one as f64).hypot(other as f64).round() as u64;
+        sum.count = both(sum.count, more.count);
+        sum.bytes = both(sum.bytes, more.bytes);
+    }
+}
+
 fn merge_conditions(merged: &mut Report, reports: &[Report]) {
     let sum = &mut merged.conditions;
     for conditions in reports.iter().map(|report| &report.conditions) {
@@ -339,6 +360,7 @@ fn merge_conditions(merged: &mut Report, reports: &[Report]) {
         ] {
             *known = known.saturating_add(more);
         }
+        merge_sampling(&mut sum.sampling, conditions.sampling.as_ref());
         if sum.log_given_up.is_none() {
             sum.log_given_up.clone_from(&conditions.log_given_up);
         }

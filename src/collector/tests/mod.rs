@@ -1,6 +1,7 @@
 //! All tables together against a naive model.
 
 mod model;
+mod samples;
 mod threads;
 
 use std::collections::{BTreeMap, HashSet};

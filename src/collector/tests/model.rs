@@ -166,7 +166,11 @@ impl Model {
                 let known = self.heap.blocks.contains_key(&event.address);
                 self.reallocs.push((event.thread, event.address, known));
             }
-            Kind::ReallocFailed | Kind::ThreadStart | Kind::ThreadName => {}
+            Kind::ReallocFailed
+            | Kind::ReallocDone
+            | Kind::ThreadStart
+            | Kind::ThreadName
+            | Kind::Sampling => {}
             _ => {
                 if self.heap.blocks.contains_key(&event.address) {
                     let mut thread = event.thread;

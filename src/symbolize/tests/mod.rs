@@ -83,6 +83,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         totals: RawTotals::default(),
         log: None,
         log_given_up: Some("disk full".into()),
+        sampling: None,
         lost_events: 1,
         stacks_cut: 2,
         stacks_incomplete: 3,

@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::formats::spelling;
 use crate::memray::in_one_line;
 use crate::model::{self, Allocator, FrameId, Report, ThreadId};
+use crate::stats::Estimates;
 use crate::views::{self, CallTree, Kind, Origins, by_thread, own_sites};
 
 #[derive(Serialize, Clone, Copy)]
@@ -89,6 +90,7 @@ pub(super) struct Conditions<'a> {
     stacks_incomplete: u64,
     unknown_frees: u64,
     log_given_up: Option<Cow<'a, str>>,
+    sampling: Option<Estimates>,
     notes: Vec<Cow<'a, str>>,
 }
 
@@ -103,6 +105,7 @@ impl<'a> Conditions<'a> {
             stacks_incomplete: conditions.stacks_incomplete,
             unknown_frees: conditions.unknown_frees,
             log_given_up: conditions.log_given_up.as_deref().map(in_one_line),
+            sampling: conditions.sampling.as_ref().map(Estimates::of),
             notes: conditions.notes.iter().map(|n| in_one_line(n)).collect(),
         }
     }

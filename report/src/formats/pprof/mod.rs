@@ -27,6 +27,7 @@ use super::{Options, spelling};
 use crate::Report;
 use crate::memray::in_one_line;
 use crate::model::{Site, Tally};
+use crate::stats::estimates;
 use crate::views::Measure;
 
 /// Parts are handed on when they are this long.
@@ -143,7 +144,10 @@ fn header(
     Profile {
         sample_type,
         period_type,
-        period: 1, // every allocation was seen
+        // 1: every allocation was seen.
+        period: report.conditions.sampling.as_ref().map_or(1, |sampling| {
+            i64::try_from(sampling.mean_bytes()).unwrap_or(i64::MAX)
+        }),
         time_nanos: about.start_ms.saturating_mul(1_000_000),
         duration_nanos: duration_ms.saturating_mul(1_000_000),
         comment: comments(report, options)
@@ -170,6 +174,7 @@ fn comments(report: &Report, options: &Options) -> Vec<String> {
     if conditions.still_recording {
         comments.push("still recording: a snapshot".into());
     }
+    comments.extend(estimates(report));
     if conditions.lost_events > 0 {
         let lost = conditions.lost_events;
         comments.push(format!("{lost} events were lost: sums are too low"));

@@ -9,7 +9,8 @@ use core::ptr;
 use super::real;
 use crate::capture::arch::Registers;
 use crate::capture::event::Kind;
-use crate::capture::record::{self, seen};
+use crate::capture::record::{self, Reallocation, seen};
+use crate::capture::sampling;
 use crate::capture::thread::{Local, with_local};
 
 /// Runs `call` with the thread busy and records the block that `block` finds in its result.
@@ -22,7 +23,10 @@ fn allocating<R: Copy>(
     block: impl Fn(R) -> *mut c_void,
 ) -> R {
     with_local(|local| {
-        if !record::wants_allocation(local) || record::probed(local, seen::GOT) {
+        if !record::wants_allocation(local)
+            || record::probed(local, seen::GOT)
+            || !sampling::is_due(local, size)
+        {
             return call();
         }
         local.busy.set(true);
@@ -41,6 +45,10 @@ macro_rules! plain_allocations {
     ($($name:ident($($argument:ident: $type:ty),*), $kind:ident, $size:expr;)*) => {
         $(
             pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
+                if with_local(|local| sampling::passes(local, $size)) {
+                    // SAFETY: the caller's own call, handed on.
+                    return unsafe { real::$name.get()($($argument),*) };
+                }
                 let registers = Registers { return_address: ip, sp, bp };
                 // SAFETY: the caller's own call, handed on.
                 allocating(Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
@@ -87,13 +95,21 @@ pub(super) unsafe extern "C" fn posix_memalign(
 }
 
 pub(super) unsafe extern "C" fn free(block: *mut c_void) {
+    if sampling::passes_free(block as usize) {
+        // SAFETY: the caller's own call, handed on.
+        return unsafe { real::free.get()(block) };
+    }
     with_local(|local| {
-        if block.is_null() || !record::wants_free(local) || record::probed(local, seen::GOT) {
+        if block.is_null()
+            || !record::wants_free(local)
+            || record::probed(local, seen::GOT)
+            || !sampling::is_end_due(block as usize)
+        {
             // SAFETY: the caller's own call, handed on.
             return unsafe { real::free.get()(block) };
         }
         local.busy.set(true);
-        record::free(local, Kind::Free, block as usize, 0);
+        record::free_block(local, block as usize);
         // SAFETY: the caller's own call, handed on.
         unsafe { real::free.get()(block) };
         local.busy.set(false);
@@ -115,19 +131,12 @@ fn reallocating(
         if !record::wants_free(local) || record::probed(local, seen::GOT) {
             return call();
         }
+        let begun = Reallocation::begin(local, block as usize, size);
         local.busy.set(true);
-        // Size 0 frees the block (glibc) and may give another one (other allocators): it can't fail.
-        let quiet = local.quiet.get() != 0;
-        let first = record::first_of_realloc(quiet || size == 0);
-        record::free(local, first, block as usize, 0);
+        begun.before(local);
         let result = call();
-        if quiet {
-        } else if !result.is_null() {
-            // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
-            unsafe { record::allocation(local, Kind::Realloc, result as usize, size, registers) };
-        } else if size != 0 {
-            record::free(local, Kind::ReallocFailed, block as usize, 0);
-        }
+        // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
+        unsafe { begun.after(local, result as usize, registers) };
         local.busy.set(false);
         result
     })
@@ -140,6 +149,10 @@ pub(super) unsafe extern "C" fn realloc(
     sp: u64,
     bp: u64,
 ) -> *mut c_void {
+    if with_local(|local| sampling::passes_realloc(local, block as usize, size)) {
+        // SAFETY: the caller's own call, handed on.
+        return unsafe { real::realloc.get()(block, size) };
+    }
     let registers = Registers {
         return_address: ip,
         sp,

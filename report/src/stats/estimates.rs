@@ -1,0 +1,104 @@
+//! Words for a capture that was sampled: that its numbers are estimates, and how good they are.
+
+use serde::Serialize;
+
+use super::size;
+use crate::model::{Report, Sampling, Tally};
+
+/// What the reader of a sampled report must know, a line each; nothing where every allocation was recorded.
+///
+/// ```text
+/// estimates: 4,711 of 1,204,331 allocations were recorded, one sample each 512.000KiB on average
+/// live: 1.204GB ± 31.004MB (95 % confidence) …
+/// ```
+#[must_use]
+pub fn estimates(report: &Report) -> Vec<String> {
+    let Some(sampling) = &report.conditions.sampling else {
+        return Vec::new();
+    };
+    let totals = &report.totals;
+    let mut lines = vec![format!(
+        "sizes and counts are estimates: {} of {} allocations were recorded, {}",
+        sampling.samples,
+        sampling.asked.count,
+        rates(sampling)
+    )];
+    lines.push(format!(
+        "counted exactly: {} asked for in {} allocations",
+        size(sampling.asked.bytes),
+        sampling.asked.count
+    ));
+    for (what, estimate, margin) in [
+        ("still live", totals.live, sampling.live),
+        (
+            "at the high-water mark",
+            totals.high_water,
+            sampling.high_water,
+        ),
+        ("allocated", totals.allocated, sampling.allocated),
+    ] {
+        lines.push(format!("{what}: {}", interval(estimate, margin)));
+    }
+    lines
+}
+
+/// `one sample each 512.000KiB on average`.
+fn rates(sampling: &Sampling) -> String {
+    let mut means: Vec<u64> = sampling.rates.iter().map(|rate| rate.mean_bytes).collect();
+    means.dedup();
+    let means: Vec<String> = means.into_iter().map(size).collect();
+    format!("one sample each {} on average", means.join(", then "))
+}
+
+fn interval(estimate: Tally, margin: Tally) -> String {
+    format!(
+        "{} ± {} in {} ± {} allocations (95 % confidence)",
+        size(estimate.bytes),
+        size(margin.bytes),
+        estimate.count,
+        margin.count
+    )
+}
+
+/// [`Sampling`] as the page and the JSON files have it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Estimates {
+    /// Bytes between two samples, on average.
+    mean_bytes: u64,
+    /// Allocations that were recorded.
+    samples: u64,
+    /// Asked for in all, exactly.
+    asked: Amount,
+    /// The estimates are right to so much on either side, with 95 % confidence.
+    live_margin: Amount,
+    high_water_margin: Amount,
+    allocated_margin: Amount,
+}
+
+#[derive(Debug, Serialize)]
+struct Amount {
+    count: u64,
+    bytes: u64,
+}
+
+impl From<Tally> for Amount {
+    fn from(tally: Tally) -> Amount {
+        Amount {
+            count: tally.count,
+            bytes: tally.bytes,
+        }
+    }
+}
+
+impl Estimates {
+    pub(crate) fn of(sampling: &Sampling) -> Estimates {
+        Estimates {
+            mean_bytes: sampling.mean_bytes(),
+            samples: sampling.samples,
+            asked: sampling.asked.into(),
+            live_margin: sampling.live.into(),
+            high_water_margin: sampling.high_water.into(),
+            allocated_margin: sampling.allocated.into(),
+        }
+    }
+}

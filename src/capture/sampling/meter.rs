@@ -1,0 +1,214 @@
+//! A thread's meter: what was asked for, and when the next sampling point comes.
+
+use core::iter::Sum;
+use core::ops::{Add, Sub};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::draw::Random;
+
+/// What a thread asked for while sampling, and its next point. Written by the state's owner alone (plain loads and
+/// stores, no locked instruction), read by the collector at any time.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Meter {
+    bytes: AtomicU64,
+    count: AtomicU64,
+    /// The value of `bytes` from which on an allocation has a point in it.
+    next: AtomicU64,
+}
+
+/// Allocations that were asked for, recorded or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Metered {
+    /// How many.
+    pub count: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+impl Add for Metered {
+    type Output = Metered;
+
+    fn add(self, other: Metered) -> Metered {
+        Metered {
+            count: self.count.wrapping_add(other.count),
+            bytes: self.bytes.wrapping_add(other.bytes),
+        }
+    }
+}
+
+impl Sub for Metered {
+    type Output = Metered;
+
+    fn sub(self, other: Metered) -> Metered {
+        Metered {
+            count: self.count.wrapping_sub(other.count),
+            bytes: self.bytes.wrapping_sub(other.bytes),
+        }
+    }
+}
+
+impl Sum for Metered {
+    fn sum<I: Iterator<Item = Metered>>(each: I) -> Metered {
+        each.fold(Metered::default(), Add::add)
+    }
+}
+
+impl Meter {
+    /// Counts an allocation, unless a point lies in it.
+    #[inline(always)]
+    pub(super) fn pass(&self, size: u64) -> bool {
+        let bytes = self.bytes.load(Ordering::Relaxed).wrapping_add(size);
+        if bytes >= self.next.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.count(bytes);
+        true
+    }
+
+    #[inline(always)]
+    fn count(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        let count = self.count.load(Ordering::Relaxed);
+        self.count.store(count.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Counts an allocation. True if a point lies in it; then the next one is drawn.
+    pub(crate) fn take(&self, private: &mut Private, size: u64) -> bool {
+        let bytes = self.bytes.load(Ordering::Relaxed).wrapping_add(size);
+        self.count(bytes);
+        let due = bytes >= self.next.load(Ordering::Relaxed);
+        if due {
+            self.draw(private);
+        }
+        due
+    }
+
+    fn draw(&self, private: &mut Private) {
+        let distance = private.random.distance(private.mean);
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.next
+            .store(bytes.saturating_add(distance), Ordering::Relaxed);
+    }
+
+    /// What was counted so far.
+    pub(super) fn read(&self) -> Metered {
+        Metered {
+            count: self.count.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A recorded block that the thread allocated lately.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent {
+    address: usize,
+    /// The thread's allocations up to it.
+    count: u64,
+}
+
+/// The owner's part of a meter.
+#[derive(Debug)]
+pub(crate) struct Private {
+    /// The epoch that `mean` is of; 0 before the first.
+    pub(super) epoch: u32,
+    /// Bytes between two points, on average, by which the next one was drawn; 0 before the first epoch.
+    pub(crate) mean: u64,
+    random: Random,
+    /// The last two recorded blocks, the latest first.
+    recent: [Recent; 2],
+}
+
+impl Default for Private {
+    fn default() -> Private {
+        Private {
+            epoch: 0,
+            mean: 0,
+            random: Random::new(0, 0),
+            recent: [Recent::default(); 2],
+        }
+    }
+}
+
+impl Private {
+    /// Begins to sample, or to sample otherwise: the next point is as far away as if there had never been another.
+    pub(super) fn begin(&mut self, meter: &Meter, epoch: u32, mean: u64, seed: u64) {
+        // A meter has an address of its own, so each has its own random numbers.
+        let stream = core::ptr::from_ref(meter).addr() as u64 ^ u64::from(epoch) << 48;
+        self.start(meter, epoch, mean, Random::new(seed, stream));
+    }
+
+    fn start(&mut self, meter: &Meter, epoch: u32, mean: u64, random: Random) {
+        self.epoch = epoch;
+        self.mean = mean;
+        self.random = random;
+        self.recent = [Recent::default(); 2];
+        meter.draw(self);
+    }
+
+    /// The thread's latest allocation is the recorded block at `address`.
+    pub(super) fn remember(&mut self, meter: &Meter, address: usize) {
+        let count = meter.count.load(Ordering::Relaxed);
+        self.recent = [Recent { address, count }, self.recent[0]];
+    }
+
+    /// Whether the block at `address` was recorded by this thread and at most one other was allocated after it: memray's
+    /// rule for a temporary one.
+    pub(super) fn was_temporary(&self, meter: &Meter, address: usize) -> bool {
+        let count = meter.count.load(Ordering::Relaxed);
+        let is_recent =
+            |recent: &Recent| recent.address == address && count.wrapping_sub(recent.count) <= 1;
+        self.recent.iter().any(is_recent)
+    }
+}
+
+#[cfg(test)]
+impl Private {
+    /// As [`begin`](Private::begin), with the same numbers in every process.
+    pub(crate) fn for_test(meter: &Meter, mean: u64, seed: u64) -> Private {
+        let mut private = Private::default();
+        private.start(meter, 1, mean, Random::new(seed, 0));
+        private
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_and_what_is_due_is_counted_once() {
+        let meter = Meter::default();
+        let mut private = Private::for_test(&meter, 1000, 5);
+        let mut due = 0;
+        for _ in 0..10_000 {
+            if !meter.pass(40) {
+                due += u64::from(meter.take(&mut private, 40));
+            }
+        }
+        let counted = Metered {
+            count: 10_000,
+            bytes: 400_000,
+        };
+        assert_eq!(meter.read(), counted);
+        // 10,000 times 1 - e^-0.04 are 392 on average, with a deviation of 19.
+        assert!((300..490).contains(&due), "{due}");
+    }
+
+    #[test]
+    fn a_temporary_block_has_at_most_one_other_after_it() {
+        let meter = Meter::default();
+        let mut private = Private::for_test(&meter, 1 << 40, 5);
+        let allocate = |private: &mut Private, address| {
+            meter.take(private, 1);
+            private.remember(&meter, address);
+        };
+        allocate(&mut private, 16);
+        allocate(&mut private, 32);
+        assert!(private.was_temporary(&meter, 16) && private.was_temporary(&meter, 32));
+        meter.take(&mut private, 1);
+        assert!(!private.was_temporary(&meter, 16) && private.was_temporary(&meter, 32));
+        assert!(!private.was_temporary(&meter, 48));
+    }
+}

@@ -1,0 +1,185 @@
+//! Sampling: not every allocation is recorded, but one where, on average, each so many bytes end.
+//!
+//! Every byte that is asked for has the same small chance of being a *sampling point*, so the distance between two is
+//! exponential with a mean of `mean` bytes. An allocation is recorded if a point lies in it: one of `size` bytes with the
+//! probability `1 - e^(-size / mean)`, whatever came before. The collector gives it the inverse of that as its weight,
+//! which makes sums over what was recorded unbiased estimates of those over everything ([`weights`](crate::collector)).
+//!
+//! ```text
+//!   allocation ──▶ bytes += size, count += 1 ──▶ below the next point: the real function, by a jump
+//!                                           └──▶ past it: draw the next one, record; filter[block] += 1
+//!   free ──▶ filter[block] == 0: the real function, by a jump
+//!                          else: record, if the set of recorded blocks has it; filter[block] -= 1
+//! ```
+//!
+//! What is not recorded still is counted, exactly: see [`Meter`].
+
+mod draw;
+mod filter;
+mod meter;
+mod recorded;
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+pub(crate) use meter::Private;
+pub use meter::{Meter, Metered};
+
+use super::record;
+use super::thread::{self, Local};
+
+/// Changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+/// Bytes between two sampling points, on average.
+static MEAN: AtomicU64 = AtomicU64::new(0);
+/// What the random numbers of this session begin with.
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+/// The next epoch's number.
+static LAST_EPOCH: AtomicU32 = AtomicU32::new(0);
+
+/// Samples from now on, with a point each `mean` bytes on average (at least 1). No session may be open.
+pub fn begin(mean: u64, seed: u64) {
+    // The first time there is nothing to clear, and looking would take a millisecond.
+    if LAST_EPOCH.load(Ordering::Relaxed) != 0 {
+        recorded::clear();
+    }
+    SEED.store(seed, Ordering::Relaxed);
+    change(mean);
+}
+
+/// From now on a point each `mean` bytes. Threads notice at their next allocation.
+pub fn change(mean: u64) {
+    MEAN.store(mean.max(1), Ordering::Relaxed);
+    // Never 0, however often it changes.
+    let number = LAST_EPOCH.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    EPOCH.store(number.max(1), Ordering::Release);
+}
+
+/// Every allocation is recorded again, if a session is open.
+pub fn end() {
+    EPOCH.store(0, Ordering::Release);
+}
+
+#[inline(always)]
+fn epoch() -> u32 {
+    EPOCH.load(Ordering::Relaxed)
+}
+
+/// Whether the calling thread's allocation of `size` bytes is one of those that pass unrecorded; then it is counted. The
+/// short way: false says nothing, [`is_due`] tells.
+#[inline(always)]
+pub fn passes(local: &Local, size: usize) -> bool {
+    let epoch = epoch();
+    epoch != 0
+        && local.sampling.get() == epoch
+        && record::records(local)
+        && thread::meter(local).is_some_and(|meter| meter.pass(size as u64))
+}
+
+/// Whether freeing the block at `address` needs no record.
+#[inline(always)]
+pub fn passes_free(address: usize) -> bool {
+    epoch() != 0 && !filter::may_hold(address)
+}
+
+/// Whether a reallocation of the block at `address`, or of none, passes unrecorded; then it is counted.
+#[inline(always)]
+pub fn passes_realloc(local: &Local, address: usize, size: usize) -> bool {
+    // Of size 0 it is a free, which is not counted.
+    size != 0 && !filter::may_hold(address) && passes(local, size)
+}
+
+/// Whether an allocation of `size` bytes is to be recorded: always, unless sampling leaves it out; then it is counted.
+/// The thread [records](record::wants_allocation).
+#[inline(always)]
+pub fn is_due(local: &Local, size: usize) -> bool {
+    epoch() == 0 || is_sampled(local, size)
+}
+
+#[cold]
+fn is_sampled(local: &Local, size: usize) -> bool {
+    // A new state may call libc, which may allocate.
+    local.busy.set(true);
+    let is_sampled = meter_it(local, size);
+    local.busy.set(false);
+    is_sampled
+}
+
+fn meter_it(local: &Local, size: usize) -> bool {
+    let epoch = epoch();
+    let Some((state, borrowed)) = thread::state(local) else {
+        // Counted as lost where it would have been recorded.
+        return true;
+    };
+    // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
+    let private = unsafe { &mut *state.private.get() };
+    if renew(&mut private.sampling, &state.meter, epoch) {
+        // What it tells of itself next holds the new mean.
+        private.session = 0;
+    }
+    if !borrowed.is_for_one_event() {
+        local.sampling.set(epoch);
+    }
+    state.meter.take(&mut private.sampling, size as u64)
+}
+
+/// Makes a state follow the present epoch.
+pub(super) fn renew_state(private: &mut Private, meter: &Meter) {
+    renew(private, meter, epoch());
+}
+
+fn renew(private: &mut Private, meter: &Meter, epoch: u32) -> bool {
+    if private.epoch == epoch || epoch == 0 {
+        return false;
+    }
+    private.begin(
+        meter,
+        epoch,
+        MEAN.load(Ordering::Relaxed),
+        SEED.load(Ordering::Relaxed),
+    );
+    true
+}
+
+/// Whether the end of the block at `address` is to be recorded. Asked once, by the thread that gives it back.
+#[inline(always)]
+pub fn is_end_due(address: usize) -> bool {
+    epoch() == 0 || filter::may_hold(address) && recorded::take(address)
+}
+
+/// The block at `address` lives on, although its end was recorded.
+pub fn lives_on(address: usize) {
+    if epoch() != 0 {
+        recorded::put(address);
+    }
+}
+
+/// The block at `address` is recorded: its free must be, too. Called before the block is handed out.
+#[inline]
+pub(super) fn remember(private: &mut Private, meter: &Meter, address: usize) {
+    if epoch() != 0 {
+        recorded::put(address);
+        private.remember(meter, address);
+    }
+}
+
+/// Whether the block at `address` is known for a temporary one, while sampling. (Else the collector knows.)
+#[inline(always)]
+pub(super) fn was_temporary(local: &Local, address: usize) -> bool {
+    epoch() != 0 && was_sampled_temporary(local, address)
+}
+
+#[cold]
+fn was_sampled_temporary(local: &Local, address: usize) -> bool {
+    let Some((state, _borrowed)) = thread::state(local) else {
+        return false;
+    };
+    // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
+    let private = unsafe { &*state.private.get() };
+    private.sampling.was_temporary(&state.meter, address)
+}
+
+/// Everything that was asked for while sampling, by all threads, since the process began.
+pub fn metered() -> Metered {
+    thread::states().map(|state| state.meter.read()).sum()
+}

@@ -1,0 +1,304 @@
+//! What samples stand for, and which of them are live.
+//!
+//! An allocation of `size` bytes was recorded with the probability `p = 1 - e^(-size / mean)`, independently of all others
+//! ([`sampling`](crate::capture::sampling)). Each recorded one counts for `1 / p` blocks of `size` bytes (Horvitz and
+//! Thompson, 1952), so every sum over recorded blocks is right on average: totals, a site's, what is live at a moment.
+//! Tables count whole blocks, so `1 / p` is rounded at random, up as often as its fraction says, which keeps the average.
+//!
+//! How far a sum may be off ([`margin`]): its variance is the sum of those of its parts, and each recorded block tells an unbiased
+//! estimate of its own part. With `w = 1 / p`, and `n` blocks it was rounded to:
+//!
+//! ```text
+//!   bytes    size² · w (w - 1)        at most mean · size · w, whatever the size: so a sum of B estimated bytes
+//!   blocks   n² - w                   has a standard deviation of at most √(mean · B)
+//! ```
+
+use super::hash::{Map, mix};
+use super::live::Block;
+use super::reallocs::UnderWay;
+use super::tables::{Lookup, Tables};
+use crate::capture::event::Event;
+use heapray_report::model::{Sampling, SamplingRate, Tally, margin};
+
+/// A block that was recorded and is live.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    /// `size` is of all blocks that it stands for.
+    block: Block,
+    times: u64,
+    variance: Variance,
+}
+
+/// Squared deviations of a sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Variance {
+    count: f64,
+    bytes: f64,
+}
+
+impl Variance {
+    fn add(&mut self, other: Variance) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+
+    fn subtract(&mut self, other: Variance) {
+        self.count -= other.count;
+        self.bytes -= other.bytes;
+    }
+
+    /// The larger one of each.
+    fn grow_to(&mut self, other: Variance) {
+        self.count = self.count.max(other.count);
+        self.bytes = self.bytes.max(other.bytes);
+    }
+
+    /// How far `estimate` may be off that is a sum with this variance. `largest` is that of one sample.
+    fn margin(self, estimate: Tally, largest: Variance) -> Tally {
+        Tally {
+            count: margin(estimate.count as f64, self.count, largest.count.sqrt()),
+            bytes: margin(estimate.bytes as f64, self.bytes, largest.bytes.sqrt()),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Samples {
+    /// By the session's word; a thread may not have noticed yet.
+    rates: Vec<SamplingRate>,
+    /// By the threads' own word, of those that live.
+    means: Map<u32, u64>,
+    live: Map<u64, Sample>,
+    /// How many were recorded.
+    taken: u64,
+    allocated: Variance,
+    live_variance: Variance,
+    high_water: Variance,
+    /// Of any one sample.
+    largest: Variance,
+}
+
+impl Samples {
+    pub(super) fn new(mean: u64) -> Samples {
+        let rates = vec![SamplingRate {
+            at_ms: 0,
+            mean_bytes: mean,
+        }];
+        Samples {
+            rates,
+            means: Map::default(),
+            live: Map::default(),
+            taken: 0,
+            allocated: Variance::default(),
+            live_variance: Variance::default(),
+            high_water: Variance::default(),
+            largest: Variance::default(),
+        }
+    }
+
+    pub(super) fn contains(&self, address: u64) -> bool {
+        self.live.contains_key(&address)
+    }
+
+    /// The live blocks, each with how many it stands for; sizes are of all of these.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (Block, u64)> + '_ {
+        self.live
+            .values()
+            .map(|sample| (sample.block, sample.times))
+    }
+
+    /// Of what is live now: summed anew, since what was added and taken away leaves a trace of rounding.
+    fn live_variance(&self) -> Variance {
+        let mut sum = Variance::default();
+        self.live
+            .values()
+            .for_each(|sample| sum.add(sample.variance));
+        sum
+    }
+
+    /// What an allocation of `size` bytes by `thread` stands for.
+    fn weigh(&mut self, thread: u32, size: u64) -> (Tally, Variance) {
+        self.taken += 1;
+        let session = self.rates.last().map_or(0, |rate| rate.mean_bytes);
+        let mean = self.means.get(&thread).copied().unwrap_or(session);
+        let weight = weight(size, mean);
+        let uniform = (mix(self.taken) >> 11) as f64 / (1_u64 << 53) as f64;
+        let times = weight.trunc() + f64::from(u8::from(uniform < weight.fract()));
+        let bytes = size as f64;
+        let tally = Tally {
+            count: times as u64,
+            bytes: (bytes * weight).round() as u64,
+        };
+        let variance = Variance {
+            count: times * times - weight,
+            bytes: bytes * bytes * weight * (weight - 1.0),
+        };
+        self.largest.grow_to(Variance {
+            count: weight * (weight - 1.0),
+            bytes: variance.bytes,
+        });
+        (tally, variance)
+    }
+
+    fn remove(&mut self, address: u64) -> Option<Sample> {
+        let sample = self.live.remove(&address)?;
+        self.live_variance.subtract(sample.variance);
+        Some(sample)
+    }
+
+    /// The thread has ended.
+    pub(super) fn forget_thread(&mut self, thread: u32) {
+        self.means.remove(&thread);
+    }
+
+    /// Bytes of memory that it holds.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let entries = self.live.capacity() * size_of::<(u64, Sample)>()
+            + self.means.capacity() * size_of::<(u32, u64)>();
+        entries as u64
+    }
+}
+
+/// How many blocks of `size` bytes one stands for that was recorded with a point each `mean` bytes: at least 1.
+fn weight(size: u64, mean: u64) -> f64 {
+    // Nothing is left to chance: every allocation is recorded, or one of no size was by mistake.
+    if mean == 0 || size == 0 {
+        return 1.0;
+    }
+    -1.0 / (-(size as f64) / mean as f64).exp_m1()
+}
+
+impl Tables {
+    /// How this was sampled, if it was; `asked` is what threads have counted.
+    pub(super) fn sampling(&self, asked: Tally) -> Option<Sampling> {
+        let (samples, counters) = (self.samples.as_ref()?, self.counters());
+        Some(Sampling {
+            rates: samples.rates.clone(),
+            samples: samples.taken,
+            asked,
+            allocated: samples
+                .allocated
+                .margin(counters.allocated, samples.largest),
+            live: samples
+                .live_variance()
+                .margin(counters.live, samples.largest),
+            high_water: samples
+                .high_water
+                .margin(counters.high_water, samples.largest),
+        })
+    }
+
+    /// From now on samples are of this mean, by the session's word.
+    pub(super) fn change_mean(&mut self, mean_bytes: u64, stamp: u64) {
+        let at_ms = self.clock.at_ms(stamp);
+        if let Some(samples) = &mut self.samples {
+            samples.rates.push(SamplingRate { at_ms, mean_bytes });
+        }
+    }
+
+    /// The event's thread says by which mean it samples.
+    #[cold]
+    pub(super) fn note_mean(&mut self, event: &Event) {
+        if let Some(samples) = &mut self.samples {
+            samples.means.insert(event.thread, event.address);
+        }
+    }
+
+    #[cold]
+    pub(super) fn allocate_sampled(&mut self, event: &Event, lookup: Lookup) {
+        let Some(samples) = &mut self.samples else {
+            return;
+        };
+        let old = samples.remove(event.address);
+        let (stands_for, variance) = samples.weigh(event.thread, event.size);
+        if let Some(old) = old {
+            let thread = self.who_freed(event);
+            self.count_free_sampled(event.stamp, thread, &old, false);
+        }
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
+        let block = Block {
+            size: stands_for.bytes,
+            site,
+            birth: self.clock.birth(event.stamp),
+        };
+        let sample = Sample {
+            block,
+            times: stands_for.count,
+            variance,
+        };
+        self.count_allocation(event, seat, site, stands_for);
+        let at_mark = self.peak.is_here();
+        if let Some(samples) = &mut self.samples {
+            samples.live.insert(event.address, sample);
+            samples.allocated.add(variance);
+            samples.live_variance.add(variance);
+            if at_mark {
+                samples.high_water = samples.live_variance;
+            }
+        }
+    }
+
+    /// Of a block that was not recorded, nothing is known and nothing is missing.
+    #[cold]
+    pub(super) fn free_sampled(&mut self, event: &Event) {
+        let samples = self.samples.as_mut();
+        if let Some(sample) = samples.and_then(|samples| samples.remove(event.address)) {
+            self.counters.events += 1;
+            self.count_free_sampled(event.stamp, event.thread, &sample, event.size == 1);
+        }
+    }
+
+    #[cold]
+    pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) {
+        let samples = self.samples.as_mut();
+        let sample = samples.and_then(|samples| samples.remove(realloc.address));
+        if let Some(sample) = sample.filter(|_| realloc.known) {
+            self.counters.events += 1;
+            self.count_free_sampled(stamp, realloc.thread, &sample, false);
+        }
+    }
+
+    fn count_free_sampled(&mut self, stamp: u64, thread: u32, sample: &Sample, temporary: bool) {
+        let Sample { block, times, .. } = *sample;
+        self.lower(stamp, block.site, times as i64, block.size);
+        let entry = self.threads.seat(thread).entry;
+        if temporary && self.sites.entry(block.site) == entry {
+            let blocks = Tally {
+                count: times,
+                bytes: block.size,
+            };
+            self.sites.temporary(block.site, blocks);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_the_inverse_of_the_chance() {
+        assert_eq!(weight(100, 0), 1.0);
+        assert!((weight(1, 1000) - 1000.5).abs() < 0.01);
+        assert!((weight(1000, 1000) - 1.0 / (1.0 - (-1.0_f64).exp())).abs() < 1e-12);
+        assert!((weight(1 << 40, 1000) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_variance_of_bytes_stays_below_the_stated_bound() {
+        for size in [1, 16, 500, 1000, 5000, 100_000] {
+            let (w, bytes) = (weight(size, 1000), size as f64);
+            assert!(bytes * bytes * w * (w - 1.0) <= 1000.0 * bytes * w);
+        }
+    }
+
+    #[test]
+    fn weights_are_rounded_without_a_bias() {
+        let mut samples = Samples::new(1000);
+        let sum: u64 = (0..100_000).map(|_| samples.weigh(1, 900).0.count).sum();
+        let exact = weight(900, 1000) * 100_000.0;
+        assert!((sum as f64 - exact).abs() < 600.0, "{sum}, not {exact}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Sampled events: what is estimated of them against what was allocated.
+
+use super::*;
+use crate::capture::sampling::{Meter, Private};
+use crate::collector::hash::mix;
+use heapray_report::model::Sampling;
+
+const MEAN: u64 = 64 << 10;
+const ALLOCATIONS: u64 = 20_000;
+const SITES: u64 = 4;
+
+/// A service of one thread: what it really did, and what its samples say.
+struct Run {
+    allocated: Tally,
+    live: Tally,
+    live_of_site: [Tally; SITES as usize],
+    export: Export,
+    sampling: Sampling,
+}
+
+/// Sizes as services have them: most are small, most bytes are in large ones.
+fn size(random: u64) -> u64 {
+    let bits = 4 + random % 14;
+    (1 << bits) + (random >> 32) % (1 << bits)
+}
+
+fn run(seed: u64, mean: u64) -> Run {
+    let (meter, mut tables) = (Meter::default(), Tables::new(CLOCK).with_samples(mean));
+    let mut private = Private::for_test(&meter, mean, seed);
+    let mut truth = (Tally::default(), [Tally::default(); SITES as usize]);
+    let event = |kind, address, size, node| Event {
+        stamp: CLOCK.start_stamp + address,
+        thread: 1,
+        kind,
+        address,
+        size,
+        node,
+    };
+    tables.apply(&event(Kind::Sampling, mean, 0, NodeId::ROOT));
+    for number in 0..ALLOCATIONS {
+        let random = mix(number + 1);
+        let (size, site) = (size(random), random >> 20 & (SITES - 1));
+        let (address, block) = (
+            (number + 1) * 32,
+            Tally {
+                count: 1,
+                bytes: size,
+            },
+        );
+        truth.0 += block;
+        let sampled = meter.take(&mut private, size);
+        if sampled {
+            tables.apply(&event(Kind::Malloc, address, size, NodeId(site as u32)));
+        }
+        // A site keeps the more of its blocks the higher its number is.
+        if random >> 40 & 7 > 2 * site {
+            // As the filter may say: some frees are of blocks that were not sampled.
+            if sampled || random & 64 == 0 {
+                tables.apply(&event(Kind::Free, address, 0, NodeId::ROOT));
+            }
+        } else {
+            truth.1[site as usize] += block;
+        }
+    }
+    let mut live = Tally::default();
+    truth.1.iter().for_each(|&of_site| live += of_site);
+    let sampling = tables.sampling(truth.0).unwrap();
+    Run {
+        allocated: truth.0,
+        live,
+        live_of_site: truth.1,
+        export: tables.export(),
+        sampling,
+    }
+}
+
+fn within(estimate: Tally, truth: Tally, margin: Tally) -> [bool; 2] {
+    [
+        estimate.count.abs_diff(truth.count) <= margin.count,
+        estimate.bytes.abs_diff(truth.bytes) <= margin.bytes,
+    ]
+}
+
+#[test]
+fn estimates_lie_within_their_stated_margins_in_95_of_100_runs() {
+    const RUNS: u64 = 200;
+    let mut hits = [0; 5];
+    for seed in 0..RUNS {
+        let run = run(seed, MEAN);
+        let totals = &run.export.totals;
+        let live = within(totals.live, run.live, run.sampling.live);
+        let allocated = within(totals.allocated, run.allocated, run.sampling.allocated);
+        let of_site = |site: u64| {
+            let node = NodeId(site as u32);
+            let found = run.export.sites.iter().find(|one| one.node == node);
+            found.map(|one| one.live).unwrap_or_default()
+        };
+        let of_last = of_site(SITES - 1).bytes;
+        let margin = run.sampling.margin(of_last);
+        let true_last = run.live_of_site[SITES as usize - 1].bytes;
+        let is_near = of_last.abs_diff(true_last) <= margin;
+        let all = [live[0], live[1], allocated[0], allocated[1], is_near];
+        for (hits, hit) in hits.iter_mut().zip(all) {
+            *hits += u64::from(hit);
+        }
+    }
+    let all: u64 = hits.iter().sum();
+    assert!(all * 100 >= 5 * RUNS * 95, "{hits:?}");
+    // Each by itself deviates by 3 of 200 by chance.
+    assert!(
+        hits.iter().all(|&hits| hits >= RUNS * 95 / 100 - 6),
+        "{hits:?}"
+    );
+}
+
+#[test]
+fn estimates_are_right_on_average() {
+    const RUNS: u64 = 400;
+    let runs: Vec<Run> = (1000..1000 + RUNS).map(|seed| run(seed, MEAN)).collect();
+    let truth = runs[0].live;
+    let mean =
+        |of: &dyn Fn(&Run) -> u64| runs.iter().map(|run| of(run) as f64).sum::<f64>() / RUNS as f64;
+    for (what, estimate, truth, margin) in [
+        (
+            "bytes",
+            mean(&|run| run.export.totals.live.bytes),
+            truth.bytes,
+            mean(&|run| run.sampling.live.bytes),
+        ),
+        (
+            "blocks",
+            mean(&|run| run.export.totals.live.count),
+            truth.count,
+            mean(&|run| run.sampling.live.count),
+        ),
+    ] {
+        // The mean of so many runs deviates by a root of that many less.
+        let off = (estimate - truth as f64).abs();
+        assert!(
+            off < 1.5 * margin / (RUNS as f64).sqrt(),
+            "{what}: {estimate} for {truth}"
+        );
+    }
+}
+
+#[test]
+fn with_a_point_in_every_byte_everything_is_exact() {
+    let run = run(1, 1);
+    assert_eq!(run.export.totals.live, run.live);
+    assert_eq!(run.export.totals.allocated, run.allocated);
+    assert_eq!(run.sampling.samples, ALLOCATIONS);
+    assert_eq!(run.sampling.live, Tally { count: 0, bytes: 0 });
+}
