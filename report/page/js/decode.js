@@ -28,6 +28,16 @@ import { Shape } from "./shape.js";
  * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
  *   sizes: number, moments: number}} counts
  *
+ * @typedef {{count: number, bytes: number}} Amount
+ *
+ * @typedef {object} Sampling of margins: a sum is right to so much on either side with 95 % confidence
+ * @property {number} mean_bytes between two samples
+ * @property {number} samples that were recorded
+ * @property {Amount} asked for in all, exactly
+ * @property {Amount} live_margin
+ * @property {Amount} high_water_margin
+ * @property {Amount} allocated_margin
+ *
  * @typedef {object} Conditions
  * @property {boolean} still_recording
  * @property {string} hooks
@@ -36,6 +46,7 @@ import { Shape } from "./shape.js";
  * @property {number} stacks_incomplete
  * @property {number} unknown_frees
  * @property {string | null} log_given_up
+ * @property {Sampling | null} [sampling] null where every allocation was recorded
  * @property {string[]} notes
  * @property {number} own_bytes
  * @property {number} collector_cpu_ns

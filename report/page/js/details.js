@@ -16,6 +16,7 @@ import { measureOf } from "./decode.js";
  * @property {string} variable the CSS variable of the crate's colour
  * @property {number} bytes
  * @property {number} count
+ * @property {number} margin bytes on either side that hold the true value with 95 % confidence; 0 where nothing is estimated
  * @property {string} share of the whole, in the present unit
  * @property {string} ofParent empty for the outermost
  * @property {string} self empty where it means nothing
@@ -39,12 +40,14 @@ export function factsOf({ tree: all, state, title, names, variables, measure }, 
   const value = tree.valueOf(node, measure);
   const index = frame < 0 ? -1 : profile.frames.package[frame];
   const own = tree.ownOf(node, measure);
+  const held = tree.valueOf(node, measureOf(state.view, "bytes"));
   return {
     name: frame < 0 ? title : names.full(frame),
     place: names.fullPlace(frame),
     crate: index < 0 ? "" : profile.head.packages[index][0],
     variable: index < 0 ? "--root-fill" : variables[index],
-    bytes: tree.valueOf(node, measureOf(state.view, "bytes")),
+    bytes: held,
+    margin: marginOf(profile.head.conditions.sampling, held),
     count: tree.valueOf(node, measureOf(state.view, "count")),
     share: percent(value, all.valueOf(0, measure)),
     ofParent: parent < 0 ? "" : percent(value, tree.valueOf(parent, measure)),
@@ -52,6 +55,21 @@ export function factsOf({ tree: all, state, title, names, variables, measure }, 
     threads: threadsOf(profile, tree, node, measure),
     note: frame < 0 ? "" : explained(names.full(frame)),
   };
+}
+
+/**
+ * As `model::Sampling::margin` in Rust: the upper limit of a Poisson distribution of which `value / mean` were seen.
+ * @param {import("./decode.js").Sampling | null | undefined} sampling
+ * @param {number} value estimated bytes
+ * @returns {number}
+ */
+export function marginOf(sampling, value) {
+  if (!sampling) {
+    return 0;
+  }
+  const number = value / sampling.mean_bytes + 1;
+  const limit = number * (1 - 1 / (9 * number) + 1.959964 / (3 * Math.sqrt(number))) ** 3;
+  return Math.round(sampling.mean_bytes * limit - value);
 }
 
 /**
@@ -133,7 +151,7 @@ function swatch(facts) {
 function lines(facts) {
   /** @type {[string, string][]} */
   const found = [
-    ["Bytes", bytes(facts.bytes)],
+    ["Bytes", facts.margin > 0 ? `${bytes(facts.bytes)} ± ${bytes(facts.margin)}` : bytes(facts.bytes)],
     ["Blocks", count(facts.count)],
     ["Average", facts.count > 0 ? bytes(facts.bytes / facts.count) : ""],
     ["Of all", facts.share],

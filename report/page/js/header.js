@@ -1,7 +1,7 @@
 // Who was profiled, and what a reader must know before believing the numbers.
 
 import { byId, el } from "./dom.js";
-import { bytes, clock, duration, plural } from "./format.js";
+import { bytes, clock, count, duration, plural } from "./format.js";
 
 /** @typedef {import("./decode.js").Head} Head */
 
@@ -18,13 +18,14 @@ export function showHeader(tree) {
   const peakAt = totals.high_water_ms === null ? "" : ` at ${duration(totals.high_water_ms)}`;
   const fact = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ note) =>
     el("div", "fact", el("dt", "", name), el("dd", "", value, el("span", "note", note)));
-  const live = fact("Still live", bytes(totals.live[1]), plural(totals.live[0], "block"));
+  const about = head.conditions.sampling ? "≈ " : "";
+  const live = fact("Still live", about + bytes(totals.live[1]), plural(totals.live[0], "block"));
   live.classList.add("lead");
   const process = fact("Process", String(head.pid), plural(threadCount(head), "thread"));
   process.classList.add("process");
   byId("facts", HTMLElement).replaceChildren(
     live,
-    fact("Peak", bytes(totals.high_water[1]), `${plural(totals.high_water[0], "block")}${peakAt}`),
+    fact("Peak", about + bytes(totals.high_water[1]), `${plural(totals.high_water[0], "block")}${peakAt}`),
     fact("Recorded", duration(head.end_ms - head.start_ms), `from ${clock(head.start_ms)}`),
     process,
   );
@@ -78,11 +79,27 @@ function notes(head) {
   if (conditions.still_recording) {
     found.push(`Snapshot of ${clock(head.end_ms)}: recording went on. Blocks that are just in use count as still live.`);
   }
+  if (conditions.sampling) {
+    found.push(sampled(conditions.sampling, head.totals));
+  }
   if (conditions.log_given_up !== null) {
     found.push(`No event log: ${conditions.log_given_up}. Sums and peak are exact all the same.`);
   }
   found.push(...conditions.notes);
   return found.map((text) => ({ text, kind: "note" }));
+}
+
+/**
+ * @param {import("./decode.js").Sampling} sampling
+ * @param {Head["totals"]} totals
+ */
+function sampled(sampling, { live }) {
+  const margin = sampling.live_margin;
+  return (
+    `Estimates: ${count(sampling.samples)} of ${plural(sampling.asked.count, "allocation")} were recorded, one sample each ` +
+    `${bytes(sampling.mean_bytes)} on average. With 95 % confidence ${bytes(live[1])} ± ${bytes(margin.bytes)} in ` +
+    `${count(live[0])} ± ${plural(margin.count, "block")} are still live.`
+  );
 }
 
 /** @param {Banner} banner */

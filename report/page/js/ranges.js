@@ -40,6 +40,9 @@ export function rangeSource(profile) {
  * @returns {string} why the page has no event log
  */
 export function whyNone({ head }) {
+  if (head.conditions.sampling) {
+    return "There is no event log: only samples were recorded.";
+  }
   const reason = head.conditions.log_given_up;
   if (reason !== null) {
     return `There is no event log: ${reason}.`;

@@ -99,6 +99,22 @@ function bars(heading, lines) {
 }
 
 /**
+ * @param {import("./decode.js").Sampling} sampling
+ * @returns {[string, string][]}
+ */
+function estimates(sampling) {
+  const margin = (/** @type {import("./decode.js").Amount} */ amount) =>
+    `right to ± ${bytes(amount.bytes)}, ± ${plural(amount.count, "block")} (95 % confidence)`;
+  return [
+    ["Recorded", `${plural(sampling.samples, "sample")}, one each ${bytes(sampling.mean_bytes)} on average`],
+    ["Asked for, exactly", `${bytes(sampling.asked.bytes)} in ${plural(sampling.asked.count, "allocation")}`],
+    ["Still live", margin(sampling.live_margin)],
+    ["High-water mark", margin(sampling.high_water_margin)],
+    ["Allocated in total", margin(sampling.allocated_margin)],
+  ];
+}
+
+/**
  * @param {Head} head
  * @returns {[string, [string, string][]][]} headings and their lines
  */
@@ -132,6 +148,7 @@ export function totalsOf(head) {
         ["Allocation rate", known(totals.allocated[0], length > 0 ? `${count(Math.round((1000 * totals.allocated[0]) / length))} a second` : "unknown")],
       ],
     ],
+    ["Estimates", conditions.sampling ? estimates(conditions.sampling) : []],
     [
       "Marks",
       head.marks.map(({ name, at_ms, live }) => /** @type {[string, string]} */ ([name, `at ${duration(at_ms)}, ${bytes(live[1])} live`])),
@@ -146,7 +163,7 @@ export function totalsOf(head) {
         ["Frees of unknown blocks", count(conditions.unknown_frees)],
         ["Seen through", conditions.hooks || "unknown"],
         ["Threads", count(threadCount(head))],
-        ["Event log", conditions.log_given_up ?? bytes(conditions.log_bytes)],
+        ["Event log", conditions.sampling ? "none: only samples" : (conditions.log_given_up ?? bytes(conditions.log_bytes))],
       ],
     ],
     [

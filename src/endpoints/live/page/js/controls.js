@@ -19,6 +19,7 @@ export function setState(now) {
 function showControls() {
   const recording = state === "recording";
   byId("start", HTMLButtonElement).disabled = busy || state !== "stopped";
+  byId("sample", HTMLSelectElement).disabled = busy || state !== "stopped";
   byId("stop", HTMLButtonElement).disabled = busy || !recording;
   byId("mark", HTMLInputElement).disabled = !recording;
   byId("set-mark", HTMLButtonElement).disabled = busy || !recording;
@@ -46,12 +47,13 @@ async function doing(work) {
 export function setUpControls() {
   byId("start", HTMLButtonElement).addEventListener("click", () =>
     doing(async () => {
-      const status = await call("start", "POST");
+      const sample = byId("sample", HTMLSelectElement).value;
+      const status = await call(sample === "" ? "start" : `start?sample=${sample}`, "POST");
       showFacts(status);
       setState(status.state);
       // The button that had the focus is off now.
       byId("stop", HTMLButtonElement).focus();
-      return "Recording: every allocation from now on.";
+      return status.sampling === null ? "Recording: every allocation from now on." : "Recording: samples from now on.";
     }),
   );
   byId("stop", HTMLButtonElement).addEventListener("click", () =>

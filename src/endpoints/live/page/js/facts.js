@@ -12,6 +12,8 @@ import { bytes, count, duration, plural } from "../../../../../report/page/js/fo
  * @property {Blocks} allocated
  * @property {Blocks} live
  * @property {Blocks} high_water
+ * @property {{ mean_bytes: number, samples: number, asked: Blocks, live_margin: Blocks, high_water_margin: Blocks,
+ *   allocated_margin: Blocks } | null} sampling
  * @property {number} lost_events
  * @property {{ memory_bytes: number, collector_cpu_ns: number, log_bytes: number }} overhead
  * @property {string | null} log_given_up
@@ -40,14 +42,20 @@ export function showFacts(status) {
   const trouble = [status.trouble, lost(status), status.log_given_up === null ? null : `There is no event log: ${status.log_given_up}.`];
   showTrouble(trouble.filter((part) => part !== null).join(" "));
 
-  const { live, high_water: peak, allocated, overhead } = status;
+  const { live, high_water: peak, allocated, overhead, sampling } = status;
+  const within = (/** @type {Blocks | undefined} */ margin) => (margin === undefined ? "" : `± ${bytes(margin.bytes)}, `);
+  const about = sampling === null ? "" : "≈ ";
   const facts = [
-    ["Live", bytes(live.bytes), plural(live.count, "block")],
-    ["High-water mark", bytes(peak.bytes), plural(peak.count, "block")],
-    ["Allocated in all", bytes(allocated.bytes), plural(allocated.count, "block")],
-    ["Events", count(status.events), "allocations and frees"],
+    ["Live", about + bytes(live.bytes), within(sampling?.live_margin) + plural(live.count, "block")],
+    ["High-water mark", about + bytes(peak.bytes), within(sampling?.high_water_margin) + plural(peak.count, "block")],
+    sampling === null
+      ? ["Allocated in all", bytes(allocated.bytes), plural(allocated.count, "block")]
+      : ["Allocated in all", bytes(sampling.asked.bytes), plural(sampling.asked.count, "block")],
+    sampling === null
+      ? ["Events", count(status.events), "allocations and frees"]
+      : ["Samples", count(sampling.samples), `one each ${bytes(sampling.mean_bytes)} on average`],
     ["heapray’s memory", bytes(overhead.memory_bytes), `${duration(overhead.collector_cpu_ns / 1e6)} of CPU time`],
-    ["Event log", bytes(overhead.log_bytes), "on disk"],
+    sampling === null ? ["Event log", bytes(overhead.log_bytes), "on disk"] : ["Event log", "none", "only samples are recorded"],
   ];
   byId("facts", HTMLElement).replaceChildren(
     ...facts.map(([name, value, note]) =>
