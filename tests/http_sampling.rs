@@ -1,0 +1,116 @@
+//! Sampling by request: what `start?sample=…` does in each state, and how everything says that it estimates.
+#![cfg(feature = "http")]
+#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
+
+mod http_support;
+
+use std::hint::black_box;
+
+use heapray::{OutputKey, OutputKind};
+use http_support::{Bench, call};
+
+fn leak(blocks: usize) -> Vec<Vec<u8>> {
+    black_box((0..blocks).map(|_| Vec::with_capacity(500)).collect())
+}
+
+#[tokio::test]
+async fn the_rate_of_a_sampling_session_is_changed_while_it_goes_on() {
+    let bench = Bench::with(|builder| builder.sample(64 << 10));
+    let app = bench.app();
+    let started = call(&app, "start").await.json();
+    assert_eq!(started["sampling"]["mean_bytes"], 64 << 10);
+    let kept = leak(10_000);
+    let changed = call(&app, "start?sample=128KiB").await.json();
+    assert_eq!(changed["recording_since"], started["recording_since"]);
+    assert_eq!(changed["sampling"]["mean_bytes"], 128 << 10);
+    // It knows what was allocated before.
+    let live = changed["live"]["bytes"].as_u64().unwrap();
+    assert!((2_000_000..9_000_000).contains(&live), "{changed}");
+    assert!(changed["sampling"]["asked"]["count"].as_u64().unwrap() >= 10_000);
+    assert!(
+        changed["sampling"]["live_margin"]["bytes"]
+            .as_u64()
+            .unwrap()
+            > 0
+    );
+    // Without a rate, a start of what runs is nothing, as ever.
+    let again = call(&app, "start").await.json();
+    assert_eq!(again["recording_since"], started["recording_since"]);
+    drop(kept);
+}
+
+#[tokio::test]
+async fn samples_and_every_allocation_are_sessions_of_their_own() {
+    let bench = Bench::new();
+    let app = bench.app();
+    let exact = call(&app, "start").await.json();
+    assert!(exact["sampling"].is_null());
+    let sampled = call(&app, "start?sample=512%20KiB").await.json();
+    assert_ne!(sampled["recording_since"], exact["recording_since"]);
+    assert_eq!(sampled["state"], "recording");
+    assert_eq!(
+        call(&app, "reports").await.json().as_array().unwrap().len(),
+        1
+    );
+    let exact = call(&app, "start?sample=0").await.json();
+    assert!(exact["sampling"].is_null());
+    assert_eq!(
+        call(&app, "reports").await.json().as_array().unwrap().len(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_size_is_refused_and_changes_nothing() {
+    let bench = Bench::new();
+    let app = bench.app();
+    for bad in ["often", "-1", "", "1.5MiB", "%zz"] {
+        let error = call(&app, &format!("start?sample={bad}"))
+            .await
+            .fails_with(400, "BadRequest");
+        assert!(
+            error.starts_with("sample must be a number of bytes"),
+            "{error}"
+        );
+    }
+    assert_eq!(call(&app, "status").await.json()["state"], "stopped");
+}
+
+#[tokio::test]
+async fn every_output_of_a_sampled_session_says_that_it_estimates() {
+    let bench = Bench::with(|builder| builder.sample(32 << 10));
+    let app = bench.app();
+    call(&app, "start").await;
+    let kept = leak(10_000);
+    let stopped = call(&app, "stop").await.json();
+    assert!(
+        stopped["sampling"]["samples"].as_u64().unwrap() > 50,
+        "{stopped}"
+    );
+    drop(kept);
+    for (output, says) in [
+        ("stats", "sizes and counts are estimates"),
+        ("stats?format=json", "\"live_margin\""),
+        ("table", "≈ sizes and counts are estimates"),
+        ("tree", "≈ sizes and counts are estimates"),
+        ("summary", "≈ sizes and counts are estimates"),
+        ("report?format=json", "\"mean_bytes\":32768"),
+    ] {
+        let answer = call(&app, output).await;
+        let text = String::from_utf8_lossy(&answer.body);
+        assert!(
+            text.contains(says),
+            "{output}: {}",
+            &text[..text.len().min(2000)]
+        );
+    }
+    // What was written is what is read: the estimates' quality is kept with the report.
+    let output = bench
+        .profiler
+        .output(OutputKey::new(OutputKind::Report))
+        .unwrap();
+    let report = heapray_report::memray::read(output).unwrap().report;
+    let sampling = report.conditions.sampling.unwrap();
+    assert_eq!(sampling.mean_bytes(), 32 << 10);
+    assert_eq!(stopped["sampling"]["samples"], sampling.samples);
+}
