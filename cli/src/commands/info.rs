@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use heapray_report::Report;
 use heapray_report::memray::{Format, in_one_line};
 use heapray_report::model::Tally;
-use heapray_report::stats::{duration, size};
+use heapray_report::stats::{duration, estimates, size};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -93,6 +93,7 @@ fn as_text(capture: &Capture) -> String {
     if !conditions.hooks.is_empty() {
         lines.push(("seen through", conditions.hooks.clone()));
     }
+    lines.extend(estimates(report).into_iter().map(|line| ("sampled", line)));
     if conditions.lost_events > 0 {
         lines.push(("events lost", conditions.lost_events.to_string()));
     }
@@ -136,6 +137,7 @@ fn as_json(capture: &Capture) -> Value {
         "hooks": conditions.hooks,
         "lost_events": conditions.lost_events,
         "log_given_up": conditions.log_given_up,
+        "sampled": estimates(report),
         "notes": conditions.notes,
     })
 }

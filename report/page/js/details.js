@@ -47,7 +47,7 @@ export function factsOf({ tree: all, state, title, names, variables, measure }, 
     crate: index < 0 ? "" : profile.head.packages[index][0],
     variable: index < 0 ? "--root-fill" : variables[index],
     bytes: held,
-    margin: marginOf(profile.head.conditions.sampling, held),
+    margin: node === 0 ? wholeMargin(profile.head, held) : marginOf(profile.head.conditions.sampling, held),
     count: tree.valueOf(node, measureOf(state.view, "count")),
     share: percent(value, all.valueOf(0, measure)),
     ofParent: parent < 0 ? "" : percent(value, tree.valueOf(parent, measure)),
@@ -55,6 +55,20 @@ export function factsOf({ tree: all, state, title, names, variables, measure }, 
     threads: threadsOf(profile, tree, node, measure),
     note: frame < 0 ? "" : explained(names.full(frame)),
   };
+}
+
+/**
+ * Of a whole the margin is told, narrower than what is known of a part.
+ * @param {import("./decode.js").Head} head
+ * @param {number} value
+ * @returns {number}
+ */
+function wholeMargin({ conditions, totals }, value) {
+  const { sampling } = conditions;
+  if (sampling && value === totals.live[1]) {
+    return sampling.live_margin.bytes;
+  }
+  return sampling && value === totals.high_water[1] ? sampling.high_water_margin.bytes : marginOf(sampling, value);
 }
 
 /**

@@ -120,7 +120,7 @@ export class SiteTable {
     where.title = names.fullPlace(site.frame);
     const other = by === "bytes" ? plural(site.count, "block") : bytes(site.bytes);
     const aged = site.oldest >= 0 && this.view === "live";
-    const oldest = el("span", "notes", aged ? `for ${duration(head.end_ms - head.start_ms - site.oldest)}` : "");
+    const oldest = el("span", "notes", aged ? `for ${duration(Math.max(0, head.end_ms - head.start_ms - site.oldest))}` : "");
     oldest.title = aged ? `Age of its oldest block, allocated ${duration(site.oldest)} after the start` : "";
     const bar = el("i", "bar");
     bar.style.width = `${whole > 0 ? Math.max(0.5, (100 * site[by]) / whole) : 0}%`;

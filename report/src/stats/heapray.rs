@@ -244,7 +244,9 @@ fn put_overhead(out: &mut String, report: &Report) -> std::fmt::Result {
         "\t{} of collector CPU",
         duration(overhead.collector_cpu_ns / 1_000_000)
     )?;
-    if let Some(each) = overhead.collector_cpu_ns.checked_div(report.about.events) {
+    let each = overhead.collector_cpu_ns.checked_div(report.about.events);
+    // Of samples it is mostly the time in which there were none.
+    if let Some(each) = each.filter(|_| report.conditions.sampling.is_none()) {
         write!(out, ", {each} ns an event")?;
     }
     writeln!(out, "\n\t{} of event log", size(overhead.log_bytes))
