@@ -10,6 +10,7 @@
 #![allow(clippy::print_stdout)] // printing is what it is for
 
 mod child;
+mod collector;
 mod deep;
 mod instructions;
 mod live;
@@ -28,10 +29,11 @@ use std::process::ExitCode;
 type Section = fn() -> measure::Result<()>;
 
 /// Each part, by the name it is chosen with.
-const SECTIONS: [(&str, Section); 6] = [
+const SECTIONS: [(&str, Section); 7] = [
     ("pairs", pairs::section),
     ("instructions", instructions::section),
     ("live", live::section),
+    ("collector", collector::section),
     ("report", report::section),
     ("service", service::section),
     ("size", size::section),

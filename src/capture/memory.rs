@@ -8,6 +8,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arch;
 
+#[cfg(target_os = "linux")]
+const HUGE_PAGE: usize = 2 << 20;
+
 static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of address space that heapray has mapped for itself and not given back.
@@ -69,6 +72,8 @@ pub unsafe trait Plain: Copy {}
 unsafe impl Plain for u32 {}
 // SAFETY: integers.
 unsafe impl Plain for u64 {}
+// SAFETY: integers, with nothing between them.
+unsafe impl<const LENGTH: usize, const WIDTH: usize> Plain for [[u64; WIDTH]; LENGTH] {}
 
 impl<T: Plain> GrowArray<T> {
     /// Room for `capacity` values in memory of somebody else's.
@@ -170,6 +175,86 @@ impl<T: Plain> GrowArray<T> {
     }
 }
 
+/// A [`GrowArray`] in pages of its own, which go back to the system when it is dropped.
+#[derive(Debug)]
+pub struct OwnedArray<T: Plain>(GrowArray<T>);
+
+impl<T: Plain> OwnedArray<T> {
+    /// As [`GrowArray::mapped`].
+    #[must_use]
+    pub fn mapped(capacity: usize) -> Option<OwnedArray<T>> {
+        let array = OwnedArray(GrowArray::mapped(capacity)?);
+        array.ask_for_huge_pages();
+        Some(array)
+    }
+
+    /// Where the system has them on request, as most have by default: with small pages nearly each access that is at
+    /// random costs a walk through page tables. They never reach beyond the mapping, so they cost no memory.
+    fn ask_for_huge_pages(&self) {
+        #[cfg(target_os = "linux")]
+        if self.0.mapped >= HUGE_PAGE {
+            // SAFETY: advice on a mapping of this array's own, which changes nothing of what is in it.
+            unsafe {
+                libc::madvise(
+                    self.0.start.as_ptr().cast(),
+                    self.0.mapped,
+                    libc::MADV_HUGEPAGE,
+                )
+            };
+        }
+    }
+
+    /// As [`GrowArray::grow`].
+    pub fn grow(&mut self, capacity: usize) -> bool {
+        let grown = self.0.grow(capacity);
+        self.ask_for_huge_pages();
+        grown
+    }
+
+    /// Gives back the pages behind the first `capacity` values, as far as they are whole, and not the first one.
+    pub fn shrink(&mut self, capacity: usize) {
+        let array = &mut self.0;
+        let wanted = capacity.max(1).checked_mul(size_of::<T>());
+        let Some(bytes) = wanted
+            .and_then(whole_pages)
+            .filter(|&bytes| bytes < array.mapped)
+        else {
+            return;
+        };
+        // SAFETY: the mapping is this array's own, and the values there are forgotten.
+        unsafe { unmap(array.start.cast().add(bytes), array.mapped - bytes) };
+        array.mapped = bytes;
+        array.capacity = bytes / size_of::<T>();
+    }
+
+    /// Bytes of its pages.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.0.mapped
+    }
+
+    /// As [`GrowArray::as_slice`].
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_slice(&self) -> &[T] {
+        self.0.as_slice()
+    }
+
+    /// As [`GrowArray::as_mut_slice`].
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_mut_slice(&mut self) -> &mut [T] {
+        self.0.as_mut_slice()
+    }
+}
+
+impl<T: Plain> Drop for OwnedArray<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this array's own, and the array is gone after this.
+        unsafe { unmap(self.0.start.cast(), self.0.mapped) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +275,24 @@ mod tests {
             assert!(fresh.iter().all(|&value| value == 0));
         }
         array.release();
+    }
+
+    #[test]
+    fn an_owned_array_keeps_its_values_when_it_grows_and_shrinks_and_is_zero_where_it_is_new() {
+        const PAGE: usize = arch::PAGE / 64;
+        let mut array = OwnedArray::<[[u64; 2]; 4]>::mapped(1).unwrap();
+        assert_eq!((array.as_slice().len(), array.bytes()), (PAGE, arch::PAGE));
+        assert!(array.as_slice().as_ptr().addr().is_multiple_of(64));
+        array.as_mut_slice()[PAGE - 1] = [[7; 2]; 4];
+        assert!(array.grow(PAGE * 5));
+        array.as_mut_slice()[PAGE * 4] = [[8; 2]; 4];
+        array.shrink(PAGE + 1);
+        assert_eq!(array.bytes(), 2 * arch::PAGE);
+        assert!(array.grow(PAGE * 5));
+        assert_eq!(array.as_slice()[PAGE - 1], [[7; 2]; 4]);
+        assert_eq!(array.as_slice()[PAGE * 4], [[0; 2]; 4]);
+        array.shrink(0);
+        assert_eq!(array.bytes(), arch::PAGE);
     }
 
     #[test]

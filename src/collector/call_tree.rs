@@ -3,7 +3,7 @@
 //! Threads number the nodes of their own trees; whoever merges the rings maps each such node once to one of these.
 
 use super::hash::mix;
-use super::index::Index;
+use super::positions::Positions;
 use super::snapshot::{ModuleId, RawNode};
 use crate::capture::event::NodeId;
 
@@ -11,7 +11,7 @@ use crate::capture::event::NodeId;
 #[derive(Debug)]
 pub struct CallTree {
     nodes: Vec<RawNode>,
-    index: Index,
+    index: Positions,
 }
 
 impl Default for CallTree {
@@ -23,7 +23,7 @@ impl Default for CallTree {
         };
         CallTree {
             nodes: vec![root],
-            index: Index::default(),
+            index: Positions::default(),
         }
     }
 }
@@ -41,11 +41,11 @@ impl CallTree {
             module,
             address,
         };
-        let tag = (mix(address ^ (u64::from(parent.0) << 32)) >> 32) as u32;
+        let hash = hash_of(&node);
         let nodes = &self.nodes;
         if let Some(at) = self
             .index
-            .find(tag, |at| nodes.get(at as usize) == Some(&node))
+            .find(hash, |at| nodes.get(at as usize) == Some(&node))
         {
             return NodeId(at);
         }
@@ -56,8 +56,10 @@ impl CallTree {
             return parent;
         };
         debug_assert!(parent.0 < at, "a parent is added before its children");
+        // All but the root, which is nobody's child.
+        self.index
+            .insert(hash, at, || self.nodes.iter().map(hash_of).zip(0..).skip(1));
         self.nodes.push(node);
-        self.index.insert(tag, at);
         NodeId(at)
     }
 
@@ -72,6 +74,10 @@ impl CallTree {
     pub fn memory_bytes(&self) -> u64 {
         size_of_val(self.nodes.as_slice()) as u64 + self.index.memory_bytes()
     }
+}
+
+fn hash_of(node: &RawNode) -> u64 {
+    mix(node.address ^ (u64::from(node.parent.0) << 32))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //!
 //! The tag is the caller's hash. Two keys of one tag are told apart by the caller, who looks at position.
 
+use crate::capture::arch::prefetch;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -45,11 +47,24 @@ impl Index {
         );
     }
 
-    /// Reads the slot at which a search for `tag` begins, so that it is in the cache when it is needed.
-    #[inline]
-    pub(super) fn touch(&self, tag: u32) -> u64 {
-        let at = tag as usize & self.slots.len().wrapping_sub(1);
-        self.slots.get(at).copied().unwrap_or(0)
+    /// Lets the slot at which a search for `tag` begins come into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, tag: u32) {
+        if let Some(slot) = self.slots.get(self.first(tag)) {
+            prefetch(slot);
+        }
+    }
+
+    /// The position in that slot, if it is of that tag.
+    #[inline(always)]
+    pub(super) fn guess(&self, tag: u32) -> Option<u32> {
+        let slot = *self.slots.get(self.first(tag))?;
+        ((slot >> 32) as u32 == tag).then(|| (slot as u32).wrapping_sub(1))
+    }
+
+    #[inline(always)]
+    fn first(&self, tag: u32) -> usize {
+        tag as usize & self.slots.len().wrapping_sub(1)
     }
 
     /// Bytes of memory it holds.

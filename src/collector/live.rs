@@ -1,24 +1,29 @@
 //! The live table: every block that was handed out and not given back, by address.
 //!
-//! It is a hash table of cache lines with four slots each, in 64 shards. A block is in the line that its address chooses;
+//! It is a hash table of cache lines with four slots each, in 16 shards. A block is in the line that its address chooses;
 //! one that finds it full goes to a map beside, one in twenty or so, and the line counts how many did, so that most
-//! searches are of one line only. A shard grows by a third when it is two thirds full, alone: no growth ever needs a
-//! second table of the whole, nor stalls for long. Shards start at different sizes, so that they do not all grow at once.
+//! searches are of one line only. A shard grows by a third when it is two thirds full, alone, so that none stalls for
+//! long. Shards start at different sizes, so that they do not all grow at once.
+//!
+//! Lines are in the order of keys. So a shard is resized where it lies, in one sweep: no block is searched for, and
+//! there is never a second table. Lines lie in pages of their own, which the kernel moves without copying them.
 //!
 //! ```text
 //! line     [ slot | slot | slot | slot ]                              64 bytes
-//! word 0   [ key 42            | beside 6      | size, low 16 bits ]  key 0 = empty; beside: of the first slot only
+//! word 0   [ key 44            | beside 4      | size, low 16 bits ]  key 0 = empty; beside: of the first slot only
 //! word 1   [ site 28           | birth 26      | size, high 10     ]
 //! ```
 //!
-//! An address of 48 bits is spread by a bijection; its top 6 bits then choose the shard, and the other 42 are the key. What
+//! An address of 48 bits is spread by a bijection; its top 4 bits then choose the shard, and the other 44 are the key. What
 //! does not fit this is kept in ordinary maps: sizes of 64 MiB and more, and addresses that have more bits.
 
 use super::birth::{self, Birth};
 use super::hash::Map;
 use super::sites::SiteId;
+use crate::capture::arch::prefetch;
+use crate::capture::memory::OwnedArray;
 
-const SHARD_BITS: u32 = 6;
+const SHARD_BITS: u32 = 4;
 const SHARDS: usize = 1 << SHARD_BITS;
 const ADDRESS_BITS: u32 = 48;
 const ADDRESSES: u64 = (1 << ADDRESS_BITS) - 1;
@@ -35,8 +40,10 @@ const LARGE: u64 = (1 << (BESIDE_SHIFT + SIZE_HIGH_BITS)) - 1;
 const SLOTS: usize = 4;
 /// A shard grows, by a third, when its lines hold more than this on average.
 const FULL: (usize, usize) = (8, 3);
-/// No shard shrinks below this.
-const FEWEST_LINES: usize = 16;
+/// A shard of this size means a table of 256 KiB.
+const CACHED_LINES: usize = (256 << 10) / size_of::<Line>() / SHARDS;
+/// No shard shrinks below this: they begin with a page.
+const FEWEST_LINES: usize = 48;
 
 const _: () = assert!(SiteId::BITS + birth::BITS + SIZE_HIGH_BITS == 64);
 
@@ -48,7 +55,7 @@ pub(super) struct Block {
     pub(super) birth: Birth,
 }
 
-/// Where to look for an address: its spread 48 bits; 0 in the lower 42 if it has no slot.
+/// Where to look for an address: its spread 48 bits; 0 in the lower 44 if it has no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place(u64);
 
@@ -87,7 +94,7 @@ pub(super) struct LiveTable {
 
 impl Default for LiveTable {
     fn default() -> Self {
-        let lines = |number| FEWEST_LINES + number / 8;
+        let lines = |number| FEWEST_LINES + number;
         LiveTable {
             shards: Box::new(std::array::from_fn(|number| Shard::of(lines(number)))),
             large: Map::default(),
@@ -128,6 +135,23 @@ impl LiveTable {
         Some(self.unpack(address, slot))
     }
 
+    /// Whether there may be a block at `place`. One line is looked at.
+    #[inline(always)]
+    pub(super) fn may_have(&self, place: Place) -> bool {
+        if place.key() == 0 {
+            return true;
+        }
+        let shard = &self.shards[place.shard()];
+        let line = &shard.lines()[shard.line(place.key())];
+        position(line, place.key()) < SLOTS || line[0][0] & BESIDE != 0
+    }
+
+    /// Whether it is too large for the nearest caches, so that [`prefetch`](Self::prefetch) pays.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.shards[0].count > CACHED_LINES
+    }
+
     /// Whether there is a block at `address`.
     pub(super) fn contains(&self, address: u64) -> bool {
         let place = Place::of(address);
@@ -137,11 +161,13 @@ impl LiveTable {
         self.shards[place.shard()].find(place.key()).is_some()
     }
 
-    /// Reads the line of `place`, so that it is in the cache when it is needed.
-    #[inline]
-    pub(super) fn touch(&self, place: Place) -> u64 {
+    /// Lets the line of `place` come into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, place: Place) {
         let shard = &self.shards[place.shard()];
-        shard.lines[shard.line(place.key())].0[0][0]
+        if let Some(line) = shard.lines().get(shard.line(place.key())) {
+            prefetch(line);
+        }
     }
 
     /// The site of the block at `place`, if it is in its line.
@@ -180,6 +206,12 @@ impl LiveTable {
         let shards: usize = self.shards.iter().map(Shard::memory_bytes).sum();
         let large = map_bytes::<(u64, u64)>(self.large.capacity());
         (shards + large + map_bytes::<(u64, Block)>(self.far.capacity())) as u64
+    }
+
+    /// Those of them that are pages of its own and not the allocator's.
+    pub(super) fn mapped_bytes(&self) -> u64 {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.mapped_bytes() as u64).sum()
     }
 
     /// What a slot that was taken out says, together with the map of large sizes.
@@ -226,9 +258,11 @@ fn block(slot: &Slot, size: u64) -> Block {
 /// It looks at all of them: which one it is cannot be predicted, and a wrong guess costs more than the rest of them.
 #[inline(always)]
 fn position(line: &[Slot; SLOTS], key: u64) -> usize {
+    let wanted = key << KEY_SHIFT;
     let mut position = SLOTS;
     for (at, slot) in line.iter().enumerate() {
-        position = if slot[0] >> KEY_SHIFT == key {
+        // Equal keys leave only what is below them.
+        position = if slot[0] ^ wanted < 1 << KEY_SHIFT {
             at
         } else {
             position
@@ -237,44 +271,79 @@ fn position(line: &[Slot; SLOTS], key: u64) -> usize {
     position
 }
 
+/// The line of `key` among `lines` lines. It never falls as the key rises, nor as there are more lines.
+#[inline]
+fn line_among(lines: usize, key: u64) -> usize {
+    ((u128::from(key << KEY_SHIFT) * lines as u128) >> 64) as usize
+}
+
 /// The bytes of a standard map: a table of a power of two entries, seven eighths of which count, and a byte beside each.
 fn map_bytes<Entry>(capacity: usize) -> usize {
     (capacity * 8 / 7) * (size_of::<Entry>() + 1)
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(align(64))]
-struct Line([Slot; SLOTS]);
+type Line = [Slot; SLOTS];
+
+const EMPTY: Line = [[0; 2]; SLOTS];
 
 const _: () = assert!(size_of::<Line>() == 64);
 
 #[derive(Debug)]
 struct Shard {
-    lines: Vec<Line>,
+    lines: OwnedArray<Line>,
+    /// How many of the lines are in use; there is nothing in the others.
+    count: usize,
     /// Blocks, those beside included.
     len: usize,
+    /// It shrinks with fewer blocks than this, and grows with more than `most`.
+    fewest: usize,
+    most: usize,
     /// Slots of blocks whose line was full, by key. A count of them is in their line's first slot.
     beside: Map<u64, Slot>,
 }
 
 impl Shard {
-    fn of(lines: usize) -> Shard {
-        Shard {
-            lines: vec![Line::default(); lines],
+    fn of(count: usize) -> Shard {
+        let mut shard = Shard {
+            lines: OwnedArray::mapped(count).expect("a session needs its first pages"),
+            count,
             len: 0,
+            fewest: 0,
+            most: 0,
             beside: Map::default(),
-        }
+        };
+        shard.set_bounds();
+        shard
+    }
+
+    fn set_bounds(&mut self) {
+        self.most = self.count * FULL.0 / FULL.1;
+        self.fewest = if self.count >= FEWEST_LINES * 3 {
+            self.count / 2
+        } else {
+            0
+        };
+    }
+
+    #[inline(always)]
+    fn lines(&self) -> &[Line] {
+        self.lines.as_slice()
+    }
+
+    #[inline(always)]
+    fn line_mut(&mut self, at: usize) -> &mut Line {
+        &mut self.lines.as_mut_slice()[at]
     }
 
     /// The line of `key`.
-    #[inline]
+    #[inline(always)]
     fn line(&self, key: u64) -> usize {
-        ((u128::from(key << KEY_SHIFT) * self.lines.len() as u128) >> 64) as usize
+        line_among(self.count, key)
     }
 
     #[inline]
     fn slot(&self, key: u64) -> Option<&Slot> {
-        let line = &self.lines[self.line(key)].0;
+        let line = &self.lines()[self.line(key)];
         line.get(position(line, key))
     }
 
@@ -287,7 +356,7 @@ impl Shard {
     fn insert(&mut self, new: Slot) -> Option<Slot> {
         let key = new[0] >> KEY_SHIFT;
         let at = self.line(key);
-        let line = &mut self.lines[at].0;
+        let line = self.line_mut(at);
         let found = position(line, key);
         if let Some(slot) = line.get_mut(found) {
             let old = *slot;
@@ -306,7 +375,7 @@ impl Shard {
     #[cold]
     fn insert_crowded(&mut self, at: usize, empty: usize, new: Slot) -> Option<Slot> {
         let key = new[0] >> KEY_SHIFT;
-        let line = &mut self.lines[at].0;
+        let line = &mut self.lines.as_mut_slice()[at];
         if line[0][0] & BESIDE != 0
             && let Some(slot) = self.beside.get_mut(&key)
         {
@@ -315,10 +384,7 @@ impl Shard {
         if empty < SLOTS {
             line[empty] = [new[0] | (line[empty][0] & BESIDE), new[1]];
         } else {
-            if line[0][0] & BESIDE != BESIDE {
-                line[0][0] += 1 << BESIDE_SHIFT;
-            }
-            self.beside.insert(key, new);
+            self.put_beside(at, new);
         }
         self.grown()
     }
@@ -326,7 +392,7 @@ impl Shard {
     #[inline(always)]
     fn remove(&mut self, key: u64) -> Option<Slot> {
         let at = self.line(key);
-        let line = &mut self.lines[at].0;
+        let line = self.line_mut(at);
         let found = position(line, key);
         if let Some(slot) = line.get_mut(found) {
             let old = *slot;
@@ -343,7 +409,7 @@ impl Shard {
     #[cold]
     fn remove_beside(&mut self, at: usize, key: u64) -> Option<Slot> {
         let old = self.beside.remove(&key)?;
-        let first = &mut self.lines[at].0[0][0];
+        let first = &mut self.line_mut(at)[0][0];
         if *first & BESIDE != BESIDE {
             *first -= 1 << BESIDE_SHIFT;
         }
@@ -354,8 +420,8 @@ impl Shard {
     #[inline(always)]
     fn grown(&mut self) -> Option<Slot> {
         self.len += 1;
-        if self.len * FULL.1 > self.lines.len() * FULL.0 {
-            self.resize(self.lines.len() * 4 / 3);
+        if self.len > self.most {
+            self.grow();
         }
         None
     }
@@ -363,28 +429,94 @@ impl Shard {
     #[inline(always)]
     fn shrunk(&mut self) {
         self.len -= 1;
-        if self.len < self.lines.len() / 2 && self.lines.len() >= FEWEST_LINES * 3 {
-            self.resize(self.lines.len() / 3);
+        if self.len < self.fewest {
+            self.shrink();
         }
     }
 
+    /// From the last line to the first, since a block's line becomes a later one or stays: none comes upon a line
+    /// whose blocks have yet to move.
     #[cold]
-    fn resize(&mut self, lines: usize) {
-        let old = std::mem::replace(self, Shard::of(lines));
-        for slot in old.iter() {
-            self.insert([slot[0] & !BESIDE, slot[1]]);
+    fn grow(&mut self) {
+        let (before, now) = (self.count, self.count * 4 / 3);
+        if !self.lines.grow(now) {
+            // Without memory more blocks are beside; asked again when there are twice as many.
+            self.most *= 2;
+            return;
         }
+        self.count = now;
+        let beside = std::mem::take(&mut self.beside);
+        for at in (0..before).rev() {
+            self.move_line(at);
+        }
+        self.put_all(beside);
+    }
+
+    /// The other way round, as [`grow`](Self::grow).
+    #[cold]
+    fn shrink(&mut self) {
+        let (before, now) = (self.count, self.count / 3);
+        self.count = now;
+        let beside = std::mem::take(&mut self.beside);
+        for at in 0..before {
+            self.move_line(at);
+        }
+        self.lines.shrink(now);
+        self.put_all(beside);
+    }
+
+    /// Moves the blocks of a line to where they belong now.
+    #[inline(always)]
+    fn move_line(&mut self, at: usize) {
+        let line = *self.line_mut(at);
+        *self.line_mut(at) = EMPTY;
+        for slot in &line {
+            let key = slot[0] >> KEY_SHIFT;
+            if key != 0 {
+                self.put(self.line(key), [slot[0] & !BESIDE, slot[1]]);
+            }
+        }
+    }
+
+    /// Those that were beside their lines, when all others have been moved.
+    fn put_all(&mut self, beside: Map<u64, Slot>) {
+        for (key, slot) in beside {
+            self.put(self.line(key), slot);
+        }
+        self.set_bounds();
+    }
+
+    /// Puts a block, whose key is nowhere yet, into a line from which none was taken since it was empty.
+    #[inline]
+    fn put(&mut self, at: usize, slot: Slot) {
+        let line = self.line_mut(at);
+        match line.iter_mut().find(|slot| slot[0] >> KEY_SHIFT == 0) {
+            Some(empty) => *empty = slot,
+            None => self.put_beside(at, slot),
+        }
+    }
+
+    fn put_beside(&mut self, at: usize, slot: Slot) {
+        let first = &mut self.line_mut(at)[0][0];
+        if *first & BESIDE != BESIDE {
+            *first += 1 << BESIDE_SHIFT;
+        }
+        self.beside.insert(slot[0] >> KEY_SHIFT, slot);
     }
 
     fn iter(&self) -> impl Iterator<Item = &Slot> {
-        let slots = self.lines.iter().flat_map(|line| &line.0);
+        let slots = self.lines().iter().flatten();
         slots
             .filter(|slot| slot[0] >> KEY_SHIFT != 0)
             .chain(self.beside.values())
     }
 
+    fn mapped_bytes(&self) -> usize {
+        self.lines.bytes()
+    }
+
     fn memory_bytes(&self) -> usize {
-        size_of_val(self.lines.as_slice()) + map_bytes::<(u64, Slot)>(self.beside.capacity())
+        self.mapped_bytes() + map_bytes::<(u64, Slot)>(self.beside.capacity())
     }
 }
 
@@ -412,7 +544,11 @@ mod tests {
             .map(|place| (place.shard(), place.key()))
             .collect();
         assert_eq!(places.len(), (1 << 16) + 48);
-        assert!(places.iter().all(|place| place.1 >> 42 == 0));
+        assert!(
+            places
+                .iter()
+                .all(|place| place.1 >> (ADDRESS_BITS - SHARD_BITS) == 0)
+        );
         for address in [0, 1 << 48, u64::MAX] {
             assert_eq!(Place::of(address).key(), 0);
         }
@@ -458,14 +594,14 @@ mod tests {
 
     /// Whether each line counts its blocks beside it, and only there.
     fn counts_are_right(shard: &Shard) -> bool {
-        let mut beside = vec![0; shard.lines.len()];
+        let mut beside = vec![0; shard.lines().len()];
         for &key in shard.beside.keys() {
             beside[shard.line(key)] += 1;
         }
         let counts = |slot: &Slot| (slot[0] & BESIDE) >> BESIDE_SHIFT;
-        shard.lines.iter().zip(beside).all(|(line, beside)| {
-            let first = counts(&line.0[0]);
-            let only_there = line.0[1..].iter().all(|slot| counts(slot) == 0);
+        shard.lines().iter().zip(beside).all(|(line, beside)| {
+            let first = counts(&line[0]);
+            let only_there = line[1..].iter().all(|slot| counts(slot) == 0);
             (first == beside || first == BESIDE_MOST) && only_there
         })
     }

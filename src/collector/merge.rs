@@ -253,8 +253,10 @@ impl Source {
     #[cold]
     fn map_node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
         if self.nodes.len() <= local as usize {
-            self.nodes
-                .resize((local as usize + 1).next_power_of_two().max(64), UNMAPPED);
+            // Rather often than in large steps: there may be many threads.
+            let room = (local as usize + 1).max(self.nodes.len() / 8 * 9).max(64);
+            self.nodes.reserve_exact(room - self.nodes.len());
+            self.nodes.resize(room, UNMAPPED);
             self.nodes[0] = NodeId::ROOT;
         }
         let mut path = Vec::new();

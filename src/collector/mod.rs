@@ -18,6 +18,7 @@ mod live;
 pub mod log;
 pub mod merge;
 mod peak;
+mod positions;
 mod ranges;
 mod reallocs;
 mod samples;

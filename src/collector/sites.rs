@@ -5,6 +5,7 @@
 
 use super::hash::mix;
 use super::index::Index;
+use crate::capture::arch::prefetch;
 use crate::capture::event::{Kind, NodeId};
 use heapray_report::model::Tally;
 
@@ -125,10 +126,8 @@ impl Sites {
         if let Some(epoch) = keep {
             site.keep(epoch);
         }
-        site.allocated.count += blocks.count;
-        site.allocated.bytes = site.allocated.bytes.wrapping_add(blocks.bytes);
-        site.live.count += blocks.count;
-        site.live.bytes = site.live.bytes.wrapping_add(blocks.bytes);
+        add(&mut site.allocated, blocks);
+        add(&mut site.live, blocks);
     }
 
     /// `bytes` of the live ones are gone; with them `blocks` blocks, or -1 if a block was split in two.
@@ -141,6 +140,19 @@ impl Sites {
         }
         site.live.count = site.live.count.wrapping_add_signed(-blocks);
         site.live.bytes = site.live.bytes.wrapping_sub(bytes);
+    }
+
+    /// A block was allocated and freed, and nothing else between. `keep` is the epoch of the mark that
+    /// it brought, if that is over now.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, site: SiteId, block: Tally, keep: Option<u64>) {
+        let site = &mut self.hot[site.0 as usize];
+        if let Some(epoch) = keep {
+            site.kept = epoch;
+            site.high_water = site.live;
+            add(&mut site.high_water, block);
+        }
+        add(&mut site.allocated, block);
     }
 
     /// What was freed had been temporary.
@@ -184,23 +196,26 @@ impl Sites {
         self.hot.len()
     }
 
-    /// Reads where the search for the site of `tag` begins, so that it is in the cache when it is needed.
-    #[inline]
-    pub(super) fn touch_tag(&self, tag: u32) -> u64 {
-        self.index.touch(tag)
+    /// Lets the place where the search for the site of `tag` begins come into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch_tag(&self, tag: u32) {
+        self.index.prefetch(tag);
     }
 
-    /// Reads the site that most probably has `tag`.
-    #[inline]
-    pub(super) fn touch_site_of(&self, tag: u32) -> u64 {
-        let position = (self.index.touch(tag) as u32).wrapping_sub(1);
-        self.touch_site(SiteId(position))
+    /// Lets the site that most probably has `tag` come into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch_site_of(&self, tag: u32) {
+        if let Some(at) = self.index.guess(tag) {
+            self.prefetch_site(SiteId(at));
+        }
     }
 
-    /// Reads a site.
-    #[inline]
-    pub(super) fn touch_site(&self, site: SiteId) -> u64 {
-        self.hot.get(site.0 as usize).map_or(0, |site| site.kept)
+    /// Lets a site come into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch_site(&self, site: SiteId) {
+        if let Some(site) = self.hot.get(site.0 as usize) {
+            prefetch(site);
+        }
     }
 
     /// Bytes of memory it holds.
@@ -208,4 +223,19 @@ impl Sites {
         let columns = size_of::<Hot>() + size_of::<Kind>() + size_of::<Tally>();
         (self.len() * columns) as u64 + self.index.memory_bytes()
     }
+}
+
+/// What a block of `size` bytes stands for where every one is recorded.
+#[inline]
+pub(super) fn one(size: u64) -> Tally {
+    Tally {
+        count: 1,
+        bytes: size,
+    }
+}
+
+#[inline]
+pub(super) fn add(tally: &mut Tally, more: Tally) {
+    tally.count += more.count;
+    tally.bytes = tally.bytes.wrapping_add(more.bytes);
 }

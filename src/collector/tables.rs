@@ -10,7 +10,7 @@ use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::{Reallocs, UnderWay};
 use super::samples::Samples;
-use super::sites::{self, SiteId, Sites};
+use super::sites::{self, SiteId, Sites, add, one};
 use super::sizes::Sizes;
 use super::threads::{Seat, Threads};
 use super::timeline::Timeline;
@@ -33,6 +33,8 @@ pub(super) struct Lookup {
     entry: u32,
     /// The tag of an allocation's site, if that is so.
     tag: u32,
+    /// The next event is the free of this allocation, by the same thread.
+    passing: bool,
 }
 
 impl Lookup {
@@ -50,6 +52,7 @@ impl Lookup {
             place,
             entry,
             tag: site_key(event, entry).tag(),
+            passing: false,
         }
     }
 }
@@ -193,7 +196,7 @@ impl Tables {
         });
         // As seldom as rows: an idle service must not fill its log with readings.
         if new_row {
-            self.tell(LogEntry::Memory { at_ms, rss });
+            self.tell(&LogEntry::Memory { at_ms, rss });
         }
     }
 
@@ -213,47 +216,82 @@ impl Tables {
 
     /// Takes in events, oldest first. Faster than one by one.
     pub fn apply_batch(&mut self, events: &[Event]) {
+        if self.samples.is_some() {
+            // There are few, and none of them passes by the tables.
+            for (at, event) in events.iter().enumerate() {
+                self.take(events, at, Lookup::of(event, &self.threads));
+            }
+            return;
+        }
         let mut lookups = [Lookup::default(); TOGETHER];
-        let mut rest = events;
-        for events in events.chunks(TOGETHER) {
-            let mut touched = 0;
-            for (event, lookup) in events.iter().zip(&mut lookups) {
-                *lookup = Lookup::of(event, &self.threads);
-                touched ^= self.live.touch(lookup.place);
-                touched ^= self.sites.touch_tag(lookup.tag);
-            }
-            if self.sites.len() > MANY_SITES {
-                for (event, lookup) in events.iter().zip(&lookups) {
-                    touched ^= self.touch_site(event, lookup);
+        for start in (0..events.len()).step_by(TOGETHER) {
+            let end = events.len().min(start + TOGETHER);
+            let found = self.look_up(&events[start..end], &mut lookups);
+            let mut at = start;
+            for &lookup in &lookups[..found] {
+                if lookup.passing {
+                    self.take_passing(events, at, lookup);
+                } else {
+                    self.take(events, at, lookup);
                 }
-            }
-            // The values are of no use; only that they were read.
-            std::hint::black_box(touched);
-            for (event, &lookup) in events.iter().zip(&lookups) {
-                rest = &rest[1..];
-                self.take(event, lookup, rest);
+                at += 1 + usize::from(lookup.passing);
             }
         }
     }
 
     /// Takes in an event.
     pub fn apply(&mut self, event: &Event) {
-        self.take(event, Lookup::of(event, &self.threads), &[]);
+        let events = std::slice::from_ref(event);
+        self.take(events, 0, Lookup::of(event, &self.threads));
     }
 
+    /// Where `events` are to be looked up; of a block that is passing, both events at once. What is there comes
+    /// into the cache meanwhile. Gives the number of lookups.
     #[inline]
-    fn touch_site(&self, event: &Event, lookup: &Lookup) -> u64 {
-        if event.kind == Kind::Free {
-            let site = self.live.site(lookup.place);
-            site.map_or(0, |site| self.sites.touch_site(site))
-        } else {
-            self.sites.touch_site_of(lookup.tag)
+    fn look_up(&self, events: &[Event], lookups: &mut [Lookup; TOGETHER]) -> usize {
+        let (many_blocks, many_sites) = (self.live.is_large(), self.sites.len() > MANY_SITES);
+        let (mut found, mut at) = (0, 0);
+        while at < events.len() {
+            let event = &events[at];
+            let next = events.get(at + 1);
+            let passing = next.is_some_and(|next| is_freed_by(event, next));
+            let lookup = Lookup {
+                passing,
+                ..Lookup::of(event, &self.threads)
+            };
+            if many_blocks {
+                self.live.prefetch(lookup.place);
+            }
+            if many_sites {
+                self.sites.prefetch_tag(lookup.tag);
+            }
+            lookups[found % TOGETHER] = lookup;
+            found += 1;
+            at += 1 + usize::from(passing);
+        }
+        if many_sites {
+            let mut at = 0;
+            for lookup in &lookups[..found] {
+                self.prefetch_site(&events[at], lookup);
+                at += 1 + usize::from(lookup.passing);
+            }
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn prefetch_site(&self, event: &Event, lookup: &Lookup) {
+        if event.kind != Kind::Free {
+            self.sites.prefetch_site_of(lookup.tag);
+        } else if let Some(site) = self.live.site(lookup.place) {
+            self.sites.prefetch_site(site);
         }
     }
 
-    /// `later` are events that are known to follow.
+    /// Takes in the event at `at`. Those after it are known to follow.
     #[inline(always)]
-    fn take(&mut self, event: &Event, lookup: Lookup, later: &[Event]) {
+    fn take(&mut self, events: &[Event], at: usize, lookup: Lookup) {
+        let event = &events[at];
         if !self.reallocs.is_empty() && self.settle(event) {
             return;
         }
@@ -283,7 +321,7 @@ impl Tables {
             // `settle` has finished what it is the end of.
             Kind::ReallocDone => {}
             Kind::Sampling => self.note_mean(event),
-            Kind::ThreadStart => self.threads.start(event, later),
+            Kind::ThreadStart => self.threads.start(event, &events[at + 1..]),
             Kind::ThreadName => {
                 self.threads.end(event);
                 if let Some(samples) = &mut self.samples {
@@ -315,6 +353,13 @@ impl Tables {
                 .map_or(0, |samples| samples.memory_bytes())
     }
 
+    /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
+    /// knows too.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        self.live.mapped_bytes()
+    }
+
     #[inline(always)]
     fn allocate(&mut self, event: &Event, lookup: Lookup) {
         if self.samples.is_some() {
@@ -331,6 +376,47 @@ impl Tables {
             self.replaced(event, &old);
         }
         self.count_allocation(event, seat, site, one(event.size));
+    }
+
+    /// Takes in the allocation at `at` and the next event, which is its free.
+    #[inline(always)]
+    fn take_passing(&mut self, events: &[Event], at: usize, lookup: Lookup) {
+        let (event, free) = (&events[at], &events[at + 1]);
+        if self.reallocs.is_empty() && !self.live.may_have(lookup.place) {
+            self.pass(event, free, lookup);
+        } else {
+            self.take(events, at, lookup);
+            self.take(events, at + 1, lookup);
+        }
+    }
+
+    /// A block that its thread frees before anything else happens, at an address where there is none: it does to sums,
+    /// peak and log what any block does, and need not go through the live table.
+    #[inline(always)]
+    fn pass(&mut self, event: &Event, free: &Event, lookup: Lookup) {
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
+        self.clock.at_ms(event.stamp);
+        let counters = &mut self.counters;
+        let before = counters.live;
+        let mut with = before;
+        let block = one(event.size);
+        add(&mut with, block);
+        counters.events += 2;
+        add(&mut counters.allocated, block);
+        add(&mut counters.freed, block);
+        // If the block does not bring the mark, its site has at the end what it had at the last one.
+        let brings_mark = self.peak.move_to(with, event.stamp).is_none();
+        let keep = self.peak.move_to(before, free.stamp);
+        self.sites.pass(site, block, keep.filter(|_| brings_mark));
+        self.sizes.add(event.size, 1);
+        self.threads.allocated(seat, event.address);
+        // By the thread that allocated it last: temporary, unless the site is one that stands for many.
+        if self.sites.entry(site) == seat.entry {
+            self.sites.temporary(site, block);
+        }
+        self.tell_allocation(event, seat);
+        self.tell_free(event.address, seat);
     }
 
     /// The site of an allocation by the thread that `seat` is.
@@ -462,7 +548,7 @@ impl Tables {
             }
         }
         if let Some(seat) = found {
-            self.tell(LogEntry::Deallocation {
+            self.tell(&LogEntry::Deallocation {
                 thread: seat.entry,
                 kind: Kind::Munmap,
                 address: event.address,
@@ -489,13 +575,7 @@ impl Tables {
         self.sites.allocate(site, stands_for, keep);
         self.sizes.add(event.size, stands_for.count);
         self.threads.allocated(seat, event.address);
-        self.tell(LogEntry::Allocation {
-            thread: seat.entry,
-            kind: event.kind,
-            address: event.address,
-            size: event.size,
-            node: event.node,
-        });
+        self.tell_allocation(event, seat);
     }
 
     /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
@@ -504,12 +584,7 @@ impl Tables {
         let seat = self.threads.seat(thread);
         self.lower(stamp, block.site, 1, block.size);
         self.notice_temporary(seat, address, block.site, block.size);
-        self.tell(LogEntry::Deallocation {
-            thread: seat.entry,
-            kind: Kind::Free,
-            address,
-            size: 0,
-        });
+        self.tell_free(address, seat);
     }
 
     /// Fewer live bytes, and blocks fewer (or one more).
@@ -535,20 +610,46 @@ impl Tables {
     }
 
     #[inline(always)]
-    fn tell(&mut self, entry: LogEntry) {
-        if self.log.is_some() {
-            self.write(&entry);
+    fn tell_allocation(&mut self, event: &Event, seat: Seat) {
+        if let Some(log) = &mut self.log
+            && log.push_allocation(
+                seat.entry,
+                event.kind,
+                event.address,
+                event.size,
+                event.node,
+            )
+        {
+            self.flush_log();
         }
     }
 
-    #[inline(never)]
-    fn write(&mut self, entry: &LogEntry) {
+    #[inline(always)]
+    fn tell_free(&mut self, address: u64, seat: Seat) {
+        if let Some(log) = &mut self.log
+            && log.push_free(seat.entry, address)
+        {
+            self.flush_log();
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self, entry: &LogEntry) {
         if let Some(log) = &mut self.log
             && log.push(entry)
         {
             self.flush_log();
         }
     }
+}
+
+/// Whether `next` frees the block that `event` hands out, on the same thread.
+#[inline(always)]
+fn is_freed_by(event: &Event, next: &Event) -> bool {
+    // All at once: they are equal together or not at all, mostly.
+    next.kind == Kind::Free
+        && (next.address ^ event.address) | u64::from(next.thread ^ event.thread) == 0
+        && (Kind::Malloc as u8..=Kind::Pvalloc as u8).contains(&(event.kind as u8))
 }
 
 #[inline]
@@ -558,19 +659,4 @@ fn site_key(event: &Event, entry: u32) -> sites::Key {
         node: event.node,
         kind: event.kind,
     }
-}
-
-/// What a block of `size` bytes stands for where every one is recorded.
-#[inline]
-fn one(size: u64) -> Tally {
-    Tally {
-        count: 1,
-        bytes: size,
-    }
-}
-
-#[inline]
-fn add(tally: &mut Tally, more: Tally) {
-    tally.count += more.count;
-    tally.bytes = tally.bytes.wrapping_add(more.bytes);
 }

@@ -259,7 +259,8 @@ impl Worker {
     }
 
     fn own_bytes(&self) -> u64 {
-        memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + self.tables.memory_bytes()
+        let allocated = self.tables.memory_bytes() - self.tables.mapped_bytes();
+        memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + allocated
     }
 
     fn counters(&mut self) -> Counters {

@@ -14,6 +14,19 @@ mod portable;
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
 pub use portable::*;
 
+/// Asks the processor to have the beginning of `value` in its cache soon; it goes on at once.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch may be of any address, and nothing that the program can see is read or written.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _: &T = value;
+}
+
 /// Where a call stack begins: the state of the caller at the moment it will be returned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]

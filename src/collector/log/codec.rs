@@ -38,7 +38,78 @@ const NEW_THREAD: u8 = 7;
 const MUNMAP: u8 = 0x90;
 const READING: u8 = 0x91;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Bytes that no record of an event exceeds.
+pub(super) const LONGEST: usize = 48;
+
+/// A record that is being written.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    room: &'a mut [u8; LONGEST],
+    length: usize,
+}
+
+impl<'a> Record<'a> {
+    #[inline(always)]
+    pub(super) fn new(room: &'a mut [u8; LONGEST]) -> Record<'a> {
+        Record { room, length: 0 }
+    }
+
+    /// Bytes written.
+    #[inline(always)]
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    #[inline(always)]
+    fn put_byte(&mut self, byte: u8) {
+        self.room[self.length] = byte;
+        self.length += 1;
+    }
+
+    #[inline(always)]
+    fn put_bytes(&mut self, bytes: [u8; 2]) {
+        self.set_bytes(bytes);
+        self.length += 2;
+    }
+
+    #[inline(always)]
+    fn set_bytes(&mut self, bytes: [u8; 2]) {
+        if let Some(place) = self.room.get_mut(self.length..self.length + 2) {
+            place.copy_from_slice(&bytes);
+        }
+    }
+
+    /// As [`put`], if `wanted`. What can seldom be predicted is done without a branch.
+    #[inline(always)]
+    fn put_if(&mut self, wanted: bool, number: u64) {
+        if number >= 1 << 14 {
+            if wanted {
+                self.put_long(number);
+            }
+            return;
+        }
+        let two = number >= 0x80;
+        let bytes = (number & 0x7F) | u64::from(two) << 7 | number >> 7 << 8;
+        self.set_bytes((bytes as u16).to_le_bytes());
+        self.length += if wanted { 1 + usize::from(two) } else { 0 };
+    }
+
+    #[inline(always)]
+    fn put(&mut self, number: u64) {
+        self.put_if(true, number);
+    }
+
+    fn put_long(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.put_byte(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.put_byte(number as u8);
+    }
+}
+
+/// Who allocates, from where, with what.
+#[derive(Debug, Clone, Copy)]
 struct Site {
     thread: u32,
     node: u32,
@@ -46,18 +117,27 @@ struct Site {
 }
 
 impl Site {
-    #[inline]
+    #[inline(always)]
+    fn key(self) -> u64 {
+        u64::from(self.thread) << 32 | u64::from(self.node)
+    }
+
+    #[inline(always)]
     fn entry(self) -> usize {
-        let key = u64::from(self.thread) << 32 | u64::from(self.node);
-        (mix(key ^ (self.kind as u64) << 60) >> 52) as usize % SITES
+        (mix(self.key() ^ (self.kind as u64) << 60) >> 52) as usize % SITES
+    }
+
+    #[inline(always)]
+    fn is(self, other: Site) -> bool {
+        (self.key() == other.key()) & (self.kind as u8 == other.kind as u8)
     }
 }
 
 /// What both sides remember.
 #[derive(Debug)]
 pub(super) struct Memory {
-    sites: Vec<(Site, u64)>,
-    addresses: Vec<u64>,
+    sites: Box<[(Site, u64); SITES]>,
+    addresses: Box<[u64; ADDRESSES]>,
     threads: [u32; THREADS],
     next_thread: usize,
     thread: u32,
@@ -77,8 +157,8 @@ const NO_SITE: (Site, u64) = (
 impl Default for Memory {
     fn default() -> Self {
         Memory {
-            sites: vec![NO_SITE; SITES],
-            addresses: vec![0; ADDRESSES],
+            sites: Box::new([NO_SITE; SITES]),
+            addresses: Box::new([0; ADDRESSES]),
             threads: [0; THREADS],
             next_thread: 0,
             thread: 0,
@@ -97,19 +177,13 @@ fn address_entry(address: u64) -> usize {
 impl Memory {
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        let mut sites = std::mem::take(&mut self.sites);
-        let mut addresses = std::mem::take(&mut self.addresses);
-        sites.fill(NO_SITE);
-        addresses.fill(0);
-        *self = Memory {
-            sites,
-            addresses,
-            threads: [0; THREADS],
-            next_thread: 0,
-            thread: 0,
-            node: 0,
-            address: 0,
-        };
+        self.sites.fill(NO_SITE);
+        self.addresses.fill(0);
+        self.threads = [0; THREADS];
+        self.next_thread = 0;
+        self.thread = 0;
+        self.node = 0;
+        self.address = 0;
     }
 
     /// Bytes of memory it holds.
@@ -139,9 +213,8 @@ impl Memory {
     }
 }
 
-/// Appends the record of `entry` to `out`.
-#[inline]
-pub(super) fn encode(memory: &mut Memory, entry: &LogEntry, out: &mut Vec<u8>) {
+/// Writes the record of `entry`.
+pub(super) fn encode(memory: &mut Memory, entry: &LogEntry, out: &mut Record<'_>) {
     match *entry {
         LogEntry::Allocation {
             thread,
@@ -149,72 +222,74 @@ pub(super) fn encode(memory: &mut Memory, entry: &LogEntry, out: &mut Vec<u8>) {
             address,
             size,
             node,
-        } => {
-            let site = Site {
-                thread,
-                node: node.0,
-                kind,
-            };
-            encode_allocation(memory, site, address, size, out);
-        }
+        } => encode_allocation(memory, (thread, node, kind), address, size, out),
         LogEntry::Deallocation {
             thread,
             kind: Kind::Munmap,
             address,
             size,
         } => {
-            out.push(MUNMAP);
-            put(out, u64::from(thread));
-            let difference = memory.difference(address);
-            put(out, difference);
-            put(out, size);
+            out.put_byte(MUNMAP);
+            out.put(u64::from(thread));
+            out.put(memory.difference(address));
+            out.put(size);
         }
         LogEntry::Deallocation {
             thread, address, ..
         } => encode_free(memory, thread, address, out),
         LogEntry::Memory { at_ms, rss } => {
-            out.push(READING);
-            put(out, at_ms);
-            put(out, rss);
+            out.put_byte(READING);
+            out.put(at_ms);
+            out.put(rss);
         }
     }
 }
 
-#[inline]
-fn encode_allocation(memory: &mut Memory, site: Site, address: u64, size: u64, out: &mut Vec<u8>) {
+/// Writes the record of an allocation by a thread, from a node, with a function.
+#[inline(always)]
+pub(super) fn encode_allocation(
+    memory: &mut Memory,
+    (thread, node, kind): (u32, NodeId, Kind),
+    address: u64,
+    size: u64,
+    out: &mut Record<'_>,
+) {
+    let site = Site {
+        thread,
+        node: node.0,
+        kind,
+    };
     let at = address_entry(address);
     let known_address = memory.addresses[at] == address;
     let address_bit = if known_address { KNOWN_ADDRESS } else { 0 };
-    memory.thread = site.thread;
+    memory.thread = thread;
     let entry = site.entry();
     let (remembered, last_size) = memory.sites[entry];
     memory.sites[entry] = (site, size);
-    let known_site = remembered == site;
-    let same_size = known_site && last_size == size;
-    if known_site {
+    if remembered.is(site) {
+        let same_size = last_size == size;
         let size_bit = if same_size { SAME_SIZE } else { 0 };
         let tag = ALLOCATION | KNOWN_SITE | address_bit | size_bit;
-        out.extend([tag | (entry >> 8) as u8, entry as u8]);
+        out.put_bytes([tag | (entry >> 8) as u8, entry as u8]);
+        out.put_if(!same_size, size);
     } else {
-        out.push(ALLOCATION | address_bit | site.kind as u8);
-        put(out, u64::from(site.thread));
-        put(
-            out,
-            zigzag(u64::from(site.node).wrapping_sub(u64::from(memory.node))),
-        );
+        out.put_byte(ALLOCATION | address_bit | kind as u8);
+        out.put(u64::from(thread));
+        out.put(zigzag(
+            u64::from(site.node).wrapping_sub(u64::from(memory.node)),
+        ));
         memory.node = site.node;
-    }
-    if !same_size {
-        put(out, size);
+        out.put(size);
     }
     if known_address {
-        out.extend((at as u16).to_le_bytes());
+        out.put_bytes((at as u16).to_le_bytes());
     }
     encode_address(memory, address, known_address, out);
 }
 
-#[inline]
-fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Vec<u8>) {
+/// Writes the record of a free by `thread`.
+#[inline(always)]
+pub(super) fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Record<'_>) {
     let remembered = || memory.threads.iter().position(|&one| one == thread);
     let who = if thread == memory.thread {
         0
@@ -224,12 +299,12 @@ fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Vec<u8>
     let at = address_entry(address);
     let known = memory.addresses[at] == address;
     if known {
-        out.extend([FREE_KNOWN_ADDRESS | who << 3 | (at >> 8) as u8, at as u8]);
+        out.put_bytes([FREE_KNOWN_ADDRESS | who << 3 | (at >> 8) as u8, at as u8]);
     } else {
-        out.push(who << 3);
+        out.put_byte(who << 3);
     }
     if who == NEW_THREAD {
-        put(out, u64::from(thread));
+        out.put(u64::from(thread));
         memory.remember_thread(thread);
     }
     memory.thread = thread;
@@ -238,13 +313,12 @@ fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Vec<u8>
 
 /// Of an address that is remembered, the record has the entry already.
 #[inline]
-fn encode_address(memory: &mut Memory, address: u64, known: bool, out: &mut Vec<u8>) {
+fn encode_address(memory: &mut Memory, address: u64, known: bool, out: &mut Record<'_>) {
     if known {
         memory.address = address.rotate_right(ALIGNED_BITS);
     } else {
         memory.addresses[address_entry(address)] = address;
-        let difference = memory.difference(address);
-        put(out, difference);
+        out.put(memory.difference(address));
     }
 }
 

@@ -7,12 +7,18 @@ use std::sync::Arc;
 
 use super::LogEntry;
 use super::block::{FULL, HEADER, Header, MOST};
-use super::codec::{self, Memory};
+use super::codec::{self, LONGEST, Memory, Record};
 use super::names::{Known, Process, Told};
+use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::EventLog;
 
 /// After a block that hardly shrank, so many are stored as they are before compression is tried again.
 const PATIENCE: u32 = 15;
+
+const _: () = assert!(
+    FULL + 2 * LONGEST <= MOST,
+    "a block that is not full has room for a record"
+);
 
 /// Writes an event log.
 ///
@@ -27,8 +33,9 @@ pub struct LogWriter {
     events: u64,
     given_up: Option<String>,
     memory: Memory,
-    /// The records of the block that is being filled.
+    /// The block that is being filled: room for [`MOST`] bytes of records, and how much of it is used.
     records: Vec<u8>,
+    used: usize,
     records_events: u32,
     /// A header and a payload as they go to the file.
     stored: Vec<u8>,
@@ -48,7 +55,8 @@ impl LogWriter {
             events: 0,
             given_up: None,
             memory: Memory::default(),
-            records: Vec::with_capacity(MOST),
+            records: vec![0; MOST],
+            used: 0,
             records_events: 0,
             stored: Vec::new(),
             plain_blocks: 0,
@@ -65,14 +73,56 @@ impl LogWriter {
 
     /// Appends an entry; does nothing once the log was given up. Whether the block is full now: it is to be told what it
     /// needs, and [flushed](Self::flush), before the next one.
-    #[inline]
     pub fn push(&mut self, entry: &LogEntry) -> bool {
-        if self.given_up.is_some() {
+        let Some((memory, mut record)) = self.begin() else {
             return false;
-        }
-        codec::encode(&mut self.memory, entry, &mut self.records);
+        };
+        codec::encode(memory, entry, &mut record);
+        let length = record.length();
+        self.end(length)
+    }
+
+    /// As [`push`](Self::push), of an allocation.
+    pub(in crate::collector) fn push_allocation(
+        &mut self,
+        thread: u32,
+        kind: Kind,
+        address: u64,
+        size: u64,
+        node: NodeId,
+    ) -> bool {
+        let Some((memory, mut record)) = self.begin() else {
+            return false;
+        };
+        codec::encode_allocation(memory, (thread, node, kind), address, size, &mut record);
+        let length = record.length();
+        self.end(length)
+    }
+
+    /// As [`push`](Self::push), of a free.
+    pub(in crate::collector) fn push_free(&mut self, thread: u32, address: u64) -> bool {
+        let Some((memory, mut record)) = self.begin() else {
+            return false;
+        };
+        codec::encode_free(memory, thread, address, &mut record);
+        let length = record.length();
+        self.end(length)
+    }
+
+    /// Where the next record goes; `None` once the log was given up.
+    #[inline(always)]
+    fn begin(&mut self) -> Option<(&mut Memory, Record<'_>)> {
+        // There is no room, and not even a place, once the log was given up.
+        let rest = self.records.get_mut(self.used..)?;
+        let room = rest.first_chunk_mut::<LONGEST>()?;
+        Some((&mut self.memory, Record::new(room)))
+    }
+
+    #[inline(always)]
+    fn end(&mut self, length: usize) -> bool {
+        self.used += length;
         self.records_events += 1;
-        self.records.len() >= FULL
+        self.used >= FULL
     }
 
     /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that nothing in the file lacks its name.
@@ -90,18 +140,18 @@ impl LogWriter {
 
     /// Ends the block, so that all entries up to now are in the file.
     pub fn flush(&mut self) {
-        if self.records.is_empty() {
+        if self.used == 0 {
             return;
         }
         let records = std::mem::take(&mut self.records);
-        let written = self.write_block(&records, self.records_events);
+        let written = self.write_block(&records[..self.used], self.records_events);
         self.records = records;
         if let Err(reason) = written {
             self.give_up(reason);
             return;
         }
         self.events += u64::from(self.records_events);
-        self.records.clear();
+        self.used = 0;
         self.records_events = 0;
         self.memory.clear();
     }
@@ -126,6 +176,7 @@ impl LogWriter {
     pub fn give_up(&mut self, reason: String) {
         self.given_up.get_or_insert(reason);
         self.records = Vec::new();
+        self.used = 0;
         self.stored = Vec::new();
     }
 

@@ -1,0 +1,111 @@
+//! A hash index of positions in someone else's vector, 4 bytes a slot: open addressing, linear probing.
+//!
+//! ```text
+//! slot: [ tag, the bits that are left | position + 1, as many bits as the largest needs ]     0 = empty
+//! ```
+//!
+//! Half of [`Index`](super::index::Index)'s memory, for what is looked up seldom. It grows by half, so that fewer slots
+//! are empty, and takes the hashes anew from whoever has the vector, since it keeps a part of them only.
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Positions {
+    slots: Vec<u32>,
+    len: usize,
+}
+
+impl Positions {
+    /// The position under `hash` for which `is_it` holds.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let mask = position_mask(&self.slots);
+        let mut at = first(&self.slots, hash);
+        loop {
+            let slot = *self.slots.get(at)?;
+            if slot == 0 {
+                return None;
+            }
+            if (slot ^ hash as u32) & !mask == 0 && is_it((slot & mask) - 1) {
+                return Some((slot & mask) - 1);
+            }
+            at = if at + 1 == self.slots.len() {
+                0
+            } else {
+                at + 1
+            };
+        }
+    }
+
+    /// Adds `position` under `hash`; it must not be there yet, and must be no more than one above the largest so far.
+    /// `all` gives every position that was added before, and its hash.
+    pub(super) fn insert<All>(&mut self, hash: u64, position: u32, all: impl FnOnce() -> All)
+    where
+        All: Iterator<Item = (u64, u32)>,
+    {
+        // One is kept free beyond the bound: positions may begin at 1.
+        if (self.len + 2) * 4 >= self.slots.len() * 3 {
+            self.slots = vec![0; (self.slots.len() / 2 * 3).max(64)];
+            for (hash, position) in all() {
+                place(&mut self.slots, hash, position);
+            }
+        }
+        self.len += 1;
+        place(&mut self.slots, hash, position);
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        size_of_val(self.slots.as_slice()) as u64
+    }
+}
+
+/// The bits of a slot that are for the position: it is always below the number of slots.
+#[inline]
+fn position_mask(slots: &[u32]) -> u32 {
+    (slots.len().next_power_of_two() - 1) as u32
+}
+
+#[inline]
+fn first(slots: &[u32], hash: u64) -> usize {
+    ((u128::from(hash) * slots.len() as u128) >> 64) as usize
+}
+
+fn place(slots: &mut [u32], hash: u64, position: u32) {
+    let mask = position_mask(slots);
+    let mut at = first(slots, hash);
+    while slots[at] != 0 {
+        at = if at + 1 == slots.len() { 0 } else { at + 1 };
+    }
+    slots[at] = hash as u32 & !mask | (position + 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hash::mix;
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_finds_what_was_added(
+            keys in prop::collection::vec(0u64..5000, 0..3000),
+            hashes in prop::sample::select(vec![1u64, 7, 1000, u64::MAX]),
+            first in 0u32..2,
+        ) {
+            // Few hashes: the probing has to cross long runs and wrap around.
+            let hash = |key: u64| mix(mix(key) % hashes);
+            let mut added: Vec<u64> = Vec::new();
+            let mut index = Positions::default();
+            for key in keys.iter().copied().take(if hashes < 1000 { 300 } else { 3000 }) {
+                let found = index.find(hash(key), |at| added[(at - first) as usize] == key);
+                prop_assert_eq!(found.map(|at| (at - first) as usize), added.iter().position(|&one| one == key));
+                if found.is_none() {
+                    let position = added.len() as u32 + first;
+                    index.insert(hash(key), position, || added.iter().map(|&key| hash(key)).zip(first..));
+                    added.push(key);
+                }
+            }
+            prop_assert!(index.memory_bytes() <= 64 * 4 + added.len() as u64 * 9);
+        }
+    }
+}
