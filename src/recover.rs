@@ -122,6 +122,7 @@ fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
         log_given_up: None,
         sampling: None,
         lost_events: 0,
+        lost_since_ms: None,
         stacks_cut: 0,
         stacks_incomplete: 0,
         own_bytes: 0,

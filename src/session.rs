@@ -24,6 +24,8 @@ use crate::capture::thread::{Busy, with_local};
 use crate::capture::{self, clock, control, hook, modules, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
+use crate::collector::notice::Headroom;
+pub use crate::collector::notice::{Notice, Observer};
 use crate::collector::snapshot::Snapshot;
 pub use crate::collector::worker::Counters;
 use crate::collector::worker::{Request, Setup, Worker};
@@ -49,6 +51,8 @@ pub enum StartError {
     AlreadyRecording,
     /// This process was forked from one that had a profiler; what it allocates belongs to neither report.
     ForkedChild,
+    /// The process's memory is limited, and too little of it is left for the profiler's tables: why.
+    Memory(String),
     /// Neither way of seeing allocations sees those of Rust code.
     NothingVisible,
     /// The spool file could not be made.
@@ -73,6 +77,9 @@ impl std::fmt::Display for StartError {
                     f,
                     "this process was forked from a profiled one and does not record; start the profiler in a process of its own"
                 )
+            }
+            StartError::Memory(shortage) => {
+                write!(f, "there is no memory to record in: {shortage}")
             }
             StartError::NothingVisible => write!(
                 f,
@@ -156,12 +163,26 @@ impl Session {
     /// # Errors
     /// See [`StartError`]; nothing is left behind, and the process runs on as it was.
     pub fn start(options: &SessionOptions) -> Result<Session, StartError> {
+        Session::start_observed(options, Observer::nobody())
+    }
+
+    /// As [`start`](Session::start), with somebody who is told what the session has to tell without being asked.
+    ///
+    /// # Errors
+    /// Those of [`start`](Session::start).
+    pub fn start_observed(
+        options: &SessionOptions,
+        observer: Observer,
+    ) -> Result<Session, StartError> {
         if control::is_forked_child() {
             return Err(StartError::ForkedChild);
         }
         let place = Place::take().ok_or(StartError::AlreadyRecording)?;
         let _busy = Busy::enter();
         capture::prepare().map_err(StartError::Thread)?;
+        if let Some(shortage) = Headroom::new().shortage(|| 0) {
+            return Err(StartError::Memory(shortage));
+        }
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         // A container's process has the number of the one before it, whose log may be all that is left of it.
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -191,6 +212,7 @@ impl Session {
                 started,
                 command_line: command_line::read(),
             },
+            observer,
         };
         let (requests, receiver) = sync_channel(16);
         let collector = spawn(Worker::new(setup), receiver)
@@ -420,30 +442,4 @@ fn ticks_per_ms() -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Request, Session, SessionOptions};
-    use crate::capture::{control, hook};
-
-    #[test]
-    fn a_panic_of_the_collector_ends_the_capture_and_not_the_service() {
-        let dir = std::env::temp_dir().join(format!("heapray-session-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let options = SessionOptions {
-            spool_dir: dir.clone(),
-            log_limit: 1 << 20,
-            sample: 0,
-        };
-        let session = Session::start(&options).unwrap();
-        session.requests.send(Request::Panic).unwrap();
-        control::wake_collector();
-        while session.counters().is_ok() {}
-        assert_eq!((control::session(), hook::patched()), (0, 0));
-        assert!(session.snapshot().is_err());
-        assert!(session.stop().is_err());
-
-        let next = Session::start(&options).unwrap();
-        assert!(next.counters().is_ok());
-        assert!(next.stop().is_ok());
-        std::fs::remove_dir_all(&dir).unwrap();
-    }
-}
+mod tests;

@@ -1,6 +1,8 @@
 //! The stamps that order events: the time stamp counter where it is invariant, `CLOCK_MONOTONIC` elsewhere.
 
-use core::sync::atomic::{AtomicBool, Ordering, fence};
+#[cfg(not(heapray_loom))]
+use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::arch;
 
@@ -25,9 +27,18 @@ pub fn is_monotonic() -> bool {
     MONOTONIC.load(Ordering::Relaxed)
 }
 
+#[cfg(heapray_loom)]
+super::shared::shared! {
+    /// A clock that orders like the time stamp counter and synchronizes nothing.
+    static MODEL: super::shared::AtomicU64 = super::shared::AtomicU64::new(1);
+}
+
 /// A stamp. Loads and stores around it may still be in flight.
 #[inline(always)]
 pub fn stamp() -> u64 {
+    #[cfg(heapray_loom)]
+    return MODEL.fetch_add(1, Ordering::Relaxed);
+    #[cfg(not(heapray_loom))]
     if MONOTONIC.load(Ordering::Relaxed) {
         monotonic()
     } else {
@@ -38,6 +49,9 @@ pub fn stamp() -> u64 {
 /// A stamp taken after every load before it is done.
 #[inline(always)]
 pub fn stamp_after_loads() -> u64 {
+    #[cfg(heapray_loom)]
+    return stamp();
+    #[cfg(not(heapray_loom))]
     if MONOTONIC.load(Ordering::Relaxed) {
         monotonic()
     } else {
@@ -52,6 +66,7 @@ pub fn milliseconds() -> u64 {
 
 #[cold]
 fn monotonic() -> u64 {
+    #[cfg(not(heapray_loom))]
     fence(Ordering::SeqCst);
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -1,9 +1,13 @@
 //! The words that hooks read and sessions write.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// The number of the session that records; 0 while none does. The one word a hook reads before anything else.
-static SESSION: AtomicU32 = AtomicU32::new(0);
+use super::shared::{self, shared};
+
+shared! {
+    /// The number of the session that records; 0 while none does. The one word a hook reads before anything else.
+    static SESSION: shared::AtomicU32 = shared::AtomicU32::new(0);
+}
 
 /// Goes up when the collector should look at the rings. The collector sleeps on it.
 pub static WAKE: AtomicU32 = AtomicU32::new(0);
@@ -11,8 +15,15 @@ pub static WAKE: AtomicU32 = AtomicU32::new(0);
 /// The collector sleeps, or is about to: a producer that wants it must wake it.
 pub static ASLEEP: AtomicBool = AtomicBool::new(false);
 
-/// Events lost by threads that had no memory for a state.
-pub static LOST_WITHOUT_STATE: AtomicU64 = AtomicU64::new(0);
+shared! {
+    /// Events lost by threads that had no memory for a state.
+    pub static LOST_WITHOUT_STATE: shared::AtomicU64 = shared::AtomicU64::new(0);
+}
+
+shared! {
+    /// The stamp of the session's first lost event; 0 while none is lost.
+    static FIRST_LOST: shared::AtomicU64 = shared::AtomicU64::new(0);
+}
 
 /// This process is a forked child of one that recorded.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -25,12 +36,23 @@ pub fn session() -> u32 {
 
 /// Hooks record from now on, for session `number`.
 pub fn open_session(number: u32) {
+    FIRST_LOST.store(0, Ordering::SeqCst);
     SESSION.store(number, Ordering::SeqCst);
 }
 
 /// Hooks record no more.
 pub fn close_session() {
     SESSION.store(0, Ordering::SeqCst);
+}
+
+/// An event is being lost at `stamp`. Called before it is counted: whoever sees the count finds the stamp.
+pub fn note_lost(stamp: u64) {
+    let _ = FIRST_LOST.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed);
+}
+
+/// The stamp at which the session lost its first event, if it lost one.
+pub fn first_lost() -> Option<u64> {
+    Some(FIRST_LOST.load(Ordering::Acquire)).filter(|&stamp| stamp != 0)
 }
 
 /// Wakes the collector if it sleeps.

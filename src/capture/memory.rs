@@ -44,6 +44,17 @@ pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     OWN_BYTES.fetch_sub(bytes, Ordering::Relaxed);
 }
 
+/// Whether `bytes` could be mapped at this moment. Tried, not computed: only the kernel knows what it counts.
+#[must_use]
+pub fn could_map(bytes: usize) -> bool {
+    let Some(start) = map(bytes) else {
+        return false;
+    };
+    // SAFETY: mapped just now; no page of it was touched.
+    unsafe { unmap(start, bytes) };
+    true
+}
+
 /// Room for plain values, which grows. It knows its capacity; how much of it is in use is its owner's business.
 ///
 /// It begins in memory that somebody else owns (a thread's first block) and moves to pages of its own when it grows.

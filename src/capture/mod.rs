@@ -22,9 +22,13 @@ pub mod modules;
 pub mod record;
 pub mod ring;
 pub mod sampling;
+pub mod shared;
 pub mod sys;
 pub mod thread;
 pub mod unwind;
+
+#[cfg(all(test, heapray_loom))]
+mod loom_tests;
 
 use std::io;
 use std::sync::OnceLock;

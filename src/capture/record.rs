@@ -1,11 +1,12 @@
 //! From a call of an allocator function to an event in the thread's ring. Both ways of seeing allocations come here,
 //! with the thread marked busy.
 
-use core::sync::atomic::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::arch::{self, Registers};
 use super::event::Kind;
 use super::ring::Full;
+use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
 use super::{clock, control, sampling};
 
@@ -184,7 +185,7 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
 }
 
 #[inline]
-fn publish(
+pub(super) fn publish(
     local: &Local,
     state: &'static ThreadState,
     kind: Kind,
@@ -282,7 +283,7 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
             state.ring.waiting.store(false, Ordering::Relaxed);
             *gave_up = !found && !closed;
             if *gave_up {
-                state.lost.fetch_add(1, Ordering::Relaxed);
+                count_lost(&state.lost);
             }
             return found;
         }
@@ -303,12 +304,18 @@ pub fn made_room() {
 /// Events lost since the process began.
 pub fn lost() -> u64 {
     let of_threads: u64 = thread::states()
-        .map(|state| state.lost.load(Ordering::Relaxed))
+        .map(|state| state.lost.load(Ordering::Acquire))
         .sum();
-    of_threads + control::LOST_WITHOUT_STATE.load(Ordering::Relaxed)
+    of_threads + control::LOST_WITHOUT_STATE.load(Ordering::Acquire)
 }
 
 #[cold]
 fn lost_without_state() {
-    control::LOST_WITHOUT_STATE.fetch_add(1, Ordering::Relaxed);
+    count_lost(&control::LOST_WITHOUT_STATE);
+}
+
+#[cold]
+fn count_lost(counter: &AtomicU64) {
+    control::note_lost(clock::stamp());
+    counter.fetch_add(1, Ordering::Release);
 }

@@ -1,8 +1,9 @@
 //! The barrier between hooks and the collector, and the few calls of the system that need no speed.
 
-use core::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+use core::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 
 use super::arch;
+use super::shared::fence;
 
 /// The kernel makes every running thread pass a barrier when we ask; if not, hooks must pass one themselves.
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
@@ -63,6 +64,22 @@ pub fn thread_cpu_ns() -> u64 {
 pub fn page_size() -> u64 {
     // SAFETY: no precondition.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
+}
+
+/// Whether the process may map less than the machine could give it.
+#[must_use]
+pub fn memory_is_limited() -> bool {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA]
+        .into_iter()
+        .any(|limit| {
+            let mut found = libc::rlimit {
+                rlim_cur: libc::RLIM_INFINITY,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            // SAFETY: a limit that exists and a live place for it.
+            unsafe { libc::getrlimit(limit, &raw mut found) };
+            found.rlim_cur != libc::RLIM_INFINITY
+        })
 }
 
 /// Blocks every signal for the calling thread, and so for threads it starts, until dropped.

@@ -7,11 +7,12 @@
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::call_tree::{CallTree, Nodes};
 use super::ring::Ring;
 use super::sampling::{self, Meter};
+use super::shared::{AtomicBool, AtomicPtr, AtomicU64, OwnersOnly, shared};
 use super::unwind::ThreadUnwinder;
 use super::{memory, sys};
 
@@ -28,6 +29,7 @@ pub struct ThreadState {
     pub ring: Ring,
     /// The call stacks that its events name.
     pub nodes: Nodes,
+    hands_off: OwnersOnly,
     /// Only the owner touches it.
     pub private: UnsafeCell<Private>,
 }
@@ -53,8 +55,10 @@ pub struct Private {
     pub(super) sampling: sampling::Private,
 }
 
-/// All states ever made, newest first.
-static STATES: AtomicPtr<ThreadState> = AtomicPtr::new(ptr::null_mut());
+shared! {
+    /// All states ever made, newest first.
+    static STATES: AtomicPtr<ThreadState> = AtomicPtr::new(ptr::null_mut());
+}
 
 /// The last number given to a thread.
 static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -79,8 +83,8 @@ pub struct Local {
     pub sampling: Cell<u32>,
 }
 
-thread_local! {
-    static LOCAL: Local = const {
+impl Local {
+    const fn new() -> Local {
         Local {
             state: Cell::new(ptr::null_mut()),
             number: Cell::new(0),
@@ -90,7 +94,11 @@ thread_local! {
             probe: Cell::new(0),
             sampling: Cell::new(0),
         }
-    };
+    }
+}
+
+thread_local! {
+    static LOCAL: Local = const { Local::new() };
 }
 
 /// The calling thread's words.
@@ -145,13 +153,11 @@ pub fn state(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     let state = local.state.get();
     // SAFETY: a state in a thread's `Local` is owned by that thread and never unmapped.
     match unsafe { state.as_ref() } {
-        Some(state) => Some((
-            state,
-            Borrowed {
-                release: false,
-                state,
-            },
-        )),
+        Some(state) => {
+            state.hands_off.touch();
+            let release = false;
+            Some((state, Borrowed { release, state }))
+        }
         None => adopt(local),
     }
 }
@@ -199,6 +205,7 @@ pub fn number(local: &Local) -> u32 {
 #[cold]
 fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     let state = take_free().or_else(create)?;
+    state.hands_off.touch();
     // SAFETY: this thread owns `state` since `take_free` or `create`.
     unsafe { (*state.private.get()).unwinder.begin_thread() };
     let release = local.ended.get();
@@ -241,6 +248,7 @@ fn create() -> Option<&'static ThreadState> {
             meter: Meter::default(),
             ring,
             nodes,
+            hands_off: OwnersOnly::default(),
             private: UnsafeCell::new(Private {
                 unwinder,
                 tree,
@@ -274,18 +282,20 @@ pub fn states() -> impl Iterator<Item = &'static ThreadState> {
 
 /// The thread ends: tell its name and leave the state to the next one.
 unsafe extern "C" fn on_thread_end(_value: *mut libc::c_void) {
-    with_local(|local| {
-        let was_busy = local.busy.replace(true);
-        let state = local.state.replace(ptr::null_mut());
-        local.sampling.set(0);
-        // SAFETY: as in `state`.
-        if let Some(state) = unsafe { state.as_ref() } {
-            super::record::thread_name(local, state, sys::thread_name());
-            local.ended.set(true);
-            state.owned.store(false, Ordering::Release);
-        }
-        local.busy.set(was_busy);
-    });
+    with_local(end);
+}
+
+fn end(local: &Local) {
+    let was_busy = local.busy.replace(true);
+    let state = local.state.replace(ptr::null_mut());
+    local.sampling.set(0);
+    // SAFETY: as in `state`.
+    if let Some(state) = unsafe { state.as_ref() } {
+        super::record::thread_name(local, state, sys::thread_name());
+        local.ended.set(true);
+        state.owned.store(false, Ordering::Release);
+    }
+    local.busy.set(was_busy);
 }
 
 /// In a forked child: the parent's states are not this process's.
@@ -294,4 +304,40 @@ pub fn forget_in_child() {
         local.state.set(ptr::null_mut());
         local.sampling.set(0);
     });
+}
+
+/// What the models of [`super::loom_tests`] need of a thread.
+#[cfg(all(test, heapray_loom))]
+pub(super) mod model {
+    use super::*;
+
+    /// The words of a thread that begins. (Loom runs all threads of a model on one.)
+    pub(crate) fn begin() -> Local {
+        Local::new()
+    }
+
+    /// What its end does.
+    pub(crate) fn end(local: &Local) {
+        super::end(local);
+    }
+
+    /// Gives all memory back.
+    ///
+    /// # Safety
+    /// All threads of the model have ended, and so has the collector.
+    pub(crate) unsafe fn release() {
+        let mut at = STATES.load(Ordering::Relaxed);
+        // SAFETY: the caller's promise: each state is a live mapping that nobody uses any more.
+        while let Some(pages) = ptr::NonNull::new(at) {
+            unsafe {
+                let state = at.read();
+                at = state.next;
+                state.ring.release();
+                let Private { unwinder, tree, .. } = state.private.into_inner();
+                unwinder.release();
+                tree.release();
+                memory::unmap(pages.cast(), size_of::<ThreadState>());
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::{Duration, Instant};
 
 use super::call_tree::CallTree;
 use super::tables::Tables;
@@ -20,7 +21,7 @@ const BATCH: usize = 2048;
 
 /// Looks at an open window before a pass goes on without that thread's event. A window is open for some 20 ns, unless
 /// its thread was interrupted.
-const LOOKS: usize = 200;
+const LOOKS: usize = if cfg!(heapray_loom) { 1 } else { 200 };
 
 /// Reads every ring.
 #[derive(Debug)]
@@ -80,6 +81,24 @@ impl Merge {
     /// As [`pass`](Merge::pass), but what a thread is writing is given up: everything that is published is handed on.
     pub fn pass_over_open_windows(&mut self, tables: &mut Tables) -> Passed {
         self.read(tables, false)
+    }
+
+    /// What is left once no hook opens a new event any more: those that were under way finish. One that does not within
+    /// `longest` is lost, and must not take with it what others have recorded since. How many are lost.
+    pub fn drain(&mut self, tables: &mut Tables, longest: Duration) -> u64 {
+        let deadline = Instant::now() + longest;
+        loop {
+            let passed = self.pass(tables);
+            if passed.open_windows == 0 && passed.events == 0 {
+                return 0;
+            }
+            if Instant::now() >= deadline {
+                return self.pass_over_open_windows(tables).open_windows;
+            }
+            if passed.open_windows > 0 {
+                pause();
+            }
+        }
     }
 
     fn read(&mut self, tables: &mut Tables, held_back: bool) -> Passed {
@@ -164,6 +183,14 @@ impl Merge {
             .sum::<usize>()
             + self.batch.capacity() * size_of::<Event>()
     }
+}
+
+/// Lets others run for a while.
+fn pause() {
+    #[cfg(not(heapray_loom))]
+    std::thread::sleep(Duration::from_millis(1));
+    #[cfg(heapray_loom)]
+    loom::thread::yield_now();
 }
 
 impl Source {

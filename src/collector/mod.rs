@@ -17,6 +17,7 @@ mod lately;
 mod live;
 pub mod log;
 pub mod merge;
+pub mod notice;
 mod peak;
 mod positions;
 mod ranges;

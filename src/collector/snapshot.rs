@@ -133,6 +133,8 @@ pub struct Snapshot {
     pub sampling: Option<Sampling>,
     /// Events lost because a ring was full for too long.
     pub lost_events: u64,
+    /// When the first was lost, in milliseconds since the start.
+    pub lost_since_ms: Option<u64>,
     /// Stacks that were cut because they were too deep.
     pub stacks_cut: u64,
     /// Stacks that end early for want of unwind information.

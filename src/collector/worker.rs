@@ -12,6 +12,7 @@ use super::entries::Bounds;
 use super::export::Export;
 use super::log::{LogWriter, Process};
 use super::merge::{Merge, Passed};
+use super::notice::{Headroom, Notice, Observer};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
@@ -38,6 +39,9 @@ pub enum Request {
     /// A fault in the collector, for the test of what becomes of the service then.
     #[cfg(test)]
     Panic,
+    /// A collector that gets no processor until the other end is dropped.
+    #[cfg(test)]
+    Stall(Receiver<()>),
 }
 
 /// Where a session stands.
@@ -55,6 +59,8 @@ pub struct Counters {
     pub high_water: Tally,
     /// Events lost.
     pub lost_events: u64,
+    /// When the first was lost, in milliseconds since the start; `None` if none was.
+    pub lost_since_ms: Option<u64>,
     /// Memory that heapray holds, in bytes.
     pub own_bytes: u64,
     /// CPU time of the collector's thread, in nanoseconds.
@@ -65,6 +71,8 @@ pub struct Counters {
     pub log_given_up: Option<String>,
     /// How the session is sampled, if it is.
     pub sampling: Option<Sampling>,
+    /// Why recording has ended before anybody asked for it, if it has.
+    pub ended: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`. Filled in by the session.
     pub hooks: &'static str,
 }
@@ -84,6 +92,8 @@ pub struct Setup {
     pub clock: Clock,
     /// This process, and the wall clock's time at `clock`'s start.
     pub process: Process,
+    /// Who is told what nobody asks for.
+    pub observer: Observer,
 }
 
 /// How often modules are looked at, besides when `dlopen` was seen.
@@ -109,6 +119,13 @@ pub struct Worker {
     lost_before: u64,
     /// Events that their threads had not finished writing when the session ended.
     unfinished: u64,
+    clock: Clock,
+    observer: Observer,
+    headroom: Headroom,
+    /// Why recording has ended already.
+    ended: Option<String>,
+    /// That the log was given up is told.
+    log_told: bool,
     stacks_before: unwind::StackCounts,
     metered_before: Metered,
     memory_due: Instant,
@@ -117,9 +134,9 @@ pub struct Worker {
 impl Worker {
     /// A collector with empty tables.
     pub fn new(setup: Setup) -> Worker {
-        let started = setup.process.started;
+        let (started, clock) = (setup.process.started, setup.clock);
         let mut tables =
-            Tables::new(setup.clock).with_threads(Threads::new(Bounds::default(), name_of));
+            Tables::new(clock).with_threads(Threads::new(Bounds::default(), name_of));
         if let Some(spool) = setup.spool {
             let log = LogWriter::new(spool, setup.log_limit).of_process(setup.process);
             tables = tables.with_log(log);
@@ -134,6 +151,11 @@ impl Worker {
             statm: File::open("/proc/self/statm").ok(),
             lost_before: record::lost(),
             unfinished: 0,
+            clock,
+            observer: setup.observer,
+            headroom: Headroom::new(),
+            ended: None,
+            log_told: false,
             stacks_before: unwind::counts(),
             metered_before: sampling::metered(),
             memory_due: Instant::now(),
@@ -151,6 +173,7 @@ impl Worker {
             if now >= self.memory_due {
                 self.read_memory(now);
             }
+            self.tell_of_the_log();
             if now >= modules_due {
                 hook::refresh();
                 modules_due = now + MODULES_EVERY;
@@ -183,12 +206,15 @@ impl Worker {
                     let _gone = answer.try_send(());
                 }
                 Ok(Request::Stop(answer)) => {
-                    self.last_passes();
+                    self.unfinished = self.merge.drain(&mut self.tables, LAST_WAIT);
+                    self.read_memory(Instant::now());
                     drop(answer.try_send(self.snapshot(false)));
                     return;
                 }
                 #[cfg(test)]
                 Ok(Request::Panic) => panic!("on purpose"),
+                #[cfg(test)]
+                Ok(Request::Stall(until)) => drop(until.recv()),
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let due = self.memory_due.min(modules_due);
@@ -209,32 +235,41 @@ impl Worker {
     }
 
     fn pass(&mut self) -> Passed {
+        if self.ended.is_none()
+            && let Some(shortage) = self.headroom.shortage(|| self.tables.memory_bytes())
+        {
+            self.end_recording(shortage);
+        }
         self.merge.pass(&mut self.tables)
     }
 
-    /// No hook opens a new event any more; those that were under way finish. One that does not is lost, and must not
-    /// take with it what others have recorded since.
-    fn last_passes(&mut self) {
-        let deadline = Instant::now() + LAST_WAIT;
-        loop {
-            let passed = self.pass();
-            if passed.open_windows == 0 && passed.events == 0 {
-                break;
-            }
-            if Instant::now() >= deadline {
-                let passed = self.merge.pass_over_open_windows(&mut self.tables);
-                self.unfinished = passed.open_windows;
-                break;
-            }
-            if passed.open_windows > 0 {
-                thread::sleep(Duration::from_millis(1));
-            }
+    /// Hooks hand every call on from here. What is in the rings is still taken in, and what was seen stays.
+    fn end_recording(&mut self, reason: String) {
+        control::close_session();
+        hook::restore();
+        self.observer.tell(Notice::RecordingEnded(reason.clone()));
+        self.ended = Some(reason);
+    }
+
+    fn tell_of_the_log(&mut self) {
+        let given_up = self.tables.log().and_then(LogWriter::given_up);
+        if let Some(reason) = given_up.filter(|_| !self.log_told) {
+            self.observer.tell(Notice::LogGivenUp(reason.to_owned()));
+            self.log_told = true;
         }
-        self.read_memory(Instant::now());
     }
 
     fn lost_events(&self) -> u64 {
         record::lost() - self.lost_before + self.unfinished
+    }
+
+    /// An event that was never finished counts from the end on, which is when it was given up.
+    fn lost_since_ms(&self) -> Option<u64> {
+        let lost = self.lost_events() > 0;
+        lost.then(|| {
+            self.clock
+                .at_ms(control::first_lost().unwrap_or_else(clock::stamp))
+        })
     }
 
     fn read_memory(&mut self, now: Instant) {
@@ -273,11 +308,13 @@ impl Worker {
             live: totals.live,
             high_water: totals.high_water,
             lost_events: self.lost_events(),
+            lost_since_ms: self.lost_since_ms(),
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
             log_given_up: self.tables.log_given_up(),
             sampling: self.sampling(),
+            ended: self.ended.clone(),
             hooks: "",
         }
     }
@@ -302,6 +339,10 @@ impl Worker {
         still_recording: bool,
     ) -> Snapshot {
         let stacks = unwind::counts();
+        let mut notes = exported.notes;
+        if let Some(reason) = &self.ended {
+            notes.push(format!("recording ended before it was stopped: {reason}"));
+        }
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -319,12 +360,13 @@ impl Worker {
             log_given_up: exported.log_given_up,
             sampling: self.sampling(),
             lost_events: self.lost_events(),
+            lost_since_ms: self.lost_since_ms(),
             stacks_cut: stacks.cut - self.stacks_before.cut,
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
             collector_cpu_ns: sys::thread_cpu_ns(),
             hooks: "",
-            notes: exported.notes,
+            notes,
         }
     }
 }

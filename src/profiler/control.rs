@@ -15,7 +15,7 @@ use super::worker::Worker;
 use super::{Error, ReportStatus, State, Status};
 use crate::config::Config;
 use crate::quiet;
-use crate::session::{Session, SessionOptions};
+use crate::session::{Notice, Observer, Session, SessionOptions};
 use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
 
 /// An enabled profiler. Its threads:
@@ -140,7 +140,7 @@ impl Core {
         Ok(self.status())
     }
 
-    fn begin(&self, sample: u64) -> Result<(), Error> {
+    fn begin(self: &Arc<Core>, sample: u64) -> Result<(), Error> {
         let path = self.directory.path();
         self.directory
             .prepare()
@@ -154,7 +154,8 @@ impl Core {
             log_limit: self.config.log_limit.min(store::file_size_limit()),
             sample,
         };
-        let session = Session::start(&options).map_err(|error| Error::Start(Arc::new(error)))?;
+        let session = Session::start_observed(&options, self.observer())
+            .map_err(|error| Error::Start(Arc::new(error)))?;
         if let Some(spool) = self.leftover().take() {
             // Somebody else may have removed it.
             let _ = fs::remove_file(spool);
@@ -169,6 +170,36 @@ impl Core {
             tracing::info!(%directory, sample, "recording samples of allocations");
         }
         Ok(())
+    }
+
+    /// Has notices dealt with on the control thread. It keeps nothing alive: what the collector's thread dropped last,
+    /// that thread would have to end.
+    fn observer(self: &Arc<Core>) -> Observer {
+        let (core, control) = (Arc::downgrade(self), self.control.clone());
+        Observer::new(move |notice| {
+            let core = core.clone();
+            control.submit(move || {
+                if let Some(core) = core.upgrade() {
+                    core.noticed(&notice);
+                }
+            });
+        })
+    }
+
+    fn noticed(self: &Arc<Core>, notice: &Notice) {
+        match notice {
+            Notice::LogGivenUp(reason) => tracing::warn!(
+                %reason,
+                "the event log was given up: recording goes on, and the report will hold sums only"
+            ),
+            Notice::RecordingEnded(reason) => {
+                tracing::error!(%reason, "recording has ended");
+                // Unless another session was begun meanwhile.
+                if self.machine.has_ended_early() && self.stop().is_ok() {
+                    self.machine.note_end(reason);
+                }
+            }
+        }
     }
 
     /// Ends the session, if one runs, and waits until its report is on disk. Control thread only.
@@ -192,7 +223,13 @@ impl Core {
     fn finish(self: &Arc<Core>, session: Session) -> Result<(), Error> {
         let spool = session.spool().map(PathBuf::from);
         match session.stop() {
-            Ok(last) => self.machine.ended(Some(last)),
+            Ok(last) => {
+                if last.log.is_none() {
+                    // Given up: on a full disk it takes what the report needs.
+                    drop(spool.as_ref().map(fs::remove_file));
+                }
+                self.machine.ended(Some(last));
+            }
             Err(error) => {
                 self.machine.ended(None);
                 // Not removed at once: with the service's own end it is all that is left of the session.

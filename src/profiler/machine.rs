@@ -129,6 +129,21 @@ impl Machine {
         }
     }
 
+    /// Whether the running session records no more.
+    pub(crate) fn has_ended_early(&self) -> bool {
+        match &self.lock().phase {
+            Phase::Recording(session) => session
+                .counters()
+                .is_ok_and(|counters| counters.ended.is_some()),
+            _ => false,
+        }
+    }
+
+    /// The last session ended for this reason, and not because somebody stopped it.
+    pub(crate) fn note_end(&self, reason: &str) {
+        self.lock().trouble = Some(format!("recording ended: {reason}"));
+    }
+
     /// Forgets what session `number` has left, if it is the last one and has ended. Whether it did.
     pub(crate) fn forget(&self, number: u64) -> bool {
         let mut inner = self.lock();

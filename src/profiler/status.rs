@@ -153,6 +153,9 @@ pub struct Status {
     pub sampling: Option<SamplingStatus>,
     /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
     pub lost_events: u64,
+    /// When the first of them was lost, in milliseconds since the start of the session; null if none was.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub lost_since_ms: Option<u64>,
     /// What the capture costs.
     pub overhead: OverheadStatus,
     /// Why there is no event log any more, so that the report holds sums only; null while there is one.
@@ -182,6 +185,7 @@ impl Status {
             high_water: Blocks::default(),
             sampling: None,
             lost_events: 0,
+            lost_since_ms: None,
             overhead: OverheadStatus::default(),
             log_given_up: None,
             hooks: String::new(),
@@ -200,12 +204,15 @@ impl Status {
         self.high_water = counters.high_water.into();
         self.sampling = counters.sampling.as_ref().map(SamplingStatus::from);
         self.lost_events = counters.lost_events;
+        self.lost_since_ms = counters.lost_since_ms;
         self.overhead = OverheadStatus {
             memory_bytes: counters.own_bytes,
             collector_cpu_ns: counters.collector_cpu_ns,
             log_bytes: counters.log_bytes,
         };
         self.log_given_up = counters.log_given_up;
+        let ended = counters.ended;
+        self.trouble = ended.map(|reason| format!("recording ended: {reason}"));
         self.hooks = counters.hooks.into();
     }
 
@@ -217,6 +224,7 @@ impl Status {
         self.high_water = last.totals.high_water.into();
         self.sampling = last.sampling.as_ref().map(SamplingStatus::from);
         self.lost_events = last.lost_events;
+        self.lost_since_ms = last.lost_since_ms;
         self.overhead = OverheadStatus {
             memory_bytes: last.own_bytes,
             collector_cpu_ns: last.collector_cpu_ns,

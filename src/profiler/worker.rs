@@ -13,8 +13,8 @@ use crate::quiet;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that does one job after the other. It ends when its `Worker` is dropped.
-#[derive(Debug)]
+/// A thread that does one job after the other. It ends when the last clone of its `Worker` is dropped.
+#[derive(Debug, Clone)]
 pub(crate) struct Worker {
     jobs: mpsc::Sender<Job>,
 }

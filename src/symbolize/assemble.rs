@@ -199,6 +199,7 @@ fn conditions(snapshot: &Snapshot, notes: Vec<String>) -> Conditions {
         still_recording: snapshot.still_recording,
         hooks: snapshot.hooks.to_owned(),
         lost_events: snapshot.lost_events,
+        lost_since_ms: snapshot.lost_since_ms,
         stacks_cut: snapshot.stacks_cut,
         stacks_incomplete: snapshot.stacks_incomplete,
         unknown_frees: snapshot.totals.unknown_frees,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use heapray_report::Report;
 use heapray_report::memray::{Format, in_one_line};
 use heapray_report::model::Tally;
-use heapray_report::stats::{duration, estimates, size};
+use heapray_report::stats::{duration, estimates, lost_since, size};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -95,7 +95,8 @@ fn as_text(capture: &Capture) -> String {
     }
     lines.extend(estimates(report).into_iter().map(|line| ("sampled", line)));
     if conditions.lost_events > 0 {
-        lines.push(("events lost", conditions.lost_events.to_string()));
+        let since = lost_since(conditions);
+        lines.push(("events lost", format!("{}{since}", conditions.lost_events)));
     }
     lines.extend(
         conditions
@@ -136,6 +137,7 @@ fn as_json(capture: &Capture) -> Value {
         "marks": marks.collect::<Vec<_>>(),
         "hooks": conditions.hooks,
         "lost_events": conditions.lost_events,
+        "lost_since_ms": conditions.lost_since_ms,
         "log_given_up": conditions.log_given_up,
         "sampled": estimates(report),
         "notes": conditions.notes,

@@ -42,6 +42,7 @@ import { Shape } from "./shape.js";
  * @property {boolean} still_recording
  * @property {string} hooks
  * @property {number} lost_events
+ * @property {number | null} lost_since_ms
  * @property {number} stacks_cut
  * @property {number} stacks_incomplete
  * @property {number} unknown_frees

@@ -54,7 +54,8 @@ function warnings(tree) {
   const { conditions, totals } = head;
   const found = [];
   if (conditions.lost_events > 0) {
-    found.push(`${plural(conditions.lost_events, "event")} lost because the collector could not keep up: sums are too low.`);
+    const since = conditions.lost_since_ms === null ? "" : ` from ${duration(conditions.lost_since_ms)} on`;
+    found.push(`${plural(conditions.lost_events, "event")} lost${since} because the collector could not keep up: sums are too low.`);
   }
   if (conditions.stacks_cut > 0) {
     found.push(`${plural(conditions.stacks_cut, "call stack")} too deep, so the outer frames were cut.`);

@@ -228,6 +228,7 @@ fn put_conditions(out: &mut Vec<u8>, conditions: &Conditions) {
     ] {
         put_varint(out, number);
     }
+    put_optional(out, conditions.lost_since_ms);
     out.push(u8::from(conditions.log_given_up.is_some()));
     put_text(out, conditions.log_given_up.as_deref().unwrap_or(""));
     put_texts(out, &conditions.notes);
@@ -543,12 +544,14 @@ fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
     let stacks_cut = source.varint()?;
     let stacks_incomplete = source.varint()?;
     let unknown_frees = source.varint()?;
+    let lost_since_ms = optional(source)?;
     let given_up = flag(source)?;
     let why = source.text()?;
     Ok(Conditions {
         still_recording,
         hooks,
         lost_events,
+        lost_since_ms,
         stacks_cut,
         stacks_incomplete,
         unknown_frees,

@@ -75,6 +75,8 @@ pub struct Conditions {
     pub hooks: String,
     /// Events that were lost because the collector could not keep up. Not 0: sums are too low.
     pub lost_events: u64,
+    /// When the first of them was lost, in milliseconds since the start of the capture, as far as it is known.
+    pub lost_since_ms: Option<u64>,
     /// Call stacks that were cut because they were too deep.
     pub stacks_cut: u64,
     /// Call stacks that end early because code had no unwind information.

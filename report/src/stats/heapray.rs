@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{duration, estimates, place, size};
+use super::{duration, estimates, lost_since, place, size};
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
 use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
@@ -197,7 +197,8 @@ fn put_capture(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     if conditions.lost_events > 0 {
         let lost = conditions.lost_events;
-        writeln!(out, "\t⚠ {lost} events were lost: sums are too low")?;
+        let since = lost_since(conditions);
+        writeln!(out, "\t⚠ {lost} events were lost{since}: sums are too low")?;
     }
     if conditions.stacks_cut > 0 {
         let cut = conditions.stacks_cut;

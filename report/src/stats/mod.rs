@@ -14,7 +14,7 @@ use crate::model::{FrameId, Report};
 pub(crate) use estimates::Estimates;
 pub use estimates::estimates;
 pub use json::{JsonOptions, json};
-pub use units::{duration, size};
+pub use units::{duration, lost_since, size};
 
 /// How many places, threads and modules are listed unless more are asked for: memray's number.
 const TOP: usize = 5;

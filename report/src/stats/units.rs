@@ -1,5 +1,7 @@
 //! Sizes and durations for people.
 
+use crate::model::Conditions;
+
 /// `bytes` as memray prints them: powers of 1000, three decimals.
 #[must_use]
 pub fn size(bytes: u64) -> String {
@@ -25,6 +27,13 @@ pub fn duration(ms: u64) -> String {
         (_, _, _, 0) => format!("{hours} h {} min", minutes % 60),
         _ => format!("{days} d {} h", hours % 24),
     }
+}
+
+/// Since when events were lost, to follow "events were lost": ` from 1.5 s on`; nothing where it is not known.
+#[must_use]
+pub fn lost_since(conditions: &Conditions) -> String {
+    let since = conditions.lost_since_ms;
+    since.map_or(String::new(), |ms| format!(" from {} on", duration(ms)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::cell::{counted, shorten};
 use super::paint::Paint;
 use crate::memray::in_one_line;
 use crate::model::{Report, Tally};
-use crate::stats::{estimates, size};
+use crate::stats::{estimates, lost_since, size};
 use crate::views::Measure;
 
 /// Writes it, and returns the sum of all call sites.
@@ -45,7 +45,8 @@ pub(super) fn put(report: &Report, options: &Options, out: &mut impl Write) -> i
     }
     if report.conditions.lost_events > 0 {
         let lost = counted(report.conditions.lost_events, "event");
-        writeln!(out, "⚠ {lost} lost: sums are too low")?;
+        let since = lost_since(&report.conditions);
+        writeln!(out, "⚠ {lost} lost{since}: sums are too low")?;
     }
     writeln!(out)?;
     Ok(whole)

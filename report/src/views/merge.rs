@@ -361,6 +361,11 @@ fn merge_conditions(merged: &mut Report, reports: &[Report]) {
             *known = known.saturating_add(more);
         }
         merge_sampling(&mut sum.sampling, conditions.sampling.as_ref());
+        // The first of all: each capture counts from its own start.
+        sum.lost_since_ms = match (sum.lost_since_ms, conditions.lost_since_ms) {
+            (Some(known), Some(more)) => Some(known.min(more)),
+            (known, more) => known.or(more),
+        };
         if sum.log_given_up.is_none() {
             sum.log_given_up.clone_from(&conditions.log_given_up);
         }

@@ -221,6 +221,7 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
         still_recording: true,
         hooks: "got".into(),
         lost_events: 3,
+        lost_since_ms: Some(1_500),
         stacks_cut: 2,
         stacks_incomplete: 1,
         unknown_frees: report.conditions.unknown_frees,

@@ -1,5 +1,4 @@
-//! Every order in which the two sides can run, and every value that they may see then:
-//! `RUSTFLAGS="--cfg loom" cargo test --lib --no-default-features ring`.
+//! Every order in which the two sides can run, and every value that they may see then. `scripts/loom` runs it.
 
 use super::*;
 use loom::sync::Arc;

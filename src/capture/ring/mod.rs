@@ -21,13 +21,11 @@
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 
-#[cfg(not(loom))]
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+use core::sync::atomic::Ordering;
 
 use super::event::Kind;
 use super::memory;
+use super::shared::{AtomicBool, AtomicPtr, AtomicU64, fence};
 
 mod slot;
 
@@ -35,9 +33,9 @@ mod slot;
 pub type Slot = [u64; 3];
 
 /// Slots of a thread's first segment: 12 KiB, so that thousands of threads stay cheap.
-const FIRST_SLOTS: u64 = if cfg!(loom) { 2 } else { 512 };
+const FIRST_SLOTS: u64 = if cfg!(heapray_loom) { 2 } else { 512 };
 /// Slots of the largest segment: 192 KiB, half a millisecond of a thread that does nothing but allocate.
-const MOST_SLOTS: u64 = if cfg!(loom) { 8 } else { 8192 };
+const MOST_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 8192 };
 
 const SIZE_IN_NEXT_SLOT: u64 = u32::MAX as u64;
 const ADDRESS_MASK: u64 = (1 << 56) - 1;
@@ -319,6 +317,24 @@ impl Ring {
     }
 }
 
+#[cfg(all(test, heapray_loom))]
+impl Ring {
+    /// Gives its memory back.
+    ///
+    /// # Safety
+    /// Nobody uses it any more.
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: the caller's promise; every segment from the consumer's on is mapped.
+        unsafe {
+            let mut at = *self.consumer.get();
+            while let Some(segment) = NonNull::new(at) {
+                at = (*at).next.load(Ordering::Relaxed);
+                memory::unmap(segment.cast(), segment.as_ref().bytes);
+            }
+        }
+    }
+}
+
 // SAFETY: the producer's cell is touched by the owning thread alone and the consumer's by the one reader (promises of
 // the unsafe functions); everything that both touch is atomic, or a slot whose hand-over `head` and `tail` order.
 unsafe impl Sync for Ring {}
@@ -328,9 +344,9 @@ unsafe impl Send for Ring {}
 /// The producer's side of the barrier that [`Reader::bound`] argues with.
 #[inline(always)]
 fn light_barrier() {
-    #[cfg(not(loom))]
+    #[cfg(not(heapray_loom))]
     super::sys::light_barrier();
-    #[cfg(loom)]
+    #[cfg(heapray_loom)]
     fence(Ordering::SeqCst);
 }
 
@@ -471,7 +487,7 @@ pub fn decode(slot: Slot) -> Decoded {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, heapray_loom))]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(heapray_loom)))]
 mod tests;

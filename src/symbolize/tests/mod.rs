@@ -85,6 +85,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         log_given_up: Some("disk full".into()),
         sampling: None,
         lost_events: 1,
+        lost_since_ms: Some(77),
         stacks_cut: 2,
         stacks_incomplete: 3,
         own_bytes: 4,

@@ -441,6 +441,7 @@ fn conditions_and_times_come_from_the_snapshot() {
         ],
         [1, 2, 3]
     );
+    assert_eq!(conditions.lost_since_ms, Some(77));
     assert_eq!(
         [
             conditions.overhead.memory_bytes,

@@ -4,8 +4,8 @@
 //! {
 //!   "schema": "heapray-report", "version": 1,
 //!   "about":      { "command_line", "pid", "start_ms", "end_ms" (Unix epoch), "events", "producer" },
-//!   "conditions": { "still_recording", "hooks", "lost_events", "stacks_cut", "stacks_incomplete", "unknown_frees",
-//!                   "log_given_up" (or null), "notes": [text] },
+//!   "conditions": { "still_recording", "hooks", "lost_events", "lost_since_ms" (or null), "stacks_cut",
+//!                   "stacks_incomplete", "unknown_frees", "log_given_up" (or null), "notes": [text] },
 //!   "totals":     { "allocated", "freed", "high_water", "live": TALLY, "high_water_ms" (or null) },
 //!   "allocators": [{ "allocator", "allocated": TALLY }],
 //!   "sizes":      { "rounded", "counts": [[size, allocations]] },

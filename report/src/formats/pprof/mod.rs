@@ -27,7 +27,7 @@ use super::{Options, spelling};
 use crate::Report;
 use crate::memray::in_one_line;
 use crate::model::{Site, Tally};
-use crate::stats::estimates;
+use crate::stats::{estimates, lost_since};
 use crate::views::Measure;
 
 /// Parts are handed on when they are this long.
@@ -177,7 +177,8 @@ fn comments(report: &Report, options: &Options) -> Vec<String> {
     comments.extend(estimates(report));
     if conditions.lost_events > 0 {
         let lost = conditions.lost_events;
-        comments.push(format!("{lost} events were lost: sums are too low"));
+        let since = lost_since(conditions);
+        comments.push(format!("{lost} events were lost{since}: sums are too low"));
     }
     let notes = conditions.notes.iter();
     comments.extend(notes.map(|note| in_one_line(note).into_owned()));

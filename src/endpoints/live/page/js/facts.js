@@ -15,6 +15,7 @@ import { bytes, count, duration, plural } from "../../../../../report/page/js/fo
  * @property {{ mean_bytes: number, samples: number, asked: Blocks, live_margin: Blocks, high_water_margin: Blocks,
  *   allocated_margin: Blocks } | null} sampling
  * @property {number} lost_events
+ * @property {number | null} lost_since_ms of the session
  * @property {{ memory_bytes: number, collector_cpu_ns: number, log_bytes: number }} overhead
  * @property {string | null} log_given_up
  * @property {string | null} trouble
@@ -66,7 +67,8 @@ export function showFacts(status) {
 
 /** @param {Status} status */
 function lost(status) {
-  return status.lost_events === 0 ? null : `${plural(status.lost_events, "event")} were lost: all sums are too low.`;
+  const since = status.lost_since_ms === null ? "" : ` from ${duration(status.lost_since_ms)} on`;
+  return status.lost_events === 0 ? null : `${plural(status.lost_events, "event")} were lost${since}: all sums are too low.`;
 }
 
 /** @param {string} text nothing where all is well */

@@ -1,0 +1,88 @@
+//! What a session tells without being asked, and when it has to: where memory runs short.
+
+use std::fmt;
+use std::fs;
+
+use crate::capture::{memory, sys};
+
+/// What has happened to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The event log was given up, for this reason. Recording goes on; the report will hold sums only.
+    LogGivenUp(String),
+    /// Recording has ended, for this reason. What was seen until then can be asked for, and the session be stopped.
+    RecordingEnded(String),
+}
+
+/// Whoever is told. Called on the collector's thread: it must be quick, and never wait for the session.
+pub struct Observer(Box<dyn Fn(Notice) + Send>);
+
+impl Observer {
+    /// Calls `tell`.
+    pub fn new(tell: impl Fn(Notice) + Send + 'static) -> Observer {
+        Observer(Box::new(tell))
+    }
+
+    /// Tells nobody.
+    #[must_use]
+    pub fn nobody() -> Observer {
+        Observer::new(|_| {})
+    }
+
+    pub(super) fn tell(&self, notice: Notice) {
+        (self.0)(notice);
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+/// What must be left to be mapped beside room for every table to double: the last view and its report are made of it.
+const SPARE: u64 = 64 << 20;
+
+/// Whether the tables have room to grow, where the process's memory is limited by more than what there is.
+///
+/// A table that cannot grow would take the service with it: Rust ends a process that has no memory for a `Vec`. So the
+/// collector looks before each pass, and stops in time.
+#[derive(Debug)]
+pub struct Headroom {
+    /// The kernel hands out no more than it has (`vm.overcommit_memory` is 2).
+    strict: bool,
+}
+
+impl Headroom {
+    /// Looks up what does not change.
+    #[must_use]
+    pub fn new() -> Headroom {
+        let policy = fs::read_to_string("/proc/sys/vm/overcommit_memory");
+        Headroom {
+            strict: policy.is_ok_and(|policy| policy.trim() == "2"),
+        }
+    }
+
+    /// Why tables of `bytes` bytes should not grow any more; `None` if they may.
+    #[must_use]
+    pub fn shortage(&self, bytes: impl FnOnce() -> u64) -> Option<String> {
+        if !self.strict && !sys::memory_is_limited() {
+            return None;
+        }
+        let wanted = bytes() + SPARE;
+        (!memory::could_map(wanted as usize)).then(|| {
+            format!(
+                "the limit on this process's memory (RLIMIT_AS, RLIMIT_DATA or vm.overcommit_memory) leaves less than \
+                 {} MiB for the profiler's tables",
+                wanted >> 20
+            )
+        })
+    }
+}
+
+impl Default for Headroom {
+    fn default() -> Headroom {
+        Headroom::new()
+    }
+}

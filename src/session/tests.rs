@@ -1,0 +1,156 @@
+//! A collector that fails, and one that gets no processor.
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use super::{Request, Session, SessionOptions};
+use crate::capture::record::LONGEST_WAIT_MS;
+use crate::capture::{control, hook};
+
+/// A process has one session.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let name = format!("heapray-session-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+
+    fn options(&self) -> SessionOptions {
+        SessionOptions {
+            spool_dir: self.0.clone(),
+            log_limit: 1 << 20,
+            sample: 0,
+        }
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[test]
+fn a_panic_of_the_collector_ends_the_capture_and_not_the_service() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = Dir::new("panic");
+    let session = Session::start(&dir.options()).unwrap();
+    session.requests.send(Request::Panic).unwrap();
+    control::wake_collector();
+    while session.counters().is_ok() {}
+    assert_eq!((control::session(), hook::patched()), (0, 0));
+    assert!(session.snapshot().is_err());
+    assert!(session.stop().is_err());
+
+    let next = Session::start(&dir.options()).unwrap();
+    assert!(next.counters().is_ok());
+    assert!(next.stop().is_ok());
+}
+
+const THREADS: usize = 4;
+/// More than a full ring holds.
+const PAIRS: usize = 20_000;
+/// Pairs of each thread before the collector stalls, and after it came back: few enough never to fill a ring.
+const FEW: usize = 50;
+
+/// Allocates and frees; the longest of the calls in milliseconds.
+fn churn(pairs: usize) -> u64 {
+    let mut longest = 0;
+    for number in 0..pairs {
+        let before = Instant::now();
+        drop(black_box(vec![0_u8; 1 + number % 500]));
+        longest = longest.max(before.elapsed().as_millis() as u64);
+    }
+    longest
+}
+
+/// Whoever waited at each full ring anew would be here for hours; who waited for the collector, for ever.
+#[test]
+fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() {
+    let name = "session::tests::of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost";
+    if std::env::var_os("HEAPRAY_ALONE").is_none() {
+        // In a process of its own, where nobody else loses events.
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env("HEAPRAY_ALONE", name)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        assert!(
+            child.status.success() && text.contains("1 passed"),
+            "{text}{}",
+            String::from_utf8_lossy(&child.stderr)
+        );
+        return;
+    }
+    let dir = Dir::new("stall");
+    let (phase, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let longest = AtomicU64::new(0);
+    let wait = |word: &AtomicUsize, least| {
+        while word.load(Ordering::Acquire) < least {
+            thread::yield_now();
+        }
+    };
+    let session = Session::start(&dir.options()).unwrap();
+    let (snapshot, before, after, counters) = thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for (number, pairs) in [FEW, PAIRS, FEW].into_iter().enumerate() {
+                    wait(&phase, number + 1);
+                    longest.fetch_max(churn(pairs), Ordering::Relaxed);
+                    done.fetch_add(1, Ordering::Release);
+                }
+                // Its end is an event, too.
+                wait(&phase, 4);
+            });
+        }
+        phase.store(1, Ordering::Release);
+        wait(&done, THREADS);
+        let before = session.mark("before").unwrap().unwrap();
+        assert_eq!(before.live.count, session.counters().unwrap().live.count);
+        assert_eq!(session.counters().unwrap().lost_since_ms, None);
+        let (release, stall) = sync_channel(0);
+        session.requests.send(Request::Stall(stall)).unwrap();
+        control::wake_collector();
+        phase.store(2, Ordering::Release);
+        wait(&done, 2 * THREADS);
+        // All have come through, and the collector still stands. It is let go.
+        drop(release);
+        let after = session.mark("after").unwrap().unwrap();
+        phase.store(3, Ordering::Release);
+        wait(&done, 3 * THREADS);
+        let counters = session.counters().unwrap();
+        let snapshot = session.stop().unwrap();
+        phase.store(4, Ordering::Release);
+        (snapshot, before, after, counters)
+    });
+    let made = (THREADS * (PAIRS + 2 * FEW) * 2) as u64;
+    assert!(snapshot.lost_events > made / 2, "{snapshot:?}");
+    // Every event is either seen or counted as lost. The test itself has made a few.
+    let sum = snapshot.totals.events + snapshot.lost_events;
+    assert!((made..made + 500).contains(&sum), "{sum} of {made}");
+    let since = snapshot.lost_since_ms.unwrap();
+    assert!(
+        (before.at_ms..=after.at_ms).contains(&since),
+        "{before:?} {since} {after:?}"
+    );
+    // Nothing was lost any more once the collector was back.
+    assert_eq!(counters.lost_events, snapshot.lost_events);
+    assert_eq!(counters.lost_since_ms, snapshot.lost_since_ms);
+    println!(
+        "{} of {made} events lost since {since} ms; the longest call took {} ms, the bound is {LONGEST_WAIT_MS}",
+        snapshot.lost_events,
+        longest.into_inner()
+    );
+}
