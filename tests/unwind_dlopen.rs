@@ -1,7 +1,7 @@
 //! Libraries that come and go between captures.
 #![cfg(all(
     target_os = "linux",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     target_env = "gnu",
     not(heapray_portable)
 ))]

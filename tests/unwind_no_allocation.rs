@@ -3,7 +3,7 @@
 //! Both ways of allocating are counted: Rust's global allocator, and `malloc` itself, which this program interposes.
 #![cfg(all(
     target_os = "linux",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     target_env = "gnu",
     not(heapray_portable)
 ))]

@@ -1,7 +1,7 @@
 //! Random call paths through Rust and C: every capture equals libgcc's, with the cache on.
 #![cfg(all(
     target_os = "linux",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     target_env = "gnu",
     not(heapray_portable)
 ))]

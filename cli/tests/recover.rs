@@ -1,6 +1,10 @@
 //! What a killed service left behind, made into a capture.
 #![allow(clippy::unwrap_used)] // a test's failure
-#![cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+#![cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux",
+    target_env = "gnu"
+))]
 
 mod support;
 

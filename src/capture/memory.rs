@@ -20,8 +20,8 @@ pub fn own_bytes() -> usize {
 }
 
 /// `bytes` rounded up to whole pages, if that can be told.
-const fn whole_pages(bytes: usize) -> Option<usize> {
-    bytes.checked_next_multiple_of(arch::PAGE)
+fn whole_pages(bytes: usize) -> Option<usize> {
+    bytes.checked_next_multiple_of(arch::page_size())
 }
 
 /// At least `bytes` of zeroed memory, page aligned; `None` if the kernel gives none.

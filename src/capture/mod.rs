@@ -43,11 +43,18 @@ pub fn prepare() -> io::Result<()> {
         hook::prepare();
         clock::prepare();
         sys::prepare();
-        #[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+        #[cfg(all(
+            target_os = "linux",
+            any(target_arch = "x86_64", target_arch = "aarch64"),
+            not(heapray_portable)
+        ))]
         unwind::prepare();
         if !thread::prepare() {
             return Err(libc::EAGAIN);
         }
+        // Hooks read what was prepared (the real functions, the clock, the key) without asking for an order: whoever sees
+        // a session or a patched entry, which come after this, sees it too. Only weakly ordered processors need that.
+        sys::heavy_barrier();
         // SAFETY: the handler only stores to atomics and to a thread-local cell.
         match unsafe { libc::pthread_atfork(None, None, Some(control::after_fork_in_child)) } {
             0 => Ok(()),

@@ -13,19 +13,21 @@ pub fn prepare() {
     HAS_MEMBARRIER.store(arch::register_membarrier(), Ordering::SeqCst);
 }
 
-/// The hooks' side of the barrier: free where the collector's side does the work.
+/// The hooks' side of the barrier: free where the collector's side does the work. It orders what a hook writes before
+/// with the stamp that it takes behind.
 #[inline(always)]
 pub fn light_barrier() {
     if HAS_MEMBARRIER.load(Ordering::Relaxed) {
         compiler_fence(Ordering::SeqCst);
     } else {
-        fence(Ordering::SeqCst);
+        arch::fence_and_stamps();
     }
 }
 
-/// The collector's side: when it returns, every other thread has passed a full barrier since it was called.
+/// The collector's side: when it returns, every other thread has passed a full barrier since it was called. A stamp
+/// that the caller took before is older than that barrier.
 pub fn heavy_barrier() {
-    fence(Ordering::SeqCst);
+    arch::fence_and_stamps();
     if HAS_MEMBARRIER.load(Ordering::Relaxed) {
         // Registered, so it can only succeed.
         let _ = arch::membarrier();

@@ -9,9 +9,50 @@ mod x86_64;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
 pub use x86_64::*;
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+#[cfg(all(target_os = "linux", target_arch = "aarch64", not(heapray_portable)))]
+mod aarch64;
+#[cfg(all(target_os = "linux", target_arch = "aarch64", not(heapray_portable)))]
+pub use aarch64::*;
+
+/// Elsewhere, what is pure of it is tested all the same.
+#[cfg(all(
+    test,
+    not(all(target_os = "linux", target_arch = "aarch64", not(heapray_portable)))
+))]
+#[allow(dead_code, unreachable_pub)] // what it is elsewhere
+mod aarch64 {
+    mod pointer;
+    mod rule;
+    mod tests;
+}
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
+mod linux;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
+pub use linux::{
+    futex_wait, futex_wake, gettid, is_main_thread, is_readable, map_pages, membarrier,
+    register_membarrier, remap_pages, unmap_pages,
+};
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
 mod portable;
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
 pub use portable::*;
 
 /// Asks the processor to have the beginning of `value` in its cache soon; it goes on at once.
@@ -84,7 +125,14 @@ pub enum DwarfPlace<'a> {
 }
 
 /// The memory that a step of the walk may read.
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(any(
+    test,
+    all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(heapray_portable)
+    )
+))]
 pub(crate) trait StackSlots {
     /// The word at `address`; `None` if it is not aligned or not known to be readable.
     fn read(&mut self, address: u64) -> Option<u64>;
@@ -92,7 +140,14 @@ pub(crate) trait StackSlots {
 
 /// Why a walk cannot take another step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(any(
+    test,
+    all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(heapray_portable)
+    )
+))]
 pub(crate) enum Stop {
     /// The frame is the outermost.
     Outermost,

@@ -8,7 +8,10 @@ use core::sync::atomic::Ordering;
 use super::Registers;
 
 /// Bytes in a page, or a multiple of it on systems with smaller ones.
-pub const PAGE: usize = 16 << 10;
+#[must_use]
+pub const fn page_size() -> usize {
+    16 << 10
+}
 
 /// How to step from a frame to its caller: nothing is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,13 +83,19 @@ pub fn stamp_after_loads() -> u64 {
     stamp()
 }
 
+/// A full barrier.
+#[inline]
+pub fn fence_and_stamps() {
+    core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+}
+
 /// Whether [`stamp`] runs at one rate on all processors: the monotonic clock does.
 #[must_use]
 pub fn has_invariant_tsc() -> bool {
     true
 }
 
-/// `bytes` (a multiple of [`PAGE`]) of zeroed memory, or `None` if the kernel gives none.
+/// `bytes` (a multiple of [`page_size`]) of zeroed memory, or `None` if the kernel gives none.
 #[must_use]
 pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;

@@ -7,14 +7,14 @@
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(heapray_portable)
 ))]
 mod patching;
 #[cfg(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(heapray_portable)
 ))]
 pub use patching::*;
@@ -22,14 +22,14 @@ pub use patching::*;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(heapray_portable)
 )))]
 mod portable;
 #[cfg(not(all(
     target_os = "linux",
     target_env = "gnu",
-    target_arch = "x86_64",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
     not(heapray_portable)
 )))]
 pub use portable::*;

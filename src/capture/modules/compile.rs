@@ -30,7 +30,7 @@ pub(super) struct UnwindSections<'a> {
 type Slice<'a> = EndianSlice<'a, NativeEndian>;
 
 /// Room for the rules of one row, in line: x86-64 has 17 registers that a row can name, and vector registers never
-/// survive a call.
+/// survive a call; AArch64 functions save 12 registers, half of 8 vector registers, and a signature's state.
 struct InLine;
 
 impl UnwindContextStorage<usize> for InLine {
@@ -54,7 +54,11 @@ pub(super) fn compile(sections: &UnwindSections<'_>) -> Option<Table> {
     let bases = BaseAddresses::default()
         .set_eh_frame_hdr(sections.header_address)
         .set_eh_frame(sections.frames_address);
-    let frames = EhFrame::new(sections.frames, NativeEndian);
+    let mut frames = EhFrame::new(sections.frames, NativeEndian);
+    if cfg!(target_arch = "aarch64") {
+        // Without it, one of AArch64's instructions (`DW_CFA_AARCH64_negate_ra_state`) would not be known.
+        frames.set_vendor(gimli::Vendor::AArch64);
+    }
     let mut context = UnwindContext::<usize, InLine>::new_in();
     for (_, fde) in sorted_fdes(sections, &frames, &bases) {
         push_rows(&mut builder, start, &fde, &frames, &bases, &mut context);

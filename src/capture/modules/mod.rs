@@ -5,9 +5,17 @@
 //! ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for allocations.
 //! Hooks see only what `published` holds.
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod compile;
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
 #[path = "not_compiled.rs"]
 mod compile;
 #[cfg(target_os = "linux")]
@@ -16,13 +24,19 @@ mod known;
 mod list;
 #[cfg(target_os = "linux")]
 #[cfg_attr(
-    not(all(target_arch = "x86_64", not(heapray_portable))),
+    not(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(heapray_portable)
+    )),
     allow(dead_code)
 )]
 pub(crate) mod published;
 #[cfg(target_os = "linux")]
 #[cfg_attr(
-    not(all(target_arch = "x86_64", not(heapray_portable))),
+    not(all(
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(heapray_portable)
+    )),
     allow(dead_code)
 )]
 mod table;

@@ -155,7 +155,11 @@ impl List {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    test,
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;

@@ -66,7 +66,12 @@ pub(crate) struct TableBuilder {
 }
 
 /// Fewer bytes than this between two ranges are padding: no call returns there, so they need no rows of their own.
-const PADDING: u32 = 16;
+/// (On AArch64 the kernel's 12 bytes to return from a signal handler with are no padding; see `arch::is_signal_return`.)
+const PADDING: u32 = if cfg!(target_arch = "aarch64") {
+    12
+} else {
+    16
+};
 
 impl TableBuilder {
     /// A table for `length` bytes of code.
@@ -170,7 +175,11 @@ fn to_pages(values: &[u32]) -> Option<GrowArray<u32>> {
     Some(array)
 }
 
-#[cfg(all(test, target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    test,
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

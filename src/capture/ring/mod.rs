@@ -387,6 +387,11 @@ impl Reader<'_> {
     /// older than the consumer's, the heavy barrier fell after it in the producer's program order, so the window's
     /// store is visible here. A window seen clear was therefore cleared *after* the event was published, and the
     /// acquire load makes that slot visible too.
+    ///
+    /// This holds for weakly ordered processors as well, which may read their counter before an earlier store is visible.
+    /// The barrier comes with an interrupt (or a switch of threads), at one place in the producer's program order: what it
+    /// had read early of what follows that place, it reads again, and that stamp is younger than the consumer's; stores
+    /// before that place are visible. Without `membarrier`, `fence_and_stamps` on both sides waits for as much.
     pub fn bound(&mut self) -> Bound {
         let open = self.ring.window.load(Ordering::Acquire);
         self.refresh();

@@ -247,7 +247,9 @@ impl KeptStack {
             let last = self.frame(self.length - 1);
             (end, outer_needs_bp) = (last.checks_end as usize, last.needs_bp != 0);
         }
-        self.check(&mut end, outer.sp - 8, outer.return_address);
+        // SAFETY: this capture has stepped from the frame to `outer`, or found that the step still leads there.
+        let (slot, value) = unsafe { rule.return_check(at, outer) };
+        self.check(&mut end, slot, value);
         if outer_needs_bp && !rule.keeps_bp() {
             self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
         }
@@ -272,7 +274,9 @@ impl KeptStack {
         let mut needs_bp = rule.uses_bp();
         if let Some(outer) = outer {
             let outer_needs_bp = self.length > 0 && self.frame(self.length - 1).needs_bp != 0;
-            self.check(&mut end, outer.sp - 8, outer.return_address);
+            // SAFETY: as in `push_plain`.
+            let (slot, value) = unsafe { rule.return_check(at, outer) };
+            self.check(&mut end, slot, value);
             if let Some((slot, value)) = rule.cfa_slot(at, outer.sp) {
                 self.check(&mut end, slot, value);
             }

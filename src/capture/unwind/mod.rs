@@ -6,25 +6,61 @@
 //!
 //! Nothing here allocates, locks or calls libc. Only memory of the current stack is read.
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod kept;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod rules;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod stack;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod thread;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 mod walk;
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 pub(crate) use stack::prepare;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
 pub use thread::ThreadUnwinder;
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
 mod portable;
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable))))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
 pub use portable::ThreadUnwinder;
 
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -15,10 +15,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::capture::arch::{self, StackSlots};
 
+/// No page is smaller.
 const PAGE: u64 = arch::PAGE as u64;
 
-/// The kernel keeps at least this free below the main thread's stack (`arch/x86/mm/mmap.c`, `SIZE_128M`), so what
-/// lies in it is this stack, however far it has grown.
+/// The kernel keeps at least this free below the main thread's stack (`arch/x86/mm/mmap.c`, `SIZE_128M`; on AArch64
+/// `mm/util.c`, `MIN_GAP`), so what lies in it is this stack, however far it has grown.
 const MAIN_STACK: u64 = 128 << 20;
 
 /// The most pages that are asked for: of a thread's own stack once, of another in each capture.
@@ -33,6 +34,7 @@ pub(crate) fn prepare() {
     // SAFETY: looks up a number in the auxiliary vector; AT_RANDOM is an address that the kernel has put on the stack.
     let on_stack = unsafe { libc::getauxval(libc::AT_RANDOM) };
     MAIN_STACK_TOP.store(on_stack, Ordering::Relaxed);
+    arch::prepare();
 }
 
 /// Where a thread's own stack lies, as far as it is known.
@@ -208,12 +210,13 @@ mod tests {
 
     #[test]
     fn another_stack_is_read_up_to_its_first_unreadable_page_and_no_further() {
-        let pages = arch::map_pages(4 * arch::PAGE).unwrap();
+        let page = arch::page_size();
+        let pages = arch::map_pages(4 * page).unwrap();
         let start = pages.as_ptr() as u64;
         // SAFETY: the third of four pages that nobody uses.
         unsafe {
             assert_eq!(
-                libc::mprotect((start + 2 * PAGE) as *mut _, arch::PAGE, libc::PROT_NONE),
+                libc::mprotect((start as usize + 2 * page) as *mut _, page, libc::PROT_NONE),
                 0
             )
         };
@@ -221,14 +224,14 @@ mod tests {
         assert_eq!(slots.read(start + 56), None);
         assert_eq!(slots.read(start + 64), Some(0));
         assert_eq!(slots.read(start + 65), None);
-        assert_eq!(slots.read(start + 2 * PAGE - 8), Some(0));
-        assert_eq!(slots.read(start + 2 * PAGE), None);
+        assert_eq!(slots.read(start + 2 * page as u64 - 8), Some(0));
+        assert_eq!(slots.read(start + 2 * page as u64), None);
         assert_eq!(
-            slots.read(start + 3 * PAGE),
+            slots.read(start + 3 * page as u64),
             None,
             "a page behind a gap is no part of the stack"
         );
         // SAFETY: the whole mapping, which nobody uses.
-        unsafe { arch::unmap_pages(pages, 4 * arch::PAGE) };
+        unsafe { arch::unmap_pages(pages, 4 * page) };
     }
 }

@@ -209,6 +209,7 @@ impl ThreadUnwinder {
             own: &mut self.stack,
             frames: &mut self.frames,
             slots,
+            link: None,
             at: registers,
             began_on_own: own,
             length: 0,

@@ -58,6 +58,8 @@ pub(super) struct Walk<'a> {
     /// Room for the frames, leaf first.
     pub(super) frames: &'a mut GrowArray<Frame>,
     pub(super) slots: Slots,
+    /// The link register, where there is one, of the frame to go on with, if a signal interrupted that.
+    pub(super) link: Option<u64>,
     /// The frame to go on with.
     pub(super) at: Registers,
     /// Whether the leaf is on the thread's own stack.
@@ -104,9 +106,12 @@ impl Walk<'_> {
                 return self.cut();
             }
             let pc = self.at.return_address.wrapping_sub(u64::from(!interrupted));
-            let rule = self.rules.rule(pc);
+            let mut rule = self.rules.rule(pc);
+            if !rule.is_plain() && self.is_undescribed_signal_return(rule) {
+                rule = Rule::SIGNAL;
+            }
             self.push(Frame::new(self.at, rule));
-            match rule.step(self.at, pc, &mut self.slots) {
+            match rule.step(self.at, pc, self.link.take(), &mut self.slots) {
                 Ok(outer) if rule != Rule::SIGNAL => {
                     interrupted = false;
                     self.at = outer;
@@ -114,12 +119,15 @@ impl Walk<'_> {
                 Ok(outer) => {
                     signals += 1;
                     interrupted = true;
+                    self.link = arch::interrupted_link(self.at.sp, &mut self.slots);
                     self.resume_at(outer);
                     if signals > MOST_SIGNALS {
                         return self.lost();
                     }
                 }
                 Err(Stop::Outermost) => return Found::End(Ending::Whole),
+                // The caller of a leaf function is in no frame record.
+                Err(Stop::Lost) if interrupted && arch::HAS_LINK_REGISTER => return self.lost(),
                 Err(Stop::Lost) if rule == Rule::NONE => {
                     let Some(outer) = self.frame_pointer_step() else {
                         return Found::End(Ending::Lost);
@@ -191,13 +199,20 @@ impl Walk<'_> {
         &mut self.frames.as_mut_slice()[self.length - 1]
     }
 
+    /// Whether the frame to go on with is the kernel's way back from a signal handler, of which no module says so.
+    fn is_undescribed_signal_return(&self, rule: Rule) -> bool {
+        rule != Rule::SIGNAL
+            && rule != Rule::OUTERMOST
+            && arch::is_signal_return(self.at.return_address)
+    }
+
     /// Goes on at code that a signal interrupted, which may be on another stack.
     #[cold]
     fn resume_at(&mut self, outer: Registers) {
         // What is inside of it is not kept: a signal frame's registers are read in other ways than a check can say.
         self.keep_from = self.length + 1;
-        // Leaf functions may use the 128 bytes below their stack pointer (psABI 3.2.2).
-        let lowest = outer.sp.wrapping_sub(128);
+        // Leaf functions may use that much below their stack pointer.
+        let lowest = outer.sp.wrapping_sub(arch::RED_ZONE);
         if self.own.contains(outer.sp) || self.own.reaches(outer.sp) {
             // Of a walk that began elsewhere nothing is looked for in the kept stack.
             self.candidates = if self.began_on_own {
@@ -221,7 +236,15 @@ impl Walk<'_> {
         self.why_not = [Some(self.at.bp), Some(self.at.bp + 8)];
         let mut further = outer;
         for ahead in 0..MOST_GENERATED {
-            if published::is_code(further.return_address.wrapping_sub(1)) {
+            let pc = further.return_address.wrapping_sub(1);
+            if published::is_code(pc) {
+                if arch::HAS_LINK_REGISTER
+                    && !published::rule_at(pc).is_some_and(|rule| rule.uses_bp())
+                {
+                    // Its stack pointer is needed, which a record does not tell.
+                    self.keep_from = usize::MAX;
+                    return None;
+                }
                 self.why_not = [None; 2];
                 if ahead > 0 {
                     // Words of frames further out decided as well, and this frame has no checks of theirs.
@@ -243,10 +266,9 @@ impl Walk<'_> {
     }
 
     fn by_frame_pointer(&mut self, at: Registers) -> Option<Registers> {
-        // `push rbp; mov rbp, rsp` at a function's entry leaves rbp 16 bytes aligned (psABI 3.2.2).
-        if !at.bp.is_multiple_of(16) || at.bp < at.sp {
+        if !at.bp.is_multiple_of(arch::FRAME_POINTER_ALIGNMENT) || at.bp < at.sp {
             return None;
         }
-        Rule::FRAME_POINTER.step(at, 0, &mut self.slots).ok()
+        Rule::FRAME_POINTER.step(at, 0, None, &mut self.slots).ok()
     }
 }

@@ -2,19 +2,28 @@
 
 mod registers;
 mod rule;
+mod signal;
 mod stamp;
 mod system;
 
 pub use registers::registers_here;
 pub use rule::Rule;
-pub use stamp::{has_invariant_tsc, stamp, stamp_after_loads};
-pub use system::{
-    futex_wait, futex_wake, gettid, is_main_thread, is_readable, map_pages, membarrier,
-    register_membarrier, remap_pages, thread_pointer, unmap_pages,
-};
+pub(crate) use signal::{interrupted_link, is_signal_return, prepare};
+pub use stamp::{fence_and_stamps, has_invariant_tsc, stamp, stamp_after_loads};
+pub(super) use system::call;
+pub use system::{page_size, thread_pointer};
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;
+
+/// Bytes below the stack pointer that a leaf function may use (psABI 3.2.2).
+pub(crate) const RED_ZONE: u64 = 128;
+
+/// A function's return address lies on the stack from its first instruction on, and the frame pointer tells where.
+pub(crate) const HAS_LINK_REGISTER: bool = false;
+
+/// `push rbp; mov rbp, rsp` at a function's entry leaves `rbp` a multiple of this (psABI 3.2.2).
+pub(crate) const FRAME_POINTER_ALIGNMENT: u64 = 16;
 
 /// DWARF's number of `rbp` (psABI, figure 3.36).
 pub const DWARF_FRAME_POINTER: u16 = 6;

@@ -183,6 +183,7 @@ impl Rule {
         self,
         at: Registers,
         pc: u64,
+        _link: Option<u64>,
         slots: &mut impl StackSlots,
     ) -> Result<Registers, Stop> {
         let cfa = match self.kind() {
@@ -225,6 +226,15 @@ impl Rule {
             SLOT_AT_BP => at.bp,
             slot => cfa.wrapping_sub(u64::from(slot) * 8),
         }
+    }
+
+    /// The slot that the return address was read from, and what it held.
+    ///
+    /// # Safety
+    /// A step by this rule has just led from a frame to `outer`.
+    #[inline(always)]
+    pub(crate) unsafe fn return_check(self, _at: Registers, outer: Registers) -> (u64, u64) {
+        (outer.sp - 8, outer.return_address)
     }
 
     fn loaded_from(self, at: Registers) -> u64 {
@@ -393,6 +403,7 @@ mod tests {
         rule.step(
             at,
             at.return_address - 1,
+            None,
             &mut Memory(memory.iter().copied().collect()),
         )
     }
@@ -500,11 +511,15 @@ mod tests {
         let rule = Rule::from_dwarf(&row(DwarfCfa::Expression(&plt), DwarfPlace::Unspecified));
         let mut memory = Memory([(0x1000, 1), (0x1008, 2)].into());
         assert_eq!(
-            rule.step(AT, 0x502a, &mut memory).unwrap().return_address,
+            rule.step(AT, 0x502a, None, &mut memory)
+                .unwrap()
+                .return_address,
             1
         );
         assert_eq!(
-            rule.step(AT, 0x502b, &mut memory).unwrap().return_address,
+            rule.step(AT, 0x502b, None, &mut memory)
+                .unwrap()
+                .return_address,
             2
         );
     }

@@ -1,6 +1,7 @@
 //! The time stamp counter.
 
 use core::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+use core::sync::atomic::{Ordering, fence};
 
 /// The time stamp counter. Loads and stores around it may still be in flight.
 #[inline(always)]
@@ -20,6 +21,12 @@ pub fn stamp_after_loads() -> u64 {
         _mm_lfence();
         _rdtsc()
     }
+}
+
+/// A full barrier, for where the kernel makes none for us.
+#[inline(always)]
+pub fn fence_and_stamps() {
+    fence(Ordering::SeqCst);
 }
 
 /// Whether the counter runs at one rate on all processors, asleep or awake (Intel SDM 3B, 18.17.1; CPUID 80000007H,

@@ -1,18 +1,13 @@
-//! System calls without libc: no `errno`, no lock, no cancellation point, nothing that a hook could come back through.
+//! What a system call, a thread and a page are here.
 
 use core::arch::asm;
-use core::ptr::NonNull;
-use core::sync::atomic::AtomicU32;
-
-const EAGAIN: isize = -11;
-const EFAULT: isize = -14;
 
 /// A raw system call: the kernel's answer, negative error numbers included.
 ///
 /// # Safety
 /// As the call itself demands.
 #[inline(always)]
-unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
+pub(in super::super) unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer;
     // SAFETY: the kernel's calling convention for x86-64; it clobbers rcx and r11 and nothing else. What the call does
@@ -29,89 +24,6 @@ unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
     answer
 }
 
-/// Turns the address that a mapping call answered into a pointer.
-fn address(answer: isize) -> Option<NonNull<u8>> {
-    // Error numbers are -4095 to -1; every other answer is an address.
-    if (-4095..0).contains(&answer) {
-        return None;
-    }
-    NonNull::new(answer as *mut u8)
-}
-
-/// `bytes` (a multiple of [`PAGE`](super::PAGE)) of zeroed memory, or `None` if the kernel gives none.
-#[must_use]
-pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new anonymous mapping where the kernel likes touches no memory that anyone uses.
-    address(unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) })
-}
-
-/// Gives memory back.
-///
-/// # Safety
-/// `start` and `bytes` are a range from [`map_pages`] or [`remap_pages`] that nobody uses any more.
-pub unsafe fn unmap_pages(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's duty. It cannot fail for a whole mapping.
-    unsafe {
-        call(
-            libc::SYS_munmap,
-            [start.as_ptr() as usize, bytes, 0, 0, 0, 0],
-        )
-    };
-}
-
-/// Grows a mapping, moving it if it must be moved; `None` leaves it as it was.
-///
-/// # Safety
-/// `start` and `old` are a range from [`map_pages`] or this function, and no pointer into it is used afterwards.
-#[must_use]
-pub unsafe fn remap_pages(start: NonNull<u8>, old: usize, new: usize) -> Option<NonNull<u8>> {
-    let flags = libc::MREMAP_MAYMOVE as usize;
-    // SAFETY: the caller's duty.
-    address(unsafe {
-        call(
-            libc::SYS_mremap,
-            [start.as_ptr() as usize, old, new, flags, 0, 0],
-        )
-    })
-}
-
-/// Whether the page of `address` can be read at this moment.
-///
-/// The kernel is asked to read a signal set there for an operation that does not exist: it reads the set first and
-/// then answers EINVAL, or EFAULT if it could not read. Abseil's `AddressIsReadable` and libunwind do the same; no
-/// seccomp filter forbids a call that every thread start makes.
-#[must_use]
-pub fn is_readable(address: u64) -> bool {
-    const NO_SUCH_OPERATION: usize = !0;
-    // A null set is not read at all; the word behind it is in the same page.
-    let set = (address & !7).max(8) as usize;
-    // SAFETY: the operation is invalid, so no mask is changed and nothing is written.
-    let answer = unsafe {
-        call(
-            libc::SYS_rt_sigprocmask,
-            [NO_SUCH_OPERATION, set, 0, 8, 0, 0],
-        )
-    };
-    answer != EFAULT
-}
-
-/// The kernel's number of this thread.
-#[must_use]
-pub fn gettid() -> u32 {
-    // SAFETY: takes nothing and always succeeds.
-    unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
-}
-
-/// Whether this is the thread that the process began with.
-#[must_use]
-pub fn is_main_thread() -> bool {
-    // SAFETY: takes nothing and always succeeds.
-    let pid = unsafe { call(libc::SYS_getpid, [0; 6]) as u32 };
-    pid == gettid()
-}
-
 /// The address of this thread's control block, which every libc stores at its own beginning (psABI, TLS variant II).
 #[inline]
 #[must_use]
@@ -124,103 +36,9 @@ pub fn thread_pointer() -> u64 {
     pointer
 }
 
-/// Sleeps until [`futex_wake`] on the same word, no longer than `nanoseconds`, unless the word is not `expected`.
-/// May wake without reason. Returns at once with `false` if the word had changed.
-pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) -> bool {
-    let timeout = [
-        (nanoseconds / 1_000_000_000) as i64,
-        (nanoseconds % 1_000_000_000) as i64,
-    ];
-    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: the word and the timeout (a `timespec`) outlive the call, which only reads them.
-    let answer = unsafe {
-        let word = word.as_ptr() as usize;
-        let timeout = timeout.as_ptr() as usize;
-        call(
-            libc::SYS_futex,
-            [word, operation, expected as usize, timeout, 0, 0],
-        )
-    };
-    answer != EAGAIN
-}
-
-/// Wakes up to `sleepers` threads that sleep on the word.
-pub fn futex_wake(word: &AtomicU32, sleepers: u32) {
-    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: the kernel only uses the word's address as a key.
-    unsafe {
-        let word = word.as_ptr() as usize;
-        call(
-            libc::SYS_futex,
-            [word, operation, sleepers as usize, 0, 0, 0],
-        )
-    };
-}
-
-/// Makes [`membarrier`] possible in this process; `false` if the kernel has no such call.
+/// Bytes in a page.
+#[inline(always)]
 #[must_use]
-pub fn register_membarrier() -> bool {
-    const REGISTER_PRIVATE_EXPEDITED: usize = 1 << 4;
-    // SAFETY: changes nothing but a flag of the process.
-    unsafe {
-        call(
-            libc::SYS_membarrier,
-            [REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0],
-        ) == 0
-    }
-}
-
-/// A full memory barrier on every running thread of the process, so that they need none of their own;
-/// `false` if [`register_membarrier`] did not succeed before.
-#[must_use]
-pub fn membarrier() -> bool {
-    const PRIVATE_EXPEDITED: usize = 1 << 3;
-    // SAFETY: touches no memory.
-    unsafe { call(libc::SYS_membarrier, [PRIVATE_EXPEDITED, 0, 0, 0, 0, 0]) == 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_page_without_read_permission_is_not_readable_and_a_stack_is() {
-        let here = 0u64;
-        assert!(is_readable(&raw const here as u64));
-        assert!(!is_readable(0));
-        assert!(!is_readable(8 << 12));
-        let page = map_pages(8192).unwrap();
-        let second = page.as_ptr() as u64 + 4096;
-        assert!(is_readable(second));
-        // SAFETY: the page was mapped just now and nothing lies in it.
-        unsafe { assert_eq!(libc::mprotect(second as *mut _, 4096, libc::PROT_NONE), 0) };
-        assert!(!is_readable(second));
-        assert!(is_readable(second - 8));
-        // SAFETY: the whole mapping, which nobody uses.
-        unsafe { unmap_pages(page, 8192) };
-        assert!(!is_readable(second - 8));
-    }
-
-    #[test]
-    fn the_first_thread_is_told_from_others() {
-        let (main, tid) = std::thread::spawn(|| (is_main_thread(), gettid()))
-            .join()
-            .unwrap();
-        assert!(!main);
-        assert_ne!(tid, gettid());
-    }
-
-    #[test]
-    fn a_futex_does_not_sleep_on_a_word_that_has_changed() {
-        let word = AtomicU32::new(3);
-        assert!(!futex_wait(&word, 4, u64::MAX / 2));
-        assert!(futex_wait(&word, 3, 1));
-        futex_wake(&word, 1);
-    }
-
-    #[test]
-    fn the_barrier_works_once_it_is_registered() {
-        assert!(register_membarrier());
-        assert!(membarrier());
-    }
+pub const fn page_size() -> usize {
+    super::PAGE
 }

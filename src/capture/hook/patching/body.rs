@@ -7,7 +7,7 @@ use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
 use super::real;
-use crate::capture::arch::Registers;
+use crate::capture::arch::{self, Registers};
 use crate::capture::event::Kind;
 use crate::capture::record::{self, Reallocation, seen};
 use crate::capture::sampling;
@@ -242,7 +242,7 @@ mappings! { mmap mmap64 }
 pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     with_local(|local| {
         // The kernel refuses an unaligned address and a length of 0; all else it unmaps.
-        let valid = (address as usize).is_multiple_of(PAGE) && length != 0;
+        let valid = (address as usize).is_multiple_of(arch::page_size()) && length != 0;
         if !valid || !record::wants_free(local) || record::probed(local, seen::GOT) {
             // SAFETY: the caller's own call, handed on.
             return unsafe { real::munmap.get()(address, length) };
@@ -300,12 +300,11 @@ pub(super) unsafe extern "C" fn mremap(
     })
 }
 
-/// x86-64's page.
-const PAGE: usize = 4096;
-
 /// Linux's own value; not in every libc crate's list.
 const MREMAP_DONTUNMAP: c_int = 4;
 
 fn round_to_pages(length: usize) -> usize {
-    length.checked_next_multiple_of(PAGE).unwrap_or(length)
+    length
+        .checked_next_multiple_of(arch::page_size())
+        .unwrap_or(length)
 }

@@ -2,13 +2,13 @@
 //! the originals back.
 //!
 //! Rust calls `malloc` through `GLOB_DAT` slots, C mostly through `JUMP_SLOT`, tables of functions hold `R_X86_64_64`
-//! (the psABI's relocation types): all three are written. Slots in pages that the loader made read-only (RELRO) are
+//! (`R_AARCH64_ABS64`): all three are written. Slots in pages that the loader made read-only (RELRO) are
 //! made writable for the write.
 //!
 //! Everything happens inside `dl_iterate_phdr`'s callback, under the loader's lock: no object can be unmapped while
 //! its slots are read or written.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
@@ -126,7 +126,7 @@ struct Object {
     end: usize,
     relro: core::ops::Range<usize>,
     symbols: *const Symbol,
-    strings: *const i8,
+    strings: *const c_char,
     tables: [&'static [Relocation]; 2],
 }
 
@@ -160,10 +160,19 @@ mod tag {
 }
 
 /// Relocation types (x86-64 psABI, table 4.9).
+#[cfg(target_arch = "x86_64")]
 mod relocation {
     pub(super) const ABSOLUTE_64: u32 = 1;
     pub(super) const GLOB_DAT: u32 = 6;
     pub(super) const JUMP_SLOT: u32 = 7;
+}
+
+/// Relocation types (AAELF64, table 5-7 and "Dynamic relocations").
+#[cfg(target_arch = "aarch64")]
+mod relocation {
+    pub(super) const ABSOLUTE_64: u32 = 257;
+    pub(super) const GLOB_DAT: u32 = 1025;
+    pub(super) const JUMP_SLOT: u32 = 1026;
 }
 
 impl Object {
@@ -236,7 +245,7 @@ impl Object {
                     value as usize
                 };
                 match tag {
-                    tag::STRTAB => self.strings = address as *const i8,
+                    tag::STRTAB => self.strings = address as *const c_char,
                     tag::SYMTAB => self.symbols = address as *const Symbol,
                     tag::RELA => table[0].0 = address,
                     tag::RELASZ => table[0].1 = value as usize,

@@ -1,0 +1,28 @@
+//! The registers that a walk begins with.
+
+use super::super::Registers;
+
+/// The caller's registers as they will be when this function has returned: a walk from them begins with the function
+/// that calls this one, at the instruction after the call.
+///
+/// The values are good for a walk as long as that function has not returned.
+#[inline(always)]
+#[must_use]
+pub fn registers_here() -> Registers {
+    let mut registers = Registers::default();
+    // SAFETY: `store_registers` writes one `Registers`, for which the reference is valid, and nothing else.
+    unsafe { store_registers(&mut registers) };
+    registers
+}
+
+/// Stores the link register, the stack pointer, which a call leaves alone, and `x29`, as a naked function does.
+#[unsafe(naked)]
+unsafe extern "C" fn store_registers(_: &mut Registers) {
+    core::arch::naked_asm!(
+        "hint #34", // bti c
+        "mov x9, sp",
+        "stp x30, x9, [x0]",
+        "str x29, [x0, #16]",
+        "ret",
+    )
+}

@@ -1,0 +1,116 @@
+//! The entries for x86-64.
+
+use core::arch::naked_asm;
+use core::ffi::{c_int, c_long, c_void};
+
+use super::super::{body, loader, real};
+
+/// Entries of functions with one, two or three arguments: return address, the caller's `rsp` (as it is after the
+/// return) and `rbp` follow in the next argument registers.
+macro_rules! entries {
+    ($($name:ident($($argument:ty),*) -> $result:ty, $ip:literal $sp:literal $bp:literal;)*) => {
+        $(
+            /// The entry for the C function of this name.
+            #[unsafe(naked)]
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+                naked_asm!(
+                    concat!("mov ", $ip, ", [rsp]"),
+                    concat!("lea ", $sp, ", [rsp + 8]"),
+                    concat!("mov ", $bp, ", rbp"),
+                    "jmp {body}",
+                    body = sym body::$name,
+                )
+            }
+        )*
+    };
+}
+
+entries! {
+    malloc(usize) -> *mut c_void, "rsi" "rdx" "rcx";
+    valloc(usize) -> *mut c_void, "rsi" "rdx" "rcx";
+    pvalloc(usize) -> *mut c_void, "rsi" "rdx" "rcx";
+    calloc(usize, usize) -> *mut c_void, "rdx" "rcx" "r8";
+    realloc(*mut c_void, usize) -> *mut c_void, "rdx" "rcx" "r8";
+    aligned_alloc(usize, usize) -> *mut c_void, "rdx" "rcx" "r8";
+    memalign(usize, usize) -> *mut c_void, "rdx" "rcx" "r8";
+    reallocarray(*mut c_void, usize, usize) -> *mut c_void, "rcx" "r8" "r9";
+    posix_memalign(*mut *mut c_void, usize, usize) -> c_int, "rcx" "r8" "r9";
+}
+
+/// Entries of functions whose arguments fill the registers: a [`Registers`](crate::capture::arch::Registers) is
+/// built on the stack and its address handed over as the seventh argument.
+///
+/// On entry `rsp` is 8 past a multiple of 16. Five words keep it aligned at the call.
+macro_rules! wide_entries {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        $(
+            /// The entry for the C function of this name.
+            #[unsafe(naked)]
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+                naked_asm!(
+                    ".cfi_startproc",
+                    "mov r10, [rsp]",       // the return address
+                    "lea r11, [rsp + 8]",   // the caller's rsp after the return
+                    "sub rsp, 40",
+                    ".cfi_adjust_cfa_offset 40",
+                    "mov [rsp + 8], r10",
+                    "mov [rsp + 16], r11",
+                    "mov [rsp + 24], rbp",
+                    "lea r10, [rsp + 8]",
+                    "mov [rsp], r10",       // the seventh argument
+                    "call {body}",
+                    "add rsp, 40",
+                    ".cfi_adjust_cfa_offset -40",
+                    "ret",
+                    ".cfi_endproc",
+                    body = sym body::$name,
+                )
+            }
+        )*
+    };
+}
+
+wide_entries! {
+    mmap(*mut c_void, usize, c_int, c_int, c_int, c_long) -> *mut c_void;
+    mmap64(*mut c_void, usize, c_int, c_int, c_int, c_long) -> *mut c_void;
+    mremap(*mut c_void, usize, usize, c_int, *mut c_void, usize) -> *mut c_void;
+}
+
+/// Entries of the loader's functions: they tell that modules may change and jump to the real function with stack and
+/// return address untouched, since the loader looks at the return address to know the caller's search path.
+macro_rules! loader_entries {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        $(
+            /// The entry for the C function of this name.
+            #[unsafe(naked)]
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+                naked_asm!(
+                    ".cfi_startproc",
+                    "push rdi",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push rsi",
+                    ".cfi_adjust_cfa_offset 8",
+                    "sub rsp, 8",
+                    ".cfi_adjust_cfa_offset 8",
+                    "call {note}",
+                    "add rsp, 8",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop rsi",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop rdi",
+                    ".cfi_adjust_cfa_offset -8",
+                    "jmp [rip + {real}]",
+                    ".cfi_endproc",
+                    note = sym loader::$name,
+                    real = sym real::$name,
+                )
+            }
+        )*
+    };
+}
+
+loader_entries! {
+    dlopen(*const i8, c_int) -> *mut c_void;
+    dlclose(*mut c_void) -> c_int;
+    dlsym(*mut c_void, *const i8) -> *mut c_void;
+}
