@@ -8,9 +8,6 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arch;
 
-#[cfg(target_os = "linux")]
-const HUGE_PAGE: usize = 2 << 20;
-
 static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of address space that heapray has mapped for itself and not given back.
@@ -194,31 +191,26 @@ impl<T: Plain> OwnedArray<T> {
     /// As [`GrowArray::mapped`].
     #[must_use]
     pub fn mapped(capacity: usize) -> Option<OwnedArray<T>> {
-        let array = OwnedArray(GrowArray::mapped(capacity)?);
-        array.ask_for_huge_pages();
-        Some(array)
-    }
-
-    /// Where the system has them on request, as most have by default: with small pages nearly each access that is at
-    /// random costs a walk through page tables. They never reach beyond the mapping, so they cost no memory.
-    fn ask_for_huge_pages(&self) {
-        #[cfg(target_os = "linux")]
-        if self.0.mapped >= HUGE_PAGE {
-            // SAFETY: advice on a mapping of this array's own, which changes nothing of what is in it.
-            unsafe {
-                libc::madvise(
-                    self.0.start.as_ptr().cast(),
-                    self.0.mapped,
-                    libc::MADV_HUGEPAGE,
-                )
-            };
-        }
+        GrowArray::mapped(capacity).map(OwnedArray)
     }
 
     /// As [`GrowArray::grow`].
     pub fn grow(&mut self, capacity: usize) -> bool {
+        let before = self.0.mapped;
         let grown = self.0.grow(capacity);
-        self.ask_for_huge_pages();
+        // All of it will be used soon. Page by page each would be met twice, read first and then written to.
+        #[cfg(target_os = "linux")]
+        if self.0.mapped > before {
+            // SAFETY: these pages are the array's own and nobody has used them. A kernel before 5.14 refuses.
+            unsafe {
+                let new = self.0.start.cast::<u8>().add(before).as_ptr();
+                libc::madvise(
+                    new.cast(),
+                    self.0.mapped - before,
+                    libc::MADV_POPULATE_WRITE,
+                );
+            }
+        }
         grown
     }
 

@@ -264,10 +264,13 @@ pub(super) fn encode_allocation(
     let address_bit = if known_address { KNOWN_ADDRESS } else { 0 };
     memory.thread = thread;
     let entry = site.entry();
-    let (remembered, last_size) = memory.sites[entry];
-    memory.sites[entry] = (site, size);
+    let (remembered, last_size) = &mut memory.sites[entry];
+    // Written to only where something changes: the next event mostly reads it, before a store would be through.
     if remembered.is(site) {
-        let same_size = last_size == size;
+        let same_size = *last_size == size;
+        if !same_size {
+            *last_size = size;
+        }
         let size_bit = if same_size { SAME_SIZE } else { 0 };
         let tag = ALLOCATION | KNOWN_SITE | address_bit | size_bit;
         out.put_bytes([tag | (entry >> 8) as u8, entry as u8]);
@@ -280,6 +283,7 @@ pub(super) fn encode_allocation(
         ));
         memory.node = site.node;
         out.put(size);
+        memory.sites[entry] = (site, size);
     }
     if known_address {
         out.put_bytes((at as u16).to_le_bytes());
