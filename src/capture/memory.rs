@@ -196,6 +196,7 @@ impl<T: Plain> OwnedArray<T> {
 
     /// As [`GrowArray::grow`].
     pub fn grow(&mut self, capacity: usize) -> bool {
+        #[cfg(target_os = "linux")]
         let before = self.0.mapped;
         let grown = self.0.grow(capacity);
         // All of it will be used soon. Page by page each would be met twice, read first and then written to.
