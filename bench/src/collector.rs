@@ -28,8 +28,11 @@ const COUNTED: usize = 1_000_000;
 /// Tells this section to feed events and nothing else: the program, `log` or `plain`, how many.
 const COUNT: &str = "HEAPRAY_BENCH_COLLECTOR";
 
+/// Begins one.
+type Make = fn() -> Program;
+
 /// Each kind of program, by name.
-const PROGRAMS: [(&str, fn() -> Program); 4] = [
+const PROGRAMS: [(&str, Make); 4] = [
     ("pairs", Program::pairs),
     ("service", Program::service),
     ("grow", Program::grow),
