@@ -10,8 +10,8 @@ use std::io::Read;
 use heapray_report::Report;
 use heapray_report::model::{
     About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Mark, Module, Moment,
-    Overhead, Place, ProcessMemory, Site, SizeCount, StackId, StrId, Survivor, Tally, Thread,
-    ThreadId, Totals,
+    Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId, StrId,
+    Survivor, Tally, Thread, ThreadId, Totals,
 };
 use proptest::prelude::*;
 
@@ -232,6 +232,20 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
             collector_cpu_ns: 123_456_789,
             log_bytes: 777,
         },
+        sampling: events.len().is_multiple_of(2).then(|| Sampling {
+            rates: vec![SamplingRate {
+                at_ms: 0,
+                mean_bytes: 1 << 19,
+            }],
+            samples: 17,
+            asked: Tally {
+                count: 1 << 40,
+                bytes: 1 << 50,
+            },
+            allocated: Tally { count: 1, bytes: 2 },
+            live: Tally { count: 3, bytes: 4 },
+            high_water: Tally { count: 5, bytes: 6 },
+        }),
     };
     Program { report, events }
 }
