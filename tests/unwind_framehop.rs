@@ -103,14 +103,7 @@ unsafe extern "C" fn capture(_: *mut Program) {
     BOTH.with_borrow_mut(|(recorder, framehop, captures)| {
         // SAFETY: this thread's own registers.
         let ours = unsafe { recorder.capture(registers) };
-        let (pc, sp, bp) = (registers.return_address, registers.sp, registers.bp);
-        #[cfg(target_arch = "x86_64")]
-        let start = UnwindRegs::new(pc, sp, bp);
-        #[cfg(target_arch = "aarch64")]
-        let start = {
-            let mask = framehop::aarch64::PtrAuthMask::from_max_known_address((1 << 48) - 1);
-            UnwindRegs::new_with_ptr_auth_mask(mask, pc, sp, bp)
-        };
+        let start = UnwindRegs::new(registers.return_address, registers.sp, registers.bp);
         // SAFETY: framehop reads words of this thread's stack.
         let mut read = |address: u64| Ok(unsafe { (address as *const u64).read_volatile() });
         let mut theirs = Vec::new();
