@@ -1,0 +1,208 @@
+//! Every order in which hooks, ending threads, the collector and a stop can run, and every value that they may see
+//! then: models of the code as it is, with loom's atomics in the place of the processor's (`shared`).
+//!
+//! `scripts/loom` runs them, and says how.
+
+use core::sync::atomic::Ordering;
+use std::time::Duration;
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, AtomicUsize};
+use loom::thread::spawn;
+
+use super::event::Kind;
+use super::thread::{self, Local, model};
+use super::{clock, control, record, sys};
+use crate::collector::merge::Merge;
+use crate::collector::{Clock, Counters, Tables};
+
+/// No model waits: what is not there when everybody has run will never be.
+const LONGEST: Duration = Duration::from_secs(60);
+
+fn explore(run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(4));
+    builder.max_branches = 50_000;
+    builder.check(move || {
+        // Made now, by the one thread there is: no other learns anything from that.
+        control::open_session(1);
+        clock::stamp();
+        assert_eq!(record::lost() + thread::states().count() as u64, 0);
+        run();
+        // SAFETY: each run joins its threads and drops its collectors.
+        unsafe { model::release() };
+    });
+}
+
+fn tables() -> Tables {
+    Tables::new(Clock {
+        start_stamp: 0,
+        ticks_per_ms: 1.0,
+    })
+}
+
+/// What the hook of `malloc` does, but for the call stack.
+fn allocate(local: &Local, address: u64, size: u64) {
+    if record::wants_allocation(local) {
+        local.busy.set(true);
+        let (state, _borrowed) = thread::state(local).unwrap();
+        record::publish(local, state, Kind::Malloc, address, size, 0);
+        local.busy.set(false);
+    }
+}
+
+fn free(local: &Local, address: u64) {
+    if record::wants_free(local) {
+        local.busy.set(true);
+        record::free(local, Kind::Free, address as usize, 0);
+        local.busy.set(false);
+    }
+}
+
+/// What a new collector finds of session `number` when all hooks are through.
+fn collect(number: u32) -> Counters {
+    let (mut tables, mut merge) = (tables(), Merge::new(number));
+    assert_eq!(merge.drain(&mut tables, LONGEST), 0);
+    tables.counters()
+}
+
+#[test]
+fn what_a_thread_frees_was_allocated_before_on_whichever_thread() {
+    explore(|| {
+        let passed_on = Arc::new(AtomicU64::new(0));
+        let giver = {
+            let passed_on = Arc::clone(&passed_on);
+            spawn(move || {
+                let local = model::begin();
+                allocate(&local, 0x1000, 8);
+                passed_on.store(0x1000, Ordering::Release);
+            })
+        };
+        let taker = spawn(move || {
+            let local = model::begin();
+            let block = passed_on.load(Ordering::Acquire);
+            if block != 0 {
+                free(&local, block);
+            }
+            block != 0
+        });
+        let (mut tables, mut merge) = (tables(), Merge::new(1));
+        merge.pass(&mut tables);
+        giver.join().unwrap();
+        let freed = taker.join().unwrap();
+        assert_eq!(merge.drain(&mut tables, LONGEST), 0);
+        let sums = tables.counters();
+        assert_eq!(sums.unknown_frees, 0, "the free came before the allocation");
+        assert_eq!(sums.events, 1 + u64::from(freed));
+        assert_eq!(sums.live.count, u64::from(!freed));
+    });
+}
+
+#[test]
+fn a_state_is_one_threads_at_a_time_and_whoever_gets_it_next_finds_it_whole() {
+    explore(|| {
+        let threads: Vec<_> = [1, 2]
+            .into_iter()
+            .map(|number| {
+                spawn(move || {
+                    let local = model::begin();
+                    allocate(&local, number << 12, number);
+                    model::end(&local);
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let sums = collect(1);
+        assert_eq!((sums.events, sums.allocated.bytes), (2, 3));
+        assert_eq!(record::lost(), 0);
+        let states = thread::states().count();
+        assert!((1..=2).contains(&states), "{states}");
+    });
+}
+
+#[test]
+fn threads_whose_end_was_noticed_borrow_a_state_for_each_event() {
+    explore(|| {
+        let late = || {
+            let local = model::begin();
+            allocate(&local, 0x1000, 1);
+            model::end(&local);
+            // Another destructor of the thread's.
+            free(&local, 0x1000);
+        };
+        let one = spawn(late);
+        let other = spawn(|| {
+            let local = model::begin();
+            allocate(&local, 0x2000, 2);
+        });
+        one.join().unwrap();
+        other.join().unwrap();
+        let sums = collect(1);
+        assert_eq!((sums.events, sums.unknown_frees), (3, 0));
+        assert_eq!(sums.live.bytes, 2);
+    });
+}
+
+/// Sizes are powers of two: their sum says which of the events were seen.
+fn stop_and_start(begin_anew: bool) {
+    explore(move || {
+        // Hooks that are through; the session that is open.
+        let through = Arc::new(AtomicUsize::new(0));
+        let open = Arc::new(AtomicUsize::new(1));
+        let service = {
+            let (through, open) = (Arc::clone(&through), Arc::clone(&open));
+            spawn(move || {
+                let local = model::begin();
+                let mut in_second = 0;
+                for size in [1, 2] {
+                    if open.load(Ordering::Acquire) == 2 {
+                        in_second += size;
+                    }
+                    allocate(&local, size << 12, size);
+                    through.fetch_add(1, Ordering::Release);
+                }
+                in_second
+            })
+        };
+        let (mut tables, mut merge) = (tables(), Merge::new(1));
+        let before = through.load(Ordering::Acquire);
+        // As `Session::stop` does, and the collector then.
+        control::close_session();
+        sys::heavy_barrier();
+        assert_eq!(merge.drain(&mut tables, LONGEST), 0);
+        drop(merge);
+        let first = tables.counters().allocated.bytes;
+        if begin_anew {
+            control::open_session(2);
+            open.store(2, Ordering::Release);
+        }
+        let in_second = service.join().unwrap();
+        let second = collect(2).allocated.bytes;
+        let sure = [0, 1, 3][before];
+        assert_eq!(
+            first & sure,
+            sure,
+            "{first:b} lacks what was through before the stop"
+        );
+        assert_ne!(first, 2, "an event without the one before it");
+        assert_eq!(first & second, 0, "an event of both sessions");
+        assert_eq!(
+            second & in_second,
+            in_second,
+            "{second:b} lacks what came after its start"
+        );
+        assert!(begin_anew || second == 0, "an event of no session");
+    });
+}
+
+#[test]
+fn a_stop_has_every_event_that_was_through_before_it() {
+    stop_and_start(false);
+}
+
+#[test]
+fn a_stop_and_a_start_have_no_event_in_common_and_lack_none() {
+    stop_and_start(true);
+}
