@@ -41,7 +41,8 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// What must be left to be mapped beside room for every table to double: the last view and its report are made of it.
+/// What must be left to be mapped beside three times what the tables hold: they may double, and a report of all
+/// allocations keeps books of its own over what is live. Symbols are looked up in this.
 const SPARE: u64 = 64 << 20;
 
 /// Whether the tables have room to grow, where the process's memory is limited by more than what there is.
@@ -70,7 +71,7 @@ impl Headroom {
         if !self.strict && !sys::memory_is_limited() {
             return None;
         }
-        let wanted = bytes() + SPARE;
+        let wanted = 3 * bytes() + SPARE;
         (!memory::could_map(wanted as usize)).then(|| {
             format!(
                 "the limit on this process's memory (RLIMIT_AS, RLIMIT_DATA or vm.overcommit_memory) leaves less than \

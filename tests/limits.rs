@@ -1,0 +1,288 @@
+//! A profiler that gets no more memory, no more disk, or loses its directory: it stops or gives up its log, status and
+//! log say so, and the service serves on.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+mod common;
+
+use std::ffi::CString;
+use std::fmt::Write;
+use std::fs::File;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+use std::ptr::null;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use common::Dir;
+use heapray::{Error, Profiler, State, Status};
+use heapray_report::memray;
+use tracing::field::{Field, Visit};
+use tracing::span;
+
+/// Keeps every line that heapray logs.
+#[derive(Clone, Debug, Default)]
+struct Lines(Arc<Mutex<String>>);
+
+impl Lines {
+    fn listen() -> Lines {
+        let lines = Lines::default();
+        tracing::subscriber::set_global_default(lines.clone()).unwrap();
+        lines
+    }
+
+    fn has(&self, line: &str) -> bool {
+        self.0.lock().unwrap().contains(line)
+    }
+}
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text<'a>(&'a mut String);
+        impl Visit for Text<'_> {
+            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                write!(self.0, "{field}={value:?} ").unwrap();
+            }
+        }
+        let mut lines = self.0.lock().unwrap();
+        write!(lines, "{} ", event.metadata().level()).unwrap();
+        event.record(&mut Text(&mut lines));
+        lines.push('\n');
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// Bytes of address space that this process uses.
+fn mapped() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = status.split(' ').next().unwrap().parse().unwrap();
+    pages * 4096
+}
+
+fn record_in(dir: &Path) -> Profiler {
+    let builder = heapray::builder().ignore_environment().enabled(true);
+    builder.dir(dir).try_init().unwrap()
+}
+
+/// Waits until the profiler is as it should be.
+fn status_once(profiler: &Profiler, so: impl Fn(&Status) -> bool) -> Status {
+    loop {
+        let status = profiler.status();
+        if so(&status) {
+            return status;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn limit_address_space_to(bytes: u64) {
+    limit(libc::RLIMIT_AS, bytes);
+}
+
+fn limit(resource: libc::__rlimit_resource_t, bytes: u64) {
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit to read from.
+    let set = unsafe { libc::setrlimit(resource, &raw const limit) };
+    assert_eq!(set, 0);
+}
+
+/// Runs `test` of this program in a process of its own, where `HEAPRAY_ALONE` is set.
+fn alone(test: &str) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("HEAPRAY_ALONE", test)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{}: {text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn recording_ends_before_the_tables_take_what_the_service_needs() {
+    let name = "recording_ends_before_the_tables_take_what_the_service_needs";
+    if std::env::var_os("HEAPRAY_ALONE").is_none() {
+        return alone(name);
+    }
+    let lines = Lines::listen();
+    let dir = Dir::new("memory");
+    let profiler = record_in(&dir.0);
+    limit_address_space_to(mapped() + (120 << 20));
+    let mut held = Vec::with_capacity(4 << 20);
+    // Small blocks: each costs the tables about as much as the service.
+    while held.len() < held.capacity() && profiler.status().state == State::Recording {
+        held.extend((0..10_000).map(|number| black_box(Box::new(number))));
+    }
+    status_once(&profiler, |status| status.state == State::Stopped);
+    // The service has the memory that the tables gave back, and goes on.
+    let more = black_box(vec![1_u8; 32 << 20]);
+    held.extend((0..10_000).map(|number| black_box(Box::new(number))));
+
+    // Told just after the state has changed.
+    let trouble = status_once(&profiler, |status| status.trouble.is_some()).trouble;
+    let trouble = trouble.unwrap();
+    assert!(trouble.contains("RLIMIT_AS"), "{trouble}");
+    assert!(lines.has("ERROR message=recording has ended"), "{lines:?}");
+    let status = profiler.status();
+    assert!(status.allocated.count > 100_000, "{status:?}");
+    assert!(
+        status.live.count < held.len() as u64,
+        "what came after is not seen"
+    );
+    let report = memray::read(File::open(dir.0.join("memray-report.bin")).unwrap()).unwrap();
+    assert_eq!(report.report.totals.allocated.count, status.allocated.count);
+    let notes = report.report.conditions.notes;
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.contains("recording ended before")),
+        "{notes:?}"
+    );
+
+    // While there is too little it does not start again, and says why; once there is enough it does.
+    limit_address_space_to(mapped() + (40 << 20));
+    let refused = profiler.start().unwrap_err().to_string();
+    assert!(refused.contains("RLIMIT_AS"), "{refused}");
+    limit_address_space_to(libc::RLIM_INFINITY);
+    assert_eq!(profiler.start().unwrap().state, State::Recording);
+    assert_eq!(profiler.status().trouble, None);
+    profiler.stop().unwrap();
+    println!("{} blocks were seen; {trouble}", status.allocated.count);
+    drop((held, more));
+}
+
+/// Makes `dir` a disk of `bytes` for the calling thread and those it starts. False where that is not allowed.
+fn mount_disk(dir: &Path, bytes: u64) -> bool {
+    let dir = CString::new(dir.as_os_str().as_encoded_bytes()).unwrap();
+    let size = CString::new(format!("size={bytes}")).unwrap();
+    let (none, root) = (c"none".as_ptr(), c"/".as_ptr());
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: texts that end with a zero; what is mounted is seen by this process alone, and goes with it.
+    unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, root, null(), private, null()) == 0
+            && libc::mount(
+                none,
+                dir.as_ptr(),
+                c"tmpfs".as_ptr(),
+                0,
+                size.as_ptr().cast(),
+            ) == 0
+    }
+}
+
+/// Allocates and frees `count` blocks of sizes that do not compress to nothing.
+fn churn(count: u64) {
+    let mut random = 1_u64;
+    for _ in 0..count {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        drop(black_box(vec![0_u8; 1 + (random >> 50) as usize]));
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_log_and_leaves_room_for_the_report() {
+    let name = "a_full_disk_ends_the_log_and_leaves_room_for_the_report";
+    if std::env::var_os("HEAPRAY_ALONE").is_none() {
+        return alone(name);
+    }
+    const DISK: u64 = 1 << 20;
+    let lines = Lines::listen();
+    let dir = Dir::new("full");
+    let disk = dir.0.join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let is_disk = mount_disk(&disk, DISK);
+    let profiler = record_in(&disk);
+    if !is_disk {
+        // Next to a full disk: no file may grow.
+        limit(libc::RLIMIT_FSIZE, DISK);
+    }
+    let status = status_once(&profiler, |status| {
+        churn(10_000);
+        status.log_given_up.is_some()
+    });
+    let reason = if is_disk {
+        "the disk is full"
+    } else {
+        "the file is larger than the system allows"
+    };
+    assert_eq!(status.log_given_up.as_deref(), Some(reason));
+    assert_eq!(status.state, State::Recording);
+    while !lines.has("WARN message=the event log was given up") {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // All is still counted, and the log does not stand in the way of the report.
+    churn(10_000);
+    let status = profiler.stop().unwrap();
+    assert_eq!((status.state, status.trouble), (State::Stopped, None));
+    let report = memray::read(File::open(disk.join("memray-report.bin")).unwrap()).unwrap();
+    assert!(report.complete);
+    assert_eq!(report.report.totals.allocated.count, status.allocated.count);
+    println!(
+        "{reason}; {} blocks are in the report",
+        status.allocated.count
+    );
+    drop(profiler);
+    if is_disk {
+        let disk = CString::new(disk.as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: a text that ends with a zero. What is still open there stays open.
+        unsafe { libc::umount2(disk.as_ptr(), libc::MNT_DETACH) };
+    }
+    limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+}
+
+#[test]
+fn without_its_directory_the_report_waits_in_memory_until_there_is_one_again() {
+    let name = "without_its_directory_the_report_waits_in_memory_until_there_is_one_again";
+    if std::env::var_os("HEAPRAY_ALONE").is_none() {
+        return alone(name);
+    }
+    let lines = Lines::listen();
+    let dir = Dir::new("lost");
+    let inner = dir.0.join("inner");
+    let profiler = record_in(&inner);
+    churn(10_000);
+    std::fs::remove_dir_all(&inner).unwrap();
+    // A directory that is merely gone is made anew.
+    std::fs::write(&inner, "in its place").unwrap();
+    churn(10_000);
+    let error = profiler.stop().unwrap_err();
+    assert!(matches!(error, Error::Output { .. }), "{error}");
+    assert!(
+        lines.has("ERROR message=the session ended without a report"),
+        "{lines:?}"
+    );
+    let status = profiler.status();
+    assert_eq!(status.state, State::Stopped);
+    assert!(
+        status
+            .trouble
+            .unwrap()
+            .contains("no output could be written")
+    );
+    churn(1_000);
+
+    std::fs::remove_file(&inner).unwrap();
+    let report = memray::read(profiler.report().unwrap()).unwrap();
+    assert!(report.complete);
+    assert!(report.report.totals.allocated.count >= 20_000);
+    profiler.shutdown().unwrap();
+}
