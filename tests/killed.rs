@@ -1,25 +1,43 @@
-//! Killed at a random moment under load: the former report is whole, and the event log gives what was flushed.
+//! Killed at a random moment under load: the former report is whole, and the event log gives all that was flushed.
 //!
-//! `HEAPRAY_KILLS=200 cargo test --test killed` kills 200 times; 8 by default.
+//! `HEAPRAY_KILLS=200 cargo test --test killed` kills 200 times in each of the tests; 10 by default. The moments are those of
+//! `HEAPRAY_SEED`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure; the child talks to its parent
 mod common;
 
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use common::{Dir, turn};
+use heapray::session::Session;
 use heapray::{RecoverError, ReportOptions, Version, recover};
 use heapray_report::memray;
+use heapray_report::model::Event;
 
 /// Set in the child process, which is this program again: where its reports go.
 const CHILD: &str = "HEAPRAY_TEST_KILLED_DIR";
 
-const NAME: &str = "at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read";
+/// How often, and at what moments: microseconds after the child is at work.
+fn moments(range: Range<u64>) -> impl Iterator<Item = Duration> {
+    let number =
+        |name, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let kills = number("HEAPRAY_KILLS", 10);
+    let mut state = number("HEAPRAY_SEED", 1);
+    (0..kills).map(move |_| {
+        // splitmix64
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        Duration::from_micros(range.start + mixed % (range.end - range.start))
+    })
+}
 
 /// Reports, restarts and allocates for ever, on three threads.
 fn work_until_killed(dir: &Path) -> ! {
@@ -30,6 +48,16 @@ fn work_until_killed(dir: &Path) -> ! {
     profiler.stop().unwrap();
     profiler.start().unwrap();
     println!("ready");
+    put_under_load();
+    loop {
+        thread::sleep(Duration::from_millis(60));
+        profiler.stop().unwrap();
+        profiler.start().unwrap();
+    }
+}
+
+/// Two threads that allocate for ever.
+fn put_under_load() {
     for _ in 0..2 {
         thread::spawn(|| {
             let mut kept = Vec::new();
@@ -42,16 +70,12 @@ fn work_until_killed(dir: &Path) -> ! {
             }
         });
     }
-    loop {
-        thread::sleep(Duration::from_millis(60));
-        profiler.stop().unwrap();
-        profiler.start().unwrap();
-    }
 }
 
-fn begin(dir: &Path) -> Child {
+/// The child at its work, and what it prints from then on.
+fn begin(test: &str, dir: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", NAME, "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env(CHILD, dir)
         .stdout(Stdio::piped())
         .spawn()
@@ -61,9 +85,7 @@ fn begin(dir: &Path) -> Child {
     while !line.ends_with("ready\n") {
         assert_ne!(output.read_line(&mut line).unwrap(), 0, "{line}");
     }
-    // What it prints from now on goes nowhere, and does not stop it.
-    thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    child
+    (child, output)
 }
 
 /// Files that are whole reports, by name: the last one, and those that are kept.
@@ -122,18 +144,84 @@ fn at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read() {
     if let Some(dir) = std::env::var_os(CHILD) {
         work_until_killed(dir.as_ref());
     }
-    let kills = std::env::var("HEAPRAY_KILLS").map_or(8, |kills| kills.parse().unwrap());
     let dir = Dir::new("killed");
-    let (mut reports, mut logs) = (0, 0);
-    for kill in 0..kills {
-        let mut child = begin(&dir.0);
-        // No two at the same moment of its work.
-        thread::sleep(Duration::from_micros(50_000 + kill * 79_193 % 900_000));
+    let (mut kills, mut reports, mut logs) = (0, 0, 0);
+    for moment in moments(50_000..950_000) {
+        let test = "at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read";
+        let (mut child, output) = begin(test, &dir.0);
+        thread::sleep(moment);
         child.kill().unwrap();
         child.wait().unwrap();
+        drop(output);
+        kills += 1;
         reports += check_reports(&dir.0);
         logs += u32::from(check_log(&dir.0));
     }
     println!("{kills} kills: {reports} reports were whole, {logs} logs were read");
     assert!(reports > 0 && logs > 0, "{reports} reports, {logs} logs");
+}
+
+/// Bytes of a block that nobody else allocates, and how many come between two flushes.
+const MARKED: u64 = 77_777;
+const AT_ONCE: u64 = 10;
+
+/// Says after each flush how many of its blocks the log holds now.
+fn flush_until_killed(dir: PathBuf) -> ! {
+    let mut options = Dir::new("flushed-child").options();
+    options.spool_dir = dir;
+    let session = Session::start(&options).unwrap();
+    put_under_load();
+    println!("ready");
+    for round in 1.. {
+        for _ in 0..AT_ONCE {
+            drop(black_box(vec![0_u8; MARKED as usize]));
+        }
+        // A snapshot writes the log's last block, as each second does.
+        session.snapshot().unwrap();
+        println!("{}", round * AT_ONCE);
+    }
+    unreachable!()
+}
+
+#[test]
+fn what_was_flushed_before_the_kill_is_recovered_and_nothing_else_is_made_up() {
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        flush_until_killed(dir.into());
+    }
+    let dir = Dir::new("flushed");
+    let (mut kills, mut found_in_all) = (0, 0);
+    for moment in moments(20_000..400_000) {
+        let test = "what_was_flushed_before_the_kill_is_recovered_and_nothing_else_is_made_up";
+        let (mut child, output) = begin(test, &dir.0);
+        let reader = thread::spawn(move || {
+            let lines = output.lines().map_while(Result::ok);
+            lines.filter_map(|line| line.parse::<u64>().ok()).last()
+        });
+        thread::sleep(moment);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let flushed = reader.join().unwrap().unwrap_or(0);
+        let spool = dir.0.read_dir().unwrap().next().unwrap().unwrap().path();
+        let found = match recover(&spool, &ReportOptions::default()) {
+            Ok(recovered) => {
+                let events = recovered.events().map(Result::unwrap);
+                events
+                    .filter(|event| matches!(event, Event::Allocation { size: MARKED, .. }))
+                    .count() as u64
+            }
+            Err(RecoverError::Empty | RecoverError::NoLog(_)) => 0,
+            Err(error) => panic!("{error}"),
+        };
+        // The last flush may not have been told yet.
+        assert!(
+            (flushed..=flushed + AT_ONCE).contains(&found),
+            "{found} blocks found, {flushed} had been flushed"
+        );
+        std::fs::remove_file(spool).unwrap();
+        kills += 1;
+        found_in_all += found;
+    }
+    println!("{kills} kills: {found_in_all} blocks found, none that was flushed is missing");
+    assert!(found_in_all > 0);
 }
