@@ -3,7 +3,11 @@
 //!
 //! Threads are started and warmed up before the capture begins and end after it is over, and allocate nothing but
 //! what their programs say: so the capture's totals, not just a part of them, are compared.
-#![allow(clippy::unwrap_used)] // a test's failure
+//!
+//! `HEAPRAY_SOAK_EVENTS=1000000000 cargo test --release --test ledger soak -- --nocapture --test-threads=1` runs one session
+//! of that many events, which takes half an hour or more; 200,000 by default. (With more test threads, the harness says
+//! after a minute that the test is slow, and allocates for it.)
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what a soak has seen
 mod common;
 
 use std::collections::HashMap;
@@ -12,6 +16,7 @@ use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use common::{Dir, my_tid, sites_of_thread, sum, turn};
 use heapray::capture::event::Kind;
@@ -21,6 +26,8 @@ use heapray_report::model::Tally;
 const THREADS: usize = 4;
 const SLOTS: usize = 400;
 const PAGE: usize = 4096;
+/// Steps of a thread between two of others.
+const MOST_TOGETHER: usize = 40;
 
 /// A deterministic source of numbers (splitmix64).
 struct Random(u64);
@@ -110,15 +117,13 @@ fn release(block: Block) {
 }
 
 /// One step of a program: frees what is in a slot, or changes its size, or fills it.
-fn step(books: &Mutex<Books>, thread: usize, random: &mut Random) {
+fn step(books: &mut Books, thread: usize, random: &mut Random) {
     let slot = random.below(SLOTS);
     let size = match random.below(10) {
         0 => random.below(1_000_000),
         1..=3 => random.below(20_000),
         _ => random.below(300),
     } + 1;
-    // One step at a time: so the books know the order in which the capture must have seen them.
-    let mut books = books.lock().unwrap();
     let old = books.blocks[slot];
     // SAFETY: calls of the C library with valid arguments; blocks are used nowhere else.
     let (kind, address) = unsafe {
@@ -189,8 +194,8 @@ impl Drop for Release<'_> {
     }
 }
 
-/// Runs `steps` steps on each thread between a start and a stop, and compares.
-fn run(name: &str, seed: u64, steps: usize) {
+/// Runs `steps` steps on each thread between a start and a stop, and compares. Returns how many events there were.
+fn run(name: &str, seed: u64, steps: usize) -> u64 {
     let dir = Dir::new(name);
     let options = dir.options();
     let books = Mutex::new(Books {
@@ -220,8 +225,16 @@ fn run(name: &str, seed: u64, steps: usize) {
                 let mut random = Random(seed * 1000 + thread as u64);
                 ready.fetch_add(1, Ordering::Release);
                 wait_for(phase, 1);
-                for _ in 0..steps {
-                    step(books, thread, &mut random);
+                let mut left = steps;
+                while left > 0 {
+                    // One thread at a time: so the books know the order in which the capture must have seen the steps. A
+                    // few at once: whoever has to sleep for the lock at each step does nothing else on a busy machine.
+                    let together = (1 + random.below(MOST_TOGETHER)).min(left);
+                    let mut books = books.lock().unwrap();
+                    for _ in 0..together {
+                        step(&mut books, thread, &mut random);
+                    }
+                    left -= together;
                 }
                 done.fetch_add(1, Ordering::Release);
                 wait_for(phase, 2);
@@ -237,6 +250,11 @@ fn run(name: &str, seed: u64, steps: usize) {
 
     let books = books.into_inner().unwrap();
     let tids = tids.into_inner().unwrap();
+    let since = snapshot.lost_since_ms;
+    assert_eq!(
+        snapshot.lost_events, 0,
+        "the collector got no processor, from {since:?} ms on"
+    );
     let mut allocated = Tally::default();
     let mut live = Tally::default();
     let mut high_water = Tally::default();
@@ -269,7 +287,6 @@ fn run(name: &str, seed: u64, steps: usize) {
             high_water += at_peak;
         }
     }
-    assert_eq!(snapshot.lost_events, 0);
     assert_eq!(snapshot.totals.allocated, allocated);
     assert_eq!(snapshot.totals.freed, books.freed);
     assert_eq!(snapshot.totals.live, live);
@@ -289,6 +306,7 @@ fn run(name: &str, seed: u64, steps: usize) {
             release(block);
         }
     }
+    snapshot.totals.events
 }
 
 #[test]
@@ -297,4 +315,20 @@ fn every_figure_equals_the_books() {
     for seed in 0..5 {
         run("ledger", seed, 40_000);
     }
+}
+
+/// The same in one long session, past every limit that only time reaches: of the event log, the timeline, the counters
+/// of 32 bits.
+#[test]
+fn every_figure_equals_the_books_after_a_soak() {
+    let _turn = turn();
+    let wanted = std::env::var("HEAPRAY_SOAK_EVENTS").map_or(200_000, |n| n.parse().unwrap());
+    let began = Instant::now();
+    // A step is an event, or two where it reallocates.
+    let events = run("soak", 77, wanted as usize / THREADS);
+    assert!(events >= wanted, "{events} events");
+    println!(
+        "{events} events in {:.0?}, none lost, every figure exact",
+        began.elapsed()
+    );
 }
