@@ -1,44 +1,54 @@
-//! Instructions of a pair, counted by callgrind: a figure that no other load on the machine moves.
+//! Instructions of a pair, counted by callgrind: a figure that no other load on the machine moves. What the thread that
+//! makes the pairs executes is counted, and nothing of other threads and processes.
 
-use std::process::Command;
+use std::collections::BTreeMap;
 
-use crate::child::Measured;
-use crate::measure::Result;
-use crate::mode::Mode;
+use heapray_bench_workloads::Result;
 
-/// Prints the table, if there is a valgrind.
-pub(crate) fn section() -> Result<()> {
-    println!("\n## Instructions of a malloc+free pair, same stack\n");
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("(valgrind is not installed: not counted; apt-get install valgrind)");
-        return Ok(());
-    }
-    println!("| | instructions |");
-    println!("|---|---|");
-    for mode in [Mode::Off, Mode::Recording] {
-        println!("| {} | {:.0} |", mode.name(), counted(mode)?);
-    }
-    Ok(())
+use crate::contenders::{Contender, Setup};
+use crate::machine::first_line;
+use crate::plan::Case;
+use crate::process::Measured;
+
+/// What is counted.
+pub(crate) const SHAPES: [&str; 3] = ["warm", "cold", "scattered"];
+
+/// Why nothing is counted here, if so.
+pub(crate) fn missing() -> Option<String> {
+    let version = first_line("valgrind", &["--version"]);
+    version
+        .is_empty()
+        .then(|| "instructions: no valgrind (apt-get install valgrind)".to_owned())
 }
 
-/// Two runs that differ in the number of pairs only: what else they execute cancels out.
-fn counted(mode: Mode) -> Result<f64> {
-    let (few, many) = (20_000, 60_000);
-    Ok((run(mode, many)? - run(mode, few)?) / (many - few) as f64)
+/// Whether callgrind can run it: not Python, whose own start takes minutes there.
+pub(crate) fn can_count(contender: &Contender) -> bool {
+    !matches!(contender.setup, Setup::Python { .. })
 }
 
-fn run(mode: Mode, pairs: u64) -> Result<f64> {
-    let file = std::env::temp_dir().join(format!("heapray-bench-callgrind-{}", std::process::id()));
-    let out = format!("--callgrind-out-file={}", file.display());
-    // Only what the thread that makes the pairs does, not the collector.
+/// Instructions a pair: two runs that differ in the number of pairs only, so that what else they execute cancels out.
+pub(crate) fn count(contender: &Contender, shape: &str) -> Result<BTreeMap<String, f64>> {
+    let (few, many) = (4_096, 12_288);
+    let more = total(contender, &Case::counted_pairs(shape, many))?
+        - total(contender, &Case::counted_pairs(shape, few))?;
+    Ok(BTreeMap::from([(
+        "instructions".to_owned(),
+        more / (many - few) as f64,
+    )]))
+}
+
+fn total(contender: &Contender, case: &Case) -> Result<f64> {
+    let name = format!("heapray-bench-callgrind-{}", std::process::id());
+    let file = std::env::temp_dir().join(name);
     let wrapper = [
         "valgrind",
         "--quiet",
         "--tool=callgrind",
-        "--toggle-collect=heapray_bench::pairs::still",
-        &out,
+        "--toggle-collect=*pairs*measured*",
+        &format!("--callgrind-out-file={}", file.display()),
     ];
-    Measured::start(&wrapper, "count", mode, &[pairs.to_string()])?.finish()?;
+    let wrapper = wrapper.map(str::to_owned);
+    Measured::start(contender, &case.arguments(), &[], &wrapper)?.finish()?;
     let text = std::fs::read_to_string(&file);
     drop(std::fs::remove_file(&file));
     let total = text?.lines().find_map(|line| {
@@ -49,12 +59,4 @@ fn run(mode: Mode, pairs: u64) -> Result<f64> {
             .ok()
     });
     total.ok_or_else(|| "callgrind told no sum".into())
-}
-
-/// What is counted.
-pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
-    let _profiler = mode.enter()?;
-    let pairs = rest.first().ok_or("how many pairs?")?.parse()?;
-    crate::pairs::still(pairs);
-    Ok(())
 }

@@ -1,96 +1,131 @@
-//! Load on loopback: keep-alive connections, one request under way on each, driven by the calling thread alone.
+//! Load on loopback: keep-alive connections with one request under way on each, driven by the calling thread alone.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use crate::measure::Result;
+use heapray_bench_workloads::Result;
 
 const CONNECTIONS: usize = 8;
 
-/// Sends `GET path` again and again for `duration`; gives the number of answers.
-pub(crate) fn drive(address: SocketAddr, path: &str, duration: Duration) -> Result<u64> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+/// What a load met.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) elapsed: Duration,
+    /// From the moment a request was sent to the moment its answer was there, sorted, in nanoseconds.
+    pub(crate) latencies: Vec<u64>,
+}
+
+impl Answers {
+    pub(crate) fn per_second(&self) -> f64 {
+        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// The latency that `part` of all requests did not exceed.
+    pub(crate) fn percentile(&self, part: f64) -> f64 {
+        let last = self.latencies.len().saturating_sub(1);
+        let place = (self.latencies.len() as f64 * part) as usize;
+        self.latencies
+            .get(place.min(last))
+            .map_or(f64::NAN, |&ns| ns as f64)
+    }
+}
+
+/// Posts `body` to `path` again and again for `duration`.
+pub(crate) fn drive(
+    address: SocketAddr,
+    path: &str,
+    body: &str,
+    duration: Duration,
+) -> Result<Answers> {
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(address, request.as_bytes())?);
     }
-    let (start, mut answers) = (Instant::now(), 0);
+    let mut answers = Answers::default();
+    let start = Instant::now();
+    for connection in &mut connections {
+        connection.send()?;
+    }
+    let mut polled: Vec<libc::pollfd> = connections
+        .iter()
+        .map(|connection| libc::pollfd {
+            fd: connection.stream.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
     while start.elapsed() < duration {
-        for connection in &mut connections {
-            connection.receive()?;
-            answers += 1;
-            connection.send()?;
+        // SAFETY: as many entries as it is told, which live through the call.
+        let ready =
+            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 20_000) };
+        if ready <= 0 {
+            return Err("the service does not answer".into());
+        }
+        for (polled, connection) in polled.iter().zip(&mut connections) {
+            if polled.revents != 0 && connection.receive()? {
+                answers
+                    .latencies
+                    .push(connection.sent.elapsed().as_nanos() as u64);
+                connection.send()?;
+            }
         }
     }
+    answers.elapsed = start.elapsed();
+    answers.latencies.sort_unstable();
     Ok(answers)
 }
 
-/// Waits until a service that was just started accepts connections.
-pub(crate) fn wait_for(address: SocketAddr) -> Result<()> {
-    let start = Instant::now();
-    while let Err(error) = TcpStream::connect(address) {
-        if start.elapsed() > Duration::from_secs(20) {
-            return Err(format!("nothing listens on {address}: {error}").into());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-/// Sends `POST path` once.
-pub(crate) fn post(address: SocketAddr, path: &str) -> Result<()> {
-    let request = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n");
-    Connection::open(address, request.as_bytes())?.receive()
-}
-
-/// A connection whose answers are all of one length.
 #[derive(Debug)]
 struct Connection<'a> {
     stream: TcpStream,
     request: &'a [u8],
+    sent: Instant,
     answer: Vec<u8>,
-    /// Bytes of an answer, once one was seen.
-    length: usize,
+    read: usize,
+    /// Bytes of the answer that is coming, once its head is there.
+    length: Option<usize>,
 }
 
 impl<'a> Connection<'a> {
     fn open(address: SocketAddr, request: &'a [u8]) -> Result<Connection<'a>> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        let mut connection = Connection {
+        Ok(Connection {
             stream,
             request,
+            sent: Instant::now(),
             answer: vec![0; 64 << 10],
-            length: 0,
-        };
-        connection.send()?;
-        Ok(connection)
+            read: 0,
+            length: None,
+        })
     }
 
     fn send(&mut self) -> Result<()> {
+        (self.read, self.length) = (0, None);
+        self.sent = Instant::now();
         Ok(self.stream.write_all(self.request)?)
     }
 
-    fn receive(&mut self) -> Result<()> {
-        let mut read = 0;
-        while self.length == 0 || read < self.length {
-            let got = self.stream.read(&mut self.answer[read..])?;
-            if got == 0 {
-                return Err("the service closed the connection".into());
-            }
-            read += got;
-            if self.length == 0
-                && let Some(length) = whole_length(&self.answer[..read])?
-            {
-                self.length = length;
+    /// Reads what is there; whether that was the end of the answer.
+    fn receive(&mut self) -> Result<bool> {
+        let got = self.stream.read(&mut self.answer[self.read..])?;
+        if got == 0 {
+            return Err("the service closed the connection".into());
+        }
+        self.read += got;
+        if self.length.is_none() {
+            self.length = whole_length(&self.answer[..self.read])?;
+            if self.length.is_some() && !self.answer.starts_with(b"HTTP/1.1 200") {
+                return Err("the service did not answer with 200".into());
             }
         }
-        if !self.answer.starts_with(b"HTTP/1.1 200") {
-            return Err("the service did not answer with 200".into());
-        }
-        Ok(())
+        Ok(self.length.is_some_and(|length| self.read >= length))
     }
 }
 
@@ -99,19 +134,20 @@ fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else {
         return Ok(None);
     };
-    let text = std::str::from_utf8(&answer[..head])?.to_ascii_lowercase();
+    let text = std::str::from_utf8(&answer[..head])?;
     let body = text.lines().find_map(|line| {
-        line.strip_prefix("content-length:")?
-            .trim()
-            .parse::<usize>()
-            .ok()
+        let (name, value) = line.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length
+            .then(|| value.trim().parse::<usize>().ok())
+            .flatten()
     });
     Ok(Some(head + 4 + body.ok_or("an answer without a length")?))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::whole_length;
+    use super::{Answers, whole_length};
 
     #[test]
     fn an_answer_is_as_long_as_its_head_says() {
@@ -121,5 +157,16 @@ mod tests {
         );
         assert_eq!(whole_length(b"HTTP/1.1 200 OK\r\nConte").unwrap(), None);
         assert!(whole_length(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn a_percentile_is_not_exceeded_by_that_part() {
+        let answers = Answers {
+            latencies: (1..=1000).collect(),
+            ..Answers::default()
+        };
+        assert_eq!(answers.percentile(0.5), 501.0);
+        assert_eq!(answers.percentile(0.999), 1000.0);
+        assert_eq!(answers.percentile(1.0), 1000.0);
     }
 }

@@ -1,51 +1,45 @@
-//! Measures what heapray costs and prints it beside a peer: `cargo run --release -p heapray-bench`.
-//!
-//! Every figure is taken in a child process (this binary again, with `child` as its first argument), so that what one
-//! measurement leaves behind does not reach the next, and a peer can be preloaded into the very same code.
+//! Measures what heapray costs, beside its peers, and writes `docs/benchmarks.md`: see bench/README.md.
 //!
 //! ```text
-//! main ─▶ a section a file: runs children, takes medians, prints a table
-//!           └▶ child: pairs | live | report | serve, prints `name=value` lines
+//! main ─▶ plan: cases and rounds ─▶ driver ─▶ process: one measured program ─▶ target/bench/runs.json ─▶ page
+//!            contenders: profilers, and       (bench/subject, bench/peers:
+//!            how each is switched on           the code of bench/workloads)
 //! ```
 #![allow(clippy::print_stdout)] // printing is what it is for
 
-mod child;
-mod collector;
-mod deep;
+mod after;
+mod check;
+mod contenders;
+mod details;
+mod driver;
 mod instructions;
-mod live;
 mod load;
-mod measure;
-mod mode;
-mod pairs;
-mod report;
-mod service;
-mod size;
-mod work;
+mod machine;
+mod page;
+mod plan;
+mod process;
+mod programs;
+mod runs;
+mod server;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Prints a part of the output.
-type Section = fn() -> measure::Result<()>;
+use heapray_bench_workloads::Result;
 
-/// Each part, by the name it is chosen with.
-const SECTIONS: [(&str, Section); 7] = [
-    ("pairs", pairs::section),
-    ("instructions", instructions::section),
-    ("live", live::section),
-    ("collector", collector::section),
-    ("report", report::section),
-    ("service", service::section),
-    ("size", size::section),
-];
+const USAGE: &str = "\
+heapray-bench [--quick] [--rounds N] [--workloads A,B] [--contenders A,B] [--runs FILE] [--page FOLDER]
+    measures all, writes target/bench/runs.json and the page made of it (target/bench/benchmarks.md and .svg)
+heapray-bench page FILE FOLDER
+    makes the page again, of the runs in FILE
+heapray-bench list
+    says what is measured, and what is missing here
+heapray-bench collector | report | sites | size
+    figures of heapray alone: the collector's tables, reports, call sites in memory, size of a binary";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match arguments.split_first() {
-        Some((first, rest)) if first == "child" => child::run(rest),
-        _ => sections(&arguments),
-    };
-    match done {
+    match command(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
@@ -54,18 +48,112 @@ fn main() -> ExitCode {
     }
 }
 
-fn sections(wanted: &[String]) -> measure::Result<()> {
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|name| SECTIONS.iter().all(|(known, _)| known != name))
-    {
-        let known = SECTIONS.map(|(name, _)| name).join(" ");
-        return Err(format!("{unknown} is no section; there are: {known}").into());
-    }
-    for (name, section) in SECTIONS {
-        if wanted.is_empty() || wanted.iter().any(|chosen| chosen == name) {
-            section()?;
+fn command(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["help" | "--help" | "-h", ..] => {
+            println!("{USAGE}");
+            Ok(())
         }
+        ["collector"] => details::collector::section(),
+        ["report"] => details::report::section(),
+        ["sites"] => details::sites::section(),
+        ["size"] => details::size::section(),
+        ["child", "report"] => details::report::child(),
+        ["child", "sites", what] => details::sites::child(what),
+        ["list"] => list(),
+        ["page", file, folder] => {
+            page::write(&runs::Runs::read(Path::new(file))?, Path::new(folder))
+        }
+        _ => measure(&Options::parse(arguments)?),
+    }
+}
+
+/// What to measure, and how thoroughly.
+#[derive(Debug, Default)]
+struct Options {
+    quick: bool,
+    rounds: Option<u32>,
+    workloads: Option<Vec<String>>,
+    contenders: Option<Vec<String>>,
+    runs: Option<PathBuf>,
+    page: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Options> {
+        let mut options = Options::default();
+        let mut rest = arguments.iter();
+        while let Some(option) = rest.next() {
+            if option == "--quick" {
+                options.quick = true;
+                continue;
+            }
+            let value = rest.next().ok_or(USAGE)?;
+            let names = || Some(value.split(',').map(str::to_owned).collect());
+            match option.as_str() {
+                "--rounds" => options.rounds = Some(value.parse()?),
+                "--workloads" => options.workloads = names(),
+                "--contenders" => options.contenders = names(),
+                "--runs" => options.runs = Some(value.into()),
+                "--page" => options.page = Some(value.into()),
+                _ => return Err(USAGE.into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn measure(options: &Options) -> Result<()> {
+    let folder = programs::target_folder()?.join("bench");
+    std::fs::create_dir_all(&folder)?;
+    let programs = programs::build()?;
+    let (contenders, missing) = contenders::all(&programs)?;
+    let wanted = |chosen: &Option<Vec<String>>, name: &str| {
+        chosen
+            .as_ref()
+            .is_none_or(|chosen| chosen.iter().any(|one| one == name))
+    };
+    let mut plan = plan::Plan::new(options.quick);
+    if let Some(rounds) = options.rounds {
+        plan.rounds = rounds;
+    }
+    plan.cases
+        .retain(|case| wanted(&options.workloads, case.workload));
+    plan.instructions &= wanted(&options.workloads, "instructions");
+    plan.check &= wanted(&options.workloads, "check");
+    let chosen: Vec<_> = contenders
+        .iter()
+        .filter(|contender| {
+            // What another is compared with is measured, too.
+            contenders.iter().any(|one| {
+                wanted(&options.contenders, one.id)
+                    && (one.id == contender.id || one.against == contender.id)
+            })
+        })
+        .cloned()
+        .collect();
+    let mut runs = runs::Runs::new(&chosen, missing, options.quick)?;
+    driver::drive(&plan, &chosen, &programs, &mut runs)?;
+    let file = options
+        .runs
+        .clone()
+        .unwrap_or_else(|| folder.join("runs.json"));
+    runs.write(&file)?;
+    println!("{}", file.display());
+    page::write(&runs, options.page.as_deref().unwrap_or(&folder))
+}
+
+fn list() -> Result<()> {
+    let (contenders, missing) = contenders::all(&programs::build()?)?;
+    for contender in contenders {
+        println!("{:20} {}", contender.id, contender.title);
+    }
+    for missing in missing {
+        println!("missing: {missing}");
+    }
+    for case in plan::Plan::new(false).cases {
+        println!("{}", case.key());
     }
     Ok(())
 }

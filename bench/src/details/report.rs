@@ -3,10 +3,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::child::measured;
-use crate::deep;
-use crate::measure::{Result, mib, process_cpu, reset_most, resident};
-use crate::mode::Mode;
+use heapray_bench_workloads::{Result, process_cpu, reset_most, resident, stacks};
+
+use super::{measured, mib, recording};
 
 const EVENTS: usize = 10_000_000;
 const LIVE: usize = 1_000_000;
@@ -19,7 +18,7 @@ pub(crate) fn section() -> Result<()> {
         "\n## Stop and flame graph: {EVENTS} events, {LIVE} live blocks, {} call stacks\n",
         1 << PATHS
     );
-    let values = measured("report", Mode::Recording, &[])?;
+    let values = measured(&["report"])?;
     println!("| | time | CPU | memory besides, at the most |");
     println!("|---|---|---|---|");
     let rows = [
@@ -50,16 +49,16 @@ pub(crate) fn section() -> Result<()> {
 }
 
 /// Measures in this process.
-pub(crate) fn child(mode: Mode) -> Result<()> {
-    let profiler = mode.enter()?;
+pub(crate) fn child() -> Result<()> {
+    let profiler = recording()?;
     let mut blocks: Vec<Vec<u8>> = Vec::with_capacity(LIVE);
     for path in 0..1 << PATHS {
-        deep::along(path, PATHS, &mut || {
+        stacks::along(path, PATHS, &mut || {
             for number in 0..LIVE >> PATHS {
-                blocks.push(deep::block(16 + number % 200));
+                blocks.push(stacks::block(16 + number % 200));
             }
             for number in 0..((EVENTS - LIVE) / 2) >> PATHS {
-                deep::pair(16 + number % 1000);
+                stacks::pair(16 + number % 1000);
             }
         });
     }

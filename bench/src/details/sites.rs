@@ -3,10 +3,9 @@
 use std::hint::black_box;
 use std::thread;
 
-use crate::child::measured;
-use crate::deep;
-use crate::measure::{Result, mib};
-use crate::mode::Mode;
+use heapray_bench_workloads::{Result, stacks};
+
+use super::{measured, mib, recording};
 
 const BLOCKS: usize = 2_000_000;
 const SITES: u32 = 100_000;
@@ -15,13 +14,13 @@ const THREADS: u32 = 32;
 /// Prints the figures.
 pub(crate) fn section() -> Result<()> {
     println!("\n## Memory of heapray's own\n");
-    let blocks = measured("live", Mode::Recording, &["blocks".to_owned()])?;
+    let blocks = measured(&["sites", "blocks"])?;
     let each = (blocks.get("after") - blocks.get("before")) / blocks.get("live");
     println!(
         "- {each:.1} bytes a live block, at {} live blocks",
         blocks.whole("live")
     );
-    let sites = measured("live", Mode::Recording, &["sites".to_owned()])?;
+    let sites = measured(&["sites", "sites"])?;
     println!(
         "- {} for {SITES} call sites of {THREADS} threads",
         mib(sites.whole("after"))
@@ -34,13 +33,13 @@ pub(crate) fn section() -> Result<()> {
 }
 
 /// Measures in this process.
-pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
-    let profiler = mode.enter()?;
+pub(crate) fn child(what: &str) -> Result<()> {
+    let profiler = recording()?;
     println!("before={}", profiler.status().overhead.memory_bytes);
-    match rest.first().map(String::as_str) {
-        Some("blocks") => {
+    match what {
+        "blocks" => {
             let mut blocks: Vec<Vec<u8>> = Vec::with_capacity(BLOCKS);
-            blocks.extend((0..BLOCKS).map(|number| deep::block(16 + number % 200)));
+            blocks.extend((0..BLOCKS).map(|number| stacks::block(16 + number % 200)));
             let status = profiler.status();
             println!(
                 "after={}\nlive={}",
@@ -66,6 +65,6 @@ pub(crate) fn child(mode: Mode, rest: &[String]) -> Result<()> {
 /// A pair from each of `count` call stacks.
 fn paths(first: u32, count: u32) {
     for path in first..first + count {
-        deep::along(path, 17, &mut || deep::pair(64));
+        stacks::along(path, 17, &mut || stacks::pair(64));
     }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::measure::{Result, mib};
+use heapray_bench_workloads::Result;
+
+use super::mib;
 
 /// Prints the figures.
 pub(crate) fn section() -> Result<()> {
@@ -11,8 +13,8 @@ pub(crate) fn section() -> Result<()> {
     let without = size("without", &[])?;
     println!("- a small axum service: {}", mib(without));
     for (title, features) in [
-        ("with heapray", [].as_slice()),
-        ("without Swagger UI", &["--no-default-features"]),
+        ("with heapray", ["--features", "swagger-ui"].as_slice()),
+        ("without Swagger UI", &[]),
     ] {
         println!(
             "- {title}: + {}",

@@ -10,7 +10,11 @@ use std::time::Duration;
 use heapray::capture::event::{Event, Kind, NodeId};
 use heapray::collector::{Clock, LogReader, LogWriter, Tables};
 
-use crate::measure::{Result, median, mib, thread_cpu};
+use heapray_bench_workloads::Result;
+use heapray_bench_workloads::measure::thread_cpu;
+
+use super::mib;
+use crate::runs::median;
 
 const CLOCK: Clock = Clock {
     start_stamp: 0,

@@ -1,0 +1,363 @@
+//! Who is measured: heapray in each of its ways, and its peers; how each is switched on; which are missing here.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use heapray_bench_workloads::Result;
+
+use crate::machine::first_line;
+use crate::programs::Programs;
+
+/// A profiler in one of its settings, in one program.
+#[derive(Debug, Clone)]
+pub(crate) struct Contender {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    /// The contender without a profiler that it is compared with.
+    pub(crate) against: &'static str,
+    /// Of the profiler.
+    pub(crate) version: String,
+    /// What is run.
+    pub(crate) program: PathBuf,
+    pub(crate) setup: Setup,
+}
+
+/// What makes a program a profiled one.
+#[derive(Debug, Clone)]
+pub(crate) enum Setup {
+    /// Variables; `@` stands for the run's folder.
+    Variables(Vec<(&'static str, String)>),
+    /// Preloaded, with its interpreter and zstd at the other end of a pipe, as its own script does it.
+    Heaptrack(HeaptrackFiles),
+    /// Called by Python, without and with memray.
+    Python { python: PathBuf, memray: bool },
+}
+
+/// An installed heaptrack.
+#[derive(Debug, Clone)]
+pub(crate) struct HeaptrackFiles {
+    pub(crate) library: PathBuf,
+    pub(crate) interpreter: PathBuf,
+    pub(crate) print: PathBuf,
+}
+
+/// Everyone who can be measured here, and what is missing for the others.
+pub(crate) fn all(programs: &Programs) -> Result<(Vec<Contender>, Vec<String>)> {
+    let mut all = Vec::new();
+    let mut missing = Vec::new();
+    heapray(programs, &mut all);
+    match &programs.peers {
+        Some(peers) => linked(peers, &mut all, &mut missing)?,
+        None => missing.push("heapscope, dhat, jemalloc: bench/peers could not be built".into()),
+    }
+    heaptracks(programs, &mut all, &mut missing);
+    bytehound(programs, &mut all, &mut missing);
+    if let Some(peers) = &programs.peers {
+        gperftools(peers, &mut all, &mut missing);
+        memray(peers, &mut all, &mut missing);
+    }
+    Ok((all, missing))
+}
+
+fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
+    let version = first_line("git", &["describe", "--always", "--dirty"]);
+    let on = |more: &[(&'static str, &str)]| {
+        let mut variables = vec![
+            ("MEMRAY_PROFILER", "true".to_owned()),
+            ("MEMRAY_PROFILER_DIR", "@".to_owned()),
+        ];
+        variables.extend(more.iter().map(|&(name, value)| (name, value.to_owned())));
+        variables
+    };
+    let no_log = on(&[("MEMRAY_PROFILER_LOG_LIMIT", "0")]);
+    let stopped = on(&[("HEAPRAY_BENCH_STOPPED", "1")]);
+    let sampling = on(&[("MEMRAY_PROFILER_SAMPLE", "512KiB")]);
+    let ways = [
+        ("off", "got", "unprofiled", Vec::new()),
+        ("stopped", "got", "heapray, stopped", stopped.clone()),
+        ("got", "got", "heapray, every allocation", on(&[])),
+        (
+            "got-no-log",
+            "got",
+            "heapray, every allocation, no event log",
+            no_log.clone(),
+        ),
+        (
+            "got-sampling",
+            "got",
+            "heapray, sampling at 512 KiB",
+            sampling.clone(),
+        ),
+        (
+            "global-off",
+            "global",
+            "unprofiled, with the wrapper `Alloc`",
+            Vec::new(),
+        ),
+        (
+            "global-stopped",
+            "global",
+            "heapray `global`, stopped",
+            stopped,
+        ),
+        (
+            "global",
+            "global",
+            "heapray `global`, every allocation",
+            on(&[]),
+        ),
+        (
+            "global-no-log",
+            "global",
+            "heapray `global`, every allocation, no event log",
+            no_log,
+        ),
+        (
+            "global-sampling",
+            "global",
+            "heapray `global`, sampling at 512 KiB",
+            sampling,
+        ),
+    ];
+    for (id, way, title, variables) in ways {
+        all.push(Contender {
+            id,
+            title,
+            // The wrapper's cost is heapray's, whatever state it is in: all are compared with a program without it.
+            against: "off",
+            version: version.clone(),
+            program: programs.subject.join(format!("subject-{way}")),
+            setup: Setup::Variables(variables),
+        });
+    }
+}
+
+fn linked(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) -> Result<()> {
+    let lock =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/Cargo.lock"))?;
+    let locked = |name: &str| {
+        let after = lock.split_once(&format!("name = \"{name}\"\nversion = \""));
+        let version = after.and_then(|(_, rest)| rest.split_once('"'));
+        version.map_or(String::new(), |(version, _)| version.to_owned())
+    };
+    let one = |name: &'static str, value: &str| vec![(name, value.to_owned())];
+    // Sampling: jemalloc's default, 512 KiB.
+    let sampling = "prof:true,lg_prof_sample:19,prof_accum:true";
+    let every = "prof:true,lg_prof_sample:0,prof_accum:true";
+    let list = [
+        (
+            "plain",
+            "plain",
+            "unprofiled, frame pointers",
+            "plain",
+            "",
+            Vec::new(),
+        ),
+        (
+            "heapscope",
+            "heapscope",
+            "heapscope, every allocation",
+            "plain",
+            "heapscope",
+            Vec::new(),
+        ),
+        (
+            "heapscope-sampling",
+            "heapscope",
+            "heapscope, sampling at 512 KiB",
+            "plain",
+            "heapscope",
+            one("HEAPSCOPE_SAMPLE", "524288"),
+        ),
+        (
+            "dhat",
+            "dhat",
+            "dhat, every allocation",
+            "plain",
+            "dhat",
+            one("DHAT_FILE", "@/dhat.json"),
+        ),
+        (
+            "jemalloc-off",
+            "jemalloc",
+            "jemalloc, unprofiled",
+            "jemalloc-off",
+            "tikv-jemallocator",
+            one("MALLOC_CONF", "prof:false"),
+        ),
+        (
+            "jemalloc-sampling",
+            "jemalloc",
+            "jemalloc, sampling at 512 KiB",
+            "jemalloc-off",
+            "tikv-jemallocator",
+            one("MALLOC_CONF", sampling),
+        ),
+        (
+            "jemalloc-every",
+            "jemalloc",
+            "jemalloc, every allocation",
+            "jemalloc-off",
+            "tikv-jemallocator",
+            one("MALLOC_CONF", every),
+        ),
+    ];
+    for (id, program, title, against, package, variables) in list {
+        let program = peers.join(program);
+        if !program.exists() {
+            missing.push(format!("{id}: {} could not be built", program.display()));
+            continue;
+        }
+        all.push(Contender {
+            id,
+            title,
+            against,
+            version: locked(package),
+            program,
+            setup: Setup::Variables(variables),
+        });
+    }
+    Ok(())
+}
+
+fn heaptracks(programs: &Programs, all: &mut Vec<Contender>, missing: &mut Vec<String>) {
+    let other = std::env::var_os("HEAPRAY_BENCH_HEAPTRACK").map(PathBuf::from);
+    let installed = [
+        ("heaptrack", "heaptrack", Some(PathBuf::from("/usr"))),
+        ("heaptrack-other", "heaptrack, built from source", other),
+    ];
+    for (id, title, prefix) in installed {
+        let Some(prefix) = prefix else {
+            missing.push(format!(
+                "{id}: HEAPRAY_BENCH_HEAPTRACK is not set to where it is installed"
+            ));
+            continue;
+        };
+        let library = prefix.join("lib/heaptrack/libheaptrack_preload.so");
+        if !library.exists() {
+            missing.push(format!(
+                "{id}: no {} (apt-get install heaptrack)",
+                library.display()
+            ));
+            continue;
+        }
+        let print = prefix.join("bin/heaptrack_print");
+        let version = first_line(&print.to_string_lossy(), &["--version"]);
+        all.push(Contender {
+            id,
+            title,
+            against: "off",
+            version: version.replace("heaptrack_print ", ""),
+            program: programs.subject.join("subject-got"),
+            setup: Setup::Heaptrack(HeaptrackFiles {
+                interpreter: prefix.join("lib/heaptrack/libexec/heaptrack_interpret"),
+                library,
+                print,
+            }),
+        });
+    }
+}
+
+fn bytehound(programs: &Programs, all: &mut Vec<Contender>, missing: &mut Vec<String>) {
+    let Some(library) = std::env::var_os("HEAPRAY_BENCH_BYTEHOUND").map(PathBuf::from) else {
+        missing.push("bytehound: HEAPRAY_BENCH_BYTEHOUND is not set to its libbytehound.so".into());
+        return;
+    };
+    all.push(Contender {
+        id: "bytehound",
+        title: "bytehound, every allocation",
+        against: "off",
+        version: "0.11.0".into(),
+        program: programs.subject.join("subject-got"),
+        setup: Setup::Variables(vec![
+            ("LD_PRELOAD", library.display().to_string()),
+            ("MEMORY_PROFILER_OUTPUT", "@/bytehound.dat".into()),
+            ("MEMORY_PROFILER_LOG", "off".into()),
+        ]),
+    });
+}
+
+fn gperftools(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) {
+    let library = "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4";
+    if !Path::new(library).exists() {
+        missing.push(format!(
+            "gperftools: no {library} (apt-get install libgoogle-perftools-dev)"
+        ));
+        return;
+    }
+    let version = first_line(
+        "dpkg-query",
+        &["-W", "-f", "${Version}", "libgoogle-perftools4"],
+    );
+    let preloaded = || vec![("LD_PRELOAD", library.to_owned())];
+    // One dump at the end; by default there are others in between, which cost.
+    let profiled = || {
+        let mut variables = preloaded();
+        for (name, value) in [
+            ("HEAPPROFILE", "@/gperftools"),
+            ("HEAP_PROFILE_ALLOCATION_INTERVAL", "0"),
+            ("HEAP_PROFILE_INUSE_INTERVAL", "0"),
+        ] {
+            variables.push((name, value.to_owned()));
+        }
+        variables
+    };
+    let mut frame_pointers = profiled();
+    frame_pointers.push(("TCMALLOC_STACKTRACE_METHOD", "generic_fp".into()));
+    for (id, title, variables) in [
+        ("tcmalloc", "tcmalloc, unprofiled", preloaded()),
+        ("gperftools", "gperftools, every allocation", profiled()),
+        (
+            "gperftools-fp",
+            "gperftools with `generic_fp`",
+            frame_pointers,
+        ),
+    ] {
+        all.push(Contender {
+            id,
+            title,
+            against: "tcmalloc",
+            version: version.clone(),
+            program: peers.join("plain"),
+            setup: Setup::Variables(variables),
+        });
+    }
+}
+
+fn memray(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) {
+    let python = std::env::var_os("HEAPRAY_BENCH_PYTHON").map_or_else(
+        || peers.join("../../tools/python/bin/python"),
+        PathBuf::from,
+    );
+    let asked = Command::new(&python)
+        .args(["-c", "import memray; print(memray.__version__)"])
+        .output();
+    let version = match asked {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        _ => {
+            missing.push(format!(
+                "memray: {} has none (scripts/install-test-tools, or HEAPRAY_BENCH_PYTHON)",
+                python.display()
+            ));
+            return;
+        }
+    };
+    for (id, title, memray) in [
+        ("python", "Python, unprofiled", false),
+        ("memray", "memray `--native`", true),
+    ] {
+        all.push(Contender {
+            id,
+            title,
+            against: "python",
+            version: version.clone(),
+            program: peers.join("libheapray_bench_python.so"),
+            setup: Setup::Python {
+                python: python.clone(),
+                memray,
+            },
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs the plan: all contenders take turns in each round, so that other load on the machine meets all alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use heapray_bench_workloads::Result;
+
+use crate::contenders::Contender;
+use crate::machine;
+use crate::plan::{Case, Plan};
+use crate::process::Measured;
+use crate::programs::Programs;
+use crate::runs::{Run, Runs};
+use crate::{after, check, instructions, server};
+
+type Values = Result<BTreeMap<String, f64>>;
+
+/// Measures everything, and tells on the way.
+pub(crate) fn drive(
+    plan: &Plan,
+    contenders: &[Contender],
+    programs: &Programs,
+    runs: &mut Runs,
+) -> Result<()> {
+    let start = Instant::now();
+    for missing in &runs.missing {
+        println!("missing: {missing}");
+    }
+    let mut contenders = contenders.to_vec();
+    leave_out_sampling(&mut contenders, runs);
+    if plan.check {
+        println!("{:6.0?} check", start.elapsed());
+        for contender in &contenders {
+            runs.add("check", contender, 0, check::check(contender));
+        }
+    }
+    if plan.instructions {
+        match instructions::missing() {
+            Some(missing) => {
+                println!("missing: {missing}");
+                runs.missing.push(missing);
+            }
+            None => {
+                for shape in instructions::SHAPES {
+                    println!("{:6.0?} instructions {shape}", start.elapsed());
+                    for contender in contenders.iter().filter(|one| instructions::can_count(one)) {
+                        let case = format!("instructions {shape}");
+                        runs.add(&case, contender, 0, instructions::count(contender, shape));
+                    }
+                }
+            }
+        }
+    }
+    for case in &plan.cases {
+        let key = case.key();
+        println!("{:6.0?} {key}", start.elapsed());
+        let mut spent: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut failed = BTreeSet::new();
+        for round in 0..plan.rounds {
+            for contender in &contenders {
+                let spent = spent.entry(contender.id).or_default();
+                if *spent > plan.enough_seconds || failed.contains(contender.id) {
+                    continue;
+                }
+                let before = Instant::now();
+                let values = measure(contender, case, programs, round);
+                *spent += before.elapsed().as_secs_f64();
+                if values.is_err() {
+                    failed.insert(contender.id);
+                }
+                runs.add(&key, contender, round, values);
+            }
+        }
+    }
+    runs.machine.load[1] = machine::load();
+    println!("{:6.0?} done", start.elapsed());
+    Ok(())
+}
+
+impl Runs {
+    fn add(&mut self, case: &str, contender: &Contender, round: u32, values: Values) {
+        let failed = values.as_ref().err().map(ToString::to_string);
+        if let Some(failed) = &failed {
+            println!("       {}: {failed}", contender.id);
+        }
+        self.runs.push(Run {
+            case: case.to_owned(),
+            contender: contender.id.to_owned(),
+            round,
+            values: values.unwrap_or_default(),
+            failed,
+        });
+    }
+}
+
+fn measure(contender: &Contender, case: &Case, programs: &Programs, round: u32) -> Values {
+    if case.workload == "server" {
+        return Ok(server::measure(contender, case)?.values);
+    }
+    let finish: &[&str] = if case.finish { &["finish"] } else { &[] };
+    let mut done = Measured::start(contender, &case.arguments(), finish, &[])?.finish()?;
+    // Once is enough: it takes a peer's tools a minute.
+    if case.finish && round == 0 {
+        after::finish(contender, programs, &mut done)?;
+    }
+    Ok(done.values)
+}
+
+/// heapray that does not know `MEMRAY_PROFILER_SAMPLE` yet records every allocation: no column for that.
+fn leave_out_sampling(contenders: &mut Vec<Contender>, runs: &mut Runs) {
+    let samples = |contender: &Contender| -> Result<bool> {
+        let values = check::check(contender)?;
+        // A sample of 6 MB, one in 512 KiB, can't have met most of the stacks.
+        let stacks = values.get("stacks").copied().unwrap_or(0.0);
+        Ok(stacks < heapray_bench_workloads::stacks::STACKS as f64 / 2.0)
+    };
+    contenders.retain(|contender| {
+        let is_sampling = matches!(contender.id, "got-sampling" | "global-sampling");
+        if !is_sampling || samples(contender).unwrap_or(true) {
+            return true;
+        }
+        println!("missing: {}: this heapray does not sample", contender.id);
+        runs.contenders.retain(|about| about.id != contender.id);
+        runs.missing
+            .push(format!("{}: this heapray does not sample", contender.title));
+        false
+    });
+}

@@ -1,0 +1,82 @@
+//! Figures that tables and plot have in common, each a comparison with the unprofiled run of the same program.
+
+use std::collections::BTreeMap;
+
+use crate::runs::Runs;
+
+/// The figures of one contender.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures<'a> {
+    pub(crate) runs: &'a Runs,
+    pub(crate) id: &'a str,
+    pub(crate) against: &'a str,
+}
+
+/// CPU time of the process and of the peer's helper process.
+pub(crate) fn cpu(values: &BTreeMap<String, f64>) -> Option<f64> {
+    Some(values.get("cpu_ns")? + values.get("helper_cpu_ns").unwrap_or(&0.0))
+}
+
+impl<'a> Figures<'a> {
+    pub(crate) fn of(runs: &'a Runs, id: &'a str) -> Figures<'a> {
+        let against = runs.about(id).map_or(id, |about| about.against.as_str());
+        Figures { runs, id, against }
+    }
+
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.id != self.against
+    }
+
+    /// This one's median and that of the unprofiled run.
+    fn both(
+        &self,
+        case: &str,
+        of: impl Fn(&BTreeMap<String, f64>) -> Option<f64> + Copy,
+    ) -> Option<(f64, f64)> {
+        let case = self.runs.case(case)?;
+        let own = self.runs.median_of(case, self.id, of)?;
+        Some((own, self.runs.median_of(case, self.against, of)?))
+    }
+
+    pub(crate) fn value(&self, case: &str, name: &str) -> Option<f64> {
+        self.runs.median(self.runs.case(case)?, self.id, name)
+    }
+
+    /// Of CPU time, with the helper's.
+    pub(crate) fn cpu_ratio(&self, case: &str) -> Option<f64> {
+        self.both(case, cpu).map(|(own, off)| own / off)
+    }
+
+    pub(crate) fn ratio(&self, case: &str, name: &str) -> Option<f64> {
+        self.both(case, |values| values.get(name).copied())
+            .map(|(own, off)| own / off)
+    }
+
+    /// Nanoseconds of CPU a pair.
+    pub(crate) fn pair(&self, case: &str) -> Option<f64> {
+        self.runs
+            .median_of(self.runs.case(case)?, self.id, |values| {
+                Some(cpu(values)? / values.get("pairs")?)
+            })
+    }
+
+    /// Nanoseconds of CPU that the profiler adds to a pair, wherever it spends them.
+    pub(crate) fn added(&self, case: &str) -> Option<f64> {
+        self.both(case, |values| Some(cpu(values)? / values.get("pairs")?))
+            .map(|(own, off)| own - off)
+    }
+
+    /// Of these, those on the thread that makes the pairs.
+    pub(crate) fn added_on_thread(&self, case: &str) -> Option<f64> {
+        self.both(case, |values| {
+            Some(values.get("thread_cpu_ns")? / values.get("pairs")?)
+        })
+        .map(|(own, off)| own - off)
+    }
+
+    /// Bytes of memory for each live block that the unprofiled run does not have.
+    pub(crate) fn bytes_a_block(&self) -> Option<f64> {
+        let (own, off) = self.both("live", |values| values.get("rss_live").copied())?;
+        Some((own - off) / self.value("live", "blocks")?)
+    }
+}

@@ -1,0 +1,114 @@
+//! What is measured: each workload with its parameters.
+
+use heapray_bench_workloads::Options;
+
+/// A workload with its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) workload: &'static str,
+    pub(crate) parameters: Vec<(&'static str, String)>,
+    /// Whether a report is made at the end, and timed.
+    pub(crate) finish: bool,
+}
+
+impl Case {
+    fn new(workload: &'static str, parameters: &[(&'static str, &str)]) -> Case {
+        let owned = |&(name, value): &(&'static str, &str)| (name, value.to_owned());
+        Case {
+            workload,
+            parameters: parameters.iter().map(owned).collect(),
+            finish: false,
+        }
+    }
+
+    /// Pairs of one shape, as many as there is time for.
+    fn pairs(shape: &str, depth: u32, threads: u32, ms: u32) -> Case {
+        let (depth, threads, ms) = (depth.to_string(), threads.to_string(), ms.to_string());
+        Case::new(
+            "pairs",
+            &[
+                ("shape", shape),
+                ("depth", &depth),
+                ("threads", &threads),
+                ("ms", &ms),
+            ],
+        )
+    }
+
+    /// A fixed number of pairs, on one thread 60 frames deep.
+    pub(crate) fn counted_pairs(shape: &str, count: u64) -> Case {
+        let count = count.to_string();
+        Case::new(
+            "pairs",
+            &[("shape", shape), ("depth", "60"), ("count", &count)],
+        )
+    }
+
+    /// The parameters as the measured program takes them.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let parameters = self.parameters.iter();
+        let named = parameters.map(|(name, value)| format!("{name}={value}"));
+        std::iter::once(self.workload.to_owned())
+            .chain(named)
+            .collect()
+    }
+
+    /// By what its runs are found: all but the time that was given to it.
+    pub(crate) fn key(&self) -> String {
+        let kept = |word: &String| !word.starts_with("ms=");
+        let words: Vec<String> = self.arguments().into_iter().filter(kept).collect();
+        words.join(" ")
+    }
+
+    /// The parameters, to be looked up.
+    pub(crate) fn options(&self) -> Options {
+        Options::parse(&self.arguments()[1..]).unwrap_or_default()
+    }
+}
+
+/// Everything that is measured.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) cases: Vec<Case>,
+    pub(crate) rounds: u32,
+    /// Once a contender has spent this many seconds on a case it has no further rounds.
+    pub(crate) enough_seconds: f64,
+    pub(crate) instructions: bool,
+    pub(crate) check: bool,
+}
+
+impl Plan {
+    pub(crate) fn new(quick: bool) -> Plan {
+        let ms = if quick { 100 } else { 200 };
+        let mut cases = Vec::new();
+        for shape in ["warm", "cold"] {
+            for depth in [10, 30, 60] {
+                for threads in [1, 2, 4, 8] {
+                    if !quick || (depth == 60 && threads < 4) {
+                        cases.push(Case::pairs(shape, depth, threads, ms));
+                    }
+                }
+            }
+            cases.push(Case::pairs(shape, 500, 1, ms));
+        }
+        cases.push(Case::pairs("scattered", 60, 1, ms));
+        let (blocks, threads, words, seconds) = if quick {
+            ("200000", "10000", "20000", "0.5")
+        } else {
+            ("2000000", "100000", "200000", "2")
+        };
+        let mut live = Case::new("live", &[("blocks", blocks)]);
+        live.finish = true;
+        cases.push(live);
+        cases.push(Case::new("server", &[("seconds", seconds)]));
+        cases.push(Case::new("threads", &[("count", threads)]));
+        cases.push(Case::new("cpp", &[("threads", "8"), ("words", words)]));
+        Plan {
+            cases,
+            rounds: if quick { 1 } else { 5 },
+            enough_seconds: if quick { 10.0 } else { 45.0 },
+            instructions: true,
+            check: true,
+        }
+    }
+}

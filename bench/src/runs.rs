@@ -1,0 +1,132 @@
+//! What was measured, as JSON: every run, with the machine and the versions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use heapray_bench_workloads::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::contenders::Contender;
+use crate::machine::Machine;
+
+/// One measured process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// The workload with its parameters.
+    pub(crate) case: String,
+    pub(crate) contender: String,
+    pub(crate) round: u32,
+    pub(crate) values: BTreeMap<String, f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
+}
+
+/// A contender, as a reader of the file has to know it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// What it is compared with.
+    pub(crate) against: String,
+    pub(crate) version: String,
+}
+
+/// All of a benchmark.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Runs {
+    pub(crate) machine: Machine,
+    pub(crate) quick: bool,
+    pub(crate) contenders: Vec<About>,
+    pub(crate) missing: Vec<String>,
+    pub(crate) runs: Vec<Run>,
+}
+
+impl Runs {
+    pub(crate) fn new(contenders: &[Contender], missing: Vec<String>, quick: bool) -> Result<Runs> {
+        let about = |contender: &Contender| About {
+            id: contender.id.to_owned(),
+            title: contender.title.to_owned(),
+            against: contender.against.to_owned(),
+            version: contender.version.clone(),
+        };
+        Ok(Runs {
+            machine: Machine::look()?,
+            quick,
+            contenders: contenders.iter().map(about).collect(),
+            missing,
+            runs: Vec::new(),
+        })
+    }
+
+    pub(crate) fn read(file: &Path) -> Result<Runs> {
+        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+    }
+
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
+        Ok(std::fs::write(file, serde_json::to_vec_pretty(self)?)?)
+    }
+
+    /// The median of a value over the rounds, if there is one.
+    pub(crate) fn median(&self, case: &str, contender: &str, value: &str) -> Option<f64> {
+        self.median_of(case, contender, |values| values.get(value).copied())
+    }
+
+    /// The median of what `of` makes of each run's values.
+    pub(crate) fn median_of(
+        &self,
+        case: &str,
+        contender: &str,
+        of: impl Fn(&BTreeMap<String, f64>) -> Option<f64>,
+    ) -> Option<f64> {
+        let of_case = self
+            .runs
+            .iter()
+            .filter(|run| run.case == case && run.contender == contender);
+        let values: Vec<f64> = of_case.filter_map(|run| of(&run.values)).collect();
+        (!values.is_empty()).then(|| median(values))
+    }
+
+    /// Why there is no figure.
+    pub(crate) fn failure(&self, case: &str, contender: &str) -> Option<&str> {
+        let of_case = self
+            .runs
+            .iter()
+            .filter(|run| run.case == case && run.contender == contender);
+        of_case.filter_map(|run| run.failed.as_deref()).next()
+    }
+
+    /// The full name of the case that begins so: sizes differ between a quick benchmark and a whole one.
+    pub(crate) fn case(&self, beginning: &str) -> Option<&str> {
+        let mut cases = self.runs.iter().map(|run| run.case.as_str());
+        cases.find(|case| {
+            case.strip_prefix(beginning)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        })
+    }
+
+    pub(crate) fn about(&self, id: &str) -> Option<&About> {
+        self.contenders.iter().find(|about| about.id == id)
+    }
+}
+
+/// The middle one; of an even number the mean of the two in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let (below, above) = (values.len().saturating_sub(1) / 2, values.len() / 2);
+    match (values.get(below), values.get(above)) {
+        (Some(below), Some(above)) => (below + above) / 2.0,
+        _ => f64::NAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(vec![]).is_nan());
+    }
+}

@@ -1,0 +1,7 @@
+//! The workloads, with heapray that patches the GOT.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    heapray_bench_workloads::main(heapray_bench_subject::Heapray::begin)
+}

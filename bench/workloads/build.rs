@@ -1,0 +1,15 @@
+//! Compiles the C++ library of the workload `cpp`.
+
+fn main() {
+    println!("cargo::rerun-if-changed=cpp");
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .opt_level(2)
+        // Its functions stay functions: they make the call stacks.
+        .flag("-fno-optimize-sibling-calls")
+        .flag("-fno-omit-frame-pointer")
+        .warnings(true)
+        .file("cpp/index.cpp")
+        .compile("heapray_bench_cpp");
+}

@@ -1,0 +1,81 @@
+//! The benchmark's workloads, and what each process that is measured does with one: begin, work, tell, finish.
+//!
+//! Nothing here knows heapray or any other profiler. A measured program is a `main` of three lines that hands its
+//! profiler to [`main`]; so all of them run the very same code.
+//!
+//! ```text
+//! program WORKLOAD name=value…        prints name=value lines; with finish=FOLDER it writes its report there
+//! ```
+#![allow(clippy::print_stdout)] // printing is how a measured process tells
+
+mod cpp;
+mod live;
+mod measure;
+mod options;
+mod pairs;
+mod profiler;
+mod random;
+mod server;
+pub mod stacks;
+mod threads;
+
+use std::any::Any;
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub use measure::{Resident, Result, process_cpu, reset_most, resident, thread_cpu};
+pub use options::Options;
+pub use profiler::{Folded, Profiler, Unprofiled, Written};
+pub use server::REQUEST;
+
+/// Runs what the arguments name below the profiler that `begin` starts, and ends the process.
+pub fn main<P: Profiler>(begin: impl FnOnce() -> Result<P>) -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments, begin) {
+        // Without destructors: what a profiler does at its end is timed above, or not wanted.
+        Ok(()) => std::process::exit(0),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one workload in this process.
+///
+/// # Errors
+///
+/// An unknown workload, or whatever goes wrong in it.
+pub fn run<P: Profiler>(arguments: &[String], begin: impl FnOnce() -> Result<P>) -> Result<()> {
+    let (workload, rest) = arguments.split_first().ok_or("which workload?")?;
+    let options = Options::parse(rest)?;
+    let mut profiler = begin()?;
+    println!("pid={}", std::process::id());
+    // What is live stays so until the report is written.
+    let kept: Box<dyn Any> = match workload.as_str() {
+        "pairs" => Box::new(pairs::run(&options, &mut profiler)?),
+        "live" => Box::new(live::run(&options, &mut profiler)?),
+        "server" => Box::new(server::run(&mut profiler)?),
+        "threads" => Box::new(threads::run(&options, &mut profiler)?),
+        "cpp" => Box::new(cpp::run(&options, &mut profiler)?),
+        _ => return Err(format!("{workload} is no workload").into()),
+    };
+    for (name, value) in profiler.facts() {
+        println!("{name}={value}");
+    }
+    if let Some(folder) = options.text("finish") {
+        let (cpu, start) = (process_cpu(), Instant::now());
+        let written = profiler.finish(folder.as_ref())?;
+        println!("finish_ns={}", start.elapsed().as_nanos());
+        println!("finish_cpu_ns={}", (process_cpu() - cpu).as_nanos());
+        written.tell();
+        if options.number("check", 0)? == 1
+            && let Some(folded) = profiler.folded()?
+        {
+            folded.tell();
+        }
+    }
+    println!("process_cpu_ns={}", process_cpu().as_nanos());
+    drop(kept);
+    Ok(())
+}
