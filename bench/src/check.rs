@@ -119,10 +119,15 @@ fn gperftools(text: &str) -> Folded {
 
 /// Asks memray's own reader.
 fn memray(python: &Path, file: &Path) -> Result<Folded> {
-    const SCRIPT: &str = "import sys\nfrom memray import FileReader\nwith FileReader(sys.argv[1]) as reader:\n    \
-        for record in reader.get_allocation_records():\n        \
-        if record.allocator not in (2, 11):\n            \
-        print(';'.join(str(frame[0]) for frame in record.hybrid_stack_trace()), 1)";
+    const SCRIPT: &str = "\
+import sys
+from memray import AllocatorType, FileReader
+returned = (AllocatorType.FREE, AllocatorType.MUNMAP, AllocatorType.PYMALLOC_FREE)
+with FileReader(sys.argv[1]) as reader:
+    for record in reader.get_allocation_records():
+        if record.allocator not in returned:
+            print(';'.join(str(frame[0]) for frame in record.hybrid_stack_trace()), 1)
+";
     Ok(Folded::read(&output(python, &["-c", SCRIPT], file)?))
 }
 

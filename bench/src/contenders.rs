@@ -12,7 +12,7 @@ use crate::programs::Programs;
 #[derive(Debug, Clone)]
 pub(crate) struct Contender {
     pub(crate) id: &'static str,
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     /// The contender without a profiler that it is compared with.
     pub(crate) against: &'static str,
     /// Of the profiler.
@@ -122,7 +122,7 @@ fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
     for (id, way, title, variables) in ways {
         all.push(Contender {
             id,
-            title,
+            title: title.into(),
             // The wrapper's cost is heapray's, whatever state it is in: all are compared with a program without it.
             against: "off",
             version: version.clone(),
@@ -210,7 +210,7 @@ fn linked(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) -> 
         }
         all.push(Contender {
             id,
-            title,
+            title: title.into(),
             against,
             version: locked(package),
             program,
@@ -223,10 +223,10 @@ fn linked(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) -> 
 fn heaptracks(programs: &Programs, all: &mut Vec<Contender>, missing: &mut Vec<String>) {
     let other = std::env::var_os("HEAPRAY_BENCH_HEAPTRACK").map(PathBuf::from);
     let installed = [
-        ("heaptrack", "heaptrack", Some(PathBuf::from("/usr"))),
-        ("heaptrack-other", "heaptrack, built from source", other),
+        ("heaptrack", Some(PathBuf::from("/usr"))),
+        ("heaptrack-other", other),
     ];
-    for (id, title, prefix) in installed {
+    for (id, prefix) in installed {
         let Some(prefix) = prefix else {
             missing.push(format!(
                 "{id}: HEAPRAY_BENCH_HEAPTRACK is not set to where it is installed"
@@ -243,11 +243,12 @@ fn heaptracks(programs: &Programs, all: &mut Vec<Contender>, missing: &mut Vec<S
         }
         let print = prefix.join("bin/heaptrack_print");
         let version = first_line(&print.to_string_lossy(), &["--version"]);
+        let version = version.replace("heaptrack_print ", "");
         all.push(Contender {
             id,
-            title,
+            title: format!("heaptrack {version}"),
             against: "off",
-            version: version.replace("heaptrack_print ", ""),
+            version,
             program: programs.subject.join("subject-got"),
             setup: Setup::Heaptrack(HeaptrackFiles {
                 interpreter: prefix.join("lib/heaptrack/libexec/heaptrack_interpret"),
@@ -265,7 +266,7 @@ fn bytehound(programs: &Programs, all: &mut Vec<Contender>, missing: &mut Vec<St
     };
     all.push(Contender {
         id: "bytehound",
-        title: "bytehound, every allocation",
+        title: "bytehound, every allocation".into(),
         against: "off",
         version: "0.11.0".into(),
         program: programs.subject.join("subject-got"),
@@ -315,7 +316,7 @@ fn gperftools(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>)
     ] {
         all.push(Contender {
             id,
-            title,
+            title: title.into(),
             against: "tcmalloc",
             version: version.clone(),
             program: peers.join("plain"),
@@ -350,7 +351,7 @@ fn memray(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) {
     ] {
         all.push(Contender {
             id,
-            title,
+            title: title.into(),
             against: "python",
             version: version.clone(),
             program: peers.join("libheapray_bench_python.so"),

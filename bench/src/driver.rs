@@ -1,11 +1,12 @@
 //! Runs the plan: all contenders take turns in each round, so that other load on the machine meets all alike.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Instant;
 
 use heapray_bench_workloads::Result;
 
-use crate::contenders::Contender;
+use crate::contenders::{Contender, Setup};
 use crate::machine;
 use crate::plan::{Case, Plan};
 use crate::process::Measured;
@@ -15,12 +16,13 @@ use crate::{after, check, instructions, server};
 
 type Values = Result<BTreeMap<String, f64>>;
 
-/// Measures everything, and tells on the way.
+/// Measures everything, and tells on the way. What there is stands in `file` after each case.
 pub(crate) fn drive(
     plan: &Plan,
     contenders: &[Contender],
     programs: &Programs,
     runs: &mut Runs,
+    file: &Path,
 ) -> Result<()> {
     let start = Instant::now();
     for missing in &runs.missing {
@@ -28,20 +30,24 @@ pub(crate) fn drive(
     }
     let mut contenders = contenders.to_vec();
     leave_out_sampling(&mut contenders, runs);
+    let mut fixed = BTreeMap::new();
+    for contender in &contenders {
+        fixed.insert(contender.id, helper_at_least(contender).unwrap_or(0.0));
+    }
     if plan.check {
         println!("{:6.0?} check", start.elapsed());
         for contender in &contenders {
             runs.add("check", contender, 0, check::check(contender));
         }
     }
-    if plan.instructions {
+    if !plan.instructions.is_empty() {
         match instructions::missing() {
             Some(missing) => {
                 println!("missing: {missing}");
                 runs.missing.push(missing);
             }
             None => {
-                for shape in instructions::SHAPES {
+                for shape in plan.instructions {
                     println!("{:6.0?} instructions {shape}", start.elapsed());
                     for contender in contenders.iter().filter(|one| instructions::can_count(one)) {
                         let case = format!("instructions {shape}");
@@ -63,7 +69,12 @@ pub(crate) fn drive(
                     continue;
                 }
                 let before = Instant::now();
-                let values = measure(contender, case, programs, round);
+                let mut values = measure(contender, case, programs, round);
+                if let Ok(values) = &mut values
+                    && let Some(helper) = values.get_mut("helper_cpu_ns")
+                {
+                    *helper = (*helper - fixed.get(contender.id).unwrap_or(&0.0)).max(0.0);
+                }
                 *spent += before.elapsed().as_secs_f64();
                 if values.is_err() {
                     failed.insert(contender.id);
@@ -71,10 +82,11 @@ pub(crate) fn drive(
                 runs.add(&key, contender, round, values);
             }
         }
+        runs.write(file)?;
     }
     runs.machine.load[1] = machine::load();
     println!("{:6.0?} done", start.elapsed());
-    Ok(())
+    runs.write(file)
 }
 
 impl Runs {
@@ -104,6 +116,17 @@ fn measure(contender: &Contender, case: &Case, programs: &Programs, round: u32) 
         after::finish(contender, programs, &mut done)?;
     }
     Ok(done.values)
+}
+
+/// CPU time that a contender's helper process takes for next to nothing: it reads the program's debug information. That
+/// is not the price of an allocation, and no part of the figures.
+fn helper_at_least(contender: &Contender) -> Result<f64> {
+    if !matches!(contender.setup, Setup::Heaptrack(_)) {
+        return Ok(0.0);
+    }
+    let case = Case::counted_pairs("warm", 1);
+    let done = Measured::start(contender, &case.arguments(), &[], &[])?.finish()?;
+    Ok(done.values.get("helper_cpu_ns").copied().unwrap_or(0.0))
 }
 
 /// heapray that does not know `MEMRAY_PROFILER_SAMPLE` yet records every allocation: no column for that.

@@ -10,9 +10,6 @@ use crate::machine::first_line;
 use crate::plan::Case;
 use crate::process::Measured;
 
-/// What is counted.
-pub(crate) const SHAPES: [&str; 3] = ["warm", "cold", "scattered"];
-
 /// Why nothing is counted here, if so.
 pub(crate) fn missing() -> Option<String> {
     let version = first_line("valgrind", &["--version"]);

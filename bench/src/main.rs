@@ -120,7 +120,9 @@ fn measure(options: &Options) -> Result<()> {
     }
     plan.cases
         .retain(|case| wanted(&options.workloads, case.workload));
-    plan.instructions &= wanted(&options.workloads, "instructions");
+    if !wanted(&options.workloads, "instructions") {
+        plan.instructions = &[];
+    }
     plan.check &= wanted(&options.workloads, "check");
     let chosen: Vec<_> = contenders
         .iter()
@@ -134,12 +136,11 @@ fn measure(options: &Options) -> Result<()> {
         .cloned()
         .collect();
     let mut runs = runs::Runs::new(&chosen, missing, options.quick)?;
-    driver::drive(&plan, &chosen, &programs, &mut runs)?;
     let file = options
         .runs
         .clone()
         .unwrap_or_else(|| folder.join("runs.json"));
-    runs.write(&file)?;
+    driver::drive(&plan, &chosen, &programs, &mut runs, &file)?;
     println!("{}", file.display());
     page::write(&runs, options.page.as_deref().unwrap_or(&folder))
 }

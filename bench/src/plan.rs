@@ -73,7 +73,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: u32,
     /// Once a contender has spent this many seconds on a case it has no further rounds.
     pub(crate) enough_seconds: f64,
-    pub(crate) instructions: bool,
+    /// Shapes of `pairs` whose instructions are counted.
+    pub(crate) instructions: &'static [&'static str],
     pub(crate) check: bool,
 }
 
@@ -107,7 +108,11 @@ impl Plan {
             cases,
             rounds: if quick { 1 } else { 5 },
             enough_seconds: if quick { 10.0 } else { 45.0 },
-            instructions: true,
+            instructions: if quick {
+                &["warm"]
+            } else {
+                &["warm", "cold", "scattered"]
+            },
             check: true,
         }
     }

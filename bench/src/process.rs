@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -187,8 +188,12 @@ impl Measured {
         // Reads to the end: no line has that name.
         drop(self.until("\0"));
         let (status, usage) = wait(&self.process)?;
-        let unused = File::open(self.folder.path().join("pipe"));
-        drop((self.watch, unused));
+        drop(self.watch);
+        // The helper of a process that never opened the pipe waits for somebody to do so.
+        let pipe = self.folder.path().join("pipe");
+        let mut options = File::options();
+        options.write(true).custom_flags(libc::O_NONBLOCK);
+        drop(options.open(pipe));
         let mut values = std::mem::take(&mut self.values);
         values.insert("all_cpu_ns".into(), cpu(&usage));
         values.insert("all_rss_most".into(), usage.ru_maxrss as f64 * 1024.0);

@@ -45,7 +45,7 @@ impl Runs {
     pub(crate) fn new(contenders: &[Contender], missing: Vec<String>, quick: bool) -> Result<Runs> {
         let about = |contender: &Contender| About {
             id: contender.id.to_owned(),
-            title: contender.title.to_owned(),
+            title: contender.title.clone(),
             against: contender.against.to_owned(),
             version: contender.version.clone(),
         };

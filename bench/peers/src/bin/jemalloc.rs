@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,21 +27,29 @@ impl Profiler for Jemalloc {
         if !unsafe { tikv_jemalloc_ctl::raw::read::<bool>(b"opt.prof\0") }? {
             return Ok(Written::default());
         }
-        let control = jemalloc_pprof::PROF_CTL
-            .as_ref()
-            .ok_or("jemalloc does not profile")?;
-        let page = folder.join("jemalloc.svg");
-        std::fs::write(&page, control.blocking_lock().dump_flamegraph()?)?;
-
         let dump = folder.join("jemalloc.heap");
         let name = CString::new(dump.as_os_str().as_bytes())?;
         // SAFETY: `prof.dump` takes a pointer to a text that ends with a zero byte, and only reads it.
         unsafe { tikv_jemalloc_ctl::raw::write(b"prof.dump\0", name.as_ptr()) }?;
         let recording_bytes = Some(dump.metadata()?.len());
+        // After the dump, since what it allocates is profiled, too.
+        let control = jemalloc_pprof::PROF_CTL
+            .as_ref()
+            .ok_or("jemalloc does not profile")?;
+        let page = folder.join("jemalloc.svg");
+        // jemalloc_pprof 0.9 panics where next to nothing is live.
+        let drawn = catch_unwind(AssertUnwindSafe(|| {
+            control.blocking_lock().dump_flamegraph()
+        }));
+        let drawn = drawn.ok().and_then(std::result::Result::ok);
+        let page = match drawn {
+            Some(picture) => std::fs::write(&page, picture).map(|()| Some(page))?,
+            None => None,
+        };
         self.dump = Some(dump);
         Ok(Written {
             recording_bytes,
-            page: Some(page),
+            page,
         })
     }
 
