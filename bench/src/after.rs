@@ -27,13 +27,13 @@ pub(crate) fn finish(contender: &Contender, programs: &Programs, done: &mut Done
         .as_ref()
         .map(|peers| peers.join("flamegraph"));
     let start = Instant::now();
-    // Not without bound: heaptrack 1.4 takes all the memory there is to read a Rust program's debug information.
+    // Not without bound: the machine may have other users.
     let drawn = Command::new("timeout")
         .args([
             "120",
             "sh",
             "-c",
-            &format!("ulimit -v 12000000; set -e; {script}"),
+            &format!("ulimit -v 6000000; set -e; {script}"),
         ])
         .arg(drawer.unwrap_or_default())
         .arg(&recording)
@@ -77,7 +77,8 @@ fn last_dump(folder: &Path) -> Option<PathBuf> {
 /// `$0` draws collapsed stacks; `$1` is the recording, `$2` the page to write, `$3` the program, `$4` the peer's tool.
 fn script(contender: &Contender) -> Option<&'static str> {
     match (&contender.setup, contender.id) {
-        (Setup::Heaptrack(_), _) => {
+        (Setup::Heaptrack(files), _) => {
+            files.interpreter.as_ref()?;
             Some(r#""$4" -f "$1" -F "$1.folded" -p 0 -a 0 -T 0; "$0" "$1.folded" "$2""#)
         }
         (Setup::Python { .. }, _) => Some(r#""$4" -m memray flamegraph -f -o "$2" "$1""#),

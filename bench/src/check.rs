@@ -66,10 +66,11 @@ fn output(program: &Path, arguments: &[&str], file: &Path) -> Result<String> {
 }
 
 /// Reads heaptrack's own lines: `t` ip parent is a frame of the tree of calls, numbered from 1; `a` size trace an
-/// allocation's kind; `+` kind an allocation.
+/// allocation's kind; `+` kind an allocation. Raw, before its interpreter, `+` size trace address is one.
 fn heaptrack(text: &str) -> Folded {
     let mut depths = vec![0_usize];
     let mut kinds: Vec<(usize, u64)> = Vec::new();
+    let mut folded = Folded::default();
     let number = |text: &str| usize::from_str_radix(text, 16).unwrap_or(0);
     for line in text.lines() {
         let mut words = line.split(' ');
@@ -79,6 +80,11 @@ fn heaptrack(text: &str) -> Folded {
                 depths.push(depths.get(parent).map_or(0, |depth| depth + 1));
             }
             Some("a") => kinds.push((words.nth(1).map_or(0, number), 0)),
+            Some("+") if line.split(' ').count() == 4 => {
+                let trace = words.nth(1).map_or(0, number);
+                let depth = depths.get(trace).copied().unwrap_or(0);
+                folded.add(trace as u64, depth, 1);
+            }
             Some("+") => {
                 if let Some(kind) = words.next().map(number)
                     && let Some((_, allocations)) = kinds.get_mut(kind)
@@ -89,7 +95,6 @@ fn heaptrack(text: &str) -> Folded {
             _ => {}
         }
     }
-    let mut folded = Folded::default();
     for (trace, allocations) in kinds {
         folded.add(
             trace as u64,
@@ -140,6 +145,8 @@ mod tests {
         // Traces 1 ← 2 ← 3; the first kind was allocated twice, below three frames.
         let text = "v 10650 3\nt 1 0\nt 2 1\nt 3 2\na 40 3\na 10 1\n+ 0\n- 0\n+ 0\n+ 1\n";
         assert_eq!(heaptrack(text).sums(), (2, 3, 3));
+        let raw = "v 10400 2\nt 1 0\nt 2 1\n+ 40 2 7f00\n- 7f00\n+ 10 2 7f00\n";
+        assert_eq!(heaptrack(raw).sums(), (1, 2, 2));
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub(crate) enum Setup {
 #[derive(Debug, Clone)]
 pub(crate) struct HeaptrackFiles {
     pub(crate) library: PathBuf,
-    pub(crate) interpreter: PathBuf,
+    /// None where it can't be had for a Rust program: 1.4 takes all the memory there is to read debug information.
+    pub(crate) interpreter: Option<PathBuf>,
     pub(crate) print: PathBuf,
 }
 
@@ -244,14 +245,18 @@ fn heaptracks(programs: &Programs, all: &mut Vec<Contender>, missing: &mut Vec<S
         let print = prefix.join("bin/heaptrack_print");
         let version = first_line(&print.to_string_lossy(), &["--version"]);
         let version = version.replace("heaptrack_print ", "");
+        let is_old = ["1.0", "1.1", "1.2", "1.3", "1.4"]
+            .iter()
+            .any(|old| version.starts_with(old));
         all.push(Contender {
             id,
-            title: format!("heaptrack {version}"),
+            title: format!("heaptrack {version}{}", if is_old { ", raw" } else { "" }),
             against: "off",
             version,
             program: programs.subject.join("subject-got"),
             setup: Setup::Heaptrack(HeaptrackFiles {
-                interpreter: prefix.join("lib/heaptrack/libexec/heaptrack_interpret"),
+                interpreter: (!is_old)
+                    .then(|| prefix.join("lib/heaptrack/libexec/heaptrack_interpret")),
                 library,
                 print,
             }),

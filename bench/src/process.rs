@@ -95,10 +95,15 @@ impl Measured {
                 if !Command::new("mkfifo").arg(&pipe).status()?.success() {
                     return Err("mkfifo failed".into());
                 }
+                // Its memory has a limit, so that the machine's has none to suffer.
+                let script = match files.interpreter {
+                    Some(_) => r#"ulimit -v 6000000; "$0" < "$1" | zstd -q -c > "$2""#,
+                    None => r#"zstd -q -c < "$1" > "$2""#,
+                };
                 helper = Some(
                     Command::new("sh")
-                        .args(["-c", r#""$0" < "$1" | zstd -q -c > "$2""#])
-                        .arg(&files.interpreter)
+                        .args(["-c", script])
+                        .arg(files.interpreter.as_deref().unwrap_or(Path::new("zstd")))
                         .arg(&pipe)
                         .arg(folder.path().join("heaptrack.zst"))
                         .stderr(Stdio::null())
