@@ -160,7 +160,7 @@ impl Measured {
 
     /// The value of the line `name=value`; those before it are read, too.
     pub(crate) fn until(&mut self, name: &str) -> Result<String> {
-        while let Some(line) = self.lines.next() {
+        for line in self.lines.by_ref() {
             let line = line?;
             if let Some((told, value)) = line.split_once('=') {
                 if told == name {

@@ -16,7 +16,13 @@ pub(crate) fn measure(contender: &Contender, case: &Case) -> Result<Done> {
     let mut service = Measured::start(contender, &["server".to_owned()], &[], &[])?;
     let process: u32 = service.until("pid")?.parse()?;
     let address = service.until("address")?.parse()?;
-    let warm = load::drive(address, "/orders", REQUEST, duration / 4)?;
+    // Until a peer's helper process has read the program's debug information, too.
+    let warm = load::drive(
+        address,
+        "/orders",
+        REQUEST,
+        duration.max(Duration::from_secs(1)),
+    )?;
     let before = ThreadTimes::read(process)?;
     let answers = load::drive(address, "/orders", REQUEST, duration)?;
     let after = ThreadTimes::read(process)?;

@@ -13,7 +13,7 @@ use crate::profiler::Profiler;
 
 /// The body that clients send to `POST /orders`.
 pub const REQUEST: &str = r#"[
-    {"id": 71, "customer": "Ada", "lines": [{"item": "bolt M4", "count": 200, "price": 3}, {"item": "nut M4", "count": 200, "price": 2}]},
+    {"id": 71, "customer": "Ada", "lines": [{"item": "bolt M4", "count": 200, "price": 3}, {"item": "nut M4", "count": 200, "price": 2}, {"item": "hook", "count": 12, "price": 40}]},
     {"id": 72, "customer": "Grace", "lines": [{"item": "washer", "count": 1000, "price": 1}, {"item": "rod 1 m", "count": 4, "price": 850}]}
 ]"#;
 
