@@ -315,7 +315,7 @@ fn gperftools(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>)
         ("gperftools", "gperftools, every allocation", profiled()),
         (
             "gperftools-fp",
-            "gperftools with `generic_fp`",
+            "gperftools with `generic_fp`, no stacks",
             frame_pointers,
         ),
     ] {
