@@ -27,9 +27,6 @@ pub mod sys;
 pub mod thread;
 pub mod unwind;
 
-#[cfg(all(test, heapray_loom))]
-mod loom_tests;
-
 use std::io;
 use std::sync::OnceLock;
 
@@ -63,3 +60,6 @@ pub fn prepare() -> io::Result<()> {
     });
     done.map_err(io::Error::from_raw_os_error)
 }
+
+#[cfg(all(test, heapray_loom))]
+mod loom_tests;

@@ -135,8 +135,7 @@ impl Worker {
     /// A collector with empty tables.
     pub fn new(setup: Setup) -> Worker {
         let (started, clock) = (setup.process.started, setup.clock);
-        let mut tables =
-            Tables::new(clock).with_threads(Threads::new(Bounds::default(), name_of));
+        let mut tables = Tables::new(clock).with_threads(Threads::new(Bounds::default(), name_of));
         if let Some(spool) = setup.spool {
             let log = LogWriter::new(spool, setup.log_limit).of_process(setup.process);
             tables = tables.with_log(log);

@@ -10,8 +10,7 @@ use std::time::Duration;
 use heapray::capture::event::{Event, Kind, NodeId};
 use heapray::collector::{Clock, LogReader, LogWriter, Tables};
 
-use heapray_bench_workloads::Result;
-use heapray_bench_workloads::measure::thread_cpu;
+use heapray_bench_workloads::{Result, thread_cpu};
 
 use super::mib;
 use crate::runs::median;

@@ -317,24 +317,6 @@ impl Ring {
     }
 }
 
-#[cfg(all(test, heapray_loom))]
-impl Ring {
-    /// Gives its memory back.
-    ///
-    /// # Safety
-    /// Nobody uses it any more.
-    pub(crate) unsafe fn release(&self) {
-        // SAFETY: the caller's promise; every segment from the consumer's on is mapped.
-        unsafe {
-            let mut at = *self.consumer.get();
-            while let Some(segment) = NonNull::new(at) {
-                at = (*at).next.load(Ordering::Relaxed);
-                memory::unmap(segment.cast(), segment.as_ref().bytes);
-            }
-        }
-    }
-}
-
 // SAFETY: the producer's cell is touched by the owning thread alone and the consumer's by the one reader (promises of
 // the unsafe functions); everything that both touch is atomic, or a slot whose hand-over `head` and `tail` order.
 unsafe impl Sync for Ring {}
@@ -489,6 +471,24 @@ pub fn decode(slot: Slot) -> Decoded {
         size,
         node: slot[2] as u32,
         more: size == SIZE_IN_NEXT_SLOT || kind == Kind::ThreadName,
+    }
+}
+
+#[cfg(all(test, heapray_loom))]
+impl Ring {
+    /// Gives its memory back.
+    ///
+    /// # Safety
+    /// Nobody uses it any more.
+    pub(crate) unsafe fn release(&self) {
+        // SAFETY: the caller's promise; every segment from the consumer's on is mapped.
+        unsafe {
+            let mut at = *self.consumer.get();
+            while let Some(segment) = NonNull::new(at) {
+                at = (*at).next.load(Ordering::Relaxed);
+                memory::unmap(segment.cast(), segment.as_ref().bytes);
+            }
+        }
     }
 }
 
