@@ -45,8 +45,8 @@ fn sources(of: &str) -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(of);
     let mut found = Vec::new();
     files(&root, &mut found);
-    // Models, which only tests see, may know whom they like.
-    found.retain(|path| !path.ends_with("loom_tests.rs"));
+    // Tests and models, which nothing else sees, may know whom they like.
+    found.retain(|path| !path.ends_with("loom_tests.rs") && !path.ends_with("tests.rs"));
     assert!(!found.is_empty());
     found
         .iter()

@@ -122,6 +122,19 @@ def test_a_mark_is_set_only_while_recording(service):
     assert service.post(f"{PROFILER}/mark?name=late").status == 409
 
 
+def test_samples_lead_to_the_leak_too_and_memray_reads_them(tmp_path):
+    with Service(tmp_path, {"MEMRAY_PROFILER_SAMPLE": "64KiB"}) as service:
+        service.perform(3)
+        sampling = service.post(f"{PROFILER}/stop").json()["sampling"]
+        assert sampling["mean_bytes"] == 65536
+        assert sampling["asked"]["count"] > 10 * sampling["samples"]
+        report = tmp_path / "sampled.bin"
+        report.write_bytes(service.get(f"{PROFILER}/report").body)
+        assert "sizes and counts are estimates" in service.get(f"{PROFILER}/stats").text()
+    # Blocks as large as these are never left out, so they are not estimated either.
+    assert is_the_leak(*largest_leak(report))
+
+
 def test_without_the_variable_there_is_no_profiler(tmp_path):
     with Service(tmp_path, {"MEMRAY_PROFILER": "false"}) as service:
         for method, name in [("POST", "start"), ("POST", "stop"), ("GET", "status"), ("GET", "report")]:

@@ -1,5 +1,5 @@
 //! Writes the page of a made-up service, and beside it what the page must show:
-//! `sample_page OUT.html [NODES] [aggregated]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
+//! `sample_page OUT.html [NODES] [aggregated|sampled]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
 
 mod report;
 
@@ -14,14 +14,19 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(out) = arguments.next() else {
         return Err(io::Error::other(
-            "usage: sample_page OUT.html [NODES] [aggregated]",
+            "usage: sample_page OUT.html [NODES] [aggregated|sampled]",
         ));
     };
     let nodes = arguments.next().map_or(Ok(0), |n| n.parse());
-    let sample = report::sample(nodes.map_err(io::Error::other)?);
+    let mut sample = report::sample(nodes.map_err(io::Error::other)?);
 
     let intervals = report::extras::intervals(&sample);
-    let aggregated = arguments.next().is_some();
+    let variant = arguments.next();
+    let aggregated = variant.is_some();
+    if variant.as_deref() == Some("sampled") {
+        sample.conditions.log_given_up = None;
+        sample.conditions.sampling = Some(report::sampling());
+    }
     let content = Page {
         report: &sample,
         intervals: (!aggregated).then_some(&intervals),

@@ -5,8 +5,8 @@ pub(crate) mod extras;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, Conditions, Frame, FrameId, Moment, Overhead, Site, StackId, Tally, Thread,
-    ThreadId, Totals,
+    About, Allocator, Conditions, Frame, FrameId, Moment, Overhead, Sampling, SamplingRate, Site,
+    StackId, Tally, Thread, ThreadId, Totals,
 };
 
 /// A name that would run a script on a page that wrote it as markup.
@@ -659,5 +659,33 @@ impl Builder {
                 }
             })
             .collect()
+    }
+}
+
+/// How a sample of this report might have been taken.
+#[allow(dead_code)] // not everything that includes this file samples
+pub(crate) fn sampling() -> Sampling {
+    Sampling {
+        rates: vec![SamplingRate {
+            at_ms: 0,
+            mean_bytes: 512 << 10,
+        }],
+        samples: 1_000,
+        asked: Tally {
+            count: 2_000_000,
+            bytes: 512_000_000,
+        },
+        allocated: Tally {
+            count: 90_000,
+            bytes: 32_000_000,
+        },
+        live: Tally {
+            count: 9_000,
+            bytes: 3_000_000,
+        },
+        high_water: Tally {
+            count: 12_000,
+            bytes: 4_000_000,
+        },
     }
 }

@@ -6,6 +6,7 @@ import { el } from "./dom.js";
 import { bytes, clock, count, duration, percent, plural } from "./format.js";
 import { threadCount } from "./header.js";
 
+/** @typedef {import("./decode.js").Amount} Amount */
 /** @typedef {import("./decode.js").Profile} Profile */
 /** @typedef {import("./decode.js").Head} Head */
 
@@ -103,7 +104,7 @@ function bars(heading, lines) {
  * @returns {[string, string][]}
  */
 function estimates(sampling) {
-  const margin = (/** @type {import("./decode.js").Amount} */ amount) =>
+  const margin = (/** @type {Amount} */ amount) =>
     `right to ± ${bytes(amount.bytes)}, ± ${plural(amount.count, "block")} (95 % confidence)`;
   return [
     ["Recorded", `${plural(sampling.samples, "sample")}, one each ${bytes(sampling.mean_bytes)} on average`],

@@ -106,3 +106,4 @@ export const count = (value) => value.toLocaleString("en-US");
 export const small = samplePage("small", 0);
 export const middle = samplePage("nodes-20k", 20_000);
 export const aggregated = samplePage("aggregated", 0, "aggregated");
+export const sampled = samplePage("sampled", 0, "sampled");

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { aggregated, bytes, count, hash, middle, plain, press, radio, scene, small, status, text, texts } from "./harness.mjs";
+import { aggregated, bytes, count, hash, middle, plain, press, radio, sampled, scene, small, status, text, texts } from "./harness.mjs";
 
 const tab = (page, name) => page.locator(`#tab-${name}`).click();
 const pick = (page, name, value) => page.locator(`#${name}`).selectOption(value);
@@ -101,6 +101,17 @@ await scene("a range is dragged, chosen by keys, linked and cleared", small, asy
   await page.locator("#curve").focus();
   await press(page, "Escape");
   assert.equal(await page.locator("#range").isVisible(), false);
+});
+
+await scene("a sampled report says that it estimates, and how well", sampled, async (page) => {
+  const live = sampled.expected.live[1];
+  assert.match(plain(await text(page, "#banners")), /Estimates: 1,000 of 2,000,000 allocations were recorded, one sample each 524 kB/);
+  assert.equal(plain((await status(page)).Bytes), `${bytes(live)} ± 3.00 MB`);
+  await page.locator("#sites .site").first().click();
+  assert.match(plain((await status(page)).Bytes), /^24\.0 MB ± 8\.\d\d MB$/);
+  await tab(page, "stats");
+  const all = plain(await text(page, "#pane-stats"));
+  assert.ok(all.includes("1,000 samples, one each 524 kB on average") && all.includes("none: only samples"), all);
 });
 
 await scene("without an event log ranges snap to generations and the page says why", aggregated, async (page) => {
