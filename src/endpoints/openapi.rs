@@ -115,7 +115,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 pub(crate) struct StartParams {
     /// Record samples, one each so many bytes on average (`512KiB`; `1MB`; a number alone is of bytes), or every allocation
     /// with `0`. By default what `MEMRAY_PROFILER_SAMPLE` says.
-    #[param(example = "512KiB")]
+    // No example: Swagger UI would fill it in, and a plain start would sample.
     sample: Option<String>,
 }
 
