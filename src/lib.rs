@@ -124,6 +124,8 @@ mod store;
 pub mod symbolize;
 
 pub use alloc::Alloc;
+#[cfg(feature = "macros")]
+pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
 pub use heapray_report::formats::Format;
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
