@@ -29,7 +29,7 @@ pub enum Kind {
     ThreadName = 19,
     /// The real `realloc` succeeded, and sampling leaves its new block out: the old one is gone.
     ReallocDone = 20,
-    /// From now on the thread's allocations are samples: `address` is the mean distance of their points in bytes.
+    /// From now on the thread's allocations are samples: `size` is the mean distance of their points in bytes.
     Sampling = 21,
 }
 

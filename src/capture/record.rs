@@ -246,7 +246,7 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
             return false;
         }
         // SAFETY: the calling thread owns the ring, and `room` reserved.
-        unsafe { state.ring.push(Kind::Sampling, mean, 0, 0, clock::stamp) };
+        unsafe { state.ring.push(Kind::Sampling, 0, mean, 0, clock::stamp) };
     }
     // SAFETY: as in `allocation`.
     let private = unsafe { &mut *state.private.get() };

@@ -201,7 +201,7 @@ impl Tables {
     #[cold]
     pub(super) fn note_mean(&mut self, event: &Event) {
         if let Some(samples) = &mut self.samples {
-            samples.means.insert(event.thread, event.address);
+            samples.means.insert(event.thread, event.size);
         }
     }
 
@@ -229,14 +229,20 @@ impl Tables {
             variance,
         };
         self.count_allocation(event, seat, site, stands_for);
-        let at_mark = self.peak.is_here();
         if let Some(samples) = &mut self.samples {
             samples.live.insert(event.address, sample);
             samples.allocated.add(variance);
             samples.live_variance.add(variance);
-            if at_mark {
-                samples.high_water = samples.live_variance;
-            }
+        }
+        self.note_mark();
+    }
+
+    /// After an allocation or a mapping: if the heap is at its mark, the mark is as uncertain as what is live.
+    pub(super) fn note_mark(&mut self) {
+        if let Some(samples) = &mut self.samples
+            && self.peak.is_here()
+        {
+            samples.high_water = samples.live_variance;
         }
     }
 

@@ -524,6 +524,7 @@ impl Tables {
         let birth = self.clock.birth(event.stamp);
         self.ranges.insert(event.address, event.size, site, birth);
         self.count_allocation(event, seat, site, one(event.size));
+        self.note_mark();
     }
 
     #[cold]

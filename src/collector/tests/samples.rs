@@ -36,7 +36,7 @@ fn run(seed: u64, mean: u64) -> Run {
         size,
         node,
     };
-    tables.apply(&event(Kind::Sampling, mean, 0, NodeId::ROOT));
+    tables.apply(&event(Kind::Sampling, 0, mean, NodeId::ROOT));
     for number in 0..ALLOCATIONS {
         let random = mix(number + 1);
         let (size, site) = (size(random), random >> 20 & (SITES - 1));
@@ -150,4 +150,28 @@ fn with_a_point_in_every_byte_everything_is_exact() {
     assert_eq!(run.export.totals.allocated, run.allocated);
     assert_eq!(run.sampling.samples, ALLOCATIONS);
     assert_eq!(run.sampling.live, Tally { count: 0, bytes: 0 });
+}
+
+#[test]
+fn a_mark_that_a_mapping_brings_is_as_uncertain_as_what_lives_then() {
+    let mut tables = Tables::new(CLOCK).with_samples(MEAN);
+    let mut apply = |kind, address, size| {
+        tables.apply(&Event {
+            stamp: CLOCK.start_stamp,
+            thread: 1,
+            kind,
+            address,
+            size,
+            node: NodeId::ROOT,
+        });
+        let sampling = tables.sampling(Tally::default()).unwrap();
+        (sampling.live, sampling.high_water)
+    };
+    apply(Kind::Sampling, 0, MEAN);
+    let (_, certain) = apply(Kind::Malloc, 1 << 12, 32 * MEAN);
+    let (_, mark) = apply(Kind::Malloc, 1 << 30, 100);
+    assert_ne!(mark, certain);
+    apply(Kind::Free, 1 << 30, 0);
+    let (live, mark) = apply(Kind::Mmap, 1 << 40, 64 * MEAN);
+    assert_eq!(mark, live);
 }
