@@ -42,23 +42,20 @@ impl<A: GlobalAlloc> Alloc<A> {
     #[inline(never)]
     fn allocate(&self, kind: Kind, size: usize, call: impl Fn(&A) -> *mut u8) -> *mut u8 {
         with_local(|local| {
-            if sampling::passes(local, size) {
-                return call(&self.inner);
-            }
             if !record::wants_allocation(local)
                 || record::probed(local, seen::GLOBAL)
                 || !sampling::is_due(local, size)
             {
                 return call(&self.inner);
             }
-            local.busy.set(true);
+            local.set_busy(true);
             let block = call(&self.inner);
             if !block.is_null() {
                 let registers = arch::registers_here();
                 // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
                 unsafe { record::allocation(local, kind, block as usize, size, registers) };
             }
-            local.busy.set(false);
+            local.set_busy(false);
             block
         })
     }
@@ -71,7 +68,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = |inner: &A| unsafe { inner.alloc(layout) };
-        if record::is_off() {
+        if record::is_off() || passes(layout.size()) {
             call(&self.inner)
         } else {
             self.allocate(Kind::Malloc, layout.size(), call)
@@ -82,7 +79,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = |inner: &A| unsafe { inner.alloc_zeroed(layout) };
-        if record::is_off() {
+        if record::is_off() || passes(layout.size()) {
             call(&self.inner)
         } else {
             self.allocate(Kind::Calloc, layout.size(), call)
@@ -94,27 +91,19 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
         // SAFETY: the caller's own promise, handed on.
         let call = || unsafe { self.inner.dealloc(block, layout) };
         if record::is_off() || sampling::passes_free(block as usize) {
-            return call();
-        }
-        with_local(|local| {
-            if !record::wants_free(local)
-                || record::probed(local, seen::GLOBAL)
-                || !sampling::is_end_due(block as usize)
-            {
-                return call();
-            }
-            local.busy.set(true);
-            record::free_block(local, block as usize);
             call();
-            local.busy.set(false);
-        });
+        } else {
+            deallocate(block as usize, call);
+        }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = || unsafe { self.inner.realloc(block, layout, new_size) };
-        if record::is_off() {
+        if record::is_off()
+            || with_local(|local| sampling::passes_realloc(local, block as usize, new_size))
+        {
             call()
         } else {
             reallocate(block.cast(), new_size, call)
@@ -122,24 +111,43 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     }
 }
 
+/// Whether sampling leaves an allocation of `size` bytes out; then it is counted.
+#[inline(always)]
+fn passes(size: usize) -> bool {
+    with_local(|local| sampling::passes(local, size))
+}
+
+#[inline(never)]
+fn deallocate(block: usize, call: impl Fn()) {
+    with_local(|local| {
+        if !record::wants_free(local)
+            || record::probed(local, seen::GLOBAL)
+            || !sampling::is_end_due(block)
+        {
+            return call();
+        }
+        local.set_busy(true);
+        record::free_block(local, block);
+        call();
+        local.set_busy(false);
+    });
+}
+
 /// A free before the real call and an allocation after it, as in the hooks.
 #[inline(never)]
 fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *mut u8 {
     with_local(|local| {
-        if sampling::passes_realloc(local, block as usize, size)
-            || !record::wants_free(local)
-            || record::probed(local, seen::GLOBAL)
-        {
+        if !record::wants_free(local) || record::probed(local, seen::GLOBAL) {
             return call();
         }
         let begun = Reallocation::begin(local, block as usize, size);
-        local.busy.set(true);
+        local.set_busy(true);
         begun.before(local);
         let result = call();
         let registers = arch::registers_here();
         // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
-        local.busy.set(false);
+        local.set_busy(false);
         result
     })
 }

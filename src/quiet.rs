@@ -14,7 +14,7 @@ pub struct Quiet {
 
 /// Makes the calling thread quiet until the guard is dropped.
 pub fn enter() -> Quiet {
-    with_local(|local| local.quiet.set(local.quiet.get() + 1));
+    with_local(|local| local.enter_quiet());
     Quiet {
         _of_this_thread: PhantomData,
     }
@@ -22,7 +22,7 @@ pub fn enter() -> Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        with_local(|local| local.quiet.set(local.quiet.get() - 1));
+        with_local(|local| local.leave_quiet());
     }
 }
 

@@ -417,11 +417,15 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
 
 /// Who sees an allocation of Rust code: bits of [`seen`].
 fn probe() -> u8 {
-    let was_busy = with_local(|local| local.busy.replace(false));
-    with_local(|local| local.probe.set(seen::ARMED));
+    let was_busy = with_local(|local| {
+        let was_busy = local.is_busy();
+        local.set_busy(false);
+        local.probe.set(seen::ARMED);
+        was_busy
+    });
     drop(black_box(Box::new(black_box(0_u64))));
     with_local(|local| {
-        local.busy.set(was_busy);
+        local.set_busy(was_busy);
         local.probe.replace(0) & !seen::ARMED
     })
 }

@@ -44,18 +44,18 @@ fn tables() -> Tables {
 /// What the hook of `malloc` does, but for the call stack.
 fn allocate(local: &Local, address: u64, size: u64) {
     if record::wants_allocation(local) {
-        local.busy.set(true);
+        local.set_busy(true);
         let (state, _borrowed) = thread::state(local).unwrap();
         record::publish(local, state, Kind::Malloc, address, size, 0);
-        local.busy.set(false);
+        local.set_busy(false);
     }
 }
 
 fn free(local: &Local, address: u64) {
     if record::wants_free(local) {
-        local.busy.set(true);
+        local.set_busy(true);
         record::free(local, Kind::Free, address as usize, 0);
-        local.busy.set(false);
+        local.set_busy(false);
     }
 }
 

@@ -17,6 +17,7 @@ pub mod clock;
 pub mod control;
 pub mod event;
 pub mod hook;
+pub mod local;
 pub mod memory;
 pub mod modules;
 pub mod record;

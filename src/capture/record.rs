@@ -41,13 +41,13 @@ pub fn wants_allocation(local: &Local) -> bool {
 /// Whether the calling thread's allocations are the service's.
 #[inline(always)]
 pub fn records(local: &Local) -> bool {
-    !local.busy.get() && local.quiet.get() == 0
+    !local.is_busy() && !local.is_quiet()
 }
 
 /// Whether the calling thread records, for a free: a quiet thread's frees count.
 #[inline(always)]
 pub fn wants_free(local: &Local) -> bool {
-    control::session() != 0 && !local.busy.get()
+    control::session() != 0 && !local.is_busy()
 }
 
 /// A probe's note instead of an event. True if the thread is probing.
@@ -92,7 +92,7 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
         return lost_without_state();
     };
     // A quiet thread mostly frees what it allocated quietly: nobody should count that as unknown.
-    let quietly = u32::from(local.quiet.get() != 0);
+    let quietly = u32::from(local.is_quiet());
     publish(local, state, kind, address as u64, size as u64, quietly);
 }
 
@@ -119,7 +119,7 @@ impl Reallocation {
     /// The calling thread is about to reallocate the block at `block` to `size` bytes. It is not busy yet.
     #[inline(always)]
     pub fn begin(local: &Local, block: usize, size: usize) -> Reallocation {
-        let quiet = local.quiet.get() != 0;
+        let quiet = local.is_quiet();
         Reallocation {
             block,
             size,

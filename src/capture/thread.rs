@@ -1,15 +1,17 @@
-//! What a recording thread has of its own: its state, handed on from thread to thread, and its thread-local words.
+//! What a recording thread has of its own besides its [thread-local words](super::local): its state, handed on from
+//! thread to thread.
 //!
 //! A [`ThreadState`] is made when a thread records its first event and none is free. It is never given back to the
 //! system: the thread that ends leaves it in the list, with its grown tables and its call tree (which knows no
 //! thread), for the next one. So memory follows the number of threads that live at one time.
 
-use core::cell::{Cell, UnsafeCell};
+use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::call_tree::{CallTree, Nodes};
+pub use super::local::{Local, with_local};
 use super::ring::Ring;
 use super::sampling::{self, Meter};
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64, OwnersOnly, shared};
@@ -66,47 +68,6 @@ static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The key whose destructor tells that a thread ends; `u32::MAX` before [`prepare`].
 static END_KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// A thread's own words. No destructor and a constant start: access is one `fs:` relative instruction.
-#[derive(Debug)]
-pub struct Local {
-    state: Cell<*mut ThreadState>,
-    number: Cell<u32>,
-    /// Heapray's own code runs on this thread, or a hook is under way: nothing is recorded.
-    pub busy: Cell<bool>,
-    /// Nothing that this thread allocates is recorded; frees are. Counts nested [`crate::quiet`] guards.
-    pub quiet: Cell<u32>,
-    /// The end was noticed: later events borrow a state each, since no second notice may come.
-    ended: Cell<bool>,
-    /// See [`seen`](super::record::seen).
-    pub probe: Cell<u8>,
-    /// The epoch of sampling that the thread's state follows; 0 if it has none or follows none yet.
-    pub sampling: Cell<u32>,
-}
-
-impl Local {
-    const fn new() -> Local {
-        Local {
-            state: Cell::new(ptr::null_mut()),
-            number: Cell::new(0),
-            busy: Cell::new(false),
-            quiet: Cell::new(0),
-            ended: Cell::new(false),
-            probe: Cell::new(0),
-            sampling: Cell::new(0),
-        }
-    }
-}
-
-thread_local! {
-    static LOCAL: Local = const { Local::new() };
-}
-
-/// The calling thread's words.
-#[inline(always)]
-pub fn with_local<R>(f: impl FnOnce(&Local) -> R) -> R {
-    LOCAL.with(f)
-}
-
 /// Marks the calling thread busy for as long as it lives: neither its allocations nor its frees are recorded.
 #[derive(Debug)]
 pub struct Busy {
@@ -117,13 +78,17 @@ pub struct Busy {
 impl Busy {
     /// Marks the calling thread, to its very end.
     pub fn for_good() {
-        with_local(|local| local.busy.set(true));
+        with_local(|local| local.set_busy(true));
     }
 
     /// Marks the calling thread.
     pub fn enter() -> Busy {
         Busy {
-            before: with_local(|local| local.busy.replace(true)),
+            before: with_local(|local| {
+                let before = local.is_busy();
+                local.set_busy(true);
+                before
+            }),
             _not_send: PhantomData,
         }
     }
@@ -131,7 +96,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        with_local(|local| local.busy.set(self.before));
+        with_local(|local| local.set_busy(self.before));
     }
 }
 
@@ -160,13 +125,6 @@ pub fn state(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
         }
         None => adopt(local),
     }
-}
-
-/// The meter of the calling thread's own state, if it has one.
-#[inline(always)]
-pub fn meter(local: &Local) -> Option<&'static Meter> {
-    // SAFETY: as in `state`.
-    unsafe { local.state.get().as_ref() }.map(|state| &state.meter)
 }
 
 /// A state in use by the calling thread. One that was only borrowed goes back when this is dropped.
@@ -286,23 +244,23 @@ unsafe extern "C" fn on_thread_end(_value: *mut libc::c_void) {
 }
 
 fn end(local: &Local) {
-    let was_busy = local.busy.replace(true);
+    let was_busy = local.is_busy();
+    local.set_busy(true);
     let state = local.state.replace(ptr::null_mut());
-    local.sampling.set(0);
     // SAFETY: as in `state`.
     if let Some(state) = unsafe { state.as_ref() } {
         super::record::thread_name(local, state, sys::thread_name());
         local.ended.set(true);
         state.owned.store(false, Ordering::Release);
     }
-    local.busy.set(was_busy);
+    local.set_busy(was_busy);
 }
 
 /// In a forked child: the parent's states are not this process's.
 pub fn forget_in_child() {
     with_local(|local| {
         local.state.set(ptr::null_mut());
-        local.sampling.set(0);
+        local.stop_passing();
     });
 }
 

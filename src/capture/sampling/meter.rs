@@ -7,13 +7,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::draw::Random;
 
 /// What a thread asked for while sampling, and its next point. Written by the state's owner alone (plain loads and
-/// stores, no locked instruction), read by the collector at any time.
+/// stores, no locked instruction) but for [`close`](Meter::close), read by the collector at any time.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Meter {
     bytes: AtomicU64,
     count: AtomicU64,
-    /// The value of `bytes` from which on an allocation has a point in it.
+    /// The value of `bytes` from which on an allocation has a point in it; 0 while nothing may [pass](Meter::pass).
     next: AtomicU64,
 }
 
@@ -75,6 +75,10 @@ impl Meter {
 
     /// Counts an allocation. True if a point lies in it; then the next one is drawn.
     pub(crate) fn take(&self, private: &mut Private, size: u64) -> bool {
+        // Closed after it was drawn: as far away as if there had never been another.
+        if self.next.load(Ordering::Relaxed) == 0 {
+            self.draw(private);
+        }
         let bytes = self.bytes.load(Ordering::Relaxed).wrapping_add(size);
         self.count(bytes);
         let due = bytes >= self.next.load(Ordering::Relaxed);
@@ -89,6 +93,11 @@ impl Meter {
         let bytes = self.bytes.load(Ordering::Relaxed);
         self.next
             .store(bytes.saturating_add(distance), Ordering::Relaxed);
+    }
+
+    /// Nothing passes until the next point is drawn.
+    pub(super) fn close(&self) {
+        self.next.store(0, Ordering::Relaxed);
     }
 
     /// What was counted so far.

@@ -19,12 +19,11 @@ mod filter;
 mod meter;
 mod recorded;
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 pub(crate) use meter::Private;
 pub use meter::{Meter, Metered};
 
-use super::record;
 use super::thread::{self, Local};
 
 /// Changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
@@ -52,12 +51,21 @@ pub fn change(mean: u64) {
     MEAN.store(mean.max(1), Ordering::Relaxed);
     // Never 0, however often it changes.
     let number = LAST_EPOCH.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    EPOCH.store(number.max(1), Ordering::Release);
+    follow(number.max(1));
 }
 
 /// Every allocation is recorded again, if a session is open.
 pub fn end() {
-    EPOCH.store(0, Ordering::Release);
+    follow(0);
+}
+
+/// No thread passes its meter any more before it has looked at the new epoch.
+fn follow(epoch: u32) {
+    EPOCH.store(epoch, Ordering::Release);
+    // With the fence in `meter_it`: either a thread that draws its next point sees the new epoch, or its point is taken
+    // back here after it was set.
+    fence(Ordering::SeqCst);
+    thread::states().for_each(|state| state.meter.close());
 }
 
 #[inline(always)]
@@ -69,11 +77,8 @@ fn epoch() -> u32 {
 /// short way: false says nothing, [`is_due`] tells.
 #[inline(always)]
 pub fn passes(local: &Local, size: usize) -> bool {
-    let epoch = epoch();
-    epoch != 0
-        && local.sampling.get() == epoch
-        && record::records(local)
-        && thread::meter(local).is_some_and(|meter| meter.pass(size as u64))
+    let meter = local.passing();
+    meter.is_some_and(|meter| meter.pass(size as u64))
 }
 
 /// Whether freeing the block at `address` needs no record.
@@ -99,17 +104,21 @@ pub fn is_due(local: &Local, size: usize) -> bool {
 #[cold]
 fn is_sampled(local: &Local, size: usize) -> bool {
     // A new state may call libc, which may allocate.
-    local.busy.set(true);
-    let is_sampled = meter_it(local, size);
-    local.busy.set(false);
+    local.set_busy(true);
+    let (is_sampled, meter) = meter_it(local, size);
+    local.set_busy(false);
+    if let Some(meter) = meter {
+        local.pass(meter);
+    }
     is_sampled
 }
 
-fn meter_it(local: &Local, size: usize) -> bool {
+/// Counts an allocation: whether it is to be recorded, and the meter that the next ones may pass.
+fn meter_it(local: &Local, size: usize) -> (bool, Option<&'static Meter>) {
     let epoch = epoch();
     let Some((state, borrowed)) = thread::state(local) else {
         // Counted as lost where it would have been recorded.
-        return true;
+        return (true, None);
     };
     // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
     let private = unsafe { &mut *state.private.get() };
@@ -117,10 +126,15 @@ fn meter_it(local: &Local, size: usize) -> bool {
         // What it tells of itself next holds the new mean.
         private.session = 0;
     }
-    if !borrowed.is_for_one_event() {
-        local.sampling.set(epoch);
+    let is_sampled = state.meter.take(&mut private.sampling, size as u64);
+    fence(Ordering::SeqCst);
+    if self::epoch() != epoch {
+        state.meter.close();
     }
-    state.meter.take(&mut private.sampling, size as u64)
+    (
+        is_sampled,
+        (!borrowed.is_for_one_event()).then_some(&state.meter),
+    )
 }
 
 /// Makes a state follow the present epoch.

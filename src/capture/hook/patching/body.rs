@@ -2,6 +2,9 @@
 //!
 //! The calling thread is busy from the real call to the end of the record, so that whatever an allocator calls below
 //! itself is not counted again.
+//!
+//! What sampling leaves out is decided by the few instructions of a function that saves no register and leaves by a jump;
+//! all else is in functions of their own, here named `recorded`.
 
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
@@ -29,14 +32,14 @@ fn allocating<R: Copy>(
         {
             return call();
         }
-        local.busy.set(true);
+        local.set_busy(true);
         let result = call();
         let address = block(result);
         if !address.is_null() {
             // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
             unsafe { record::allocation(local, kind, address as usize, size, registers) };
         }
-        local.busy.set(false);
+        local.set_busy(false);
         result
     })
 }
@@ -49,11 +52,23 @@ macro_rules! plain_allocations {
                     // SAFETY: the caller's own call, handed on.
                     return unsafe { real::$name.get()($($argument),*) };
                 }
-                let registers = Registers { return_address: ip, sp, bp };
-                // SAFETY: the caller's own call, handed on.
-                allocating(Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
+                // SAFETY: as above.
+                unsafe { recorded::$name($($argument,)* ip, sp, bp) }
             }
         )*
+
+        mod recorded {
+            use super::*;
+
+            $(
+                #[inline(never)]
+                pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
+                    let registers = Registers { return_address: ip, sp, bp };
+                    // SAFETY: the caller's own call, handed on.
+                    allocating(Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
+                }
+            )*
+        }
     };
 }
 
@@ -99,6 +114,12 @@ pub(super) unsafe extern "C" fn free(block: *mut c_void) {
         // SAFETY: the caller's own call, handed on.
         return unsafe { real::free.get()(block) };
     }
+    // SAFETY: as above.
+    unsafe { recorded_free(block) }
+}
+
+#[inline(never)]
+unsafe extern "C" fn recorded_free(block: *mut c_void) {
     with_local(|local| {
         if block.is_null()
             || !record::wants_free(local)
@@ -108,11 +129,11 @@ pub(super) unsafe extern "C" fn free(block: *mut c_void) {
             // SAFETY: the caller's own call, handed on.
             return unsafe { real::free.get()(block) };
         }
-        local.busy.set(true);
+        local.set_busy(true);
         record::free_block(local, block as usize);
         // SAFETY: the caller's own call, handed on.
         unsafe { real::free.get()(block) };
-        local.busy.set(false);
+        local.set_busy(false);
     });
 }
 
@@ -132,12 +153,12 @@ fn reallocating(
             return call();
         }
         let begun = Reallocation::begin(local, block as usize, size);
-        local.busy.set(true);
+        local.set_busy(true);
         begun.before(local);
         let result = call();
         // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
-        local.busy.set(false);
+        local.set_busy(false);
         result
     })
 }
@@ -153,6 +174,18 @@ pub(super) unsafe extern "C" fn realloc(
         // SAFETY: the caller's own call, handed on.
         return unsafe { real::realloc.get()(block, size) };
     }
+    // SAFETY: as above.
+    unsafe { recorded_realloc(block, size, ip, sp, bp) }
+}
+
+#[inline(never)]
+unsafe extern "C" fn recorded_realloc(
+    block: *mut c_void,
+    size: usize,
+    ip: u64,
+    sp: u64,
+    bp: u64,
+) -> *mut c_void {
     let registers = Registers {
         return_address: ip,
         sp,
@@ -202,7 +235,7 @@ fn mapping(
             address as usize,
             round_to_pages(length),
         );
-    } else if local.quiet.get() == 0 {
+    } else if !local.is_quiet() {
         // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
         unsafe { record::allocation(local, Kind::Mmap, address as usize, length, registers) };
     }
@@ -226,10 +259,10 @@ macro_rules! mappings {
                     if !record::wants_free(local) || record::probed(local, seen::GOT) {
                         return call();
                     }
-                    local.busy.set(true);
+                    local.set_busy(true);
                     let address = call();
                     mapping(local, address, length, protection, *registers);
-                    local.busy.set(false);
+                    local.set_busy(false);
                     address
                 })
             }
@@ -247,7 +280,7 @@ pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c
             // SAFETY: the caller's own call, handed on.
             return unsafe { real::munmap.get()(address, length) };
         }
-        local.busy.set(true);
+        local.set_busy(true);
         record::free(
             local,
             Kind::Munmap,
@@ -256,7 +289,7 @@ pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c
         );
         // SAFETY: the caller's own call, handed on.
         let result = unsafe { real::munmap.get()(address, length) };
-        local.busy.set(false);
+        local.set_busy(false);
         result
     })
 }
@@ -277,7 +310,7 @@ pub(super) unsafe extern "C" fn mremap(
         if !record::wants_free(local) || record::probed(local, seen::GOT) {
             return call();
         }
-        local.busy.set(true);
+        local.set_busy(true);
         // Of length 0, the old range is shared and stays; MREMAP_DONTUNMAP keeps it too.
         let ends = old_length != 0 && flags & MREMAP_DONTUNMAP == 0;
         let old_range = (old as usize, round_to_pages(old_length));
@@ -295,7 +328,7 @@ pub(super) unsafe extern "C" fn mremap(
         } else if ends && moves {
             mapping(local, old, old_length, libc::PROT_READ, *registers);
         }
-        local.busy.set(false);
+        local.set_busy(false);
         address
     })
 }

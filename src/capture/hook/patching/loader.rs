@@ -26,7 +26,7 @@ pub(super) extern "C" fn dlclose() {
 pub(super) extern "C" fn dlsym() {
     if CHANGED.load(Ordering::Acquire)
         && control::session() != 0
-        && !thread::with_local(|local| local.busy.get())
+        && !thread::with_local(|local| local.is_busy())
     {
         refresh();
     }
