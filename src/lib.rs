@@ -119,9 +119,11 @@ mod process_memory;
 mod profiler;
 pub mod quiet;
 mod recover;
+mod scope;
 pub mod session;
 mod store;
 pub mod symbolize;
+mod when;
 
 pub use alloc::Alloc;
 #[cfg(feature = "macros")]
@@ -139,6 +141,7 @@ pub use profiler::{
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
+pub use scope::{Scope, ScopeError, ScopeReport, capture_scope, capture_scope_async};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
 

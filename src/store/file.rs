@@ -159,6 +159,13 @@ impl Draft {
         Ok((stored, output))
     }
 
+    /// Keeps it under `name` in `directory`, replacing a former file there in one step. Its length.
+    pub(crate) fn place(mut self, directory: &Path, name: &str) -> io::Result<u64> {
+        self.sync()?;
+        fs::rename(&self.path, directory.join(name))?;
+        Ok(self.file.get_ref().len)
+    }
+
     /// Takes its name away: it lives as long as somebody reads it.
     pub(crate) fn detach(mut self, label: Label) -> io::Result<Output> {
         self.file.flush()?;
