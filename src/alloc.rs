@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 use crate::capture::arch;
 use crate::capture::event::Kind;
+use crate::capture::failure;
 use crate::capture::record::{self, Reallocation, seen};
 use crate::capture::sampling;
 use crate::capture::thread::with_local;
@@ -57,6 +58,8 @@ impl<A: GlobalAlloc> Alloc<A> {
                 let registers = arch::registers_here();
                 // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
                 unsafe { record::allocation(local, kind, block as usize, size, registers) };
+            } else {
+                failure::note(size);
             }
             local.busy.set(false);
             block
@@ -139,6 +142,9 @@ fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *m
         let registers = arch::registers_here();
         // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
+        if result.is_null() {
+            failure::note(size);
+        }
         local.busy.set(false);
         result
     })

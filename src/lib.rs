@@ -115,6 +115,7 @@ mod command_line;
 pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
+mod flight_recorder;
 mod process_memory;
 mod profiler;
 pub mod quiet;
@@ -126,6 +127,7 @@ pub mod symbolize;
 mod when;
 
 pub use alloc::Alloc;
+pub use flight_recorder::{Slope, Threshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
 pub use heapray_report::formats::Format;
@@ -135,8 +137,8 @@ pub use heapray_report::views::{Measure, Unit};
 pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
-    ReportStatus, SamplingStatus, State, Status, builder, flamegraph, init, mark, profiler, report,
-    shutdown, start, stats, status, stop, try_init,
+    ReportStatus, SamplingStatus, State, Status, Trigger, WrittenBecause, builder, flamegraph,
+    init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};

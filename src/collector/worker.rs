@@ -19,6 +19,7 @@ use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
+use crate::flight_recorder::{Reason, Usage, Watch};
 use crate::process_memory;
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
 
@@ -152,6 +153,7 @@ pub struct Worker {
     unfinished: u64,
     clock: Clock,
     observer: Observer,
+    watch: Option<Watch>,
     headroom: Headroom,
     parts: Vec<OpenPart>,
     /// Why recording has ended already.
@@ -165,7 +167,8 @@ pub struct Worker {
 
 impl Worker {
     /// A collector with empty tables.
-    pub fn new(setup: Setup) -> Worker {
+    pub fn new(mut setup: Setup) -> Worker {
+        let watch = setup.observer.take_watch();
         let (started, clock) = (setup.process.started, setup.clock);
         let mut tables = Tables::new(clock).with_threads(Threads::new(Bounds::default(), name_of));
         if let Some(spool) = setup.spool {
@@ -184,6 +187,7 @@ impl Worker {
             unfinished: 0,
             clock,
             observer: setup.observer,
+            watch,
             headroom: Headroom::new(),
             parts: Vec::new(),
             ended: None,
@@ -205,6 +209,7 @@ impl Worker {
             if now >= self.memory_due {
                 self.read_memory(now);
             }
+            self.watch(now);
             self.tell_of_the_log();
             if now >= modules_due {
                 hook::refresh();
@@ -261,6 +266,10 @@ impl Worker {
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let due = self.memory_due.min(modules_due);
+                    let due = self
+                        .watch
+                        .as_ref()
+                        .map_or(due, |watch| due.min(watch.due()));
                     sleep(wake, due.saturating_duration_since(Instant::now()));
                 }
             }
@@ -280,10 +289,43 @@ impl Worker {
     fn pass(&mut self) -> Passed {
         if self.ended.is_none()
             && let Some(shortage) = self.headroom.shortage(|| self.tables.memory_bytes())
+            && !self.makes_room(&shortage)
         {
             self.end_recording(shortage);
         }
         self.merge.pass(&mut self.tables)
+    }
+
+    /// Looks whether a report is due, if that is wanted.
+    fn watch(&mut self, now: Instant) {
+        let Some(watch) = &mut self.watch else {
+            return;
+        };
+        let counters = self.tables.counters();
+        if !watch.is_due(now, counters.allocated.bytes) {
+            return;
+        }
+        let usage = Usage {
+            allocated: counters.allocated.bytes,
+            live: counters.live.bytes,
+        };
+        if let Some(Reason { kind, text }) = watch.look(now, usage) {
+            self.observer.tell(Notice::Triggered(kind, text));
+        }
+    }
+
+    /// Gives up what the flight recorder has kept, and has it write its report with that. Whether there was any.
+    fn makes_room(&mut self, shortage: &str) -> bool {
+        let Some(watch) = &mut self.watch else {
+            return false;
+        };
+        if !watch.give_up_reserve() {
+            return false;
+        }
+        if let Some(Reason { kind, text }) = watch.shortage(shortage.to_owned(), Instant::now()) {
+            self.observer.tell(Notice::Triggered(kind, text));
+        }
+        true
     }
 
     /// Hooks hand every call on from here. What is in the rings is still taken in, and what was seen stays.

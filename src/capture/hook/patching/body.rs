@@ -9,6 +9,7 @@ use core::ptr;
 use super::real;
 use crate::capture::arch::{self, Registers};
 use crate::capture::event::Kind;
+use crate::capture::failure;
 use crate::capture::record::{self, Reallocation, seen};
 use crate::capture::sampling;
 use crate::capture::thread::{Local, with_local};
@@ -32,13 +33,31 @@ fn allocating<R: Copy>(
         local.busy.set(true);
         let result = call();
         let address = block(result);
-        if !address.is_null() {
+        if address.is_null() {
+            failed(kind, size);
+        } else {
             // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
             unsafe { record::allocation(local, kind, address as usize, size, registers) };
         }
         local.busy.set(false);
         result
     })
+}
+
+/// The real function gave no block. Others than these fail for want of memory alone.
+#[cold]
+fn failed(kind: Kind, size: usize) {
+    // An alignment may be one that cannot be had.
+    if !matches!(kind, Kind::PosixMemalign) && !is_out_of_memory() {
+        return;
+    }
+    failure::note(size);
+}
+
+/// What the last call of the C library or the kernel failed for.
+fn is_out_of_memory() -> bool {
+    // SAFETY: the calling thread's own word.
+    unsafe { *libc::__errno_location() == libc::ENOMEM }
 }
 
 macro_rules! plain_allocations {
@@ -137,6 +156,9 @@ fn reallocating(
         let result = call();
         // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
+        if result.is_null() && size != 0 {
+            failed(Kind::Realloc, size);
+        }
         local.busy.set(false);
         result
     })
@@ -195,6 +217,10 @@ fn mapping(
     registers: Registers,
 ) {
     if address == libc::MAP_FAILED {
+        // Who reserves address space alone often tries how much there is.
+        if protection != libc::PROT_NONE && is_out_of_memory() {
+            failure::note(length);
+        }
     } else if protection == libc::PROT_NONE {
         record::free(
             local,
@@ -293,6 +319,9 @@ pub(super) unsafe extern "C" fn mremap(
             }
             mapping(local, address, length, libc::PROT_READ, *registers);
         } else if ends && moves {
+            if length > old_length && is_out_of_memory() {
+                failure::note(length);
+            }
             mapping(local, old, old_length, libc::PROT_READ, *registers);
         }
         local.busy.set(false);
