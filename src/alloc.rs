@@ -53,13 +53,14 @@ impl<A: GlobalAlloc> Alloc<A> {
                 return call(&self.inner);
             }
             local.busy.set(true);
-            let block = call(&self.inner);
+            let mut block = call(&self.inner);
+            if block.is_null() && failure::note(size) {
+                block = call(&self.inner);
+            }
             if !block.is_null() {
                 let registers = arch::registers_here();
                 // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
                 unsafe { record::allocation(local, kind, block as usize, size, registers) };
-            } else {
-                failure::note(size);
             }
             local.busy.set(false);
             block
@@ -138,13 +139,13 @@ fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *m
         let begun = Reallocation::begin(local, block as usize, size);
         local.busy.set(true);
         begun.before(local);
-        let result = call();
+        let mut result = call();
+        if result.is_null() && failure::note(size) {
+            result = call();
+        }
         let registers = arch::registers_here();
         // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
-        if result.is_null() {
-            failure::note(size);
-        }
         local.busy.set(false);
         result
     })

@@ -124,10 +124,8 @@ fn limit_address_space(more: u64) {
         rlim_max: libc::RLIM_INFINITY,
     };
     // SAFETY: a limit to read from.
-    assert_eq!(
-        unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) },
-        0
-    );
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
+    assert_eq!(set, 0);
 }
 
 #[test]
@@ -155,7 +153,7 @@ fn chunk_by_chunk_into_the_limit_there_is_a_report_from_what_was_kept_for_it() {
         let _profiler = settings(&dir).oom_exit_code(53).init();
         loop {
             // Nothing is written to them, so that nothing but the limit slows this down.
-            hog_of_zeros_of_memory();
+            zeros_of_a_hog_of_memory();
         }
     }
     let dir = Dir::new("flight-chunks");
@@ -170,7 +168,7 @@ fn chunk_by_chunk_into_the_limit_there_is_a_report_from_what_was_kept_for_it() {
 }
 
 #[inline(never)]
-fn hog_of_zeros_of_memory() {
+fn zeros_of_a_hog_of_memory() {
     black_box(vec![0_u8; 48 * MIB].leak());
 }
 
@@ -278,11 +276,12 @@ fn in_a_real_group_the_report_is_there_before_the_kernel_kills() {
         let _profiler = settings(&dir).on_trigger(tell).init();
         loop {
             hog_of_memory(MIB);
-            thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(4));
         }
     }
     let Some(group) = Group::new(512 * MIB) else {
-        println!("skipped: no control group can be made here");
+        // The test above, on a tree of files, is what every machine can do.
+        println!("no control group can be made here");
         return;
     };
     let dir = Dir::new("flight-real-group");

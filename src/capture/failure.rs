@@ -2,7 +2,7 @@
 //!
 //! Most Rust programs end when an allocation fails, as soon as the call returns. So the first thread that fails, and
 //! every other that does while the report is being written, waits: no longer than [`LONGEST_WAIT_MS`], once, and not
-//! again before a pause has passed. Nothing of this costs anything while allocations succeed.
+//! again before a pause has passed. Then each tries once more. Nothing of this costs anything while allocations succeed.
 //!
 //! ```text
 //!   OFF ── arm ──▶ ARMED ── an allocation failed ──▶ WAITED_FOR ── done, or the wait is over ──▶ OFF
@@ -30,25 +30,29 @@ const SLEEP_NS: u64 = 50_000_000;
 /// More is in no processor's address space: such a request failed because it makes no sense.
 const MOST: usize = 1 << 46;
 
-/// An allocation of `size` bytes failed. Called in hooks, with the thread busy. Changes no `errno`.
+/// An allocation of `size` bytes failed. Called in hooks, with the thread busy. Changes no `errno`. True if it was waited
+/// for the report: what was kept for that is free now, and the call should be made once more.
 #[cold]
-pub fn note(size: usize) {
+#[must_use]
+pub fn note(size: usize) -> bool {
     if size == 0 || size > MOST || PHASE.load(Ordering::Relaxed) == OFF {
-        return;
+        return false;
     }
     SIZE.store(size as u64, Ordering::Relaxed);
     match PHASE.compare_exchange(ARMED, WAITED_FOR, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => control::wake_collector(),
         Err(WAITED_FOR) => {}
-        Err(_) => return,
+        Err(_) => return false,
     }
     let began = clock::milliseconds();
     while PHASE.load(Ordering::Acquire) == WAITED_FOR {
         if clock::milliseconds() - began >= LONGEST_WAIT_MS {
-            return done();
+            done();
+            break;
         }
         arch::futex_wait(&PHASE, WAITED_FOR, SLEEP_NS);
     }
+    true
 }
 
 /// The next failure is to be told.

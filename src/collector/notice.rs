@@ -16,6 +16,8 @@ pub enum Notice {
     RecordingEnded(String),
     /// The flight recorder wants a report of this moment. Recording goes on.
     Triggered(TriggerKind, String),
+    /// Memory's end comes closer: the flight recorder may want a report soon.
+    Approaching,
 }
 
 /// Whoever is told. Called on the collector's thread: it must be quick, and never wait for the session.

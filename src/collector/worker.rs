@@ -288,10 +288,21 @@ impl Worker {
 
     fn pass(&mut self) -> Passed {
         if self.ended.is_none()
+            && !self.watch.as_ref().is_some_and(Watch::is_writing)
             && let Some(shortage) = self.headroom.shortage(|| self.tables.memory_bytes())
-            && !self.makes_room(&shortage)
         {
-            self.end_recording(shortage);
+            let now = Instant::now();
+            if self.watch.as_mut().is_some_and(|watch| watch.waits(now)) {
+                // The tables must not grow meanwhile.
+                thread::sleep(Duration::from_millis(1));
+                return Passed {
+                    events: 0,
+                    open_windows: 0,
+                };
+            }
+            if !self.makes_room(&shortage) {
+                self.end_recording(shortage);
+            }
         }
         self.merge.pass(&mut self.tables)
     }
@@ -309,8 +320,10 @@ impl Worker {
             allocated: counters.allocated.bytes,
             live: counters.live.bytes,
         };
-        if let Some(Reason { kind, text }) = watch.look(now, usage) {
-            self.observer.tell(Notice::Triggered(kind, text));
+        match watch.look(now, usage) {
+            Some(Reason { kind, text }) => self.observer.tell(Notice::Triggered(kind, text)),
+            None if watch.approaches() => self.observer.tell(Notice::Approaching),
+            None => {}
         }
     }
 

@@ -22,8 +22,15 @@ const NEAR: u64 = 4;
 /// Besides, a look is due when this part of what was left has been allocated.
 const PART: u64 = 100;
 
-/// Address space that is kept for the report where that is limited, unless it is more than an eighth of the limit.
-const RESERVE: u64 = 96 << 20;
+/// Less address space is not worth keeping.
+const LEAST_RESERVE: u64 = 32 << 20;
+
+/// Address space for a report besides the program's own file, which is mapped for its symbols.
+const BESIDES: u64 = 64 << 20;
+
+/// How long a thread that is about to fail is waited for before what is kept is given up: it waits itself then, and does
+/// not take it.
+const FAILS_SOON: Duration = Duration::from_millis(20);
 
 /// What the session knows.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +59,12 @@ pub(crate) struct Watch {
     telling_failure: bool,
     signals: u32,
     reserve: Option<Reserve>,
+    /// Since when the tables find too little address space.
+    short_since: Option<Instant>,
+    /// Address space that a report needs.
+    needed: u64,
+    approach: Gauge,
+    approaches: bool,
 }
 
 impl Watch {
@@ -78,6 +91,10 @@ impl Watch {
             telling_failure: false,
             signals: signal::received(),
             reserve: None,
+            short_since: None,
+            needed: program_bytes().saturating_add(BESIDES),
+            approach: Gauge::default(),
+            approaches: false,
         };
         let supplies = watch.read();
         watch.take_reserve(&supplies);
@@ -98,13 +115,36 @@ impl Watch {
             || signal::received() != self.signals
     }
 
+    /// The tables find too little address space. Whether to wait a little before [`give_up_reserve`](Self::give_up_reserve).
+    pub(crate) fn waits(&mut self, now: Instant) -> bool {
+        let since = *self.short_since.get_or_insert(now);
+        let long = now.saturating_duration_since(since) >= FAILS_SOON;
+        self.reserve.is_some() && !failure::is_waited_for() && !long
+    }
+
     /// Gives up the address space that is kept for a report. Whether there was any.
     pub(crate) fn give_up_reserve(&mut self) -> bool {
+        self.short_since = None;
         self.reserve.take().is_some()
+    }
+
+    /// Whether an allocation has failed and its report is being written: from what was given up for it, and with whoever
+    /// wants memory waiting for it.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.telling_failure && failure::is_waited_for()
+    }
+
+    /// Whether memory's end has come closer since this was asked last: time to get ready for a report.
+    pub(crate) fn approaches(&mut self) -> bool {
+        std::mem::take(&mut self.approaches)
     }
 
     /// The reason to give where the tables themselves find too little address space.
     pub(crate) fn shortage(&mut self, text: String, now: Instant) -> Option<Reason> {
+        if failure::is_waited_for() {
+            // That is the reason, and told at the next look.
+            return None;
+        }
         let gauge = self.near.entry("tables".to_owned()).or_default();
         gauge
             .tells(true, false, now, self.settings.pause)
@@ -126,7 +166,10 @@ impl Watch {
         let signalled = self.look_at_signals();
         let reason = failed.or(near).or(killed).or(signalled).or(grown);
         match &reason {
-            Some(reason) if reason.kind.is_out_of_memory() => drop(self.give_up_reserve()),
+            // Whoever takes memory waits: the report gets what is given up.
+            Some(reason) if reason.kind == TriggerKind::AllocationFailed => {
+                self.give_up_reserve();
+            }
             None if self.reserve.is_none() => self.take_reserve(&supplies),
             _ => {}
         }
@@ -140,15 +183,23 @@ impl Watch {
             .unwrap_or_default()
     }
 
-    fn plan(&mut self, now: Instant, usage: Usage, supplies: &[Supply]) {
-        let threshold = self.settings.threshold;
-        let is_near =
-            |supply: &Supply| supply.left < threshold.of(supply.limit).saturating_mul(NEAR);
-        let mut every = if supplies.iter().any(is_near) {
-            OFTEN
+    /// How little of it may be left. Of address space, what a report needs: nothing can be freed to make it.
+    fn threshold(&self, supply: &Supply) -> u64 {
+        let threshold = self.settings.threshold.of(supply.limit);
+        if supply.kind == TriggerKind::AddressSpace {
+            threshold.max(self.needed.min(supply.limit / 4))
         } else {
-            SELDOM
-        };
+            threshold
+        }
+    }
+
+    fn plan(&mut self, now: Instant, usage: Usage, supplies: &[Supply]) {
+        let times = |supply: &Supply| supply.left / self.threshold(supply).max(1);
+        let least_times = supplies.iter().map(times).min().unwrap_or(u64::MAX);
+        let (near, far) = (least_times < NEAR, least_times > NEAR * 3 / 2);
+        let pause = self.settings.pause;
+        self.approaches |= self.approach.tells(near, far, now, pause);
+        let mut every = if near { OFTEN } else { SELDOM };
         if let Some(growth) = growth::every(&self.settings) {
             every = every.min(growth.max(OFTEN));
         }
@@ -193,7 +244,7 @@ impl Watch {
     fn look_at_supplies(&mut self, supplies: &[Supply], now: Instant) -> Option<Reason> {
         let mut gravest: Option<(f64, Reason)> = None;
         for supply in supplies {
-            let threshold = self.settings.threshold.of(supply.limit);
+            let threshold = self.threshold(supply);
             let over = supply.left >= threshold.saturating_add(threshold / 2);
             let gauge = self.near.entry(supply.what.clone()).or_default();
             if !gauge.tells(supply.left < threshold, over, now, self.settings.pause) {
@@ -247,26 +298,23 @@ impl Watch {
         let limited = supplies
             .iter()
             .filter(|supply| supply.kind == TriggerKind::AddressSpace);
-        let bytes = limited.map(|supply| {
-            let wanted = RESERVE.min(supply.limit / 8);
-            let threshold = self.settings.threshold.of(supply.limit);
-            if supply.left / 2 > wanted.saturating_add(threshold) {
-                wanted
-            } else {
-                0
-            }
-        });
-        let bytes = bytes.min().unwrap_or(0);
-        if bytes > 0 {
+        // Whoever needs it after all gets it, but later: so not too much, and nothing where little is left.
+        let wanted = limited.map(|supply| self.needed.min(supply.limit / 4).min(supply.left / 3));
+        let bytes = wanted.min().unwrap_or(0);
+        if bytes >= LEAST_RESERVE {
             self.reserve = Reserve::take(bytes as usize);
         }
     }
 }
 
+fn program_bytes() -> u64 {
+    std::fs::metadata("/proc/self/exe").map_or(0, |file| file.len())
+}
+
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The session has ended: nobody writes a report for whoever waits.
-        if self.settings.out_of_memory {
+        // The session has ended: nobody writes a report for whoever waits, unless one is being written.
+        if self.settings.out_of_memory && !self.is_writing() {
             failure::disarm();
         }
     }

@@ -203,6 +203,11 @@ impl Core {
                     Some(core) => core.record_flight(&Reason { kind, text }),
                     None => failure::done(),
                 }),
+                Notice::Approaching => flight.submit(move || {
+                    if let Some(core) = core.upgrade() {
+                        core.get_ready_for_flight();
+                    }
+                }),
                 notice => control.submit(move || {
                     if let Some(core) = core.upgrade() {
                         core.noticed(&notice);
@@ -238,7 +243,7 @@ impl Core {
                 }
             }
             // For the recorder's own thread.
-            Notice::Triggered(..) => {}
+            Notice::Triggered(..) | Notice::Approaching => {}
         }
     }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use heapray_report::memray::{Version, write_aggregated};
 
@@ -18,7 +18,7 @@ use super::{Blocks, Error};
 use crate::capture::{failure, memory, sys};
 use crate::flight_recorder::{Reason, TriggerKind};
 use crate::store::{Draft, Label, OutputKey, OutputKind, ReportId, file_size_limit};
-use crate::symbolize;
+use crate::symbolize::{self, Known, ReportOptions};
 
 /// What made the flight recorder write a report, and what became of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,10 +66,20 @@ pub(super) struct Recorder {
     /// Why the session is being ended, if memory is why.
     cause: Mutex<Option<Reason>>,
     room: Mutex<Option<Room>>,
+    /// Names that were looked up when memory's end came closer.
+    known: Mutex<Known>,
 }
 
 /// Below this much address space that can be had, symbols are not looked up: who tries and fails takes the service with it.
 const LEAST_ROOM: usize = 32 << 20;
+
+/// Times that room is looked for, so long apart: a thread that takes it all fails soon and waits, and what is kept for the
+/// report is given up then.
+const LOOKS: u32 = 30;
+const APART: Duration = Duration::from_millis(10);
+
+/// The name of its thread.
+const THREAD: &str = "heapray-flight";
 
 /// Set aside on disk: such a report has call sites, not allocations, and rarely needs more.
 const DISK: u64 = 4 << 20;
@@ -77,12 +87,21 @@ const DISK: u64 = 4 << 20;
 impl Recorder {
     pub(super) fn new(told: Option<OnTrigger>) -> std::io::Result<Recorder> {
         Ok(Recorder {
-            worker: Worker::spawn("heapray-flight")?,
+            worker: Worker::spawn(THREAD)?,
             told,
             last: Mutex::default(),
             cause: Mutex::default(),
             room: Mutex::default(),
+            known: Mutex::default(),
         })
+    }
+
+    /// Waits until nothing is being written, unless the callback itself asks.
+    pub(super) fn wait(&self) {
+        if std::thread::current().name() != Some(THREAD) {
+            // A job that panicked was told of already.
+            let _ = self.worker.run(|| ());
+        }
     }
 
     pub(super) fn last(&self) -> Option<Trigger> {
@@ -192,8 +211,21 @@ impl Core {
         }
     }
 
+    /// Looks up the names of what is there now: when a report is due, there may be no time for it.
+    pub(super) fn get_ready_for_flight(&self) {
+        let Ok(view) = self.machine.view() else {
+            return;
+        };
+        if view.snapshot.still_recording {
+            let mut known = Known::default();
+            let _names =
+                symbolize::resolve_again(&view.snapshot, &ReportOptions::default(), &mut known);
+            *lock(&self.recorder.known) = known;
+        }
+    }
+
     fn write_flight(&self, reason: &Reason) -> Result<(ReportId, Blocks), Error> {
-        if sys::memory_is_limited() && !memory::could_map(LEAST_ROOM) {
+        if sys::memory_is_limited() && !(0..LOOKS).any(|look| has_room(look > 0)) {
             return Err(Error::Internal(
                 "too little address space is left to write a report in",
             ));
@@ -218,7 +250,10 @@ impl Core {
             .prepare()
             .map_err(|error| self.not_written(error))?;
         self.recorder.give_up_room();
-        let report = symbolize::resolve(&snapshot, &symbolize::ReportOptions::default()).report;
+        let mut known = std::mem::take(&mut *lock(&self.recorder.known));
+        let report =
+            symbolize::resolve_again(&snapshot, &ReportOptions::default(), &mut known).report;
+        drop(known);
         let label = Label {
             key: OutputKey::new(OutputKind::Report),
             taken: snapshot.taken,
@@ -226,9 +261,12 @@ impl Core {
         };
         let id = Draft::new(self.directory().path()).and_then(|mut draft| {
             write_aggregated(&report, Version::V13, &mut draft)?;
-            let output = draft.synced(label)?;
+            let output = draft.written(label)?;
             let note = super::kept::note(view.session, &snapshot, &report, &output, Some(reason));
-            self.archive.keep(draft.path(), &note)
+            let id = self.archive.keep(draft.path(), &note)?;
+            // It outlives the process from here on; this is for the machine.
+            draft.sync()?;
+            Ok(id)
         });
         let id = id.map_err(|error| self.not_written(error))?;
         let id = id.ok_or(Error::Internal(
@@ -236,6 +274,14 @@ impl Core {
         ))?;
         Ok((id, snapshot.totals.live.into()))
     }
+}
+
+/// Whether there is address space for a report, after a while if it is not the first look.
+fn has_room(again: bool) -> bool {
+    if again {
+        std::thread::sleep(APART);
+    }
+    memory::could_map(LEAST_ROOM)
 }
 
 /// A last word, past every lock of the service's log.

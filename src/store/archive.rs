@@ -1,5 +1,5 @@
 //! The reports of the last few sessions, kept when a new one begins, and over a restart of the service where its
-//! directory outlives it.
+//! directory outlives it; and those that were written while a session went on.
 //!
 //! ```text
 //! heapray-reports/1795252380250.bin     the report: another name of the one that the session left, where links can be

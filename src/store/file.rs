@@ -159,9 +159,9 @@ impl Draft {
         Ok((stored, output))
     }
 
-    /// Everything written is on disk when this returns; it keeps its own name as long as the draft lives.
-    pub(crate) fn synced(&mut self, label: Label) -> io::Result<Output> {
-        self.sync()?;
+    /// Everything written is in its file when this returns; it keeps its own name as long as the draft lives.
+    pub(crate) fn written(&mut self, label: Label) -> io::Result<Output> {
+        self.file.flush()?;
         self.output(label)
     }
 

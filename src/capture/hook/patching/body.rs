@@ -31,11 +31,12 @@ fn allocating<R: Copy>(
             return call();
         }
         local.busy.set(true);
-        let result = call();
+        let mut result = call();
+        if block(result).is_null() && failed(kind, size) {
+            result = call();
+        }
         let address = block(result);
-        if address.is_null() {
-            failed(kind, size);
-        } else {
+        if !address.is_null() {
             // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
             unsafe { record::allocation(local, kind, address as usize, size, registers) };
         }
@@ -44,14 +45,14 @@ fn allocating<R: Copy>(
     })
 }
 
-/// The real function gave no block. Others than these fail for want of memory alone.
+/// The real function gave no block. Whether it should be asked again.
 #[cold]
-fn failed(kind: Kind, size: usize) {
+fn failed(kind: Kind, size: usize) -> bool {
     // An alignment may be one that cannot be had.
     if !matches!(kind, Kind::PosixMemalign) && !is_out_of_memory() {
-        return;
+        return false;
     }
-    failure::note(size);
+    failure::note(size)
 }
 
 /// What the last call of the C library or the kernel failed for.
@@ -153,12 +154,12 @@ fn reallocating(
         let begun = Reallocation::begin(local, block as usize, size);
         local.busy.set(true);
         begun.before(local);
-        let result = call();
+        let mut result = call();
+        if result.is_null() && size != 0 && failed(Kind::Realloc, size) {
+            result = call();
+        }
         // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
-        if result.is_null() && size != 0 {
-            failed(Kind::Realloc, size);
-        }
         local.busy.set(false);
         result
     })
@@ -217,10 +218,6 @@ fn mapping(
     registers: Registers,
 ) {
     if address == libc::MAP_FAILED {
-        // Who reserves address space alone often tries how much there is.
-        if protection != libc::PROT_NONE && is_out_of_memory() {
-            failure::note(length);
-        }
     } else if protection == libc::PROT_NONE {
         record::free(
             local,
@@ -232,6 +229,11 @@ fn mapping(
         // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
         unsafe { record::allocation(local, Kind::Mmap, address as usize, length, registers) };
     }
+}
+
+/// Whether there was no memory for a mapping, and the call should be made again.
+fn failed_to_map(address: *mut c_void, length: usize) -> bool {
+    address == libc::MAP_FAILED && is_out_of_memory() && failure::note(length)
 }
 
 macro_rules! mappings {
@@ -253,7 +255,11 @@ macro_rules! mappings {
                         return call();
                     }
                     local.busy.set(true);
-                    let address = call();
+                    let mut address = call();
+                    // Who reserves address space alone often tries how much there is.
+                    if protection != libc::PROT_NONE && failed_to_map(address, length) {
+                        address = call();
+                    }
                     mapping(local, address, length, protection, *registers);
                     local.busy.set(false);
                     address
@@ -312,16 +318,17 @@ pub(super) unsafe extern "C" fn mremap(
         if ends && moves {
             record::free(local, Kind::Munmap, old_range.0, old_range.1);
         }
-        let address = call();
+        let mut address = call();
+        // Where it stands a range often cannot grow, and who asks for that knows what else to do.
+        if moves && length > old_length && failed_to_map(address, length) {
+            address = call();
+        }
         if address != libc::MAP_FAILED {
             if ends && !moves {
                 record::free(local, Kind::Munmap, old_range.0, old_range.1);
             }
             mapping(local, address, length, libc::PROT_READ, *registers);
         } else if ends && moves {
-            if length > old_length && is_out_of_memory() {
-                failure::note(length);
-            }
             mapping(local, old, old_length, libc::PROT_READ, *registers);
         }
         local.busy.set(false);
