@@ -71,9 +71,9 @@ fn write(
         out,
         "<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" fill=\"#fffdf9\"/>\n\
          <text class=\"title\" x=\"{}\" y=\"24\" font-size=\"17\" text-anchor=\"middle\">{title}</text>\n\
-         <text class=\"reset\" x=\"{SIDE}\" y=\"45\" visibility=\"hidden\" tabindex=\"0\" role=\"button\">⟲ Reset zoom</text>\n\
+         <text class=\"reset\" x=\"{SIDE}\" y=\"45\" visibility=\"hidden\" tabindex=\"0\" role=\"button\">Reset zoom</text>\n\
          <text class=\"found\" x=\"{}\" y=\"45\" text-anchor=\"middle\"></text>\n\
-         <text class=\"search\" x=\"{}\" y=\"45\" text-anchor=\"end\" visibility=\"hidden\" tabindex=\"0\" role=\"button\">🔍 Search</text>",
+         <text class=\"search\" x=\"{}\" y=\"45\" text-anchor=\"end\" visibility=\"hidden\" tabindex=\"0\" role=\"button\">Search</text>",
         WIDTH / 2.0,
         WIDTH / 2.0,
         WIDTH - SIDE,
