@@ -82,7 +82,7 @@ impl Archive {
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&draft, self.note(id)));
         written.inspect_err(|_| drop(fs::remove_file(&draft)))?;
-        self.prune();
+        self.prune(note.trigger.is_some());
         Ok(Some(id))
     }
 
@@ -165,8 +165,9 @@ impl Archive {
     }
 
     /// Deletes the oldest reports until the others are within both bounds. Those of the flight recorder have bounds of
-    /// their own: the worst ones, which held the most, stay longer.
-    fn prune(&self) {
+    /// their own: the worst ones, which held the most, stay longer. `silently`: a thread that has the log's lock may wait
+    /// for this.
+    fn prune(&self, silently: bool) {
         let list = self.list();
         let mut triggered: Vec<&Kept> = list
             .iter()
@@ -196,7 +197,9 @@ impl Archive {
                 sessions <= self.keep
             };
             if !stays || bytes > self.keep_bytes {
-                tracing::info!(id = %kept.id, "deleting the report of an old session");
+                if !silently {
+                    tracing::info!(id = %kept.id, "deleting the report of an old session");
+                }
                 // One that cannot be deleted is tried again with the next report.
                 let _ = self.remove(kept.id);
             }
