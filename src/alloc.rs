@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 use crate::capture::arch;
 use crate::capture::event::Kind;
+use crate::capture::failure;
 use crate::capture::record::{self, Reallocation, seen};
 use crate::capture::sampling;
 use crate::capture::thread::with_local;
@@ -49,7 +50,10 @@ impl<A: GlobalAlloc> Alloc<A> {
                 return call(&self.inner);
             }
             local.set_busy(true);
-            let block = call(&self.inner);
+            let mut block = call(&self.inner);
+            if block.is_null() && failure::note(size) {
+                block = call(&self.inner);
+            }
             if !block.is_null() {
                 let registers = arch::registers_here();
                 // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
@@ -143,7 +147,10 @@ fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *m
         let begun = Reallocation::begin(local, block as usize, size);
         local.set_busy(true);
         begun.before(local);
-        let result = call();
+        let mut result = call();
+        if result.is_null() && failure::note(size) {
+            result = call();
+        }
         let registers = arch::registers_here();
         // SAFETY: the registers are this function's own, which has not returned; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };

@@ -64,7 +64,7 @@
 //! | `GET /api/v1/profiler/memray/stats`, `…/table`, `…/tree`, `…/summary` | text |
 //! | `GET /api/v1/profiler/memray/pprof` | a profile for `go tool pprof` |
 //! | `POST /api/v1/profiler/memray/mark?name=…` | names the present moment; JSON |
-//! | `GET /api/v1/profiler/memray/reports` | the kept reports, JSON; below it `/{id}`, also `DELETE`, and `/{id}/report` and every other view |
+//! | `GET /api/v1/profiler/memray/reports` | the kept reports, those of the flight recorder too, JSON; below it `/{id}`, also `DELETE`, and `/{id}/report` and every other view |
 //! | `GET /docs/`, `GET /openapi.json` | Swagger UI, from vendored assets, and what it shows |
 //!
 //! `report`, `flamegraph` and `stats` take `?full=true` (keep the standard library's leaf frames) and `?threads=each`
@@ -85,9 +85,24 @@
 //! | `MEMRAY_PROFILER_LOG_LIMIT` | bytes of event log above which a session keeps sums only | 512 MiB |
 //! | `MEMRAY_PROFILER_KEEP` | reports of finished sessions that are kept, at most 1000 | 5 |
 //! | `MEMRAY_PROFILER_KEEP_BYTES` | bytes that they may have together | 1 GiB |
+//! | `MEMRAY_PROFILER_OOM` | whether a report is written when memory is at its end | yes |
+//! | `MEMRAY_PROFILER_OOM_THRESHOLD` | how little may be left before: a size, or a percentage of each limit | 100 MiB or 2 %, at most an eighth |
+//! | `MEMRAY_PROFILER_OOM_EXIT_CODE` | ends the process with this code after such a report | it goes on |
+//! | `MEMRAY_PROFILER_TRIGGER_SIZE` | live bytes at which a report is written | never |
+//! | `MEMRAY_PROFILER_TRIGGER_STEP` | growth after which one is | never |
+//! | `MEMRAY_PROFILER_TRIGGER_SLOPE` | growth within a time after which one is, such as `100MiB/10m` | never |
+//! | `MEMRAY_PROFILER_TRIGGER_PAUSE` | time between two reports for one reason | 60 s |
+//! | `MEMRAY_PROFILER_TRIGGER_KEEP` | of these reports, so many of the last and of the worst are kept, at most 100 | 3 |
+//! | `MEMRAY_PROFILER_SIGUSR2` | whether `SIGUSR2` has a report written | no |
 //! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
 //! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
 //! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
+//!
+//! # A part of the program, and memory's end
+//!
+//! [`capture_scope`], [`capture_scope_async`] and [`Scope`] write a report of a part of the program, with a high-water
+//! mark of its own, whether the process records or not. While it records, a report is written by itself when memory is
+//! near its end, kept, and told ([`Builder::on_trigger`], [`Status::trigger`]); the service goes on.
 //!
 //! # Your duties and ours
 //!
@@ -115,15 +130,19 @@ mod command_line;
 pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
+mod flight_recorder;
 mod process_memory;
 mod profiler;
 pub mod quiet;
 mod recover;
+mod scope;
 pub mod session;
 mod store;
 pub mod symbolize;
+mod when;
 
 pub use alloc::Alloc;
+pub use flight_recorder::{Slope, Threshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
 pub use heapray_report::formats::Format;
@@ -133,12 +152,13 @@ pub use heapray_report::views::{Measure, Unit};
 pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
-    ReportStatus, SamplingStatus, State, Status, builder, flamegraph, init, mark, profiler, report,
-    shutdown, start, stats, status, stop, try_init,
+    ReportStatus, SamplingStatus, State, Status, Trigger, WrittenBecause, builder, flamegraph,
+    init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
+pub use scope::{Scope, ScopeError, ScopeReport, capture_scope, capture_scope_async};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
 

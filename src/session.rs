@@ -31,6 +31,7 @@ pub use crate::collector::worker::Counters;
 use crate::collector::worker::{Request, Setup, Worker};
 use crate::command_line;
 use heapray_report::model::Mark;
+pub use part::OpenPart;
 
 /// Where a session keeps its event log.
 #[derive(Debug, Clone)]
@@ -174,6 +175,15 @@ impl Session {
         options: &SessionOptions,
         observer: Observer,
     ) -> Result<Session, StartError> {
+        // Samples are no log of every event.
+        Session::open(options, observer, options.sample == 0)
+    }
+
+    fn open(
+        options: &SessionOptions,
+        observer: Observer,
+        log: bool,
+    ) -> Result<Session, StartError> {
         if control::is_forked_child() {
             return Err(StartError::ForkedChild);
         }
@@ -191,8 +201,7 @@ impl Session {
             "heapray-{}-{millis}-{number}.spool",
             std::process::id()
         ));
-        // Samples are no log of every event.
-        let path = (options.sample == 0).then_some(path);
+        let path = log.then_some(path);
         let spool = path.as_deref().map(create_spool).transpose()?;
 
         modules::refresh();
@@ -246,6 +255,7 @@ impl Session {
                     .to_owned(),
             );
         }
+        part::opened(&session.requests, session.hooks);
         Ok(session)
     }
 
@@ -338,6 +348,7 @@ impl Session {
         if control::is_forked_child() {
             return;
         }
+        part::closed();
         let _busy = Busy::enter();
         // In this order: modules that come meanwhile are patched only while a session is open.
         control::close_session();
@@ -445,5 +456,6 @@ fn ticks_per_ms() -> f64 {
     })
 }
 
+mod part;
 #[cfg(test)]
 mod tests;

@@ -73,6 +73,8 @@ fn the_capture_knows_nobody() {
             "profiler",
             "endpoints",
             "config",
+            "flight_recorder",
+            "scope",
         ] {
             assert!(
                 !code.contains(&format!("crate::{other}")),
@@ -109,7 +111,15 @@ fn what_runs_in_a_hook_imports_only_core_and_libc() {
 
 #[test]
 fn nobody_knows_the_endpoints_but_the_facade() {
-    for part in ["capture", "collector", "symbolize", "config", "store"] {
+    for part in [
+        "capture",
+        "collector",
+        "symbolize",
+        "config",
+        "store",
+        "flight_recorder",
+        "scope",
+    ] {
         for (file, code) in sources(part) {
             assert!(
                 !code.contains("crate::endpoints"),

@@ -73,6 +73,7 @@ pub fn is_forked_child() -> bool {
 pub extern "C" fn after_fork_in_child() {
     SESSION.store(0, Ordering::SeqCst);
     super::sampling::end();
+    super::failure::forget_in_child();
     FORKED.store(true, Ordering::SeqCst);
     super::thread::forget_in_child();
 }

@@ -52,6 +52,33 @@ pub fn could_map(bytes: usize) -> bool {
     true
 }
 
+/// Address space that is kept free until it is needed. It has no memory behind it, and is not counted as heapray's own.
+#[derive(Debug)]
+pub struct Reserve {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it owns its pages, and nobody reads or writes them.
+unsafe impl Send for Reserve {}
+
+impl Reserve {
+    /// Keeps at least `bytes`; `None` if the kernel gives none.
+    #[must_use]
+    pub fn take(bytes: usize) -> Option<Reserve> {
+        let bytes = whole_pages(bytes)?;
+        let start = arch::map_pages(bytes)?;
+        Some(Reserve { start, bytes })
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's own, and nobody uses it.
+        unsafe { arch::unmap_pages(self.start, self.bytes) };
+    }
+}
+
 /// Room for plain values, which grows. It knows its capacity; how much of it is in use is its owner's business.
 ///
 /// It begins in memory that somebody else owns (a thread's first block) and moves to pages of its own when it grows.

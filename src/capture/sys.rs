@@ -71,17 +71,44 @@ pub fn page_size() -> u64 {
 /// Whether the process may map less than the machine could give it.
 #[must_use]
 pub fn memory_is_limited() -> bool {
-    [libc::RLIMIT_AS, libc::RLIMIT_DATA]
-        .into_iter()
-        .any(|limit| {
-            let mut found = libc::rlimit {
-                rlim_cur: libc::RLIM_INFINITY,
-                rlim_max: libc::RLIM_INFINITY,
-            };
-            // SAFETY: a limit that exists and a live place for it.
-            unsafe { libc::getrlimit(limit, &raw mut found) };
-            found.rlim_cur != libc::RLIM_INFINITY
-        })
+    mapping_limits().iter().any(Option::is_some)
+}
+
+/// How many bytes the process may map (`RLIMIT_AS`), and of data (`RLIMIT_DATA`); `None` where there is no limit.
+#[must_use]
+pub fn mapping_limits() -> [Option<u64>; 2] {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(|limit| {
+        let mut found = libc::rlimit {
+            rlim_cur: libc::RLIM_INFINITY,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        // SAFETY: a limit that exists and a live place for it.
+        unsafe { libc::getrlimit(limit, &raw mut found) };
+        (found.rlim_cur != libc::RLIM_INFINITY).then_some(found.rlim_cur)
+    })
+}
+
+/// Ends the process at once, without destructors or exit handlers: they may want what there is none of.
+pub fn exit_at_once(code: i32) -> ! {
+    // SAFETY: no precondition.
+    unsafe { libc::_exit(code) }
+}
+
+/// Has the file system set aside `bytes` for the file of this descriptor. Whether it did.
+#[must_use]
+pub fn set_aside(file: i32, bytes: u64) -> bool {
+    let Ok(bytes) = i64::try_from(bytes) else {
+        return false;
+    };
+    #[cfg(target_os = "linux")]
+    // SAFETY: a descriptor is a number; what it is not, the kernel refuses. Not `posix_fallocate`, which would write all
+    // of it where the file system cannot do it.
+    return unsafe { libc::fallocate(file, 0, 0, bytes) } == 0;
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (file, bytes);
+        false
+    }
 }
 
 /// Blocks every signal for the calling thread, and so for threads it starts, until dropped.

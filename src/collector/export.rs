@@ -28,6 +28,17 @@ pub struct Export {
     pub notes: Vec<String>,
 }
 
+impl Export {
+    /// Takes the stacks of its sites out of `tree`, which their nodes are of.
+    pub(super) fn take_stacks_of(&mut self, tree: &[RawNode]) {
+        let mut stacks = Stacks::new(tree);
+        for site in &mut self.sites {
+            site.node = stacks.add(site.node);
+        }
+        self.nodes = stacks.nodes;
+    }
+}
+
 impl Tables {
     /// A consistent copy of everything up to the last event. Ends the log's block, so that the log is of the same moment.
     ///

@@ -18,6 +18,7 @@ mod live;
 pub mod log;
 pub mod merge;
 pub mod notice;
+pub mod parts;
 mod peak;
 mod positions;
 mod ranges;

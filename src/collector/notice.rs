@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 
 use crate::capture::{memory, sys};
+use crate::flight_recorder::{TriggerKind, Watch};
 
 /// What has happened to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,15 +14,36 @@ pub enum Notice {
     LogGivenUp(String),
     /// Recording has ended, for this reason. What was seen until then can be asked for, and the session be stopped.
     RecordingEnded(String),
+    /// The flight recorder wants a report of this moment. Recording goes on.
+    Triggered(TriggerKind, String),
+    /// Memory's end comes closer: the flight recorder may want a report soon.
+    Approaching,
 }
 
 /// Whoever is told. Called on the collector's thread: it must be quick, and never wait for the session.
-pub struct Observer(Box<dyn Fn(Notice) + Send>);
+pub struct Observer {
+    tell: Box<dyn Fn(Notice) + Send>,
+    watch: Option<Watch>,
+}
 
 impl Observer {
     /// Calls `tell`.
     pub fn new(tell: impl Fn(Notice) + Send + 'static) -> Observer {
-        Observer(Box::new(tell))
+        Observer {
+            tell: Box::new(tell),
+            watch: None,
+        }
+    }
+
+    /// Has the flight recorder look after memory as long as the session runs.
+    #[must_use]
+    pub(crate) fn watching(mut self, watch: Watch) -> Observer {
+        self.watch = Some(watch);
+        self
+    }
+
+    pub(super) fn take_watch(&mut self) -> Option<Watch> {
+        self.watch.take()
     }
 
     /// Tells nobody.
@@ -31,7 +53,7 @@ impl Observer {
     }
 
     pub(super) fn tell(&self, notice: Notice) {
-        (self.0)(notice);
+        (self.tell)(notice);
     }
 }
 

@@ -97,6 +97,14 @@ impl Samples {
         }
     }
 
+    /// Nothing yet, with threads that sample as these do.
+    pub(super) fn begin_again(&self) -> Samples {
+        Samples {
+            means: self.means.clone(),
+            ..Samples::new(self.rates.last().map_or(0, |rate| rate.mean_bytes))
+        }
+    }
+
     pub(super) fn contains(&self, address: u64) -> bool {
         self.live.contains_key(&address)
     }
@@ -195,6 +203,7 @@ impl Tables {
         if let Some(samples) = &mut self.samples {
             samples.rates.push(SamplingRate { at_ms, mean_bytes });
         }
+        self.change_mean_of_parts(mean_bytes, stamp);
     }
 
     /// The event's thread says by which mean it samples.

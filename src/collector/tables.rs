@@ -6,6 +6,7 @@ use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
 use super::live::{Block, LiveTable, Place};
 use super::log::{Known, LogEntry, LogWriter};
+use super::parts::Part;
 use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::{Reallocs, UnderWay};
@@ -93,6 +94,8 @@ pub struct Tables {
     pub(super) log: Option<LogWriter>,
     /// Where events are samples: what each stands for, and the live table of these.
     pub(super) samples: Option<Box<Samples>>,
+    /// What is summed up by itself besides.
+    pub(super) parts: Vec<Part>,
 }
 
 impl Tables {
@@ -114,6 +117,7 @@ impl Tables {
             marks: Vec::new(),
             log: None,
             samples: None,
+            parts: Vec::new(),
         }
     }
 
@@ -198,6 +202,7 @@ impl Tables {
         if new_row {
             self.tell(&LogEntry::Memory { at_ms, rss });
         }
+        self.reading_of_parts(stamp, rss, own);
     }
 
     /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
@@ -211,11 +216,15 @@ impl Tables {
             live: self.counters.live,
         };
         self.marks.push(mark.clone());
+        self.mark_parts(&mark, stamp);
         Some(mark)
     }
 
     /// Takes in events, oldest first. Faster than one by one.
     pub fn apply_batch(&mut self, events: &[Event]) {
+        if !self.parts.is_empty() {
+            self.apply_to_parts(events);
+        }
         if self.samples.is_some() {
             // There are few, and none of them passes by the tables.
             for (at, event) in events.iter().enumerate() {
@@ -242,6 +251,9 @@ impl Tables {
     /// Takes in an event.
     pub fn apply(&mut self, event: &Event) {
         let events = std::slice::from_ref(event);
+        if !self.parts.is_empty() {
+            self.apply_to_parts(events);
+        }
         self.take(events, 0, Lookup::of(event, &self.threads));
     }
 
@@ -351,13 +363,14 @@ impl Tables {
                 .samples
                 .as_ref()
                 .map_or(0, |samples| samples.memory_bytes())
+            + self.memory_of_parts().0
     }
 
     /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
     /// knows too.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
-        self.live.mapped_bytes()
+        self.live.mapped_bytes() + self.memory_of_parts().1
     }
 
     #[inline(always)]

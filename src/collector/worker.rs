@@ -13,11 +13,13 @@ use super::export::Export;
 use super::log::{LogWriter, Process};
 use super::merge::{Merge, Passed};
 use super::notice::{Headroom, Notice, Observer};
+use super::parts::PartId;
 use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
+use crate::flight_recorder::{Reason, Usage, Watch};
 use crate::process_memory;
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
 
@@ -34,6 +36,10 @@ pub enum Request {
     Top(usize, SyncSender<Snapshot>),
     /// Samples with a point each so many bytes from now on.
     Resample(u64, SyncSender<()>),
+    /// Begins a part.
+    BeginPart(BeginPart),
+    /// Ends a part: whoever began it gets the answer.
+    EndPart(PartId),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
     /// A fault in the collector, for the test of what becomes of the service then.
@@ -42,6 +48,32 @@ pub enum Request {
     /// A collector that gets no processor until the other end is dropped.
     #[cfg(test)]
     Stall(Receiver<()>),
+}
+
+/// A part of a session that is to be summed up by itself from now on.
+#[derive(Debug)]
+pub struct BeginPart {
+    /// Its number.
+    pub id: PartId,
+    /// Whose allocations count, if not everybody's.
+    pub thread: Option<u32>,
+    /// Told when it has begun.
+    pub begun: SyncSender<()>,
+    /// Where its snapshot goes when it ends, or the session does before it.
+    pub ended: SyncSender<Snapshot>,
+}
+
+/// What the collector knows of an open part, besides its tables.
+#[derive(Debug)]
+struct OpenPart {
+    id: PartId,
+    started: SystemTime,
+    start_stamp: u64,
+    metered_before: Metered,
+    stacks_before: unwind::StackCounts,
+    lost_before: u64,
+    of_one_thread: bool,
+    ended: SyncSender<Snapshot>,
 }
 
 /// Where a session stands.
@@ -121,7 +153,9 @@ pub struct Worker {
     unfinished: u64,
     clock: Clock,
     observer: Observer,
+    watch: Option<Watch>,
     headroom: Headroom,
+    parts: Vec<OpenPart>,
     /// Why recording has ended already.
     ended: Option<String>,
     /// That the log was given up is told.
@@ -133,7 +167,8 @@ pub struct Worker {
 
 impl Worker {
     /// A collector with empty tables.
-    pub fn new(setup: Setup) -> Worker {
+    pub fn new(mut setup: Setup) -> Worker {
+        let watch = setup.observer.take_watch();
         let (started, clock) = (setup.process.started, setup.clock);
         let mut tables = Tables::new(clock).with_threads(Threads::new(Bounds::default(), name_of));
         if let Some(spool) = setup.spool {
@@ -152,7 +187,9 @@ impl Worker {
             unfinished: 0,
             clock,
             observer: setup.observer,
+            watch,
             headroom: Headroom::new(),
+            parts: Vec::new(),
             ended: None,
             log_told: false,
             stacks_before: unwind::counts(),
@@ -172,6 +209,7 @@ impl Worker {
             if now >= self.memory_due {
                 self.read_memory(now);
             }
+            self.watch(now);
             self.tell_of_the_log();
             if now >= modules_due {
                 hook::refresh();
@@ -204,9 +242,20 @@ impl Worker {
                     sampling::change(mean);
                     let _gone = answer.try_send(());
                 }
+                Ok(Request::BeginPart(begin)) => {
+                    self.catch_up();
+                    self.begin_part(begin);
+                }
+                Ok(Request::EndPart(id)) => {
+                    self.catch_up();
+                    self.end_part(id, None);
+                }
                 Ok(Request::Stop(answer)) => {
                     self.unfinished = self.merge.drain(&mut self.tables, LAST_WAIT);
                     self.read_memory(Instant::now());
+                    while let Some(part) = self.parts.last() {
+                        self.end_part(part.id, Some("the session ended before it did"));
+                    }
                     drop(answer.try_send(self.snapshot(false)));
                     return;
                 }
@@ -217,6 +266,10 @@ impl Worker {
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let due = self.memory_due.min(modules_due);
+                    let due = self
+                        .watch
+                        .as_ref()
+                        .map_or(due, |watch| due.min(watch.due()));
                     sleep(wake, due.saturating_duration_since(Instant::now()));
                 }
             }
@@ -235,11 +288,57 @@ impl Worker {
 
     fn pass(&mut self) -> Passed {
         if self.ended.is_none()
+            && !self.watch.as_ref().is_some_and(Watch::is_writing)
             && let Some(shortage) = self.headroom.shortage(|| self.tables.memory_bytes())
         {
-            self.end_recording(shortage);
+            let now = Instant::now();
+            if self.watch.as_mut().is_some_and(|watch| watch.waits(now)) {
+                // The tables must not grow meanwhile.
+                thread::sleep(Duration::from_millis(1));
+                return Passed {
+                    events: 0,
+                    open_windows: 0,
+                };
+            }
+            if !self.makes_room(&shortage) {
+                self.end_recording(shortage);
+            }
         }
         self.merge.pass(&mut self.tables)
+    }
+
+    /// Looks whether a report is due, if that is wanted.
+    fn watch(&mut self, now: Instant) {
+        let Some(watch) = &mut self.watch else {
+            return;
+        };
+        let counters = self.tables.counters();
+        if !watch.is_due(now, counters.allocated.bytes) {
+            return;
+        }
+        let usage = Usage {
+            allocated: counters.allocated.bytes,
+            live: counters.live.bytes,
+        };
+        match watch.look(now, usage) {
+            Some(Reason { kind, text }) => self.observer.tell(Notice::Triggered(kind, text)),
+            None if watch.approaches() => self.observer.tell(Notice::Approaching),
+            None => {}
+        }
+    }
+
+    /// Gives up what the flight recorder has kept, and has it write its report with that. Whether there was any.
+    fn makes_room(&mut self, shortage: &str) -> bool {
+        let Some(watch) = &mut self.watch else {
+            return false;
+        };
+        if !watch.give_up_reserve() {
+            return false;
+        }
+        if let Some(Reason { kind, text }) = watch.shortage(shortage.to_owned(), Instant::now()) {
+            self.observer.tell(Notice::Triggered(kind, text));
+        }
+        true
     }
 
     /// Hooks hand every call on from here. What is in the rings is still taken in, and what was seen stays.
@@ -319,8 +418,12 @@ impl Worker {
     }
 
     fn sampling(&self) -> Option<Sampling> {
-        let Metered { count, bytes } = sampling::metered() - self.metered_before;
-        self.tables.sampling(Tally { count, bytes })
+        self.sampled(&self.tables, self.metered_before)
+    }
+
+    fn sampled(&self, tables: &Tables, before: Metered) -> Option<Sampling> {
+        let Metered { count, bytes } = sampling::metered() - before;
+        tables.sampling(Tally { count, bytes })
     }
 
     fn snapshot(&mut self, still_recording: bool) -> Snapshot {
@@ -329,6 +432,68 @@ impl Worker {
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
         let exported = self.tables.export();
         self.complete(exported, process_memory, still_recording)
+    }
+
+    fn begin_part(&mut self, begin: BeginPart) {
+        let start_stamp = clock::stamp();
+        self.tables.begin_part(begin.id, begin.thread, start_stamp);
+        self.parts.push(OpenPart {
+            id: begin.id,
+            started: SystemTime::now(),
+            start_stamp,
+            metered_before: sampling::metered(),
+            stacks_before: unwind::counts(),
+            lost_before: record::lost(),
+            of_one_thread: begin.thread.is_some(),
+            ended: begin.ended,
+        });
+        self.read_memory(Instant::now());
+        let _gone = begin.begun.try_send(());
+    }
+
+    /// Sends what was seen of a part to whoever began it. `early`: why it ends before it was to.
+    fn end_part(&mut self, id: PartId, early: Option<&str>) {
+        let Some(at) = self.parts.iter().position(|part| part.id == id) else {
+            return;
+        };
+        let part = self.parts.swap_remove(at);
+        self.read_memory(Instant::now());
+        let own_mapped = memory::own_bytes() as u64;
+        let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
+        let Some((tables, export)) = self.tables.end_part(id) else {
+            return;
+        };
+        let stacks = unwind::counts();
+        let lost = self.lost_events();
+        let lost_now = record::lost() - part.lost_before + self.unfinished;
+        let mut snapshot = self.complete(export, process_memory, false);
+        snapshot.started = part.started;
+        snapshot.sampling = self.sampled(&tables, part.metered_before);
+        snapshot.lost_events = lost_now;
+        // Of those before the part, the first may be all that is known.
+        let since = (lost == lost_now).then(control::first_lost).flatten();
+        let ticks_per_ms = self.clock.ticks_per_ms;
+        let start_stamp = part.start_stamp;
+        let clock = Clock {
+            start_stamp,
+            ticks_per_ms,
+        };
+        snapshot.lost_since_ms =
+            (lost_now > 0).then(|| since.map_or(0, |stamp| clock.at_ms(stamp)));
+        snapshot.stacks_cut = stacks.cut - part.stacks_before.cut;
+        snapshot.stacks_incomplete = stacks.incomplete - part.stacks_before.incomplete;
+        snapshot.log_given_up = Some("a part of a session has sums only".to_owned());
+        let what = if part.of_one_thread {
+            "what one thread allocated in"
+        } else {
+            "what all threads allocated in"
+        };
+        snapshot
+            .notes
+            .push(format!("this is {what} a part of the program"));
+        let early = early.map(|why| format!("the part ended early: {why}"));
+        snapshot.notes.extend(early);
+        let _gone = part.ended.try_send(snapshot);
     }
 
     fn complete(

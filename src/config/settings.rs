@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{ConfigError, Prefix, Token, prefix, size, token, truth};
+use super::{ConfigError, FlightConfig, FlightSettings, Prefix, Token, prefix, size, token, truth};
 
 /// Everything the profiler was told, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Config {
     pub keep: u32,
     /// Bytes that the kept reports may have together. `MEMRAY_PROFILER_KEEP_BYTES`, default 1 GiB.
     pub keep_bytes: u64,
+    /// What the flight recorder does.
+    pub flight: FlightConfig,
     /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`, default [`Prefix::DEFAULT`].
     pub prefix: Prefix,
     /// What callers of the endpoints must know. `MEMRAY_PROFILER_TOKEN`, default: nothing.
@@ -46,6 +48,8 @@ pub struct Settings {
     pub keep: Option<u32>,
     /// See [`Config::keep_bytes`].
     pub keep_bytes: Option<u64>,
+    /// See [`Config::flight`].
+    pub flight: FlightSettings,
     /// See [`Config::prefix`].
     pub prefix: Option<String>,
     /// See [`Config::token`].
@@ -89,6 +93,7 @@ impl Settings {
             sample: 0,
             keep: KEEP,
             keep_bytes: KEEP_BYTES,
+            flight: FlightConfig::default(),
             prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
             token: None,
             job_name: "JOB_NAME".into(),
@@ -122,6 +127,7 @@ impl Settings {
         config.keep_bytes = env
             .size("MEMRAY_PROFILER_KEEP_BYTES", self.keep_bytes)?
             .unwrap_or(KEEP_BYTES);
+        config.flight = self.flight.resolve(env)?;
         let keep = self.keep.map(|keep| keep.to_string());
         if let Some((setting, text)) =
             env.or("MEMRAY_PROFILER_KEEP", KEPT, "Builder::keep", keep.as_ref())?
@@ -188,7 +194,7 @@ fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigErro
     Ok(path)
 }
 
-struct Environment<F>(F);
+pub(super) struct Environment<F>(F);
 
 impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
     fn text(
@@ -200,8 +206,26 @@ impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
         text.map_err(|raw| ConfigError::new(variable, raw.to_string_lossy(), allowed))
     }
 
+    /// What the variable's text says, if there is one.
+    pub(super) fn parsed<T>(
+        &self,
+        variable: &'static str,
+        allowed: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(text) = self.text(variable, allowed)? else {
+            return Ok(None);
+        };
+        let parsed = parse(&text).map(Some);
+        parsed.ok_or_else(|| ConfigError::new(variable, text, allowed))
+    }
+
     /// The variable's size, else what the code said.
-    fn size(&self, variable: &'static str, given: Option<u64>) -> Result<Option<u64>, ConfigError> {
+    pub(super) fn size(
+        &self,
+        variable: &'static str,
+        given: Option<u64>,
+    ) -> Result<Option<u64>, ConfigError> {
         let Some(text) = self.text(variable, size::ALLOWED)? else {
             return Ok(given);
         };

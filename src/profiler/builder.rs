@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::control::Core;
+use super::recorder::{OnTrigger, Trigger};
 use super::{InitError, Profiler, global};
 use crate::config::{Config, Settings};
+use crate::flight_recorder::{Slope, Threshold};
 use crate::quiet;
 
 /// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
@@ -25,6 +28,7 @@ pub struct Builder {
     settings: Settings,
     ignore_environment: bool,
     wait: bool,
+    told: Option<OnTrigger>,
 }
 
 /// Begins with every setting at its default.
@@ -72,6 +76,81 @@ impl Builder {
     pub fn keep_bytes(mut self, bytes: u64) -> Builder {
         self.settings.keep_bytes = Some(bytes);
         self
+    }
+
+    /// Whether a report is written when memory is at its end: a failed allocation, a control group (container), the
+    /// machine or the process near its limit. `MEMRAY_PROFILER_OOM`; default true.
+    pub fn oom(mut self, watched: bool) -> Builder {
+        self.settings.flight.oom = Some(watched);
+        self
+    }
+
+    /// How little may be left of a limit before such a report is written. `MEMRAY_PROFILER_OOM_THRESHOLD`, a size or a
+    /// percentage; default [`Threshold::Usual`].
+    pub fn oom_threshold(mut self, threshold: Threshold) -> Builder {
+        self.settings.flight.threshold = Some(threshold);
+        self
+    }
+
+    /// Ends the process with this code, 1 to 255, after such a report; Fil's is 53. Destructors and exit handlers do not
+    /// run. `MEMRAY_PROFILER_OOM_EXIT_CODE`; by default the service goes on.
+    pub fn oom_exit_code(mut self, code: i32) -> Builder {
+        self.settings.flight.exit_code = Some(code);
+        self
+    }
+
+    /// Writes a report when the heap reaches so many live bytes. `MEMRAY_PROFILER_TRIGGER_SIZE`; default 0, never.
+    pub fn trigger_size(mut self, bytes: u64) -> Builder {
+        self.settings.flight.size = Some(bytes);
+        self
+    }
+
+    /// Writes a report each time the heap has grown by so many bytes. `MEMRAY_PROFILER_TRIGGER_STEP`; default 0, never.
+    pub fn trigger_step(mut self, bytes: u64) -> Builder {
+        self.settings.flight.step = Some(bytes);
+        self
+    }
+
+    /// Writes a report when the heap has grown by so many bytes within such a time. `MEMRAY_PROFILER_TRIGGER_SLOPE`, such
+    /// as `100MiB/10m`; default: never.
+    pub fn trigger_slope(mut self, bytes: u64, within: Duration) -> Builder {
+        self.settings.flight.slope = Some(Slope { bytes, within });
+        self
+    }
+
+    /// The least time between two reports for one reason. `MEMRAY_PROFILER_TRIGGER_PAUSE`; default one minute.
+    pub fn trigger_pause(mut self, pause: Duration) -> Builder {
+        self.settings.flight.pause = Some(pause);
+        self
+    }
+
+    /// Of reports that were written by themselves, so many of the last and so many of the worst (those with the most
+    /// live) are kept. `MEMRAY_PROFILER_TRIGGER_KEEP`; default 3, at most 100.
+    pub fn trigger_keep(mut self, reports: u32) -> Builder {
+        self.settings.flight.keep = Some(reports);
+        self
+    }
+
+    /// Writes a report when the process gets `SIGUSR2`, and goes on. A handler that is there already is called too; one
+    /// that is set later takes our place. `MEMRAY_PROFILER_SIGUSR2`; default false.
+    pub fn sigusr2(mut self, handled: bool) -> Builder {
+        self.settings.flight.sigusr2 = Some(handled);
+        self
+    }
+
+    /// Calls `told` when a report was written by itself, or could not be: on a thread of the profiler's, after the
+    /// report is on disk. What it allocates is not recorded. It should not block for long: the next such report waits.
+    /// Not called where [`oom_exit_code`](Builder::oom_exit_code) ends the process.
+    pub fn on_trigger(mut self, told: impl Fn(&Trigger) + Send + Sync + 'static) -> Builder {
+        let _quiet = quiet::enter();
+        self.told = Some(OnTrigger(Arc::new(told)));
+        self
+    }
+
+    /// Where `proc` and `sys` are, for tests of what is read there.
+    #[doc(hidden)]
+    pub fn system_root(self, root: impl Into<PathBuf>) -> Builder {
+        self.set(|settings| settings.flight.root = Some(root.into()))
     }
 
     /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`; default `/pub/job/{name}/{version}`, where any
@@ -164,7 +243,7 @@ impl Builder {
         if !config.enabled {
             return Ok(Profiler::default());
         }
-        let core = Core::new(config).map_err(InitError::Threads)?;
+        let core = Core::new(config, self.told.clone()).map_err(InitError::Threads)?;
         Ok(Profiler {
             core: Some(Arc::new(core)),
         })

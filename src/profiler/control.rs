@@ -11,9 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::kept::Lately;
 use super::machine::Machine;
 use super::outputs::Outputs;
+use super::recorder::{OnTrigger, Recorder};
 use super::worker::Worker;
 use super::{Error, ReportStatus, State, Status};
+use crate::capture::{failure, signal};
 use crate::config::Config;
+use crate::flight_recorder::{Reason, TriggerKind, Watch};
 use crate::quiet;
 use crate::session::{Notice, Observer, Session, SessionOptions};
 use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
@@ -25,6 +28,8 @@ use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
 /// output    resolve frames, render     one at a time: two at once would double the memory
 /// files     read chunks, look up       never waits for the other two
 /// live      what watchers see          once a second, while there are any
+/// flight    write what the recorder    never waits for the others
+///           wants written
 /// ```
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -42,6 +47,7 @@ pub(crate) struct Core {
     pub(crate) servers: crate::endpoints::Servers,
     pub(super) archive: Archive,
     pub(super) lately: Lately,
+    pub(super) recorder: Recorder,
     directory: Directory,
     /// The service is about to end: what nobody asked for is not made.
     pub(super) ending: AtomicBool,
@@ -52,7 +58,10 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(config: Config) -> io::Result<Core> {
+    pub(super) fn new(config: Config, told: Option<OnTrigger>) -> io::Result<Core> {
+        if config.flight.sigusr2 && !signal::handle() {
+            tracing::warn!("SIGUSR2 could not be handled: it will write no report");
+        }
         let directory = Directory::new(config.dir.as_deref());
         Ok(Core {
             machine: Machine::default(),
@@ -66,7 +75,13 @@ impl Core {
             live: super::live::Live::default(),
             #[cfg(feature = "http")]
             servers: crate::endpoints::Servers::default(),
-            archive: Archive::new(directory.path(), config.keep, config.keep_bytes),
+            archive: Archive::new(
+                directory.path(),
+                config.keep,
+                config.keep_bytes,
+                config.flight.keep,
+            ),
+            recorder: Recorder::new(told)?,
             lately: Lately::default(),
             directory,
             ending: AtomicBool::new(false),
@@ -98,6 +113,7 @@ impl Core {
     /// The state with the report on disk. May wait for a snapshot that is being taken: a few milliseconds.
     pub(crate) fn status(&self) -> Status {
         let mut status = self.machine.status();
+        status.trigger = self.recorder.last();
         if matches!(status.state, State::Stopped | State::Stopping) {
             let report = self.outputs.shelf().report();
             status.report = report.map(|(bytes, label)| ReportStatus {
@@ -163,6 +179,9 @@ impl Core {
         // Only now: a start that fails leaves the former report alone.
         let number = self.machine.begin(session);
         self.outputs.shelf().begin(number, path);
+        if self.config.flight.watch().is_some() {
+            self.recorder.set_aside(path);
+        }
         let directory = path.display();
         if sample == 0 {
             tracing::info!(%directory, "recording every allocation");
@@ -176,14 +195,30 @@ impl Core {
     /// that thread would have to end.
     fn observer(self: &Arc<Core>) -> Observer {
         let (core, control) = (Arc::downgrade(self), self.control.clone());
-        Observer::new(move |notice| {
+        let flight = self.recorder.worker.clone();
+        let observer = Observer::new(move |notice| {
             let core = core.clone();
-            control.submit(move || {
-                if let Some(core) = core.upgrade() {
-                    core.noticed(&notice);
-                }
-            });
-        })
+            match notice {
+                Notice::Triggered(kind, text) => flight.submit(move || match core.upgrade() {
+                    Some(core) => core.record_flight(&Reason { kind, text }),
+                    None => failure::done(),
+                }),
+                Notice::Approaching => flight.submit(move || {
+                    if let Some(core) = core.upgrade() {
+                        core.get_ready_for_flight();
+                    }
+                }),
+                notice => control.submit(move || {
+                    if let Some(core) = core.upgrade() {
+                        core.noticed(&notice);
+                    }
+                }),
+            }
+        });
+        match self.config.flight.watch() {
+            Some(settings) => observer.watching(Watch::new(settings)),
+            None => observer,
+        }
     }
 
     fn noticed(self: &Arc<Core>, notice: &Notice) {
@@ -195,10 +230,20 @@ impl Core {
             Notice::RecordingEnded(reason) => {
                 tracing::error!(%reason, "recording has ended");
                 // Unless another session was begun meanwhile.
-                if self.machine.has_ended_early() && self.stop().is_ok() {
-                    self.machine.note_end(reason);
+                if self.machine.has_ended_early() {
+                    self.recorder.set_cause(Some(Reason {
+                        kind: TriggerKind::AddressSpace,
+                        text: reason.clone(),
+                    }));
+                    let stopped = self.stop();
+                    self.recorder.set_cause(None);
+                    if stopped.is_ok() {
+                        self.machine.note_end(reason);
+                    }
                 }
             }
+            // For the recorder's own thread.
+            Notice::Triggered(..) | Notice::Approaching => {}
         }
     }
 
@@ -237,6 +282,7 @@ impl Core {
                 return Err(Error::Session(Arc::new(error)));
             }
         }
+        self.recorder.give_up_room();
         let report = self.wait_for(OutputKey::new(OutputKind::Report));
         if report.is_ok() {
             // The last view holds it open for whatever else is to be made of it. Without a report its name stays:
@@ -259,6 +305,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         if self.own_process().is_ok() {
             let _quiet = quiet::enter();
+            self.recorder.give_up_room();
             self.archive.remove_if_empty();
             self.directory.remove_if_empty();
         }

@@ -186,6 +186,7 @@ impl Profiler {
         core.servers.close();
         // Behind whatever is being written: a process that ends leaves no draft in the directory.
         let written = core.output.run(|| ());
+        core.recorder.wait();
         core.ending.store(false, Ordering::Relaxed);
         written?;
         stopped

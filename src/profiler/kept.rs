@@ -14,11 +14,12 @@ use super::flight::Waiter;
 use super::outputs::{Origin, Trip, or_panicked, render};
 use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
+use crate::flight_recorder::{Reason, TriggerKind};
 use crate::store::{
-    Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored,
+    Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
 };
 
-/// A finished session's report that is kept.
+/// A report that is kept: a finished session's, or one that the flight recorder wrote while its session went on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
 #[non_exhaustive]
@@ -36,7 +37,7 @@ pub struct KeptReport {
         schema(value_type = String, format = DateTime)
     )]
     pub started: SystemTime,
-    /// When it ended.
+    /// When it ended; of one that the flight recorder wrote, that moment.
     #[cfg_attr(
         feature = "http",
         serde(serialize_with = "crate::endpoints::moment::serialize"),
@@ -60,6 +61,20 @@ pub struct KeptReport {
     /// The line of the service's own code with the most that was not freed; null if all was.
     #[cfg_attr(feature = "http", schema(required))]
     pub leak: Option<LeakLine>,
+    /// Why it was written without being asked for; null if its session was simply stopped.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub trigger: Option<WrittenBecause>,
+}
+
+/// Why the flight recorder wrote a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct WrittenBecause {
+    /// What it was.
+    pub kind: TriggerKind,
+    /// The same for people, with its figures.
+    pub reason: String,
 }
 
 /// A line of code, and what of its allocations was not freed.
@@ -265,21 +280,8 @@ impl Core {
     pub(super) fn keep(&self, session: u64, snapshot: &Snapshot, report: &Report, output: &Output) {
         let path = self.directory().path();
         let path = path.join(OutputKey::new(OutputKind::Report).stored_name());
-        let totals = &snapshot.totals;
-        let note = Note {
-            session,
-            pid: std::process::id(),
-            started: snapshot.started,
-            ended: snapshot.taken,
-            len: output.len(),
-            hash: output.checksum(),
-            events: totals.events,
-            allocated: totals.allocated,
-            live: totals.live,
-            high_water: totals.high_water,
-            lost_events: snapshot.lost_events,
-            leak: leak(report),
-        };
+        let cause = self.recorder.cause();
+        let note = note(session, snapshot, report, output, cause.as_ref());
         match self.archive.keep(&path, &note) {
             Ok(Some(id)) => {
                 self.lately.forget(id);
@@ -290,6 +292,36 @@ impl Core {
                 tracing::warn!(%error, "the report will not be kept after the next start")
             }
         }
+    }
+}
+
+/// What is told of a report. `why`: the flight recorder's reason, if it has one.
+pub(super) fn note(
+    session: u64,
+    snapshot: &Snapshot,
+    report: &Report,
+    output: &Output,
+    why: Option<&Reason>,
+) -> Note {
+    let totals = &snapshot.totals;
+    Note {
+        session,
+        pid: std::process::id(),
+        started: snapshot.started,
+        ended: snapshot.taken,
+        len: output.len(),
+        hash: output.checksum(),
+        events: totals.events,
+        allocated: totals.allocated,
+        live: totals.live,
+        high_water: totals.high_water,
+        lost_events: snapshot.lost_events,
+        leak: leak(report),
+        trigger: why.map(|why| Triggered {
+            kind: why.kind,
+            reason: why.text.clone(),
+            at_end: !snapshot.still_recording,
+        }),
     }
 }
 
@@ -329,5 +361,9 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
         high_water: note.high_water.into(),
         lost_events: note.lost_events,
         leak: note.leak.map(LeakLine::from),
+        trigger: note.trigger.map(|trigger| WrittenBecause {
+            kind: trigger.kind,
+            reason: trigger.reason,
+        }),
     }
 }

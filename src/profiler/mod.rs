@@ -14,6 +14,7 @@ mod kept;
 mod live;
 mod machine;
 mod outputs;
+mod recorder;
 mod status;
 mod worker;
 
@@ -29,7 +30,8 @@ pub use global::{
 #[cfg(feature = "http")]
 pub use global::{mount, openapi, router, serve};
 pub use handle::Profiler;
-pub use kept::{KeptReport, LeakLine};
+pub use kept::{KeptReport, LeakLine, WrittenBecause};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
+pub use recorder::Trigger;
 pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status};

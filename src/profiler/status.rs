@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use heapray_report::model::{Sampling, Tally};
 
+use super::Trigger;
 use crate::collector::snapshot::Snapshot;
 use crate::session::Counters;
 
@@ -169,6 +170,9 @@ pub struct Status {
     /// Why the last start or stop failed; null if it did not.
     #[cfg_attr(feature = "http", schema(required))]
     pub trouble: Option<String>,
+    /// What made the flight recorder write a report last, in this process; null if nothing did.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub trigger: Option<Trigger>,
     /// The process that this is about.
     pub pid: u32,
 }
@@ -191,6 +195,7 @@ impl Status {
             hooks: String::new(),
             report: None,
             trouble: None,
+            trigger: None,
             pid: std::process::id(),
         }
     }

@@ -1,5 +1,5 @@
 //! The reports of the last few sessions, kept when a new one begins, and over a restart of the service where its
-//! directory outlives it.
+//! directory outlives it; and those that were written while a session went on.
 //!
 //! ```text
 //! heapray-reports/1795252380250.bin     the report: another name of the one that the session left, where links can be
@@ -27,6 +27,8 @@ pub(crate) struct Archive {
     path: PathBuf,
     keep: usize,
     keep_bytes: u64,
+    /// Of those that the flight recorder wrote: so many of the last, and of the worst.
+    keep_triggered: usize,
 }
 
 /// A report that is kept.
@@ -41,8 +43,14 @@ const LOOKED_AT: usize = 10_000;
 
 impl Archive {
     /// The archive in `directory`. Creates nothing.
-    pub(crate) fn new(directory: &Path, keep: u32, keep_bytes: u64) -> Archive {
+    pub(crate) fn new(
+        directory: &Path,
+        keep: u32,
+        keep_bytes: u64,
+        keep_triggered: u32,
+    ) -> Archive {
         Archive {
+            keep_triggered: usize::try_from(keep_triggered).unwrap_or(usize::MAX),
             path: directory.join(NAME),
             keep: usize::try_from(keep).unwrap_or(usize::MAX),
             keep_bytes,
@@ -52,7 +60,12 @@ impl Archive {
     /// Keeps the report at `path`, and no more of the others than there is room for. `None` if there is no room for
     /// this one. A report of the same session replaces the former one.
     pub(crate) fn keep(&self, path: &Path, note: &Note) -> io::Result<Option<ReportId>> {
-        if self.keep == 0 || note.len > self.keep_bytes {
+        let keep = if note.trigger.is_some() {
+            self.keep_triggered
+        } else {
+            self.keep
+        };
+        if keep == 0 || note.len > self.keep_bytes {
             return Ok(None);
         }
         private(&self.path)?;
@@ -69,7 +82,7 @@ impl Archive {
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&draft, self.note(id)));
         written.inspect_err(|_| drop(fs::remove_file(&draft)))?;
-        self.prune();
+        self.prune(note.trigger.is_some());
         Ok(Some(id))
     }
 
@@ -130,13 +143,20 @@ impl Archive {
         let _ = fs::remove_dir(&self.path);
     }
 
-    /// The number for a report: that of its session's start, or the next one where another process has that.
+    /// The number for a report: that of its session's start, or the next one where another process has that. Of one that
+    /// was written while its session went on, the moment is its own.
     fn free_id(&self, note: &Note) -> ReportId {
-        let mut id = ReportId(millis(note.started));
+        let goes_on = |note: &Note| note.trigger.as_ref().is_some_and(|trigger| !trigger.at_end);
+        let moment = if goes_on(note) {
+            note.ended
+        } else {
+            note.started
+        };
+        let mut id = ReportId(millis(moment));
         while let Some(other) = self.find(id) {
             let same = (other.note.pid, other.note.session, other.note.started)
                 == (note.pid, note.session, note.started);
-            if same {
+            if same && !goes_on(note) && !goes_on(&other.note) {
                 break;
             }
             id.0 += 1;
@@ -144,13 +164,42 @@ impl Archive {
         id
     }
 
-    /// Deletes the oldest reports until the others are within both bounds.
-    fn prune(&self) {
-        let mut bytes = 0_u64;
-        for (nth, kept) in self.list().iter().enumerate() {
+    /// Deletes the oldest reports until the others are within both bounds. Those of the flight recorder have bounds of
+    /// their own: the worst ones, which held the most, stay longer. `silently`: a thread that has the log's lock may wait
+    /// for this.
+    fn prune(&self, silently: bool) {
+        let list = self.list();
+        let mut triggered: Vec<&Kept> = list
+            .iter()
+            .filter(|kept| kept.note.trigger.is_some())
+            .collect();
+        let mut staying: Vec<ReportId> = Vec::new();
+        staying.extend(
+            triggered
+                .iter()
+                .take(self.keep_triggered)
+                .map(|kept| kept.id),
+        );
+        triggered.sort_by_key(|kept| std::cmp::Reverse((kept.note.live.bytes, kept.id)));
+        staying.extend(
+            triggered
+                .iter()
+                .take(self.keep_triggered)
+                .map(|kept| kept.id),
+        );
+        let (mut bytes, mut sessions) = (0_u64, 0);
+        for kept in &list {
             bytes = bytes.saturating_add(kept.note.len);
-            if nth >= self.keep || bytes > self.keep_bytes {
-                tracing::info!(id = %kept.id, "deleting the report of an old session");
+            let stays = if kept.note.trigger.is_some() {
+                staying.contains(&kept.id)
+            } else {
+                sessions += 1;
+                sessions <= self.keep
+            };
+            if !stays || bytes > self.keep_bytes {
+                if !silently {
+                    tracing::info!(id = %kept.id, "deleting the report of an old session");
+                }
                 // One that cannot be deleted is tried again with the next report.
                 let _ = self.remove(kept.id);
             }
@@ -210,7 +259,7 @@ mod tests {
         }
 
         fn archive(&self, keep: u32, keep_bytes: u64) -> Archive {
-            Archive::new(&self.0, keep, keep_bytes)
+            Archive::new(&self.0, keep, keep_bytes, 2)
         }
 
         /// A report of five bytes as a session leaves it.
@@ -256,6 +305,37 @@ mod tests {
             let files = fs::read_dir(scratch.0.join(NAME)).unwrap().count();
             assert_eq!(files, 2 * left.len());
         }
+    }
+
+    #[test]
+    fn the_last_and_the_worst_of_the_flight_recorder_are_kept_beside_those_of_sessions() {
+        use super::super::note::Triggered;
+        let scratch = Scratch::new("worst");
+        let archive = scratch.archive(1, 1_000);
+        archive.keep(&scratch.report(), &note(5)).unwrap();
+        archive.keep(&scratch.report(), &note(8)).unwrap();
+        for (ended, live) in [
+            (100, 50),
+            (200, 10),
+            (300, 90),
+            (400, 20),
+            (500, 30),
+            (500, 1),
+        ] {
+            let mut triggered = note(8);
+            triggered.ended = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ended);
+            triggered.live.bytes = live;
+            triggered.trigger = Some(Triggered {
+                kind: crate::flight_recorder::TriggerKind::Step,
+                reason: String::new(),
+                at_end: false,
+            });
+            archive.keep(&scratch.report(), &triggered).unwrap();
+        }
+        assert_eq!(ids(&archive), [501, 500, 300, 100, 8]);
+        // The session's own replaces its own.
+        archive.keep(&scratch.report(), &note(8)).unwrap();
+        assert_eq!(ids(&archive), [501, 500, 300, 100, 8]);
     }
 
     #[test]

@@ -159,6 +159,24 @@ impl Draft {
         Ok((stored, output))
     }
 
+    /// Everything written is in its file when this returns; it keeps its own name as long as the draft lives.
+    pub(crate) fn written(&mut self, label: Label) -> io::Result<Output> {
+        self.file.flush()?;
+        self.output(label)
+    }
+
+    /// Its present name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps it under `name` in `directory`, replacing a former file there in one step. Its length.
+    pub(crate) fn place(mut self, directory: &Path, name: &str) -> io::Result<u64> {
+        self.sync()?;
+        fs::rename(&self.path, directory.join(name))?;
+        Ok(self.file.get_ref().len)
+    }
+
     /// Takes its name away: it lives as long as somebody reads it.
     pub(crate) fn detach(mut self, label: Label) -> io::Result<Output> {
         self.file.flush()?;
@@ -335,6 +353,14 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a new file for this user alone. Fails where there is something of that name, even a dangling link.
+/// A new file in `directory` that takes room, and what it is called. After a crash it goes as drafts do.
+pub(crate) fn room(directory: &Path) -> io::Result<(PathBuf, File)> {
+    let path = directory.join(format!("{DRAFT}{}-room", std::process::id()));
+    let _ = fs::remove_file(&path);
+    let file = create_draft(&path)?;
+    Ok((path, file))
+}
+
 pub(crate) fn create_draft(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);

@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heapray_report::model::Tally;
 
+use crate::flight_recorder::TriggerKind;
+
 /// Bytes that a note may have; names are cut so that it has fewer.
 pub(super) const LONGEST: u64 = 16 << 10;
 const LONGEST_NAME: usize = 2_000;
@@ -38,6 +40,17 @@ pub(crate) struct Note {
     pub(crate) high_water: Tally,
     pub(crate) lost_events: u64,
     pub(crate) leak: Option<Leak>,
+    /// Why it was written without being asked for, if it was.
+    pub(crate) trigger: Option<Triggered>,
+}
+
+/// Why a report was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Triggered {
+    pub(crate) kind: TriggerKind,
+    pub(crate) reason: String,
+    /// The session ended with it; else it went on.
+    pub(crate) at_end: bool,
 }
 
 /// The line with the most that was still live.
@@ -81,6 +94,11 @@ impl Note {
             fact("leak.function", &one_line(&leak.function));
             fact("leak.file", &one_line(&leak.file));
         }
+        if let Some(trigger) = &self.trigger {
+            let end = if trigger.at_end { " end" } else { "" };
+            fact("trigger", &format!("{}{end}", trigger.kind.name()));
+            fact("trigger.reason", &one_line(&trigger.reason));
+        }
         text.push_str(TAIL);
         text.push('\n');
         text
@@ -103,6 +121,14 @@ impl Note {
             }),
             None => None,
         };
+        let trigger = facts.0.get("trigger").and_then(|words| {
+            let (name, end) = words.split_once(' ').unwrap_or((words, ""));
+            Some(Triggered {
+                kind: TriggerKind::parse(name)?,
+                reason: facts.text("trigger.reason"),
+                at_end: end == "end",
+            })
+        });
         Some(Note {
             session: facts.number("session")?,
             pid: facts.number("pid")?.try_into().ok()?,
@@ -116,6 +142,7 @@ impl Note {
             high_water: facts.tally("high_water")?,
             lost_events: facts.number("lost")?,
             leak,
+            trigger,
         })
     }
 }
@@ -209,6 +236,7 @@ pub(super) mod tests {
                     bytes: 10,
                 },
             }),
+            trigger: None,
         }
     }
 
@@ -221,6 +249,18 @@ pub(super) mod tests {
             ..whole
         };
         assert_eq!(Note::read(&without.write()), Some(without));
+        for at_end in [false, true] {
+            let trigger = Triggered {
+                kind: TriggerKind::ControlGroup,
+                reason: "memory.max is near its end".into(),
+                at_end,
+            };
+            let triggered = Note {
+                trigger: Some(trigger),
+                ..note(7)
+            };
+            assert_eq!(Note::read(&triggered.write()), Some(triggered));
+        }
     }
 
     #[test]

@@ -128,3 +128,9 @@ pub fn stack(snapshot: &Snapshot, site: &RawSite) -> Vec<u64> {
     }
     addresses
 }
+
+/// A program of the Python environment that `scripts/install-test-tools` makes.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin");
+    Some(path.join(name)).filter(|path| path.exists())
+}

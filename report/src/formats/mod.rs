@@ -14,7 +14,7 @@ pub mod json;
 pub mod mprof;
 mod options;
 pub mod pprof;
-mod samples;
+pub(crate) mod samples;
 pub mod speedscope;
 pub(crate) mod spelling;
 #[cfg(feature = "svg")]

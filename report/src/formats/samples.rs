@@ -5,16 +5,16 @@ use crate::views::{Measure, Unit};
 
 /// What one call stack, of one thread or of all, weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// The first of its threads where all are added up.
-    pub(super) thread: ThreadId,
-    pub(super) stack: StackId,
+    pub(crate) thread: ThreadId,
+    pub(crate) stack: StackId,
     /// Never 0.
-    pub(super) weight: u64,
+    pub(crate) weight: u64,
 }
 
 /// The samples of `report`, by thread if asked, then in the order of the call tree. 16 bytes for each call site.
-pub(super) fn samples(
+pub(crate) fn samples(
     report: &Report,
     measure: Measure,
     unit: Unit,
@@ -49,7 +49,7 @@ pub(super) fn total(samples: &[Sample]) -> u64 {
 }
 
 /// The frames of `stack` from the root, in a buffer that is used again and again.
-pub(super) fn root_to_leaf(report: &Report, stack: StackId, frames: &mut Vec<FrameId>) {
+pub(crate) fn root_to_leaf(report: &Report, stack: StackId, frames: &mut Vec<FrameId>) {
     frames.clear();
     frames.extend(report.stacks.leaf_to_root(stack));
     frames.reverse();

@@ -12,6 +12,7 @@ use core::ptr;
 use super::real;
 use crate::capture::arch::{self, Registers};
 use crate::capture::event::Kind;
+use crate::capture::failure;
 use crate::capture::record::{self, Reallocation, seen};
 use crate::capture::sampling;
 use crate::capture::thread::{Local, with_local};
@@ -33,7 +34,10 @@ fn allocating<R: Copy>(
             return call();
         }
         local.set_busy(true);
-        let result = call();
+        let mut result = call();
+        if block(result).is_null() && failed(kind, size) {
+            result = call();
+        }
         let address = block(result);
         if !address.is_null() {
             // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
@@ -42,6 +46,22 @@ fn allocating<R: Copy>(
         local.set_busy(false);
         result
     })
+}
+
+/// The real function gave no block. Whether it should be asked again.
+#[cold]
+fn failed(kind: Kind, size: usize) -> bool {
+    // An alignment may be one that cannot be had.
+    if !matches!(kind, Kind::PosixMemalign) && !is_out_of_memory() {
+        return false;
+    }
+    failure::note(size)
+}
+
+/// What the last call of the C library or the kernel failed for.
+fn is_out_of_memory() -> bool {
+    // SAFETY: the calling thread's own word.
+    unsafe { *libc::__errno_location() == libc::ENOMEM }
 }
 
 macro_rules! plain_allocations {
@@ -155,7 +175,10 @@ fn reallocating(
         let begun = Reallocation::begin(local, block as usize, size);
         local.set_busy(true);
         begun.before(local);
-        let result = call();
+        let mut result = call();
+        if result.is_null() && size != 0 && failed(Kind::Realloc, size) {
+            result = call();
+        }
         // SAFETY: the registers are those of the call this hook was entered by; the thread is busy.
         unsafe { begun.after(local, result as usize, registers) };
         local.set_busy(false);
@@ -241,6 +264,11 @@ fn mapping(
     }
 }
 
+/// Whether there was no memory for a mapping, and the call should be made again.
+fn failed_to_map(address: *mut c_void, length: usize) -> bool {
+    address == libc::MAP_FAILED && is_out_of_memory() && failure::note(length)
+}
+
 macro_rules! mappings {
     ($($name:ident)*) => {
         $(
@@ -260,7 +288,11 @@ macro_rules! mappings {
                         return call();
                     }
                     local.set_busy(true);
-                    let address = call();
+                    let mut address = call();
+                    // Who reserves address space alone often tries how much there is.
+                    if protection != libc::PROT_NONE && failed_to_map(address, length) {
+                        address = call();
+                    }
                     mapping(local, address, length, protection, *registers);
                     local.set_busy(false);
                     address
@@ -319,7 +351,11 @@ pub(super) unsafe extern "C" fn mremap(
         if ends && moves {
             record::free(local, Kind::Munmap, old_range.0, old_range.1);
         }
-        let address = call();
+        let mut address = call();
+        // Where it stands a range often cannot grow, and who asks for that knows what else to do.
+        if moves && length > old_length && failed_to_map(address, length) {
+            address = call();
+        }
         if address != libc::MAP_FAILED {
             if ends && !moves {
                 record::free(local, Kind::Munmap, old_range.0, old_range.1);

@@ -1,7 +1,7 @@
 // The figures at the top.
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
-import { bytes, count, duration, plural } from "../../../../../report/page/js/format.js";
+import { bytes, clock, count, duration, plural } from "../../../../../report/page/js/format.js";
 
 /**
  * @typedef {{ count: number, bytes: number }} Blocks
@@ -19,6 +19,7 @@ import { bytes, count, duration, plural } from "../../../../../report/page/js/fo
  * @property {{ memory_bytes: number, collector_cpu_ns: number, log_bytes: number }} overhead
  * @property {string | null} log_given_up
  * @property {string | null} trouble
+ * @property {{ kind: string, reason: string, at: string, report: string | null, trouble: string | null } | null} trigger
  */
 
 const STATES = {
@@ -40,7 +41,7 @@ export function showFacts(status) {
   shown.textContent = text;
   byId("lamp", HTMLElement).className = status.state;
 
-  const trouble = [status.trouble, lost(status), status.log_given_up === null ? null : `There is no event log: ${status.log_given_up}.`];
+  const trouble = [status.trouble, lost(status), status.log_given_up === null ? null : `There is no event log: ${status.log_given_up}.`, triggered(status)];
   showTrouble(trouble.filter((part) => part !== null).join(" "));
 
   const { live, high_water: peak, allocated, overhead, sampling } = status;
@@ -63,6 +64,15 @@ export function showFacts(status) {
       el("div", "", el("dt", "", name ?? ""), el("dd", "", value ?? "", el("small", "", note ?? ""))),
     ),
   );
+}
+
+/** @param {Status} status */
+function triggered({ trigger }) {
+  if (trigger === null) {
+    return null;
+  }
+  const outcome = trigger.trouble === null ? "A report was written" : `A report was due, but is not there (${trigger.trouble})`;
+  return `${outcome} at ${clock(Date.parse(trigger.at))}, because ${trigger.reason}.`;
 }
 
 /** @param {Status} status */

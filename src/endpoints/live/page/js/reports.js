@@ -19,6 +19,7 @@ import { named, tail } from "./lines.js";
  * @property {Sum} live
  * @property {Sum} high_water
  * @property {number} lost_events
+ * @property {{ kind: string, reason: string } | null} trigger
  * @property {{ function: string, file: string, line: number, live: Sum } | null} leak
  */
 
@@ -30,13 +31,25 @@ const VIEWS = [
   ["pprof", "pprof", true],
 ];
 
+/** @type {Readonly<Record<string, string>>} */
+const KINDS = {
+  allocation_failed: "allocation failed",
+  control_group: "container’s limit",
+  host: "machine’s memory",
+  address_space: "address space",
+  size: "size",
+  step: "step",
+  slope: "growth",
+  signal: "signal",
+};
+
 /** @param {Kept[]} kept */
 export function showReports(kept) {
   const lead = byId("reports-lead", HTMLElement);
   lead.textContent =
     kept.length === 0
       ? "None yet: a report is written when a recording is stopped."
-      : "Of the last few recordings, the latest first. Older ones make room by themselves.";
+      : "Of the last few recordings, and of moments when memory ran short, the latest first. Older ones make room by themselves.";
   const list = byId("reports", HTMLElement);
   // What has the focus keeps it: the list changes when nobody touched it.
   const focused = document.activeElement?.getAttribute("data-key");
@@ -53,12 +66,19 @@ export function showReports(kept) {
 /** @param {Kept} kept */
 function entry(kept) {
   const began = Date.parse(kept.started);
-  const title = el("h3", "", clock(began));
+  // One that was written by itself is of its own moment.
+  const title = el("h3", "", clock(kept.trigger === null ? began : Date.parse(kept.ended)));
   if (kept.present) {
     title.append(el("span", "tag", "latest"));
   }
+  if (kept.trigger !== null) {
+    title.append(el("span", "tag", KINDS[kept.trigger.kind] ?? kept.trigger.kind));
+  }
   const sums = `${duration(Date.parse(kept.ended) - began)} · ${bytes(kept.high_water.bytes)} at the high-water mark · ${bytes(kept.live.bytes)} not freed · file of ${bytes(kept.report_bytes)}`;
   const what = el("div", "", title, el("p", "what", sums), el("p", "what", leak(kept)));
+  if (kept.trigger !== null) {
+    what.append(el("p", "what", `Written because ${kept.trigger.reason}.`));
+  }
   const links = el("div", "links", ...VIEWS.map((view) => link(kept, view)), remover(kept));
   return el("li", "", what, links);
 }

@@ -1,0 +1,36 @@
+//! The high-water mark as pictures that open from disk: a flame graph as SVG, from the root or from the place that
+//! allocated, and an `index.html` that shows both.
+//!
+//! Drawn by ourselves, so that it needs no feature and no other licence. Names come from the profiled process and are
+//! hostile input: they are text in the files, never markup. Everything is in its file: nothing is loaded, and a content
+//! security policy in the page names its style and script by their hashes.
+
+mod index;
+mod svg;
+mod text;
+mod tree;
+
+use std::io::{self, Write};
+
+use crate::Report;
+
+pub use index::Index;
+
+/// From where call stacks are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// From the program's entry: who called whom.
+    RootFirst,
+    /// From the place that allocated: equal places merge, whoever called them.
+    LeafFirst,
+}
+
+/// Writes what was live at `report`'s high-water mark as one SVG file. Zoom and search are a script inside it; without
+/// scripts it is a picture with all its names.
+///
+/// # Errors
+/// If `out` fails.
+pub fn svg(report: &Report, order: Order, out: &mut impl Write) -> io::Result<()> {
+    let tree = tree::Tree::of(report, order);
+    svg::write_file(report, &tree, order, out)
+}

@@ -1,0 +1,23 @@
+//! When to write a report without being asked: an allocation failed, memory is near its end, or the heap has grown.
+//!
+//! ```text
+//!   hooks ── an allocation failed ──▶ ┐
+//!   SIGUSR2 ────────────────────────▶ ├─ Watch ── Reason ──▶ (the profiler writes a kept report, then tells the service)
+//!   supply: groups, host, limits ───▶ │    ▲
+//!   the session's live bytes ───────▶ ┘    └ rearms: enough is free again, and a pause has passed
+//! ```
+//!
+//! All of it is asked on the collector's thread. Nothing here writes a report or knows who does.
+
+mod gauge;
+mod growth;
+mod reason;
+mod settings;
+mod supply;
+mod watch;
+
+pub(crate) use reason::Reason;
+pub use reason::TriggerKind;
+pub(crate) use settings::WatchSettings;
+pub use settings::{Slope, Threshold};
+pub(crate) use watch::{Usage, Watch};

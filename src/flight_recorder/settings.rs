@@ -1,0 +1,76 @@
+//! What the flight recorder is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How little memory may be left before a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Threshold {
+    /// 100 MiB or 2 % of the limit, whichever is more, but at most an eighth of the limit: a small container would
+    /// always be near its end.
+    #[default]
+    Usual,
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of the limit.
+    Percent(u8),
+}
+
+impl Threshold {
+    /// Bytes of `limit`.
+    pub(crate) fn of(self, limit: u64) -> u64 {
+        match self {
+            Threshold::Usual => (limit / 50).max(100 << 20).min(limit / 8),
+            Threshold::Bytes(bytes) => bytes,
+            Threshold::Percent(percent) => (u128::from(limit) * u128::from(percent) / 100) as u64,
+        }
+    }
+}
+
+/// A rate of growth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slope {
+    /// So many bytes more…
+    pub bytes: u64,
+    /// …within this time.
+    pub within: Duration,
+}
+
+/// When a report is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WatchSettings {
+    /// Whether memory's end is watched for.
+    pub(crate) out_of_memory: bool,
+    pub(crate) threshold: Threshold,
+    pub(crate) size: Option<u64>,
+    pub(crate) step: Option<u64>,
+    pub(crate) slope: Option<Slope>,
+    /// Between two reports for the same reason.
+    pub(crate) pause: Duration,
+    pub(crate) sigusr2: bool,
+    /// Where `proc` and `sys` are; elsewhere in tests only.
+    pub(crate) root: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Threshold;
+
+    #[test]
+    fn the_usual_threshold_is_fils_but_for_small_limits() {
+        for (limit, left) in [
+            (100 << 30, 2 << 30),
+            (4 << 30, 100 << 20),
+            (512 << 20, 64 << 20),
+            (64 << 20, 8 << 20),
+            (0, 0),
+        ] {
+            let found = Threshold::Usual.of(limit);
+            assert!(found.abs_diff(left) <= limit / 1000, "{limit}: {found}");
+        }
+        assert_eq!(Threshold::Percent(5).of(1000), 50);
+        assert_eq!(Threshold::Percent(100).of(u64::MAX), u64::MAX);
+        assert_eq!(Threshold::Bytes(7).of(1000), 7);
+    }
+}

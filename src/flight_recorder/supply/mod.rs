@@ -1,0 +1,62 @@
+//! How much memory there still is: of each control group that the process is in, of the machine, of its own limits.
+//!
+//! Everything is read from `proc` and `sys` below a root that tests can choose. What is missing or makes no sense there is
+//! no limit.
+
+mod groups;
+mod host;
+mod limits;
+
+use std::path::Path;
+
+use super::reason::TriggerKind;
+pub(super) use groups::Groups;
+#[cfg(test)]
+pub(super) use groups::tests::Machine;
+
+/// One bound and what is left of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Supply {
+    pub(super) kind: TriggerKind,
+    /// What bounds: `memory.max of /sys/fs/cgroup/app`.
+    pub(super) what: String,
+    /// Bytes of the bound.
+    pub(super) limit: u64,
+    /// Bytes that can be had: what is free, and what the kernel would take back from caches.
+    pub(super) left: u64,
+}
+
+/// Everything that bounds the process.
+#[derive(Debug)]
+pub(super) struct Supplies {
+    pub(super) groups: Groups,
+    host: host::Host,
+}
+
+impl Supplies {
+    pub(super) fn find(root: &Path) -> Supplies {
+        Supplies {
+            groups: Groups::find(root),
+            host: host::Host::find(root),
+        }
+    }
+
+    /// Reads all of them.
+    pub(super) fn read(&self) -> Vec<Supply> {
+        let mut supplies = self.groups.read();
+        supplies.extend(self.host.read());
+        supplies.extend(limits::read());
+        supplies
+    }
+}
+
+/// The number after `name` in a file of names and numbers, one of each a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (found, rest) = line.split_once([' ', ':'])?;
+        if found != name {
+            return None;
+        }
+        rest.split_ascii_whitespace().next()?.parse().ok()
+    })
+}

@@ -1,0 +1,440 @@
+//! The look at everything, as seldom as will do.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use heapray_report::stats::size;
+
+use super::gauge::Gauge;
+use super::growth::{self, Growth};
+use super::reason::{Reason, TriggerKind};
+use super::settings::WatchSettings;
+use super::supply::{Supplies, Supply};
+use crate::capture::memory::Reserve;
+use crate::capture::{failure, signal};
+
+/// From one look to the next while there is plenty; some 100 µs of CPU time each.
+const SELDOM: Duration = Duration::from_millis(500);
+/// The same where memory's end is near, and the shortest time in any case.
+const OFTEN: Duration = Duration::from_millis(10);
+/// Near is where less is left than so many times the threshold.
+const NEAR: u64 = 4;
+/// Besides, a look is due when this part of what was left has been allocated.
+const PART: u64 = 100;
+
+/// Less address space is not worth keeping.
+const LEAST_RESERVE: u64 = 32 << 20;
+
+/// Address space for a report besides the program's own file, which is mapped for its symbols.
+const BESIDES: u64 = 64 << 20;
+
+/// How long a thread that is about to fail is waited for before what is kept is given up: it waits itself then, and does
+/// not take it.
+const FAILS_SOON: Duration = Duration::from_millis(20);
+
+/// What the session knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    /// Bytes allocated so far.
+    pub(crate) allocated: u64,
+    /// Bytes live.
+    pub(crate) live: u64,
+}
+
+/// Looks whether a report is due. One for each session; the collector's thread has it.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    settings: WatchSettings,
+    supplies: Option<Supplies>,
+    due: Instant,
+    /// Allocated bytes at which a look is due.
+    due_at: u64,
+    last: Instant,
+    near: HashMap<String, Gauge>,
+    kills: u64,
+    killed: Gauge,
+    failed: Gauge,
+    growth: Growth,
+    /// A failure was told and is not dealt with yet.
+    telling_failure: bool,
+    signals: u32,
+    reserve: Option<Reserve>,
+    /// Since when the tables find too little address space.
+    short_since: Option<Instant>,
+    /// Address space that a report needs.
+    needed: u64,
+    approach: Gauge,
+    approaches: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(settings: WatchSettings) -> Watch {
+        let supplies = settings
+            .out_of_memory
+            .then(|| Supplies::find(&settings.root));
+        let now = Instant::now();
+        let kills = supplies.as_ref().map_or(0, |all| all.groups.kills());
+        if settings.out_of_memory {
+            failure::arm();
+        }
+        let mut watch = Watch {
+            settings,
+            supplies,
+            due: now,
+            due_at: 0,
+            last: now,
+            near: HashMap::new(),
+            kills,
+            killed: Gauge::default(),
+            failed: Gauge::default(),
+            growth: Growth::default(),
+            telling_failure: false,
+            signals: signal::received(),
+            reserve: None,
+            short_since: None,
+            needed: program_bytes().saturating_add(BESIDES),
+            approach: Gauge::default(),
+            approaches: false,
+        };
+        let supplies = watch.read();
+        watch.take_reserve(&supplies);
+        watch
+    }
+
+    /// When the next look is due, whatever happens.
+    pub(crate) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Whether a look is due, with so many bytes allocated so far. Two comparisons and three loads.
+    pub(crate) fn is_due(&self, now: Instant, allocated: u64) -> bool {
+        let enough = allocated >= self.due_at && now.saturating_duration_since(self.last) >= OFTEN;
+        now >= self.due
+            || enough
+            || (failure::is_waited_for() && !self.telling_failure)
+            || signal::received() != self.signals
+    }
+
+    /// The tables find too little address space. Whether to wait a little before [`give_up_reserve`](Self::give_up_reserve).
+    pub(crate) fn waits(&mut self, now: Instant) -> bool {
+        let since = *self.short_since.get_or_insert(now);
+        let long = now.saturating_duration_since(since) >= FAILS_SOON;
+        self.reserve.is_some() && !failure::is_waited_for() && !long
+    }
+
+    /// Gives up the address space that is kept for a report. Whether there was any.
+    pub(crate) fn give_up_reserve(&mut self) -> bool {
+        self.short_since = None;
+        self.reserve.take().is_some()
+    }
+
+    /// Whether an allocation has failed and its report is being written: from what was given up for it, and with whoever
+    /// wants memory waiting for it.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.telling_failure && failure::is_waited_for()
+    }
+
+    /// Whether memory's end has come closer since this was asked last: time to get ready for a report.
+    pub(crate) fn approaches(&mut self) -> bool {
+        std::mem::take(&mut self.approaches)
+    }
+
+    /// The reason to give where the tables themselves find too little address space.
+    pub(crate) fn shortage(&mut self, text: String, now: Instant) -> Option<Reason> {
+        if failure::is_waited_for() {
+            // That is the reason, and told at the next look.
+            return None;
+        }
+        let gauge = self.near.entry("tables".to_owned()).or_default();
+        gauge
+            .tells(true, false, now, self.settings.pause)
+            .then_some(Reason {
+                kind: TriggerKind::AddressSpace,
+                text,
+            })
+    }
+
+    /// Looks. Why a report is due now, if one is.
+    pub(crate) fn look(&mut self, now: Instant, usage: Usage) -> Option<Reason> {
+        let supplies = self.read();
+        self.plan(now, usage, &supplies);
+        // Each is asked, so that each knows what it has told; the gravest is the reason.
+        let failed = self.look_at_failures(now);
+        let near = self.look_at_supplies(&supplies, now);
+        let killed = self.look_at_kills(now);
+        let grown = self.growth.look(&self.settings, usage.live, now);
+        let signalled = self.look_at_signals();
+        let reason = failed.or(near).or(killed).or(signalled).or(grown);
+        match &reason {
+            // Whoever takes memory waits: the report gets what is given up.
+            Some(reason) if reason.kind == TriggerKind::AllocationFailed => {
+                self.give_up_reserve();
+            }
+            None if self.reserve.is_none() => self.take_reserve(&supplies),
+            _ => {}
+        }
+        reason
+    }
+
+    fn read(&self) -> Vec<Supply> {
+        self.supplies
+            .as_ref()
+            .map(Supplies::read)
+            .unwrap_or_default()
+    }
+
+    /// How little of it may be left. Of address space, what a report needs: nothing can be freed to make it.
+    fn threshold(&self, supply: &Supply) -> u64 {
+        let threshold = self.settings.threshold.of(supply.limit);
+        if supply.kind == TriggerKind::AddressSpace {
+            threshold.max(self.needed.min(supply.limit / 4))
+        } else {
+            threshold
+        }
+    }
+
+    fn plan(&mut self, now: Instant, usage: Usage, supplies: &[Supply]) {
+        let times = |supply: &Supply| supply.left / self.threshold(supply).max(1);
+        let least_times = supplies.iter().map(times).min().unwrap_or(u64::MAX);
+        let (near, far) = (least_times < NEAR, least_times > NEAR * 3 / 2);
+        let pause = self.settings.pause;
+        self.approaches |= self.approach.tells(near, far, now, pause);
+        let mut every = if near { OFTEN } else { SELDOM };
+        if let Some(growth) = growth::every(&self.settings) {
+            every = every.min(growth.max(OFTEN));
+        }
+        let least = supplies.iter().map(|supply| supply.left).min();
+        let mut step = least.map_or(u64::MAX, |left| left / PART);
+        for grown in [self.settings.size, self.settings.step]
+            .into_iter()
+            .flatten()
+        {
+            step = step.min(grown / PART);
+        }
+        self.last = now;
+        self.due = now + every;
+        self.due_at = usage.allocated.saturating_add(step.max(1));
+    }
+
+    fn look_at_failures(&mut self, now: Instant) -> Option<Reason> {
+        if !self.settings.out_of_memory {
+            return None;
+        }
+        match failure::waited_for() {
+            Some(bytes) if !self.telling_failure => {
+                self.telling_failure = true;
+                self.failed.tells(true, true, now, Duration::ZERO);
+                Some(Reason {
+                    kind: TriggerKind::AllocationFailed,
+                    text: format!("an allocation of {} failed", size(bytes)),
+                })
+            }
+            Some(_) => None,
+            None => {
+                self.telling_failure = false;
+                self.failed.tells(false, true, now, Duration::ZERO);
+                if self.failed.is_rested(now, self.settings.pause) {
+                    failure::arm();
+                }
+                None
+            }
+        }
+    }
+
+    fn look_at_supplies(&mut self, supplies: &[Supply], now: Instant) -> Option<Reason> {
+        let mut gravest: Option<(f64, Reason)> = None;
+        for supply in supplies {
+            let threshold = self.threshold(supply);
+            let over = supply.left >= threshold.saturating_add(threshold / 2);
+            let gauge = self.near.entry(supply.what.clone()).or_default();
+            if !gauge.tells(supply.left < threshold, over, now, self.settings.pause) {
+                continue;
+            }
+            let part = supply.left as f64 / supply.limit.max(1) as f64;
+            if gravest.as_ref().is_none_or(|(least, _)| part < *least) {
+                let text = format!(
+                    "{} is near its end: {} of {} are left, less than {}",
+                    supply.what,
+                    size(supply.left),
+                    size(supply.limit),
+                    size(threshold)
+                );
+                gravest = Some((
+                    part,
+                    Reason {
+                        kind: supply.kind,
+                        text,
+                    },
+                ));
+            }
+        }
+        gravest.map(|(_, reason)| reason)
+    }
+
+    fn look_at_kills(&mut self, now: Instant) -> Option<Reason> {
+        let kills = self.supplies.as_ref()?.groups.kills();
+        let more = kills > self.kills;
+        self.kills = kills;
+        let tells = self.killed.tells(more, true, now, self.settings.pause);
+        tells.then(|| Reason {
+            kind: TriggerKind::ControlGroup,
+            text: "the kernel found no memory in the control group, or killed a process in it"
+                .to_owned(),
+        })
+    }
+
+    fn look_at_signals(&mut self) -> Option<Reason> {
+        let received = signal::received();
+        let more = received != self.signals && self.settings.sigusr2;
+        self.signals = received;
+        more.then(|| Reason {
+            kind: TriggerKind::Signal,
+            text: "the process got SIGUSR2".to_owned(),
+        })
+    }
+
+    /// Where the process may map only so much, some of it is kept for the report, if there is plenty.
+    fn take_reserve(&mut self, supplies: &[Supply]) {
+        let limited = supplies
+            .iter()
+            .filter(|supply| supply.kind == TriggerKind::AddressSpace);
+        // Whoever needs it after all gets it, but later: so not too much, and nothing where little is left.
+        let wanted = limited.map(|supply| self.needed.min(supply.limit / 4).min(supply.left / 3));
+        let bytes = wanted.min().unwrap_or(0);
+        if bytes >= LEAST_RESERVE {
+            self.reserve = Reserve::take(bytes as usize);
+        }
+    }
+}
+
+fn program_bytes() -> u64 {
+    std::fs::metadata("/proc/self/exe").map_or(0, |file| file.len())
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // The session has ended: nobody writes a report for whoever waits, unless one is being written.
+        if self.settings.out_of_memory && !self.is_writing() {
+            failure::disarm();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::{Slope, Threshold};
+    use super::super::supply::Groups;
+    use super::*;
+    use crate::flight_recorder::supply::Machine;
+
+    fn settings(machine: &Machine) -> WatchSettings {
+        WatchSettings {
+            out_of_memory: true,
+            threshold: Threshold::Bytes(100),
+            size: None,
+            step: None,
+            slope: None,
+            pause: Duration::from_secs(60),
+            sigusr2: false,
+            root: machine.0.clone(),
+        }
+    }
+
+    fn usage(allocated: u64) -> Usage {
+        Usage {
+            allocated,
+            live: allocated,
+        }
+    }
+
+    fn use_of(machine: &Machine, bytes: u64) {
+        machine.put("sys/fs/cgroup/app/memory.current", &bytes.to_string());
+    }
+
+    fn in_a_group(name: &str) -> Machine {
+        let machine = Machine::new(name);
+        machine.put("proc/self/cgroup", "0::/app\n");
+        machine.put("sys/fs/cgroup/app/memory.max", "1000\n");
+        use_of(&machine, 100);
+        assert_eq!(Groups::find(&machine.0).kills(), 0);
+        machine
+    }
+
+    #[test]
+    fn a_service_near_its_limit_is_told_once_and_not_for_ever() {
+        let machine = in_a_group("once");
+        let mut watch = Watch::new(settings(&machine));
+        let start = Instant::now();
+        let mut told = Vec::new();
+        let uses = [500, 900, 901, 950, 890, 999, 860, 849, 901, 901, 100];
+        for (seconds, bytes) in (0..).map(|nth| nth * 20).zip(uses) {
+            use_of(&machine, bytes);
+            let now = start + Duration::from_secs(seconds);
+            if let Some(reason) = watch.look(now, usage(0)) {
+                assert_eq!(reason.kind, TriggerKind::ControlGroup);
+                assert!(
+                    reason.text.contains("memory.max of /sys/fs/cgroup/app"),
+                    "{}",
+                    reason.text
+                );
+                told.push(bytes);
+            }
+        }
+        assert_eq!(told, [901, 901]);
+    }
+
+    #[test]
+    fn looks_are_often_only_near_the_end_or_where_much_is_allocated() {
+        let machine = in_a_group("often");
+        let mut watch = Watch::new(settings(&machine));
+        let now = Instant::now();
+        assert_eq!(watch.look(now, usage(5000)), None);
+        assert_eq!(watch.due(), now + SELDOM);
+        assert!(!watch.is_due(now + OFTEN, 5008));
+        assert!(
+            watch.is_due(now + OFTEN, 5009),
+            "a hundredth of what is left"
+        );
+        assert!(
+            !watch.is_due(now + OFTEN / 2, 5009),
+            "but no more often than that"
+        );
+        use_of(&machine, 700);
+        assert_eq!(watch.look(now, usage(5000)), None);
+        assert_eq!(watch.due(), now + OFTEN);
+    }
+
+    #[test]
+    fn a_kill_in_the_group_is_told() {
+        let machine = in_a_group("kill");
+        machine.put("sys/fs/cgroup/app/memory.events", "oom 1\noom_kill 1\n");
+        let mut watch = Watch::new(settings(&machine));
+        let now = Instant::now();
+        assert_eq!(watch.look(now, usage(0)), None, "that was before");
+        machine.put("sys/fs/cgroup/app/memory.events", "oom 2\noom_kill 1\n");
+        let reason = watch.look(now, usage(0)).unwrap();
+        assert!(reason.text.contains("the kernel found no memory"));
+        assert_eq!(watch.look(now, usage(0)), None);
+    }
+
+    #[test]
+    fn growth_is_told_without_a_watch_for_memorys_end() {
+        let machine = in_a_group("growth");
+        use_of(&machine, 999);
+        let mut watch = Watch::new(WatchSettings {
+            out_of_memory: false,
+            size: Some(1000),
+            slope: Some(Slope {
+                bytes: 1 << 40,
+                within: Duration::from_secs(1),
+            }),
+            ..settings(&machine)
+        });
+        let now = Instant::now();
+        assert_eq!(watch.look(now, usage(999)), None);
+        assert_eq!(
+            watch.look(now, usage(1000)).unwrap().kind,
+            TriggerKind::Size
+        );
+    }
+}

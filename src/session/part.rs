@@ -1,0 +1,194 @@
+//! A part of the program that is summed up by itself: in the session that runs, or in one that runs for the part's time.
+//!
+//! ```text
+//!            a session runs:  ask its collector
+//!   begin ─▶                                            ─▶ OpenPart ─▶ end ─▶ Snapshot
+//!            none runs:       start one, or join the one
+//!                             that other parts have        the last of its parts stops that one
+//! ```
+//!
+//! A session that ends before its parts sends each of them what it has of it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Observer, Session, SessionError, SessionOptions, StartError};
+use crate::capture::control;
+use crate::capture::thread::{self, Busy, with_local};
+use crate::collector::parts::PartId;
+use crate::collector::snapshot::Snapshot;
+use crate::collector::worker::{BeginPart, Request};
+
+/// The session that records, whoever holds it.
+static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+
+#[derive(Debug, Clone)]
+struct Running {
+    requests: SyncSender<Request>,
+    hooks: &'static str,
+}
+
+/// The session that runs for parts alone, and how many of them it has.
+static OWN: Mutex<Option<(Session, usize)>> = Mutex::new(None);
+
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Times that a part tries to find a session or to start one, where others start and stop them meanwhile.
+const TRIES: usize = 5;
+
+fn running() -> MutexGuard<'static, Option<Running>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn own() -> MutexGuard<'static, Option<(Session, usize)>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A session records.
+pub(super) fn opened(requests: &SyncSender<Request>, hooks: &'static str) {
+    let requests = requests.clone();
+    *running() = Some(Running { requests, hooks });
+}
+
+/// It does no more.
+pub(super) fn closed() {
+    running().take();
+}
+
+/// A part that has begun and not ended. Dropping it ends it without an answer.
+#[derive(Debug)]
+pub struct OpenPart {
+    id: PartId,
+    requests: SyncSender<Request>,
+    snapshot: Receiver<Snapshot>,
+    /// It counts among those of [`OWN`].
+    own: bool,
+    hooks: &'static str,
+}
+
+impl OpenPart {
+    /// Begins a part that counts what all threads allocate, or only the calling one.
+    ///
+    /// # Errors
+    /// Those of [`Session::start`], where no session records.
+    pub fn begin(this_thread_only: bool) -> Result<OpenPart, StartError> {
+        if control::is_forked_child() {
+            return Err(StartError::ForkedChild);
+        }
+        let _busy = Busy::enter();
+        let thread = this_thread_only.then(|| with_local(thread::number));
+        let mut last = StartError::AlreadyRecording;
+        for _ in 0..TRIES {
+            // Held to the end of the round: the last part of an own session must not stop it in between.
+            let mut own = own();
+            let running = running().clone();
+            match running {
+                Some(running) => {
+                    if let Ok(mut part) = ask(running, thread) {
+                        if let Some((_, parts)) = &mut *own {
+                            *parts += 1;
+                            part.own = true;
+                        }
+                        return Ok(part);
+                    }
+                    // It is ending just now, or has failed: one of ours is of no use to anybody then.
+                    drop(own.take());
+                    drop(own);
+                    std::thread::yield_now();
+                }
+                None => match start() {
+                    Ok(session) => {
+                        *own = Some((session, 0));
+                    }
+                    Err(StartError::AlreadyRecording) => {
+                        drop(own);
+                        std::thread::sleep(std::time::Duration::from_millis(5));
+                    }
+                    Err(error) => {
+                        last = error;
+                        break;
+                    }
+                },
+            }
+        }
+        let mut own = own();
+        if own.as_ref().is_some_and(|(_, parts)| *parts == 0) {
+            drop(own.take());
+        }
+        Err(last)
+    }
+
+    /// Ends the part: what was seen of it.
+    ///
+    /// # Errors
+    /// The collector is gone.
+    pub fn end(self) -> Result<Snapshot, SessionError> {
+        if control::is_forked_child() {
+            return Err(SessionError);
+        }
+        let _busy = Busy::enter();
+        // Where the session has ended, the answer is there.
+        let _ended = self.requests.send(Request::EndPart(self.id));
+        control::wake_collector();
+        let mut snapshot = self.snapshot.recv().map_err(|_| SessionError)?;
+        snapshot.hooks = self.hooks;
+        Ok(snapshot)
+    }
+}
+
+impl Drop for OpenPart {
+    fn drop(&mut self) {
+        if control::is_forked_child() {
+            return;
+        }
+        let _busy = Busy::enter();
+        let _ended = self.requests.try_send(Request::EndPart(self.id));
+        if !self.own {
+            return;
+        }
+        let mut own = own();
+        if let Some((_, parts)) = &mut *own {
+            *parts = parts.saturating_sub(1);
+            if *parts == 0 {
+                // Nobody needs its last view.
+                drop(own.take());
+            }
+        }
+    }
+}
+
+fn start() -> Result<Session, StartError> {
+    let options = SessionOptions {
+        spool_dir: PathBuf::new(),
+        log_limit: 0,
+        sample: 0,
+    };
+    Session::open(&options, Observer::nobody(), false)
+}
+
+fn ask(running: Running, thread: Option<u32>) -> Result<OpenPart, SessionError> {
+    let Running { requests, hooks } = running;
+    let id = PartId(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    let (begun, has_begun) = sync_channel(1);
+    let (ended, snapshot) = sync_channel(1);
+    let begin = BeginPart {
+        id,
+        thread,
+        begun,
+        ended,
+    };
+    requests
+        .send(Request::BeginPart(begin))
+        .map_err(|_| SessionError)?;
+    control::wake_collector();
+    has_begun.recv().map_err(|_| SessionError)?;
+    Ok(OpenPart {
+        id,
+        requests,
+        snapshot,
+        own: false,
+        hooks,
+    })
+}
