@@ -100,7 +100,7 @@
 //!
 //! # A part of the program, and memory's end
 //!
-//! [`capture_scope`], [`capture_scope_async`] and [`Scope`] write a report of a part of the program, with a high-water
+//! [`capture_scope`], [`capture_scope_async`] and [`CaptureScope`] write a report of a part of the program, with a high-water
 //! mark of its own, whether the process records or not. While it records, a report is written by itself when memory is
 //! near its end, kept, and told ([`Builder::on_trigger`], [`Status::trigger`]); the service goes on.
 //!
@@ -125,6 +125,7 @@
 
 mod alloc;
 pub mod capture;
+mod capture_scope;
 pub mod collector;
 mod command_line;
 pub mod config;
@@ -135,13 +136,15 @@ mod process_memory;
 mod profiler;
 pub mod quiet;
 mod recover;
-mod scope;
 pub mod session;
 mod store;
 pub mod symbolize;
 mod when;
 
 pub use alloc::Alloc;
+pub use capture_scope::{
+    CaptureScope, ScopeError, ScopeReport, capture_scope, capture_scope_async,
+};
 pub use flight_recorder::{Slope, Threshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
@@ -158,7 +161,6 @@ pub use profiler::{
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
-pub use scope::{Scope, ScopeError, ScopeReport, capture_scope, capture_scope_async};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
 

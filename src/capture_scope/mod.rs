@@ -18,7 +18,7 @@ pub use files::ScopeReport;
 use crate::quiet;
 use crate::session::OpenPart;
 
-/// Runs `run`, and writes into `dir` what the whole process allocated meanwhile: see [`Scope`].
+/// Runs `run`, and writes into `dir` what the whole process allocated meanwhile: see [`CaptureScope`].
 ///
 /// The result of `run` is never lost: it comes back beside the report, or why there is none. Should `run` panic, the
 /// report is written all the same, and the panic goes on.
@@ -36,7 +36,7 @@ pub fn capture_scope<T>(
     dir: impl Into<PathBuf>,
     run: impl FnOnce() -> T,
 ) -> (T, Result<ScopeReport, ScopeError>) {
-    Scope::new(dir).run(run)
+    CaptureScope::new(dir).run(run)
 }
 
 /// As [`capture_scope`], for a future: from its first poll until it is ready. What is slow (looking up symbols, writing)
@@ -55,13 +55,13 @@ pub async fn capture_scope_async<T>(
     dir: impl Into<PathBuf>,
     future: impl Future<Output = T>,
 ) -> (T, Result<ScopeReport, ScopeError>) {
-    Scope::new(dir).run_async(future).await
+    CaptureScope::new(dir).run_async(future).await
 }
 
 /// A part of the program that gets a report of its own.
 ///
 /// The report is of the whole process from the begin to the end of the scope, on whatever thread something was
-/// allocated, unless [`this_thread_only`](Scope::this_thread_only) says otherwise. It has its own high-water mark: the
+/// allocated, unless [`this_thread_only`](CaptureScope::this_thread_only) says otherwise. It has its own high-water mark: the
 /// moment of the scope at which the most was live of what was allocated in it. Scopes may lie in each other and beside
 /// each other, each with a report of its own.
 ///
@@ -80,15 +80,15 @@ pub async fn capture_scope_async<T>(
 /// the feature `svg`, which is about inferno's, is not needed.
 #[derive(Debug, Clone)]
 #[must_use = "a scope does nothing until `run` or `run_async`"]
-pub struct Scope {
+pub struct CaptureScope {
     dir: PathBuf,
     this_thread_only: bool,
 }
 
-impl Scope {
+impl CaptureScope {
     /// A scope whose report goes to `dir`.
-    pub fn new(dir: impl Into<PathBuf>) -> Scope {
-        Scope {
+    pub fn new(dir: impl Into<PathBuf>) -> CaptureScope {
+        CaptureScope {
             dir: dir.into(),
             this_thread_only: false,
         }
@@ -96,7 +96,7 @@ impl Scope {
 
     /// Counts only what the thread allocates that begins the scope, whoever frees it. Not for futures that move from
     /// thread to thread.
-    pub fn this_thread_only(mut self) -> Scope {
+    pub fn this_thread_only(mut self) -> CaptureScope {
         self.this_thread_only = true;
         self
     }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use common::Dir;
-use heapray::{Profiler, Scope, ScopeReport, capture_scope, capture_scope_async};
+use heapray::{CaptureScope, Profiler, ScopeReport, capture_scope, capture_scope_async};
 use heapray_report::memray;
 
 const MIB: u64 = 1 << 20;
@@ -89,7 +89,7 @@ fn without_a_session_a_scope_records_for_itself() {
     let report = report.unwrap();
     about(report.high_water.bytes, 31 * MIB);
     about(report.live.bytes, 0);
-    check(&report, "scope::hold_for_a_while");
+    check(&report, "capture_scope::hold_for_a_while");
     assert_eq!(heapray::status().state, heapray::State::Disabled);
     // It has ended its session: a profiler may begin.
     let profiler = recording(&dir.0, 0);
@@ -118,8 +118,8 @@ fn scopes_in_a_session_have_their_own_marks_and_leave_the_session_alone() {
     about(outer.live.bytes, 2 * MIB);
     about(inner.high_water.bytes, 4 * MIB);
     about(inner.allocated.bytes, 4 * MIB);
-    check(&outer, "scope::hold_for_a_while");
-    check(&inner, "scope::hold_for_a_while");
+    check(&outer, "capture_scope::hold_for_a_while");
+    check(&inner, "capture_scope::hold_for_a_while");
     assert_eq!(status.state, heapray::State::Recording);
     assert!(status.high_water.bytes >= 50 * MIB);
     profiler.shutdown().unwrap();
@@ -172,7 +172,7 @@ fn a_report_that_cannot_be_written_does_not_take_the_result_with_it() {
 fn one_thread_alone_can_be_counted() {
     let _turn = alone();
     let dir = Dir::new("scope-thread");
-    let ((), report) = Scope::new(&dir.0).this_thread_only().run(|| {
+    let ((), report) = CaptureScope::new(&dir.0).this_thread_only().run(|| {
         let mine = keep(2 * MIB);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -228,7 +228,7 @@ fn a_future_has_a_scope_over_its_awaits() {
     assert_eq!(result, 7 * MIB);
     let report = report.unwrap();
     about(report.high_water.bytes, 7 * MIB);
-    check(&report, "scope::hold_for_a_while");
+    check(&report, "capture_scope::hold_for_a_while");
 }
 
 #[test]
