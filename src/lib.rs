@@ -115,21 +115,24 @@ mod command_line;
 pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
+#[doc(hidden)]
+pub mod line_profile;
 mod process_memory;
 mod profiler;
 pub mod quiet;
 mod recover;
+mod scope;
 pub mod session;
 mod store;
 pub mod symbolize;
 
 pub use alloc::Alloc;
-#[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
 pub use heapray_report::formats::Format;
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
+pub use line_profile::print_profiles;
 pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
@@ -139,8 +142,15 @@ pub use profiler::{
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
+pub use scope::{Held, Scope, scope};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
+
+/// What the attributes expand to. Nothing that is meant for people.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::line_profile;
+}
 
 /// The example in the README.
 #[cfg(all(doctest, feature = "http"))]

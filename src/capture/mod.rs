@@ -22,6 +22,7 @@ pub mod modules;
 pub mod record;
 pub mod ring;
 pub mod sampling;
+pub mod scope;
 pub mod shared;
 pub mod sys;
 pub mod thread;

@@ -8,7 +8,7 @@ use super::event::Kind;
 use super::ring::Full;
 use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
-use super::{clock, control, sampling};
+use super::{clock, control, sampling, scope};
 
 /// How long a thread waits for room in its ring, all in all. Past it events are lost, counted and told.
 pub const LONGEST_WAIT_MS: u64 = 200;
@@ -82,6 +82,9 @@ pub unsafe fn allocation(
     if kind != Kind::Mmap {
         sampling::remember(&mut private.sampling, &state.meter, address);
     }
+    if !local.scope.get().is_null() {
+        scope::allocated(local, address, size, state.nodes, node);
+    }
     publish(local, state, kind, address as u64, size as u64, node);
 }
 
@@ -91,6 +94,9 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
+    if !local.scope.get().is_null() {
+        scope::ended(local, kind, address, size);
+    }
     // A quiet thread mostly frees what it allocated quietly: nobody should count that as unknown.
     let quietly = u32::from(local.quiet.get() != 0);
     publish(local, state, kind, address as u64, size as u64, quietly);

@@ -68,6 +68,27 @@ pub fn page_size() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
+/// Waits until no other process holds the lock of `file`, and takes it. It is given up when the file is closed.
+pub fn lock_file(file: std::os::fd::BorrowedFd<'_>) -> std::io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    loop {
+        // SAFETY: the descriptor is open for as long as it is borrowed.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
+            return Ok(());
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Has `last` called when the process exits by `exit` or the end of `main`. False if the system has no place left.
+pub fn at_exit(last: extern "C" fn()) -> bool {
+    // SAFETY: a function that may be called at any time; this library is part of the program and is not unloaded before.
+    unsafe { libc::atexit(last) == 0 }
+}
+
 /// Whether the process may map less than the machine could give it.
 #[must_use]
 pub fn memory_is_limited() -> bool {

@@ -14,7 +14,7 @@ use super::ring::Ring;
 use super::sampling::{self, Meter};
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64, OwnersOnly, shared};
 use super::unwind::ThreadUnwinder;
-use super::{memory, sys};
+use super::{memory, scope, sys};
 
 /// Everything a recording thread owns besides its thread-local words.
 #[derive(Debug)]
@@ -81,6 +81,8 @@ pub struct Local {
     pub probe: Cell<u8>,
     /// The epoch of sampling that the thread's state follows; 0 if it has none or follows none yet.
     pub sampling: Cell<u32>,
+    /// The innermost [scope](super::scope) that the thread is in.
+    pub(super) scope: Cell<*mut scope::Inner>,
 }
 
 impl Local {
@@ -93,6 +95,7 @@ impl Local {
             ended: Cell::new(false),
             probe: Cell::new(0),
             sampling: Cell::new(0),
+            scope: Cell::new(ptr::null_mut()),
         }
     }
 }

@@ -60,6 +60,12 @@ pub fn end() {
     EPOCH.store(0, Ordering::Release);
 }
 
+/// Whether a session that is open records samples.
+#[must_use]
+pub fn is_on() -> bool {
+    epoch() != 0
+}
+
 #[inline(always)]
 fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
