@@ -88,6 +88,13 @@
 //! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
 //! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
 //! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
+//! | `MEMRAY_PROFILER_FUNCTION_FILE`, else `COMPSS_PROFILING_FILE` | (no method; works without a profiler) the file that [profiles of functions](profile) are appended to | standard output |
+//!
+//! # Single functions
+//!
+//! [`#[heapray::profile]`](profile) prints what each line of a function did to memory, as Python's memory_profiler does;
+//! with `metric = "heap"` exactly what the call allocated and has not freed. [`scope()`] tells the same of any part of a
+//! function, with what is still held at its end by call site. Both are explained in `docs/line-profile.md`.
 //!
 //! # Your duties and ours
 //!
@@ -102,6 +109,7 @@
 //!
 //! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
+//! - `macros` (default): the attributes. Without it they leave a function as it is, and need no other crates.
 //! - `svg`: `GET …/flamegraph.svg` and `?format=svg`, drawn by inferno, which is under CDDL-1.0.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!

@@ -19,8 +19,8 @@ use core::ptr::{self, NonNull};
 
 use super::call_tree::Nodes;
 use super::event::Kind;
-use super::memory::{GrowArray, Plain};
-use super::thread::{Busy, Local, with_local};
+use super::memory::{self, GrowArray, Plain};
+use super::thread::{Local, with_local};
 use super::{control, sampling};
 
 /// A block that a scope knows, or an empty place (address 0).
@@ -38,10 +38,14 @@ pub struct Block {
 // SAFETY: integers, and an `Option<Nodes>`, which is a transparent `NonNull`: zero is `None`.
 unsafe impl Plain for Block {}
 
-const _: () = assert!(size_of::<Block>() == 32);
+const _: () = assert!(size_of::<Block>() == 32 && align_of::<Block>() <= align_of::<Inner>());
 
-/// One page of blocks.
+/// Places of the first table.
 const FIRST_CAPACITY: usize = 128;
+/// All that a scope has at first, in one piece: its sums and the first table.
+const PIECE: usize = 8192;
+
+const _: () = assert!(size_of::<Inner>() + FIRST_CAPACITY * size_of::<Block>() <= PIECE);
 
 /// Live blocks by address: open addressing, without marks for what was removed.
 #[derive(Debug)]
@@ -53,13 +57,12 @@ struct Table {
 }
 
 impl Table {
-    fn new() -> Option<Table> {
-        let places = GrowArray::mapped(FIRST_CAPACITY)?;
-        Some(Table {
+    fn new(places: GrowArray<Block>) -> Table {
+        Table {
             places,
             capacity: FIRST_CAPACITY,
             used: 0,
-        })
+        }
     }
 
     fn home(&self, address: usize) -> usize {
@@ -230,14 +233,20 @@ impl Scope {
     /// One that nothing was allocated in. `None` without memory.
     #[must_use]
     pub fn new() -> Option<Scope> {
-        let _busy = Busy::enter();
-        let inner = Box::new(Inner {
-            outer: Cell::new(ptr::null_mut()),
-            table: Table::new()?,
-            figures: Figures::default(),
-            reallocated: None,
-        });
-        Some(Scope(NonNull::from(Box::leak(inner))))
+        let piece = memory::map(PIECE)?;
+        let inner = piece.cast::<Inner>();
+        // SAFETY: a fresh mapping, zeroed, page aligned, known to nobody else, with room for both (asserted above); what
+        // follows `Inner` is aligned for blocks, which need no more than it does. The table lives as long as the piece.
+        unsafe {
+            let places = GrowArray::borrowed(inner.add(1).cast(), FIRST_CAPACITY);
+            inner.write(Inner {
+                outer: Cell::new(ptr::null_mut()),
+                table: Table::new(places),
+                figures: Figures::default(),
+                reallocated: None,
+            });
+        }
+        Some(Scope(inner))
     }
 
     /// The calling thread is in it from now on, inside of those that it is in already.
@@ -274,10 +283,11 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        let _busy = Busy::enter();
-        // SAFETY: from `Box::leak` in `new`, and owned by `self`; on no list.
-        let inner = unsafe { Box::from_raw(self.0.as_ptr()) };
-        inner.table.places.release();
+        // SAFETY: written by `new` at the start of its piece, owned by `self`, and on no list: nobody uses it any more.
+        unsafe {
+            self.0.read().table.places.release();
+            memory::unmap(self.0.cast(), PIECE);
+        }
     }
 }
 
@@ -396,7 +406,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_table_knows_what_a_map_knows(changes in prop::collection::vec((1usize..400, 0u64..9), 0..2000)) {
-            let mut table = Table::new().unwrap();
+            let mut table = Table::new(GrowArray::mapped(FIRST_CAPACITY).unwrap());
             let mut model = HashMap::new();
             for (address, size) in changes {
                 // Near each other, so that they meet.

@@ -68,19 +68,11 @@ pub fn page_size() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
-/// Waits until no other process holds the lock of `file`, and takes it. It is given up when the file is closed.
-pub fn lock_file(file: std::os::fd::BorrowedFd<'_>) -> std::io::Result<()> {
-    use std::os::fd::AsRawFd as _;
-    loop {
-        // SAFETY: the descriptor is open for as long as it is borrowed.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
-            return Ok(());
-        }
-        let error = std::io::Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+/// Waits until nobody else holds the lock of an open file, and takes it; it is given up when the file is closed. False:
+/// `errno` says why.
+pub fn lock_file(descriptor: core::ffi::c_int) -> bool {
+    // SAFETY: a descriptor that is not open is refused.
+    unsafe { libc::flock(descriptor, libc::LOCK_EX) == 0 }
 }
 
 /// Has `last` called when the process exits by `exit` or the end of `main`. False if the system has no place left.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,12 @@ pub(super) fn print(text: &str) {
 
 fn append(path: &Path, text: &str) -> io::Result<()> {
     let mut file: File = OpenOptions::new().append(true).create(true).open(path)?;
-    sys::lock_file(file.as_fd())?;
+    while !sys::lock_file(file.as_raw_fd()) {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
     file.write_all(text.as_bytes())
 }
 

@@ -169,3 +169,52 @@ fn literal(value: &Expr) -> Option<&Lit> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<String, String> {
+        let parsed = Arguments::parse(text.parse().unwrap());
+        parsed
+            .map(|arguments| {
+                let options = arguments.options().to_string();
+                options.replace(" :: heapray :: __private :: line_profile :: ", "")
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_have_defaults() {
+        let options = parse("").unwrap();
+        for part in [
+            "Metric :: Rss",
+            "Semantics :: Readings",
+            "Format :: MemoryProfiler",
+            "Unit :: Mebibytes",
+            "precision : 1u8",
+            "full_report : true",
+            "sum : false",
+            "held : false",
+        ] {
+            assert!(options.contains(part), "{part} in {options}");
+        }
+        assert!(parse("unit = \"B\"").unwrap().contains("precision : 0u8"));
+        let options = parse("unit = \"B\", precision = 2,").unwrap();
+        assert!(options.contains("precision : 2u8"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, error) in [
+            ("rss", "expected `=`"),
+            ("metric = rss", "expected \"rss\" or \"heap\""),
+            ("a::b = 1", "there is no such option"),
+            ("precision = -1", "expected a number of decimals"),
+            ("sum = true, held = true", "`held = true` needs"),
+        ] {
+            let told = parse(text).unwrap_err();
+            assert!(told.contains(error), "{text}: {told}");
+        }
+    }
+}

@@ -435,3 +435,66 @@ fn number(line: usize) -> TokenStream {
     let line = u32::try_from(line).unwrap_or(u32::MAX);
     quote!(#line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body of a function that is `text`, with its markers, in one line.
+    fn marked(text: &str) -> String {
+        let mut function: syn::ItemFn = syn::parse_str(text).unwrap();
+        Markers::new(1, text.lines().count()).body(&mut function.block);
+        let text = function.block.to_token_stream().to_string();
+        text.replace("__HEAPRAY_FUNCTION", "F")
+            .replace(" . ", ".")
+            .replace("u32", "")
+            .replace(" ;", ";")
+            .replace("let __heapray_end", "let end")
+            .replace(" ()", "()")
+            .replace("line (", "line(")
+            .replace("at_end (", "at_end(")
+            .replace("turn (", "turn(")
+            .replace("nested (", "nested(")
+    }
+
+    #[test]
+    fn statements_on_a_line_have_one_marker() {
+        assert_eq!(
+            marked("fn f() {\n a(); b();\n c()\n}"),
+            "{ F.line(2); a(); b(); F.line(3); let end = F.at_end(4); c() }"
+        );
+    }
+
+    #[test]
+    fn a_loop_goes_back_to_its_head() {
+        assert_eq!(
+            marked("fn f() {\n for _ in x {\n a();\n }\n}"),
+            "{ F.line(2); let end = F.at_end(5); for _ in x { F.line(3); a(); F.line(2); } }"
+        );
+        assert_eq!(
+            marked("fn f() {\n while x {\n let a = 1;\n continue;\n }\n}"),
+            "{ F.line(2); let end = F.at_end(6); while x { let end = F.turn(2 , 5); F.line(3); \
+             let a = 1; F.line(4); { F.line(5); continue }; } }"
+        );
+    }
+
+    #[test]
+    fn what_is_run_elsewhere_or_never_has_no_markers() {
+        let body = "{\n fn g() {\n a();\n }\n const X: [u8; {\n 1\n }] = [0];\n let _ = [0; {\n 2\n }];\n}";
+        let marked = marked(&format!("fn f() {body}"));
+        assert_eq!(marked.matches("F.").count(), 2, "{marked}");
+        assert!(
+            marked.ends_with("F.line(8); let _ = [0; { 2 }]; F.line(11); }"),
+            "{marked}"
+        );
+    }
+
+    #[test]
+    fn closures_come_back_and_arms_have_lines() {
+        assert_eq!(
+            marked("fn f() {\n a(|x| {\n x;\n });\n match y {\n 1 =>\n 2,\n _ => 3,\n }\n}"),
+            "{ F.line(2); a (| x | { let end = F.nested(3); x; }); F.line(5); let end = F.at_end(10); \
+             match y { 1 => { F.line(7); 2 } , _ => { F.line(8); 3 } , } }"
+        );
+    }
+}
