@@ -82,9 +82,6 @@ pub unsafe fn allocation(
     if kind != Kind::Mmap {
         sampling::remember(&mut private.sampling, &state.meter, address);
     }
-    if !local.scope.get().is_null() {
-        scope::allocated(local, address, size, state.nodes, node);
-    }
     publish(local, state, kind, address as u64, size as u64, node);
 }
 
@@ -94,9 +91,6 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
-    if !local.scope.get().is_null() {
-        scope::ended(local, kind, address, size);
-    }
     // A quiet thread mostly frees what it allocated quietly: nobody should count that as unknown.
     let quietly = u32::from(local.quiet.get() != 0);
     publish(local, state, kind, address as u64, size as u64, quietly);
@@ -206,6 +200,10 @@ pub(super) fn publish(
     if (private.session != session || private.number != number) && !announce(local, state, session)
     {
         return;
+    }
+    // Here, where all of this is kept over cold calls anyway: elsewhere the test costs registers.
+    if !local.scope.get().is_null() {
+        scope::seen(local, state.nodes, kind, address, size, node);
     }
     if !room(state) {
         return;

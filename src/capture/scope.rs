@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   Local::scope ──▶ innermost ──outer──▶ next ──outer──▶ null        (linked by enter, unlinked by leave)
-//!   record::allocation, record::free ── only if Local::scope is not null ──▶ noted in each of them
+//!   record::publish ── only if Local::scope is not null ──▶ noted in each of them
 //! ```
 //!
 //! Where none is entered, that is one test of a word of the thread's own, on the path that records. A scope may move with
@@ -187,7 +187,7 @@ impl Inner {
         }
     }
 
-    fn end(&mut self, kind: Kind, address: usize, size: usize) {
+    fn end(&mut self, kind: Kind, address: usize, size: u64) {
         match kind {
             Kind::Free => drop(self.remove(address)),
             Kind::ReallocFree => self.reallocated = self.remove(address),
@@ -210,13 +210,13 @@ impl Inner {
 
     /// A mapping is known by its start. One that loses its first part, or several at once, is looked up no further: the
     /// part that is given back counts as far as it belongs to the mapping that begins there.
-    fn unmap(&mut self, address: usize, size: usize) {
+    fn unmap(&mut self, address: usize, size: u64) {
         let Some(mut block) = self.remove(address) else {
             return;
         };
-        if block.size > size as u64 {
-            block.address += size;
-            block.size -= size as u64;
+        if block.size > size {
+            block.address += size as usize;
+            block.size -= size;
             self.add(block);
         }
     }
@@ -359,22 +359,23 @@ pub fn session() -> Result<u32, Blind> {
     }
 }
 
-/// Notes a block in all scopes that the thread is in. Called in hooks, if there is one; the thread is busy.
+/// Notes what happened to a block or a mapping in all scopes that the thread is in. Called in hooks, where there is a
+/// scope; the thread is busy. `node` is of the tree that `nodes` shows.
 #[cold]
-pub(super) fn allocated(local: &Local, address: usize, size: usize, nodes: Nodes, node: u32) {
-    let block = Block {
-        address,
-        size: size as u64,
-        nodes: Some(nodes),
-        node,
-    };
-    each(local, |inner| inner.note(block));
-}
-
-/// The end of a block or a mapping, or what became of a `realloc`. Called in hooks, as [`allocated`].
-#[cold]
-pub(super) fn ended(local: &Local, kind: Kind, address: usize, size: usize) {
-    each(local, |inner| inner.end(kind, address, size));
+#[inline(never)]
+pub(super) fn seen(local: &Local, nodes: Nodes, kind: Kind, address: u64, size: u64, node: u32) {
+    let address = address as usize;
+    if kind.is_allocation() {
+        let block = Block {
+            address,
+            size,
+            nodes: Some(nodes),
+            node,
+        };
+        each(local, |inner| inner.note(block));
+    } else {
+        each(local, |inner| inner.end(kind, address, size));
+    }
 }
 
 fn each(local: &Local, mut change: impl FnMut(&mut Inner)) {

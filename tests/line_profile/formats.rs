@@ -95,7 +95,7 @@ fn summed(n: u32) -> u32 {
 
 #[test]
 fn calls_are_summed_and_printed_on_demand() {
-    let printed = check("summed", || {
+    check("summed", || {
         assert_eq!(summed(2), 2);
         assert_eq!(summed(1), 1);
         heapray::print_profiles();
@@ -104,7 +104,6 @@ fn calls_are_summed_and_printed_on_demand() {
         summed(0);
         heapray::print_profiles();
     });
-    let () = printed;
 }
 
 #[heapray::profile(metric = "heap")]

@@ -1,7 +1,15 @@
 //! The tables of `#[heapray::profile]`, exactly, for every shape of code: readings come from a script.
 //!
 //! What is expected stands in `expected/`, a file a test; `UPDATE_EXPECTED=1` writes them anew, to be looked at.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+// Their shape is what the functions are for.
+#![allow(
+    clippy::boxed_local,
+    clippy::let_and_return,
+    clippy::needless_lifetimes,
+    clippy::type_complexity,
+    clippy::useless_vec
+)]
 
 mod asynchronous;
 mod behaviour;
