@@ -80,6 +80,7 @@ fn with_calls<R>(change: impl FnOnce(&mut Vec<Active>) -> R) -> Option<R> {
 
 /// A call of `function` begins. False if it cannot be followed.
 pub(super) fn begin(function: &'static Function) -> bool {
+    let _quiet = quiet::enter();
     let source = &function.source;
     let job = (function.options.format == Format::Pycompss).then(|| Job {
         time: SystemTime::now(),

@@ -1,12 +1,13 @@
 //! Calls of one function together: `sum = true`.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use super::calls::Ended;
 use super::function::Function;
 use super::lines::{Lines, Row, difference};
 use super::{output, report};
-use crate::capture::{control, sys};
+use crate::capture::sys;
 use crate::quiet;
 
 /// What was added up.
@@ -70,15 +71,18 @@ pub(super) fn add(
         lock(&FUNCTIONS).push(function);
         static AT_EXIT: Once = Once::new();
         AT_EXIT.call_once(|| {
+            OWNER.store(std::process::id(), Ordering::Relaxed);
             // If not, `print_profiles` and `shutdown` are there.
             let _: bool = sys::at_exit(print_at_exit);
         });
     }
 }
 
+/// The process that prints at its exit: the calls so far of its forked children are its own.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
 extern "C" fn print_at_exit() {
-    // A forked child's calls so far are its parent's as well, which prints them.
-    if !control::is_forked_child() {
+    if OWNER.load(Ordering::Relaxed) == std::process::id() {
         print_profiles();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use crate::capture::sys;
 
@@ -12,18 +12,18 @@ static STATM: RwLock<Option<(u32, File)>> = RwLock::new(None);
 /// Resident bytes of this process. `None` where the system does not tell.
 pub(crate) fn resident() -> Option<u64> {
     let pid = std::process::id();
+    // Never waits: in a forked child nobody may be left to give the lock back.
+    if let Ok(open) = STATM.try_read()
+        && let Some((owner, file)) = &*open
+        && *owner == pid
     {
-        let open = STATM.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((owner, file)) = &*open
-            && *owner == pid
-        {
-            return read(file);
-        }
+        return read(file);
     }
     let file = File::open("/proc/self/statm").ok()?;
     let resident = read(&file);
-    let mut open = STATM.write().unwrap_or_else(PoisonError::into_inner);
-    *open = Some((pid, file));
+    if let Ok(mut open) = STATM.try_write() {
+        *open = Some((pid, file));
+    }
     resident
 }
 
