@@ -97,6 +97,13 @@
 //! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
 //! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
 //! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
+//! | `MEMRAY_PROFILER_FUNCTION_FILE`, else `COMPSS_PROFILING_FILE` | (no method; works without a profiler) the file that [profiles of functions](profile) are appended to | standard output |
+//!
+//! # Single functions
+//!
+//! [`#[heapray::profile]`](profile) prints what each line of a function did to memory, as Python's memory_profiler does;
+//! with `metric = "heap"` exactly what the call allocated and has not freed. [`scope()`] tells the same of any part of a
+//! function, with what is still held at its end by call site. Both are explained in `docs/line-profile.md`.
 //!
 //! # A part of the program, and memory's end
 //!
@@ -117,6 +124,7 @@
 //!
 //! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
+//! - `macros` (default): the attributes. Without it they leave a function as it is, and need no other crates.
 //! - `svg`: `GET …/flamegraph.svg` and `?format=svg`, drawn by inferno, which is under CDDL-1.0.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!
@@ -132,10 +140,13 @@ pub mod config;
 #[cfg(feature = "http")]
 pub mod endpoints;
 mod flight_recorder;
+#[doc(hidden)]
+pub mod line_profile;
 mod process_memory;
 mod profiler;
 pub mod quiet;
 mod recover;
+mod scope;
 pub mod session;
 mod store;
 pub mod symbolize;
@@ -152,6 +163,7 @@ pub use heapray_report::formats::Format;
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
+pub use line_profile::print_profiles;
 pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
@@ -161,8 +173,15 @@ pub use profiler::{
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
+pub use scope::{Held, Scope, scope};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
+
+/// What the attributes expand to. Nothing that is meant for people.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::line_profile;
+}
 
 /// The example in the README.
 #[cfg(all(doctest, feature = "http"))]

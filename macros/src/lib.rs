@@ -2,31 +2,108 @@
 //!
 //! What an attribute expands to calls `::heapray::__private` and nothing else, so a function needs no imports for it.
 
+#[cfg(feature = "expand")]
 mod parallel;
+#[cfg(feature = "expand")]
 mod profile;
+#[cfg(feature = "expand")]
 mod single_thread;
 
 use proc_macro::TokenStream;
 
-/// Prints what each line of a function did to the process's memory.
+/// Prints what each line of a function did to the process's memory: the table of Python's memory_profiler, whenever a call
+/// ends.
+///
+/// ```
+/// #[heapray::profile]
+/// fn load(text: &str) -> usize {
+///     let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+///     words.len()
+/// }
+///
+/// assert_eq!(load("a b"), 2);
+/// ```
+///
+/// It goes on free functions, methods, generic and `async` functions (axum handlers stay handlers), and on functions that
+/// return an `async` block. They behave as without it.
+///
+/// | option | values | default | |
+/// |---|---|---|---|
+/// | `metric` | `"rss"`, `"heap"` | `"rss"` | the process's resident memory; or exactly what the call allocated and has not freed, while a session records every allocation |
+/// | `semantics` | `"readings"`, `"memory_profiler"` | `"readings"` | increments are differences to the reading before; or memory_profiler's, to the highest reading of the line before |
+/// | `unit` | `"MiB"`, `"KiB"`, `"B"` | `"MiB"` | |
+/// | `precision` | 0 to 9 | 1 (0 for `"B"`) | decimals |
+/// | `sum` | `true`, `false` | `false` | all calls together, when the process exits or on demand |
+/// | `full_report` | `true`, `false` | `true` | without: one line, `file function peak MiB` |
+/// | `format` | `"memory_profiler"`, `"pycompss"` | `"memory_profiler"` | |
+/// | `held` | `true`, `false` | `false` | what is live at the end, by call site; needs `metric = "heap"` |
+/// | `enable` | `true`, `false` | `true` | without: the function itself |
+///
+/// ```
+/// struct Cache(Vec<Vec<u8>>);
+///
+/// impl Cache {
+///     #[heapray::profile(metric = "heap", unit = "KiB", held = true)]
+///     async fn fill(&mut self, blocks: usize) {
+///         for _ in 0..blocks {
+///             self.0.push(vec![0; 4096]);
+///         }
+///     }
+///
+///     // One table for all calls.
+///     #[heapray::profile(sum = true, precision = 3)]
+///     fn get(&self, nth: usize) -> Option<&[u8]> {
+///         let block = self.0.get(nth)?;
+///         Some(block)
+///     }
+/// }
+/// # assert!(Cache(Vec::new()).get(0).is_none());
+/// # heapray::print_profiles();
+/// ```
+///
+/// Reports go to standard output, or to the file that `MEMRAY_PROFILER_FUNCTION_FILE` names, or PyCOMPSs' own
+/// `COMPSS_PROFILING_FILE`. How to read the table, and where it differs from memory_profiler's, stands in
+/// `docs/line-profile.md`.
+///
+/// A `const fn` can't be profiled:
+///
+/// ```compile_fail
+/// #[heapray::profile]
+/// const fn answer() -> u32 {
+///     42
+/// }
+/// ```
 #[proc_macro_attribute]
 pub fn profile(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    expanded(profile::expand(arguments.into(), function.into()))
+    expand!(profile, arguments, function)
 }
 
 /// Samples the CPU time of the calling thread while a function runs.
 #[proc_macro_attribute]
 pub fn single_thread_profiler(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    expanded(single_thread::expand(arguments.into(), function.into()))
+    expand!(single_thread, arguments, function)
 }
 
 /// Runs a function on a pool of workers, and writes a page of what they did.
 #[proc_macro_attribute]
 pub fn parallel_profiler(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    expanded(parallel::expand(arguments.into(), function.into()))
+    expand!(parallel, arguments, function)
 }
 
+/// What the module makes of the function; without the feature, the function itself.
+macro_rules! expand {
+    ($module:ident, $arguments:ident, $function:ident) => {{
+        #[cfg(feature = "expand")]
+        let expansion = expanded($module::expand($arguments.into(), $function.into()));
+        #[cfg(not(feature = "expand"))]
+        let (_, expansion) = ($arguments, $function);
+        expansion
+    }};
+}
+use expand;
+
 /// The expansion, or the error in its place.
+#[cfg(feature = "expand")]
 fn expanded(expansion: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     expansion
         .unwrap_or_else(|error| error.to_compile_error())

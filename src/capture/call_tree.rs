@@ -73,7 +73,8 @@ impl Head {
 }
 
 /// A thread's call tree, seen from another thread.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct Nodes(NonNull<Head>);
 
 // SAFETY: the head is made of atomics, and nodes that are known are never written again (module documentation).

@@ -4,12 +4,13 @@
 //! has only the model that asks `__tls_get_addr`: in a program the linker turns that call into two instructions, but
 //! the compiler has saved registers for it by then; in a library loaded by `dlopen` it may even call `malloc`. Initial-exec
 //! is a load and an addition everywhere. Of the little room that glibc keeps for such variables of libraries loaded
-//! later (1,664 bytes) this takes 48. Elsewhere it is `thread_local!`.
+//! later (1,664 bytes) this takes 56. Elsewhere it is `thread_local!`.
 
 use core::cell::Cell;
 use core::ptr;
 
 use super::sampling::Meter;
+use super::scope;
 use super::thread::ThreadState;
 
 /// A thread's own words. All are 0 at first, and nothing is to be dropped.
@@ -30,6 +31,8 @@ pub struct Local {
     /// The meter of the thread's own state, while all that is to be done for most of its allocations is to count them: it
     /// samples, and is neither busy nor quiet. Else null.
     passing: Cell<*const Meter>,
+    /// The innermost [scope](super::scope) that the thread is in, or null.
+    pub(super) scope: Cell<*mut scope::Inner>,
 }
 
 impl Local {
@@ -161,6 +164,7 @@ mod words {
                 ended: Cell::new(false),
                 probe: Cell::new(0),
                 passing: Cell::new(ptr::null()),
+                scope: Cell::new(ptr::null_mut()),
             }
         }
     }

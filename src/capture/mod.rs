@@ -24,6 +24,7 @@ pub mod modules;
 pub mod record;
 pub mod ring;
 pub mod sampling;
+pub mod scope;
 pub mod shared;
 pub mod signal;
 pub mod sys;

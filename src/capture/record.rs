@@ -8,7 +8,7 @@ use super::event::Kind;
 use super::ring::Full;
 use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
-use super::{clock, control, sampling};
+use super::{clock, control, sampling, scope};
 
 /// How long a thread waits for room in its ring, all in all. Past it events are lost, counted and told.
 pub const LONGEST_WAIT_MS: u64 = 200;
@@ -200,6 +200,10 @@ pub(super) fn publish(
     if (private.session != session || private.number != number) && !announce(local, state, session)
     {
         return;
+    }
+    // Here, where all of this is kept over cold calls anyway: elsewhere the test costs registers.
+    if !local.scope.get().is_null() {
+        scope::seen(local, state.nodes, kind, address, size, node);
     }
     if !room(state) {
         return;

@@ -68,6 +68,19 @@ pub fn page_size() -> u64 {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
 }
 
+/// Waits until nobody else holds the lock of an open file, and takes it; it is given up when the file is closed. False:
+/// `errno` says why.
+pub fn lock_file(descriptor: core::ffi::c_int) -> bool {
+    // SAFETY: a descriptor that is not open is refused.
+    unsafe { libc::flock(descriptor, libc::LOCK_EX) == 0 }
+}
+
+/// Has `last` called when the process exits by `exit` or the end of `main`. False if the system has no place left.
+pub fn at_exit(last: extern "C" fn()) -> bool {
+    // SAFETY: a function that may be called at any time; this library is part of the program and is not unloaded before.
+    unsafe { libc::atexit(last) == 0 }
+}
+
 /// Whether the process may map less than the machine could give it.
 #[must_use]
 pub fn memory_is_limited() -> bool {

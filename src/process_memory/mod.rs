@@ -5,12 +5,14 @@
 
 mod allocators;
 mod cgroup;
+mod resident;
 mod stacks;
 mod status;
 
 use heapray_report::model::ProcessMemory;
 
 pub use allocators::allocator_memory;
+pub(crate) use resident::resident;
 
 /// Reads everything. heapray has mapped `own_mapped` bytes for itself, and has `own_heap` bytes from the allocator.
 /// `None` where the system does not tell the resident size.

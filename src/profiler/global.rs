@@ -99,12 +99,13 @@ pub fn stats() -> Result<String, Error> {
     profiler().stats()
 }
 
-/// Does what [`Profiler::shutdown`] does.
+/// Does what [`Profiler::shutdown`] does, and prints the sums of profiled functions, as [`crate::print_profiles`].
 ///
 /// # Errors
 ///
 /// Those of [`Profiler::shutdown`].
 pub fn shutdown() -> Result<Status, Error> {
+    crate::print_profiles();
     profiler().shutdown()
 }
 

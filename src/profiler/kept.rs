@@ -92,6 +92,13 @@ pub struct LeakLine {
     pub live: Blocks,
 }
 
+impl LeakLine {
+    /// What is still live of `site`; `None` if nothing is, or its line is not known.
+    pub(crate) fn of(report: &Report, site: &OwnSite) -> Option<LeakLine> {
+        leak_at(report, site).map(LeakLine::from)
+    }
+}
+
 impl From<Leak> for LeakLine {
     fn from(leak: Leak) -> LeakLine {
         LeakLine {

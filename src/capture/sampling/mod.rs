@@ -68,6 +68,12 @@ fn follow(epoch: u32) {
     thread::states().for_each(|state| state.meter.close());
 }
 
+/// Whether a session that is open records samples.
+#[must_use]
+pub fn is_on() -> bool {
+    epoch() != 0
+}
+
 #[inline(always)]
 fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)

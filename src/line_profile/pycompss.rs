@@ -1,0 +1,73 @@
+//! What PyCOMPSs' `@profile` adds to memory_profiler: the machine's memory, times, and a line of eight fields.
+
+use std::time::UNIX_EPOCH;
+
+use super::calls::Job;
+use super::function::Source;
+
+/// Memory in use on the machine, as psutil tells it: what is there less what could be had without swapping.
+pub(super) fn used_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    parse(&text).unwrap_or(0)
+}
+
+fn parse(meminfo: &str) -> Option<u64> {
+    let field = |name: &str| -> Option<u64> {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kib * 1024)
+    };
+    field("MemTotal:")?.checked_sub(field("MemAvailable:")?)
+}
+
+/// What a job's reports have in common.
+#[derive(Debug)]
+pub(super) struct Figures {
+    start: f64,
+    elapsed: f64,
+    initial: u64,
+    last: u64,
+}
+
+impl Figures {
+    pub(super) fn of(job: &Job) -> Figures {
+        let start = job.time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Figures {
+            start: start.as_secs_f64(),
+            elapsed: job.since.elapsed().as_secs_f64(),
+            initial: job.memory,
+            last: used_memory(),
+        }
+    }
+
+    /// What follows the table.
+    pub(super) fn lines(&self) -> String {
+        format!(
+            "Job name: {NAME}\nTask start time: {:.7}\nElapsed time: {:.7}\nInitial memory: {}\nFinal memory: {}\n",
+            self.start, self.elapsed, self.initial, self.last
+        )
+    }
+
+    /// The short form: `start job file function elapsed initial final peak MiB`.
+    pub(super) fn line(&self, source: &Source, peak: &str) -> String {
+        format!(
+            "{:.7} {NAME} {} {} {:.7} {} {} {peak}\n",
+            self.start, source.file, source.name, self.elapsed, self.initial, self.last
+        )
+    }
+}
+
+/// What is not a task that PyCOMPSs has sent to a worker runs in the main program.
+const NAME: &str = "master";
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn used_is_total_less_available() {
+        let text = "MemTotal:       16000 kB\nMemFree:   1 kB\nMemAvailable:   6000 kB\n";
+        assert_eq!(parse(text), Some(10_000 * 1024));
+        assert_eq!(parse("MemTotal: 5 kB\n"), None);
+    }
+}
