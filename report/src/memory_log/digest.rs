@@ -77,7 +77,7 @@ impl Digest {
         digest.keep_longest(limits.functions);
         digest
             .functions
-            .sort_by(|a, b| a.from.at.total_cmp(&b.from.at));
+            .sort_by(|a, b| a.from.at.total_cmp(&b.from.at).then(a.level.cmp(&b.level)));
         digest.memory = memory.into_rows();
         digest.children = children
             .into_iter()
