@@ -19,6 +19,7 @@ pub mod event;
 pub mod hook;
 pub mod memory;
 pub mod modules;
+pub mod process;
 pub mod record;
 pub mod ring;
 pub mod sampling;

@@ -5,6 +5,7 @@
 //! the value and what is allowed.
 
 mod error;
+mod memory;
 mod prefix;
 mod settings;
 pub(crate) mod size;
@@ -12,6 +13,7 @@ mod token;
 pub(crate) mod truth;
 
 pub use error::ConfigError;
+pub use memory::{MemoryChildren, MemoryLogConfig, MemoryLogSettings, MemoryMetric, MemoryRole};
 pub use prefix::Prefix;
 pub use settings::{Config, Settings};
 pub use token::Token;
