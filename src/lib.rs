@@ -63,6 +63,7 @@
 //! | `GET /api/v1/profiler/memray/flamegraph` | one self-contained HTML page |
 //! | `GET /api/v1/profiler/memray/stats`, `…/table`, `…/tree`, `…/summary` | text |
 //! | `GET /api/v1/profiler/memray/pprof` | a profile for `go tool pprof` |
+//! | `GET /api/v1/profiler/memray/timeline` | the memory log: JSON, or with `?format=mprof` the file |
 //! | `POST /api/v1/profiler/memray/mark?name=…` | names the present moment; JSON |
 //! | `GET /api/v1/profiler/memray/reports` | the kept reports, those of the flight recorder too, JSON; below it `/{id}`, also `DELETE`, and `/{id}/report` and every other view |
 //! | `GET /docs/`, `GET /openapi.json` | Swagger UI, from vendored assets, and what it shows |
@@ -96,6 +97,13 @@
 //! | `MEMRAY_PROFILER_SIGUSR2` | whether `SIGUSR2` has a report written | no |
 //! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
 //! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
+//! | `MEMRAY_PROFILER_MEMORY_LOG` | whether memory over time is written to a file for `mprof` and `heapray memory plot`, with or without the profiler | no |
+//! | `MEMRAY_PROFILER_MEMORY_DIR` | where that file goes | in a worker `COMPSS_WORKER_PROFILE_PATH`, else the current directory |
+//! | `MEMRAY_PROFILER_MEMORY_ROLE` | `main` or `worker`: how it is named | `main` |
+//! | `MEMRAY_PROFILER_MEMORY_INTERVAL` | seconds between two readings | 0.1 |
+//! | `MEMRAY_PROFILER_MEMORY_CHILDREN` | `none`, `include`, `each`, `both` | `each` |
+//! | `MEMRAY_PROFILER_MEMORY_METRIC` | `rss`, `pss`, `uss` | `rss` |
+//! | `MEMRAY_PROFILER_MEMORY_LIMIT` | bytes above which it is thinned out | 64 MiB |
 //! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
 //! | `MEMRAY_PROFILER_FUNCTION_FILE`, else `COMPSS_PROFILING_FILE` | (no method; works without a profiler) the file that [profiles of functions](profile) are appended to | standard output |
 //!
@@ -142,6 +150,7 @@ pub mod endpoints;
 mod flight_recorder;
 #[doc(hidden)]
 pub mod line_profile;
+pub mod memory_log;
 mod process_memory;
 mod profiler;
 pub mod quiet;
@@ -156,6 +165,7 @@ pub use alloc::Alloc;
 pub use capture_scope::{
     CaptureScope, ScopeError, ScopeReport, capture_scope, capture_scope_async,
 };
+pub use config::{MemoryChildren, MemoryMetric, MemoryRole};
 pub use flight_recorder::{Slope, Threshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
@@ -164,6 +174,9 @@ pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
 pub use line_profile::print_profiles;
+#[cfg(feature = "http")]
+pub use memory_log::memory_requests;
+pub use memory_log::{FunctionSpan, memory_span};
 pub use process_memory::allocator_memory;
 pub use profiler::{
     Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, OriginalUri, Path};
 use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{get as on_get, post as on_post};
-use http_support::{BASE, Bench, call, get, post, send};
+use http_support::{BASE, Bench, call, fresh_dir, get, post, send};
 
 const PREFIXES: [&str; 4] = [
     "",
@@ -18,7 +18,7 @@ const PREFIXES: [&str; 4] = [
 
 #[tokio::test]
 async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_method() {
-    let bench = Bench::new();
+    let bench = Bench::with(|builder| builder.memory_log(true).memory_dir(fresh_dir()));
     let app = bench.app();
     call(&app, "start").await;
     const READ: [(Method, u16); 6] = [
@@ -49,6 +49,7 @@ async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_me
         ("summary", "text/plain; charset=utf-8", READ),
         ("pprof", "application/octet-stream", READ),
         ("reports", "application/json", READ),
+        ("timeline", "application/json", READ),
     ] {
         for prefix in PREFIXES {
             for slash in ["", "/", "?query=kept", "/?full=1&x"] {
@@ -329,6 +330,7 @@ async fn with_a_token_set_nothing_below_the_profiler_answers_without_it() {
             "mark?name=x",
             "live",
             "ticket?for=stats",
+            "timeline",
             "reports",
             "reports/1",
             "reports/1/flamegraph",
@@ -429,7 +431,7 @@ async fn a_page_of_another_site_can_neither_change_nor_watch_anything() {
 
 #[tokio::test]
 async fn the_document_tells_of_every_route_and_every_route_is_there() {
-    let bench = Bench::new();
+    let bench = Bench::with(|builder| builder.memory_log(true).memory_dir(fresh_dir()));
     let app = bench.app();
     call(&app, "start").await;
     let document = get(&app, "/openapi.json").await.json();
@@ -483,7 +485,7 @@ async fn the_document_tells_of_every_route_and_every_route_is_there() {
             operations += 1;
         }
     }
-    assert!(operations >= 14, "{operations}");
+    assert!(operations >= 15, "{operations}");
 }
 
 #[tokio::test]

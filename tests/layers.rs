@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 /// Parts of `src/capture` that never run in a hook and say so at their head.
-const OUTSIDE_OF_HOOKS: [&str; 6] = [
+const OUTSIDE_OF_HOOKS: [&str; 7] = [
     "mod.rs",
     "modules/",
     "hook/patching/got.rs",
     "hook/patching/loader.rs",
     "hook/portable.rs",
     "arch/portable.rs",
+    "process.rs",
 ];
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions, convert, diff, fetch, flamegraph, info, man, merge, recover, serve, stats,
+    completions, convert, diff, fetch, flamegraph, info, man, memory, merge, recover, serve, stats,
     summary, table, tree,
 };
 use crate::context::Global;
@@ -15,7 +15,8 @@ Exit codes:
   1   something else failed: a file that is not there or would be overwritten, the disk, the network
   2   a capture is damaged, cut short, of a version that is not read, or none at all; of one that is cut short,
       what could be read is reported all the same
-  64  the command line makes no sense";
+  64  the command line makes no sense
+`memory run` exits with the code of the program that it runs.";
 
 /// Reports from heap captures: those of heapray in Rust services, and those of memray in Python ones.
 ///
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Convert(convert::Args),
     Info(info::Args),
     Recover(recover::Args),
+    Memory(memory::Args),
     Serve(serve::Args),
     Fetch(fetch::Args),
     Completions(completions::Args),

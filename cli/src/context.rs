@@ -57,6 +57,8 @@ pub(crate) struct Context {
     color: When,
     /// A capture ended before its end.
     incomplete: bool,
+    /// The exit code of a program that was run.
+    exit_code: Option<u8>,
 }
 
 impl Context {
@@ -66,6 +68,7 @@ impl Context {
             quiet: global.quiet,
             color: global.color,
             incomplete: false,
+            exit_code: None,
         }
     }
 
@@ -155,6 +158,11 @@ impl Context {
         self.complain(&format!("{name}: {problem}"), BAD_CAPTURE);
     }
 
+    /// The command will exit with this, the exit code of a program that it ran.
+    pub(crate) fn exit_with(&mut self, code: u8) {
+        self.exit_code = Some(code);
+    }
+
     /// Something that a person should know and that does not change the result.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
@@ -206,7 +214,9 @@ impl Context {
 
     /// What a command that came to its end exits with.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        if self.incomplete {
+        if let Some(code) = self.exit_code {
+            ExitCode::from(code)
+        } else if self.incomplete {
             ExitCode::from(BAD_CAPTURE)
         } else {
             ExitCode::SUCCESS

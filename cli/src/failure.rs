@@ -1,5 +1,6 @@
 //! What goes wrong, in a line for people and a number for scripts.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::{fmt, io};
 
@@ -31,6 +32,13 @@ pub(crate) enum Failure {
         /// What happened.
         error: io::Error,
     },
+    /// A program that was to be run could not be started.
+    NotStarted {
+        /// Its name.
+        program: String,
+        /// What happened.
+        error: io::Error,
+    },
     /// Something else, in a sentence.
     Other(String),
     /// Whoever was to read the output went away. That is no failure: `heapray table FILE | head`.
@@ -56,6 +64,13 @@ impl Failure {
         }
     }
 
+    pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Failure {
+        Failure::NotStarted {
+            program: program.to_string_lossy().into_owned(),
+            error,
+        }
+    }
+
     pub(crate) fn writing(path: &Path, error: io::Error) -> Failure {
         Failure::io(format!("cannot write {}", path.display()), error)
     }
@@ -65,6 +80,9 @@ impl Failure {
         match self {
             Failure::Usage(_) => USAGE,
             Failure::Capture { .. } => BAD_CAPTURE,
+            // As a shell has it.
+            Failure::NotStarted { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
+            Failure::NotStarted { .. } => 126,
             Failure::Io { .. } | Failure::Other(_) => FAILED,
             Failure::NobodyReads => 0,
         }
@@ -77,6 +95,7 @@ impl fmt::Display for Failure {
             Failure::Usage(text) | Failure::Other(text) => f.write_str(text),
             Failure::Capture { name, problem } => write!(f, "{name}: {problem}"),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
+            Failure::NotStarted { program, error } => write!(f, "cannot run {program}: {error}"),
             Failure::NobodyReads => f.write_str("nobody reads the output"),
         }
     }

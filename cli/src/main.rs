@@ -12,6 +12,7 @@ mod failure;
 mod input;
 mod json;
 mod output;
+mod plot;
 mod remote;
 mod selection;
 mod server;

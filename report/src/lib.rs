@@ -6,6 +6,7 @@
 
 pub mod formats;
 mod hash;
+pub mod memory_log;
 pub mod memray;
 pub mod model;
 pub mod page;

@@ -21,6 +21,7 @@ pub mod hook;
 pub mod local;
 pub mod memory;
 pub mod modules;
+pub mod process;
 pub mod record;
 pub mod ring;
 pub mod sampling;

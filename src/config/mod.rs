@@ -6,6 +6,7 @@
 
 mod error;
 mod flight;
+mod memory;
 mod prefix;
 mod settings;
 pub(crate) mod size;
@@ -14,6 +15,7 @@ pub(crate) mod truth;
 
 pub use error::ConfigError;
 pub use flight::{FlightConfig, FlightSettings};
+pub use memory::{MemoryChildren, MemoryLogConfig, MemoryLogSettings, MemoryMetric, MemoryRole};
 pub use prefix::Prefix;
 pub use settings::{Config, Settings};
 pub use token::Token;

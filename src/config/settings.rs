@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{ConfigError, FlightConfig, FlightSettings, Prefix, Token, prefix, size, token, truth};
+use super::{
+    ConfigError, FlightConfig, FlightSettings, MemoryLogConfig, MemoryLogSettings, Prefix, Token,
+    prefix, size, token, truth,
+};
 
 /// Everything the profiler was told, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct Config {
     pub job_name: String,
     /// The service's version in titles and links. `JOB_VERSION`, default `JOB_VERSION`.
     pub job_version: String,
+    /// The memory log, if there is to be one; it does not need the profiler.
+    pub memory_log: Option<MemoryLogConfig>,
 }
 
 /// What the code asked for; `None` leaves a setting to the environment or its default.
@@ -58,6 +63,8 @@ pub struct Settings {
     pub job_name: Option<String>,
     /// See [`Config::job_version`].
     pub job_version: Option<String>,
+    /// See [`Config::memory_log`].
+    pub memory_log: MemoryLogSettings,
 }
 
 /// 512 MiB.
@@ -71,7 +78,8 @@ const KEEP_AT_MOST: u32 = 1_000;
 impl Settings {
     /// The checked whole, with `variable` looking up the environment.
     ///
-    /// Where the profiler is not enabled, nothing else is looked at: what is off cannot be wrong.
+    /// Where the profiler is not enabled, nothing else of it is looked at, nor of a memory log that is not: what is off
+    /// cannot be wrong.
     ///
     /// # Errors
     ///
@@ -98,6 +106,7 @@ impl Settings {
             token: None,
             job_name: "JOB_NAME".into(),
             job_version: "JOB_VERSION".into(),
+            memory_log: self.memory_log.resolve(&env)?,
         };
         if enabled {
             self.fill(&env, &mut config)?;
@@ -187,7 +196,7 @@ impl Settings {
 const KEPT: &str = "a whole number from 0 to 1000";
 const WORD: &str = "text without control characters";
 
-fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigError> {
+pub(super) fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigError> {
     if path.as_os_str().is_empty() {
         return Err(ConfigError::new(setting, "", "the path of a directory"));
     }
@@ -197,7 +206,11 @@ fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigErro
 pub(super) struct Environment<F>(F);
 
 impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
-    fn text(
+    pub(super) fn path(&self, variable: &str) -> Option<PathBuf> {
+        (self.0)(variable).map(PathBuf::from)
+    }
+
+    pub(super) fn text(
         &self,
         variable: &'static str,
         allowed: &'static str,

@@ -11,7 +11,7 @@ use super::guard;
 use super::live::{self, Seats};
 use super::route::Endpoint;
 use super::ticket::{self, Tickets};
-use super::{docs, mark, outputs, params, reports, start, status, stop};
+use super::{docs, mark, outputs, params, reports, start, status, stop, timeline};
 use crate::config::Config;
 use crate::profiler::Profiler;
 
@@ -100,6 +100,7 @@ impl Door {
                 guard::same_origin(headers)?;
                 live::live(profiler, &self.seats).await
             }
+            Endpoint::Timeline => timeline::timeline(profiler, query, headers).await,
             Endpoint::Reports => reports::list(profiler).await,
             Endpoint::Report(id) if request.method == Method::DELETE => {
                 reports::delete(profiler, id).await

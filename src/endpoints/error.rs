@@ -1,6 +1,7 @@
 //! What goes wrong, as status, headers and body at once.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +20,7 @@ pub struct ErrorBody {
     /// What happened and what to do about it, for people.
     pub error: String,
     /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `ReportNotFound`,
-    /// `ReportDamaged`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
+    /// `ReportDamaged`, `MemoryLogNotFound`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
     /// `TooManyMarks`, `TooManyWatchers`, `NotStarted`, `CaptureFailed`, `DirectoryNotWritable`, `StorageFull`,
     /// `OutputFailed`, `InternalError`.
     #[serde(rename = "type")]
@@ -37,6 +38,8 @@ pub(crate) enum ApiError {
     MethodNotAllowed(&'static str),
     /// Every seat of those who watch is taken.
     TooManyWatchers,
+    /// No memory log is written; the reason, where there should be one.
+    NoMemoryLog(Option<Arc<str>>),
     /// No byte of the wanted range is there; the output's length.
     Range(u64),
     Profiler(profiler::Error),
@@ -59,6 +62,7 @@ impl ApiError {
             ApiError::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             ApiError::TooManyWatchers => (StatusCode::SERVICE_UNAVAILABLE, "TooManyWatchers"),
+            ApiError::NoMemoryLog(_) => (StatusCode::NOT_FOUND, "MemoryLogNotFound"),
             ApiError::Range(_) => (StatusCode::RANGE_NOT_SATISFIABLE, "RangeNotSatisfiable"),
             ApiError::Profiler(error) => match error {
                 Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
@@ -94,6 +98,10 @@ impl ApiError {
             ApiError::NotFound => "the profiler has no such endpoint".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
             ApiError::TooManyWatchers => "32 clients watch already".into(),
+            ApiError::NoMemoryLog(Some(reason)) => reason.to_string(),
+            ApiError::NoMemoryLog(None) => {
+                "no memory log is being written: set MEMRAY_PROFILER_MEMORY_LOG=true".into()
+            }
             ApiError::Range(len) => format!("there are {len} bytes, none of them in that range"),
             ApiError::Profiler(error) => error.to_string(),
         }

@@ -35,6 +35,7 @@ mod start;
 mod status;
 mod stop;
 mod ticket;
+mod timeline;
 mod told;
 
 pub use error::ErrorBody;
@@ -42,3 +43,4 @@ pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;
 pub(crate) use serve::Servers;
 pub use ticket::Ticket;
+pub use timeline::{Timeline, TimelineChild, TimelineCurve, TimelineFunction};

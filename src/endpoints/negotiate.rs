@@ -44,6 +44,11 @@ pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
     best.1
 }
 
+/// Whether the client likes plain text better than JSON, which it gets where it does not say.
+pub(super) fn prefers_text(headers: &HeaderMap) -> bool {
+    preferred(OutputKind::StatsJson, headers) == OutputKind::Stats
+}
+
 /// What `media` means at the path of `kind`.
 fn offered(kind: OutputKind, media: &str) -> Option<OutputKind> {
     let is = |name: &str| media.eq_ignore_ascii_case(name);
@@ -53,8 +58,12 @@ fn offered(kind: OutputKind, media: &str) -> Option<OutputKind> {
     match kind {
         OutputKind::Report if media == "application/*" => Some(kind),
         OutputKind::Report => named(media),
-        OutputKind::Stats if is("application/json") => Some(OutputKind::StatsJson),
-        OutputKind::Stats if is("text/plain") || media == "text/*" => Some(kind),
+        OutputKind::Stats | OutputKind::StatsJson if is("application/json") => {
+            Some(OutputKind::StatsJson)
+        }
+        OutputKind::Stats | OutputKind::StatsJson if is("text/plain") || media == "text/*" => {
+            Some(OutputKind::Stats)
+        }
         _ => None,
     }
 }

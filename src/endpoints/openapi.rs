@@ -6,7 +6,7 @@ use utoipa::openapi::{Info, PathItem, Server};
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 
 use super::error::ErrorBody;
-use super::{live, mark, outputs, reports, start, status, stop, ticket};
+use super::{live, mark, outputs, reports, start, status, stop, ticket, timeline};
 use crate::config::Config;
 
 #[derive(OpenApi)]
@@ -23,6 +23,7 @@ use crate::config::Config;
         outputs::tree,
         outputs::summary,
         outputs::pprof,
+        timeline::timeline,
         reports::list,
         reports::one,
         reports::delete,
@@ -201,6 +202,42 @@ pub(crate) struct KeptOutputParams {
     /// `report`, `flamegraph`, `stats`, `table`, `tree`, `summary`, `pprof`, and `flamegraph.svg` where the service has it.
     #[param(inline)]
     view: View,
+}
+
+/// How the memory log comes.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code)]
+pub(crate) struct TimelineParams {
+    /// JSON, or the log's file; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<TimelineFormat>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase", default = "json")]
+#[allow(dead_code)]
+enum TimelineFormat {
+    Json,
+    Mprof,
+}
+
+/// What asking for the memory log can meet besides.
+#[derive(IntoResponses)]
+#[allow(dead_code)]
+pub(crate) enum TimelineFailures {
+    /// The format is none of the two.
+    #[response(status = 400, content_type = "application/json")]
+    Format(ErrorBody),
+    /// No memory log is written, and why.
+    #[response(status = 404, content_type = "application/json", example = json!({
+        "error": "no memory log is being written: set MEMRAY_PROFILER_MEMORY_LOG=true",
+        "type": "MemoryLogNotFound"
+    }))]
+    NoLog(ErrorBody),
+    /// None of the bytes that were asked for is there.
+    #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
+    Range(ErrorBody),
 }
 
 /// A mark.

@@ -8,6 +8,11 @@ use serde::Serialize;
 /// An answer of `status` with `body` as JSON.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let text = serde_json::to_vec(body).expect("our own plain types can be written as JSON");
+    json_text(status, text)
+}
+
+/// An answer of `status` with JSON that was written before.
+pub(crate) fn json_text(status: StatusCode, text: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

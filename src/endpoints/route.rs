@@ -16,6 +16,7 @@ pub(super) enum Endpoint {
     Mark,
     Ticket,
     Live,
+    Timeline,
     Output(OutputKind),
     Reports,
     Report(ReportId),
@@ -37,6 +38,7 @@ impl Endpoint {
             "mark" => Endpoint::Mark,
             "ticket" => Endpoint::Ticket,
             "live" => Endpoint::Live,
+            "timeline" => Endpoint::Timeline,
             "reports" => Endpoint::Reports,
             _ => match tail.strip_prefix("reports/") {
                 None => Endpoint::Output(output(tail)?),
@@ -91,6 +93,7 @@ mod tests {
             ("", Endpoint::Page),
             ("status", Endpoint::Status),
             ("reports", Endpoint::Reports),
+            ("timeline", Endpoint::Timeline),
             ("reports/17", Endpoint::Report(id)),
             (
                 "reports/17/stats",
@@ -136,6 +139,8 @@ mod tests {
             ("reports/1", Method::DELETE, true),
             ("reports/1", Method::POST, false),
             ("live", Method::HEAD, true),
+            ("timeline", Method::HEAD, true),
+            ("timeline", Method::POST, false),
         ] {
             assert_eq!(
                 Endpoint::at(tail).unwrap().takes(&method),

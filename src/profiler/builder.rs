@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::control::Core;
 use super::recorder::{OnTrigger, Trigger};
 use super::{InitError, Profiler, global};
-use crate::config::{Config, Settings};
+use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings};
 use crate::flight_recorder::{Slope, Threshold};
+use crate::memory_log::Recording;
 use crate::quiet;
 
 /// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
@@ -174,6 +175,54 @@ impl Builder {
         self.set(|settings| settings.job_version = Some(version.into()))
     }
 
+    /// Whether the process's memory over time is written to a file, as `mprof run` does it; with or without
+    /// [`enabled`](Builder::enabled). `MEMRAY_PROFILER_MEMORY_LOG`; default false, but for a
+    /// [worker](MemoryRole::Worker) of PyCOMPSs (`COMPSS_WORKER_PROFILE_PATH` is set).
+    pub fn memory_log(mut self, enabled: bool) -> Builder {
+        self.settings.memory_log.enabled = Some(enabled);
+        self
+    }
+
+    /// Where the memory log's file goes; the directory is made if it is missing. `MEMRAY_PROFILER_MEMORY_DIR`, in a
+    /// [worker](MemoryRole::Worker) else `COMPSS_WORKER_PROFILE_PATH`; default: the current directory.
+    pub fn memory_dir(self, dir: impl Into<PathBuf>) -> Builder {
+        self.set(|settings| settings.memory_log.dir = Some(dir.into()))
+    }
+
+    /// What this process is to the others of its job: names the memory log's file. `MEMRAY_PROFILER_MEMORY_ROLE` (`main`,
+    /// `worker`); default `main`.
+    pub fn memory_role(mut self, role: MemoryRole) -> Builder {
+        self.settings.memory_log.role = Some(role);
+        self
+    }
+
+    /// From one reading of the memory log to the next, 10 ms to an hour. `MEMRAY_PROFILER_MEMORY_INTERVAL`, in seconds;
+    /// default 0.1.
+    pub fn memory_interval(mut self, interval: Duration) -> Builder {
+        self.settings.memory_log.interval = Some(interval);
+        self
+    }
+
+    /// What the memory log tells of child processes. `MEMRAY_PROFILER_MEMORY_CHILDREN` (`none`, `include`, `each`,
+    /// `both`); default `each`.
+    pub fn memory_children(mut self, children: MemoryChildren) -> Builder {
+        self.settings.memory_log.children = Some(children);
+        self
+    }
+
+    /// How the memory log measures a process. `MEMRAY_PROFILER_MEMORY_METRIC` (`rss`, `pss`, `uss`); default `rss`.
+    pub fn memory_metric(mut self, metric: MemoryMetric) -> Builder {
+        self.settings.memory_log.metric = Some(metric);
+        self
+    }
+
+    /// Bytes above which the memory log is thinned out: half as many readings a second then, from its beginning on.
+    /// `MEMRAY_PROFILER_MEMORY_LIMIT`; default 64 MiB, at least 64 KiB.
+    pub fn memory_limit(mut self, bytes: u64) -> Builder {
+        self.settings.memory_log.limit = Some(bytes);
+        self
+    }
+
     /// Does not record yet when it returns: the first `start` begins. By default recording has begun.
     pub fn wait_for_start(mut self) -> Builder {
         self.wait = true;
@@ -237,15 +286,21 @@ impl Builder {
         Ok(profiler)
     }
 
-    /// A profiler that does not record yet, with its threads.
+    /// A profiler that does not record yet, with its threads, and the memory log.
     pub(super) fn assemble(&self) -> Result<Profiler, InitError> {
         let config = self.config().map_err(InitError::Config)?;
+        // Before the first session, so that not even its thread's birth is in a capture.
+        let memory_log = Recording::start(config.memory_log.as_ref());
         if !config.enabled {
-            return Ok(Profiler::default());
+            return Ok(Profiler {
+                core: None,
+                memory_log,
+            });
         }
         let core = Core::new(config, self.told.clone()).map_err(InitError::Threads)?;
         Ok(Profiler {
             core: Some(Arc::new(core)),
+            memory_log,
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use super::control::Core;
 use super::flight::Waiter;
 use super::{Error, KeptReport, Mark, State, Status};
+use crate::memory_log::Recording;
 use crate::quiet;
 use crate::store::{Output, OutputKey, OutputKind, ReportId};
 
@@ -19,9 +20,20 @@ use crate::store::{Output, OutputKey, OutputKind, ReportId};
 #[derive(Debug, Clone, Default)]
 pub struct Profiler {
     pub(crate) core: Option<Arc<Core>>,
+    /// Independent of all else.
+    pub(crate) memory_log: Recording,
 }
 
 impl Profiler {
+    /// The file of the memory log that is, or was, being written; see [`Builder::memory_log`](crate::Builder::memory_log).
+    #[must_use]
+    pub fn memory_log(&self) -> Option<&std::path::Path> {
+        match &self.memory_log {
+            Recording::On(recorder) => Some(recorder.path()),
+            _ => None,
+        }
+    }
+
     /// Whether there is a profiler at all.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
@@ -166,13 +178,20 @@ impl Profiler {
         self.core()?.machine.mark(name)
     }
 
-    /// Ends the session, finishes its report and closes the listeners of `serve`. For the end of `main`,
-    /// or whatever a service does on `SIGTERM`. Calling it twice does no harm.
+    /// Ends the session, finishes its report and closes the listeners of `serve`, and ends the memory log. For the end of
+    /// `main`, or whatever a service does on `SIGTERM`. Calling it twice does no harm.
     ///
     /// # Errors
     ///
     /// Those of [`stop`](Profiler::stop); none where the profiler is disabled.
     pub fn shutdown(&self) -> Result<Status, Error> {
+        let ended = self.end_session();
+        // Last: the report's making shows in it.
+        self.memory_log.stop();
+        ended
+    }
+
+    fn end_session(&self) -> Result<Status, Error> {
         if !self.is_enabled() {
             return Ok(self.status());
         }

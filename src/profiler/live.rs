@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::{model, views};
 
@@ -84,6 +84,13 @@ impl Core {
             let core = Arc::clone(self);
             self.watch.submit(move || core.look());
         }
+    }
+
+    /// The heap over time, of the running session or the one that ended last, and when that began: at most so many rows.
+    pub(crate) fn heap_curve(&self, rows: usize) -> Option<(SystemTime, Vec<model::Moment>)> {
+        let running = self.machine.top(0).map(Arc::new);
+        let snapshot = running.or_else(|| self.machine.last())?;
+        Some((snapshot.started, thinned(&snapshot.timeline, rows)))
     }
 
     fn look(self: Arc<Core>) {

@@ -7,6 +7,7 @@ pub(crate) mod fetch;
 pub(crate) mod flamegraph;
 pub(crate) mod info;
 pub(crate) mod man;
+pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod recover;
 pub(crate) mod serve;
@@ -32,6 +33,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Convert(args) => args.run(context),
         Command::Info(args) => args.run(context),
         Command::Recover(args) => args.run(context),
+        Command::Memory(args) => args.run(context),
         Command::Serve(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
         Command::Completions(args) => args.run(context),

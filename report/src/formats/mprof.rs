@@ -6,10 +6,8 @@
 use std::io::{self, Write};
 
 use crate::Report;
+use crate::memory_log::{Line, Reading};
 use crate::memray::in_one_line;
-
-/// Bytes of mprof's unit.
-const MIB: f64 = (1 << 20) as f64;
 
 /// Writes the memory of `report` over time.
 ///
@@ -20,16 +18,12 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let command = in_one_line(&about.command_line);
     let command = command.trim();
     if !command.is_empty() {
-        writeln!(out, "CMDLINE {command}")?;
+        writeln!(out, "{}", Line::Command(command))?;
     }
     for moment in &report.timeline {
         let at_ms = about.start_ms.saturating_add_unsigned(moment.at_ms);
-        writeln!(
-            out,
-            "MEM {:.6} {:.4}",
-            moment.rss as f64 / MIB,
-            at_ms as f64 / 1000.0
-        )?;
+        let reading = Reading::of_bytes(moment.rss, at_ms as f64 / 1000.0);
+        writeln!(out, "{}", Line::Memory(reading))?;
     }
     Ok(())
 }

@@ -1,0 +1,15 @@
+//! Pictures of memory over time, as `mprof plot` draws them.
+//!
+//! A [`Figure`] says what is to be seen, in seconds and MiB; `svg`, `png` and `terminal` draw it. The PNG is made from
+//! the SVG, with a font that comes along: containers have none.
+
+mod colour;
+mod figure;
+mod labels;
+mod scale;
+mod svg;
+mod terminal;
+
+pub(crate) use figure::{Figure, Options, Source};
+pub(crate) use svg::{png, svg};
+pub(crate) use terminal::terminal;

@@ -1,0 +1,43 @@
+//! Why a file is none of mprof's.
+
+use std::fmt;
+use std::io;
+
+/// A `.dat` file could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// Reading failed.
+    Io(io::Error),
+    /// A line is none that mprof would take.
+    Line {
+        /// Its number; the first is 1.
+        number: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => error.fmt(f),
+            ReadError::Line { number, reason } => write!(f, "line {number}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Io(error) => Some(error),
+            ReadError::Line { .. } => None,
+        }
+    }
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> ReadError {
+        ReadError::Io(error)
+    }
+}

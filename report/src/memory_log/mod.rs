@@ -1,0 +1,23 @@
+//! Memory over time in memory_profiler's `.dat` file, as `mprof run` writes it: lines, whole files, and what is made of
+//! them.
+//!
+//! [`Line`] is the one place that knows the format; the recorder, the endpoint, `heapray memory plot` and
+//! [`formats::mprof`](crate::formats::mprof) all write and read through it. Files are hostile input: nothing here
+//! panics on one, and what it keeps in memory is bounded by what is in the file.
+
+mod curve;
+mod digest;
+mod error;
+mod line;
+mod lines;
+mod log;
+mod name;
+mod thin;
+
+pub use curve::Curve;
+pub use digest::{Digest, DigestLimits};
+pub use error::ReadError;
+pub use line::{Line, MIB, Reading};
+pub use log::{Child, Function, MemoryLog};
+pub use name::function_name;
+pub use thin::thin;

@@ -1,0 +1,66 @@
+//! Questions to the system about this process that the memory log asks. Never in a hook: `local_time` takes a lock.
+
+/// Whether the process has children, running or not waited for; true where the system does not tell. Disturbs nobody who
+/// waits for them.
+#[must_use]
+pub fn has_children() -> bool {
+    #[cfg(target_os = "linux")]
+    const ALL: libc::c_int = libc::__WALL;
+    #[cfg(not(target_os = "linux"))]
+    const ALL: libc::c_int = 0;
+    let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | ALL;
+    // SAFETY: a `siginfo_t` may be all zeros, and is live for the call, which writes nothing else. WNOWAIT leaves a
+    // child that has ended to its owner.
+    let asked = unsafe {
+        let mut info: libc::siginfo_t = core::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &raw mut info, how)
+    };
+    asked == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
+}
+
+/// Year, month (1 to 12), day, hour, minute and second, in the local time zone, `seconds` after the Unix epoch. `None`
+/// for a year that no calendar holds.
+#[must_use]
+pub fn local_time(seconds: i64) -> Option<[i32; 6]> {
+    let time = libc::time_t::from(seconds);
+    // SAFETY: a `tm` may be all zeros; both places are live for the call. It reads `TZ`, which a program may change only
+    // while no other thread reads the environment (`std::env::set_var`).
+    let broken = unsafe {
+        let mut broken: libc::tm = core::mem::zeroed();
+        let filled = libc::localtime_r(&raw const time, &raw mut broken);
+        (!filled.is_null()).then_some(broken)
+    }?;
+    Some([
+        broken.tm_year.checked_add(1900)?,
+        broken.tm_mon + 1,
+        broken.tm_mday,
+        broken.tm_hour,
+        broken.tm_min,
+        broken.tm_sec,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_known_until_it_was_waited_for() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        // Asking does not take its end away from who waits for it.
+        for _ in 0..3 {
+            assert!(has_children());
+        }
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn local_time_is_no_more_than_a_day_from_universal_time() {
+        // 2026-11-21T12:00:00Z
+        let [year, month, day, hour, minute, second] = local_time(1_795_262_400).unwrap();
+        assert_eq!((year, month), (2026, 11));
+        assert!((20..=22).contains(&day) && (0..24).contains(&hour));
+        assert!((0..60).contains(&minute) && second == 0);
+        assert_eq!(local_time(i64::MAX), None);
+    }
+}

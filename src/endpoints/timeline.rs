@@ -1,0 +1,267 @@
+//! `GET timeline`: the memory log, as JSON or as the file that it is.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use heapray_report::formats::Format;
+use heapray_report::memory_log::{Digest, DigestLimits, Reading};
+use heapray_report::model::Moment;
+use serde::Serialize;
+
+use super::download::download;
+use super::error::ApiError;
+use super::openapi::{CommonFailures, ConditionParams, TimelineFailures, TimelineParams};
+use super::{negotiate, params, reply};
+use crate::config::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
+use crate::memory_log::{Recorder, Recording};
+use crate::profiler::{Core, Error, Profiler};
+use crate::store::{Label, Output, OutputKey, OutputKind};
+
+/// What is sent as JSON of a log of any length.
+const LIMITS: DigestLimits = DigestLimits {
+    readings: 2_000,
+    children: 50,
+    functions: 1_000,
+};
+
+/// The process's memory over time, from the memory log. All times are milliseconds since `started`.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Timeline {
+    /// The log's file, in the service's file system.
+    pub file: String,
+    /// When the log began.
+    #[serde(serialize_with = "super::moment::serialize")]
+    #[schema(value_type = String, format = DateTime)]
+    pub started: SystemTime,
+    /// The process.
+    pub pid: u32,
+    /// What the process is to the others of its job: `main` or `worker`.
+    pub role: &'static str,
+    /// What is measured: `rss`, `pss` or `uss`.
+    pub metric: &'static str,
+    /// `memory` includes the children.
+    pub children_included: bool,
+    /// The memory of the process. At most 2,000 readings and the latest: neighbours are one then, the larger of them.
+    pub memory: TimelineCurve,
+    /// Its children, and theirs: the 50 that were seen last.
+    pub children: Vec<TimelineChild>,
+    /// How many more there were.
+    pub more_children: u64,
+    /// Calls of functions, and requests, if they are marked: the 1,000 that took longest, by their beginnings.
+    pub functions: Vec<TimelineFunction>,
+    /// How many more there were.
+    pub more_functions: u64,
+    /// What the service had allocated and not given back, in the profiler's running session, or else in its last one;
+    /// null if there was none.
+    #[schema(required)]
+    pub heap: Option<TimelineCurve>,
+}
+
+/// A curve: two columns of the same length.
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+pub struct TimelineCurve {
+    /// Milliseconds.
+    pub at_ms: Vec<i64>,
+    /// Bytes.
+    pub bytes: Vec<u64>,
+}
+
+/// A process below this one.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct TimelineChild {
+    /// Its process number.
+    pub id: String,
+    /// Milliseconds.
+    pub at_ms: Vec<i64>,
+    /// Bytes.
+    pub bytes: Vec<u64>,
+}
+
+/// A call of a function, or whatever else was marked.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct TimelineFunction {
+    /// Its name.
+    pub name: String,
+    /// How deep it is nested.
+    pub level: u32,
+    /// When it began.
+    pub from_ms: i64,
+    /// When it ended.
+    pub to_ms: i64,
+    /// The memory of the process when it began.
+    pub from_bytes: u64,
+    /// The memory of the process when it ended.
+    pub to_bytes: u64,
+}
+
+/// Memory over time
+///
+/// What the memory log (`MEMRAY_PROFILER_MEMORY_LOG`) has seen: the process's memory, that of each of its children, marked
+/// functions and requests, and beside them the heap of the profiler's session. `?format=mprof`, or `Accept: text/plain`,
+/// gives the log's file, for `mprof plot` and `heapray memory plot`; a range of it too. The log goes on.
+#[utoipa::path(
+    get,
+    path = "/api/v1/profiler/memray/timeline",
+    tag = "profiler",
+    operation_id = "heapray_timeline",
+    params(TimelineParams, ConditionParams),
+    responses(
+        (
+            status = 200,
+            description = "The curves, or the file up to its last whole line.",
+            content(
+                (Timeline = "application/json"),
+                (
+                    String = "text/plain; charset=utf-8",
+                    example = "CMDLINE ./service\nMEM 12.500000 1795278525.7620\n"
+                ),
+            )
+        ),
+        (status = 206, description = "The range of the file that was asked for.", body = String, content_type = "text/plain; charset=utf-8"),
+        (status = 304, description = "The client's copy of the file is still good."),
+        TimelineFailures,
+        CommonFailures,
+    )
+)]
+pub(super) async fn timeline(
+    profiler: &Profiler,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let as_file = match params::pairs(query).find(|(name, _)| *name == "format") {
+        Some((_, "json")) => false,
+        Some((_, "mprof")) => true,
+        Some((_, other)) => {
+            let text = format!("format is {other:?}, but must be json or mprof");
+            return Err(ApiError::BadRequest(text));
+        }
+        None => negotiate::prefers_text(headers),
+    };
+    let core = profiler.core()?;
+    let recorder = match &profiler.memory_log {
+        Recording::On(recorder) => Arc::clone(recorder),
+        Recording::Off => return Err(ApiError::NoMemoryLog(None)),
+        Recording::Failed(reason) => return Err(ApiError::NoMemoryLog(Some(Arc::clone(reason)))),
+    };
+    let mut response = if as_file {
+        let name = recorder.path().file_name().unwrap_or_default();
+        let disposition = format!("inline; filename=\"{}\"", name.to_string_lossy());
+        let opened = core.files.call(move || file(&recorder)).await?;
+        let mut response = download(core, opened?, headers)?;
+        // A machine's name is letters, digits and hyphens; any other is not told.
+        if let Ok(disposition) = HeaderValue::try_from(disposition) {
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_DISPOSITION, disposition);
+        }
+        response
+    } else {
+        let job = Arc::clone(core);
+        let text = core.files.call(move || json(&job, &recorder)).await?;
+        reply::json_text(StatusCode::OK, text?)
+    };
+    let accept = HeaderValue::from_static("Accept");
+    response.headers_mut().insert(header::VARY, accept);
+    Ok(response)
+}
+
+/// The file up to its last whole line.
+fn file(recorder: &Recorder) -> Result<Output, ApiError> {
+    let label = Label {
+        key: OutputKey::new(OutputKind::File(Format::Mprof)),
+        taken: SystemTime::now(),
+        snapshot: true,
+    };
+    let opened = File::open(recorder.path()).and_then(|file| Output::lines_of(file, label));
+    opened.map_err(|error| unreadable(recorder, &error))
+}
+
+fn json(core: &Core, recorder: &Recorder) -> Result<Vec<u8>, ApiError> {
+    let read = File::open(recorder.path()).and_then(|file| {
+        // Up to here: a log that is written on must not keep us reading.
+        let length = file.metadata()?.len();
+        let lines = BufReader::new(file.take(length));
+        Digest::read(lines, &LIMITS).map_err(io::Error::other)
+    });
+    let digest = read.map_err(|error| unreadable(recorder, &error))?;
+    let timeline = told(recorder, digest, core.heap_curve(LIMITS.readings));
+    Ok(serde_json::to_vec(&timeline).expect("our own plain types can be written as JSON"))
+}
+
+fn unreadable(recorder: &Recorder, error: &io::Error) -> ApiError {
+    tracing::warn!(path = %recorder.path().display(), %error, "the memory log cannot be read");
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let gone = format!("the memory log {} is gone", recorder.path().display());
+            ApiError::NoMemoryLog(Some(gone.into()))
+        }
+        _ => Error::Internal("the memory log cannot be read; the service's log says why").into(),
+    }
+}
+
+fn told(recorder: &Recorder, digest: Digest, heap: Option<(SystemTime, Vec<Moment>)>) -> Timeline {
+    let started = recorder.started();
+    let zero = since_epoch_ms(started);
+    let ms = |at: f64| (at * 1000.0).round() as i64 - zero;
+    let MemoryLogConfig {
+        role,
+        metric,
+        children,
+        ..
+    } = recorder.config();
+    let curve = |readings: &[Reading]| TimelineCurve {
+        at_ms: readings.iter().map(|reading| ms(reading.at)).collect(),
+        bytes: readings.iter().map(Reading::bytes).collect(),
+    };
+    let child = |(id, readings): (String, Vec<Reading>)| {
+        let TimelineCurve { at_ms, bytes } = curve(&readings);
+        TimelineChild { id, at_ms, bytes }
+    };
+    let heap = heap.map(|(began, rows)| {
+        let began = since_epoch_ms(began) - zero;
+        TimelineCurve {
+            at_ms: rows
+                .iter()
+                .map(|row| began.saturating_add_unsigned(row.at_ms))
+                .collect(),
+            bytes: rows.iter().map(|row| row.heap).collect(),
+        }
+    });
+    let functions = digest.functions.into_iter().map(|call| TimelineFunction {
+        name: call.name,
+        level: call.level.unwrap_or_default(),
+        from_ms: ms(call.from.at),
+        to_ms: ms(call.to.at),
+        from_bytes: call.from.bytes(),
+        to_bytes: call.to.bytes(),
+    });
+    Timeline {
+        file: recorder.path().display().to_string(),
+        started,
+        pid: std::process::id(),
+        role: match role {
+            MemoryRole::Main => "main",
+            MemoryRole::Worker => "worker",
+        },
+        metric: match metric {
+            MemoryMetric::Rss => "rss",
+            MemoryMetric::Pss => "pss",
+            MemoryMetric::Uss => "uss",
+        },
+        children_included: MemoryChildren::are_included(*children),
+        memory: curve(&digest.memory),
+        children: digest.children.into_iter().map(child).collect(),
+        more_children: digest.more_children,
+        functions: functions.collect(),
+        more_functions: digest.more_functions,
+        heap,
+    }
+}
+
+fn since_epoch_ms(at: SystemTime) -> i64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

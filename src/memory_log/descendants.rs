@@ -1,0 +1,107 @@
+//! The processes below one: `/proc/<pid>/task/<tid>/children`, and where the kernel has no such file, everybody's parent.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Descendants that are looked at: a bound for a process that has run away.
+const MOST: usize = 10_000;
+
+/// The numbers of all processes below `pid`, parents before their children. One that comes or goes meanwhile may be
+/// missing.
+pub(super) fn of(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    if !by_files(pid, &mut found) {
+        return by_parents(pid);
+    }
+    let mut next = 0;
+    while next < found.len() && found.len() < MOST {
+        by_files(found[next], &mut found);
+        next += 1;
+    }
+    found
+}
+
+/// Adds the children of each of the process's threads. Whether the kernel tells them.
+fn by_files(pid: u32, found: &mut Vec<u32>) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        // It has ended.
+        return true;
+    };
+    let mut told = true;
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(children) => {
+                let children = children.split_ascii_whitespace();
+                found.extend(children.filter_map(|child| child.parse::<u32>().ok()));
+            }
+            // A thread that has ended leaves no folder either.
+            Err(_) => told &= !thread.path().join("stat").exists(),
+        }
+    }
+    told
+}
+
+fn by_parents(pid: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let process = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let stat = || fs::read_to_string(entry.path().join("stat")).ok();
+        if let Some(process) = process
+            && let Some(parent) = stat().as_deref().and_then(parent)
+        {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    let mut found = children.remove(&pid).unwrap_or_default();
+    let mut next = 0;
+    while next < found.len() && found.len() < MOST {
+        found.extend(children.remove(&found[next]).unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+/// The parent in a `stat` file: `number (name) state parent …`, where the name may hold anything.
+fn parent(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn both_ways_find_children_and_their_children() {
+        // The shell waits for its children, and says so once both are there.
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 600 & sh -c 'sleep 600 & echo; wait' & wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        let (found, mut by_parents) = (of(shell.id()), by_parents(shell.id()));
+        let mut sorted = found.clone();
+        sorted.sort_unstable();
+        by_parents.sort_unstable();
+        assert_eq!(sorted, by_parents);
+        assert_eq!(found.len(), 3, "two children, one of a child");
+        assert!(of(std::process::id()).contains(&found[2]));
+        for pid in found.iter().chain([&shell.id()]) {
+            let _ = Command::new("kill").arg(pid.to_string()).status();
+        }
+        shell.wait().unwrap();
+        assert!(of(shell.id()).is_empty());
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        assert_eq!(parent("7 (a) R 1) S 42 7 7"), Some(42));
+        assert_eq!(parent("7 (a"), None);
+    }
+}

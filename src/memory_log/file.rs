@@ -1,0 +1,169 @@
+//! The file, written a whole line at a time: whoever kills the process leaves a file that can be read.
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use heapray_report::memory_log::{self, Line, ReadError};
+
+use super::name;
+use crate::config::MemoryRole;
+
+/// A `.dat` file that is being written.
+#[derive(Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    line: String,
+}
+
+impl LogFile {
+    /// A new file in `directory`, which is made if it is missing, under a name of that role which no other file has.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn create_in(directory: &Path, role: MemoryRole) -> io::Result<LogFile> {
+        fs::create_dir_all(directory)?;
+        // Absolute: a program may go to another directory later.
+        let directory = fs::canonicalize(directory)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = since.map_or(0, |since| since.as_secs() as i64);
+        for n in 0..name::TRIES {
+            match LogFile::create(&directory.join(name::file_name(role, seconds, n))) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return created,
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// A new file.
+    ///
+    /// # Errors
+    /// There is one of that name already, or what else the file system says.
+    pub fn create(path: &Path) -> io::Result<LogFile> {
+        let mut options = OpenOptions::new();
+        Ok(LogFile {
+            file: options.append(true).create_new(true).open(path)?,
+            path: path.to_owned(),
+            length: 0,
+            line: String::new(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Writes a line, in one piece, or nothing of it.
+    ///
+    /// # Errors
+    /// What the file system says; the file ends with the line before then.
+    pub fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
+        self.line.clear();
+        writeln!(self.line, "{line}").expect("a string takes everything");
+        let written = self.file.write_all(self.line.as_bytes());
+        match written {
+            Ok(()) => self.length += self.line.len() as u64,
+            // A disk that is full takes half a line first. Should that stay, readers leave it out.
+            Err(_) => drop(self.file.set_len(self.length)),
+        }
+        written
+    }
+
+    /// Makes it shorter: one reading in `step` seconds is kept of each curve, the largest, and calls that took as long.
+    /// Whoever reads the file has the longer one or the shorter one, whole.
+    ///
+    /// # Errors
+    /// What the file system says; the file is as it was then.
+    pub fn thin(&mut self, step: f64) -> io::Result<()> {
+        let draft = self.path.with_extension("dat.tmp");
+        let thinned = self.thin_to(&draft, step);
+        if thinned.is_err() {
+            // It may not even have been made.
+            let _ = fs::remove_file(&draft);
+        }
+        thinned
+    }
+
+    fn thin_to(&mut self, draft: &Path, step: f64) -> io::Result<()> {
+        // What a crash has left under that name is ours.
+        let _ = fs::remove_file(draft);
+        let mut options = OpenOptions::new();
+        let file = options.append(true).create_new(true).open(draft)?;
+        let mut out = BufWriter::new(file);
+        let from = BufReader::new(File::open(&self.path)?);
+        memory_log::thin(from, &mut out, step).map_err(|error| match error {
+            ReadError::Io(error) => error,
+            other => io::Error::new(io::ErrorKind::InvalidData, other),
+        })?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let length = file.metadata()?.len();
+        fs::rename(draft, &self.path)?;
+        (self.file, self.length) = (file, length);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapray_report::memory_log::{MemoryLog, Reading};
+
+    fn directory(name: &str) -> PathBuf {
+        let directory =
+            std::env::temp_dir().join(format!("heapray-file-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        directory
+    }
+
+    #[test]
+    fn names_never_collide_and_directories_are_made() {
+        let top = directory("names");
+        let below = top.join("a/b");
+        let names = [MemoryRole::Main, MemoryRole::Worker].map(|role| {
+            let files = [0; 4].map(|_| LogFile::create_in(&below, role).unwrap());
+            let mut names = files.map(|file| file.path().to_owned()).to_vec();
+            names.dedup();
+            names.len()
+        });
+        assert_eq!(names, [4, 4]);
+        assert_eq!(fs::read_dir(&below).unwrap().count(), 8);
+        fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn a_thinned_file_is_written_on() {
+        let directory = directory("thin");
+        let mut file = LogFile::create_in(&directory, MemoryRole::Main).unwrap();
+        let line = |n: u32| {
+            Line::Memory(Reading {
+                mib: f64::from(n % 7),
+                at: f64::from(n) / 10.0,
+            })
+        };
+        for n in 0..1000 {
+            file.write(&line(n)).unwrap();
+        }
+        let before = file.length();
+        file.thin(1.0).unwrap();
+        assert!(file.length() < before / 9);
+        file.write(&line(1000)).unwrap();
+        assert_eq!(file.length(), fs::metadata(file.path()).unwrap().len());
+        let log = MemoryLog::read(BufReader::new(File::open(file.path()).unwrap())).unwrap();
+        assert_eq!(log.memory.len(), 101);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,0 +1,52 @@
+//! Memory over time, one file per process, as `mprof run` writes it and `mprof plot` reads it.
+//!
+//! ```text
+//!   any thread                       sampler thread, each 0.1 s                    file
+//! ┌──────────────┐  calls that end ┌─────────────────────────────┐ whole lines ┌────────────┐
+//! │ FunctionSpan │ ──────────────▶ │ Probe: /proc/self and those │ ──────────▶ │ LogFile    │
+//! │ RequestLayer │  (bounded)      │ of all descendants          │             │ CMDLINE MEM│
+//! └──────────────┘                 └─────────────────────────────┘             │ CHLD FUNC  │
+//!                                                                              └────────────┘
+//! ```
+//!
+//! It needs no capture and no endpoints. Nothing here may harm the service: what goes wrong is logged once, and the
+//! sampler goes on. Where no log is written, a mark is one load.
+//!
+//! `heapray memory run` measures other programs with the same [`Probe`] and [`LogFile`].
+
+mod descendants;
+mod file;
+mod levels;
+mod name;
+mod probe;
+mod recorder;
+#[cfg(feature = "http")]
+mod requests;
+mod sampler;
+mod span;
+
+pub use file::LogFile;
+pub use name::{local_stamp, stamped_name};
+pub use probe::{Probe, Readings};
+#[cfg(feature = "http")]
+pub(crate) use recorder::Recorder;
+pub(crate) use recorder::Recording;
+#[cfg(feature = "http")]
+pub use requests::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
+pub use span::FunctionSpan;
+pub(crate) use span::function;
+
+/// Marks a part of the program in the memory log from here to where the guard is dropped, for `mprof plot`'s brackets
+/// and flames. Where no memory log is written this is one load.
+///
+/// Blanks in a name become underscores. `mprof` cuts a label at its last dot, and knows nothing of `::`.
+///
+/// ```
+/// let span = heapray::memory_span("load");
+/// let table = vec![0_u8; 1 << 20];
+/// drop(span);
+/// # drop(table);
+/// ```
+pub fn memory_span(name: &str) -> FunctionSpan {
+    function(name)
+}

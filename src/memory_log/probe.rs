@@ -1,0 +1,210 @@
+//! How much memory a process and those below it have, from `/proc`: what psutil, and so mprof, reads too.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::descendants;
+use crate::capture::{process, sys};
+use crate::config::{MemoryChildren, MemoryMetric};
+
+/// Measures one process again and again.
+#[derive(Debug)]
+pub struct Probe {
+    process: Process,
+    children: MemoryChildren,
+    metric: MemoryMetric,
+    /// Open files of the descendants that were alive last time. A number that was given to another process meanwhile
+    /// does not matter: the file is the former's.
+    known: HashMap<u32, Process>,
+}
+
+/// What a [`Probe`] has measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Readings {
+    /// Bytes of the process, and of its descendants if they are included.
+    pub memory: u64,
+    /// Resident bytes of the process itself, whatever is measured.
+    pub rss: u64,
+    /// Bytes of each descendant that is alive, if they have lines.
+    pub children: Vec<(u32, u64)>,
+}
+
+/// A process, held by its open `statm`.
+#[derive(Debug)]
+struct Process {
+    pid: u32,
+    statm: File,
+}
+
+impl Probe {
+    /// One for the process of this number.
+    ///
+    /// # Errors
+    /// There is no such process, or no `/proc`.
+    pub fn new(pid: u32, children: MemoryChildren, metric: MemoryMetric) -> io::Result<Probe> {
+        let process = Process::open(pid)?;
+        let rss = process.rss()?;
+        // It fails here and now where the kernel has no such figures (before 4.14) or does not let us see them.
+        process.bytes(metric, rss)?;
+        Ok(Probe {
+            process,
+            children,
+            metric,
+            known: HashMap::new(),
+        })
+    }
+
+    /// The memory now. `None`: the process has ended.
+    pub fn read(&mut self) -> Option<Readings> {
+        let rss = self.process.rss().ok()?;
+        let memory = self.process.bytes(self.metric, rss).ok()?;
+        let mut readings = Readings {
+            memory,
+            rss,
+            children: Vec::new(),
+        };
+        if self.children == MemoryChildren::None {
+            return Some(readings);
+        }
+        let own = self.process.pid == std::process::id();
+        if own && !process::has_children() {
+            self.known.clear();
+            return Some(readings);
+        }
+        let alive = descendants::of(self.process.pid);
+        self.known.retain(|pid, _| alive.contains(pid));
+        for pid in alive {
+            let Some(bytes) = self.child(pid) else {
+                continue;
+            };
+            if self.children.are_included() {
+                readings.memory += bytes;
+            }
+            if self.children.have_lines() {
+                readings.children.push((pid, bytes));
+            }
+        }
+        Some(readings)
+    }
+
+    /// Bytes of a descendant; `None` if it is gone, or a zombie, which has none.
+    fn child(&mut self, pid: u32) -> Option<u64> {
+        if let Some(known) = self.known.get(&pid) {
+            match known.rss() {
+                Ok(rss @ 1..) => return known.bytes(self.metric, rss).ok(),
+                Ok(0) => return None,
+                // Another process has the number now.
+                Err(_) => drop(self.known.remove(&pid)),
+            }
+        }
+        let process = Process::open(pid).ok()?;
+        let rss = process.rss().ok().filter(|&rss| rss > 0)?;
+        let bytes = process.bytes(self.metric, rss).ok();
+        self.known.insert(pid, process);
+        bytes
+    }
+}
+
+impl Process {
+    fn open(pid: u32) -> io::Result<Process> {
+        let statm = File::open(format!("/proc/{pid}/statm"))?;
+        Ok(Process { pid, statm })
+    }
+
+    fn rss(&self) -> io::Result<u64> {
+        resident(&self.statm)
+    }
+
+    /// What `metric` says of the process, which has `rss` resident bytes.
+    fn bytes(&self, metric: MemoryMetric, rss: u64) -> io::Result<u64> {
+        let prefixes: &[&str] = match metric {
+            MemoryMetric::Rss => return Ok(rss),
+            MemoryMetric::Pss => &["Pss:"],
+            MemoryMetric::Uss => &["Private_Clean:", "Private_Dirty:", "Private_Hugetlb:"],
+        };
+        // Opened each time: a file that was opened before an `execve` tells of the program before.
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
+        Ok(sum(&rollup, prefixes))
+    }
+}
+
+/// Resident bytes by an open `statm`: the second number, in pages.
+pub(super) fn resident(statm: &File) -> io::Result<u64> {
+    let mut text = [0; 128];
+    let length = statm.read_at(&mut text, 0)?;
+    let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    let pages: u64 = pages.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    Ok(pages * page_size())
+}
+
+fn page_size() -> u64 {
+    static SIZE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *SIZE.get_or_init(sys::page_size)
+}
+
+/// The fields of those names, `<name>: <number> kB` a line, in bytes.
+fn sum(rollup: &str, names: &[&str]) -> u64 {
+    let field = |line: &str| {
+        let value = names.iter().find_map(|name| line.strip_prefix(name))?;
+        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    rollup.lines().filter_map(field).sum::<u64>() * 1024
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_rollup_is_summed_by_field() {
+        let rollup = "55-7f ---p 0 00:00 0 [rollup]\nRss:  9 kB\nPss:   5 kB\nPss_Dirty: 4 kB\n\
+                      Private_Clean:   1 kB\nPrivate_Dirty:  2 kB\nPrivate_Hugetlb:  0 kB\n";
+        assert_eq!(sum(rollup, &["Pss:"]), 5 << 10);
+        assert_eq!(sum(rollup, &["Private_Clean:", "Private_Dirty:"]), 3 << 10);
+    }
+
+    #[test]
+    fn a_process_that_shares_pages_has_more_rss_than_pss_than_uss() {
+        let child = Command::new("sleep").arg("600").spawn();
+        let mut child = child.unwrap();
+        let read = |metric| {
+            let mut probe = Probe::new(child.id(), MemoryChildren::None, metric).unwrap();
+            probe.read().unwrap().memory
+        };
+        let [rss, pss, uss] = [MemoryMetric::Rss, MemoryMetric::Pss, MemoryMetric::Uss].map(read);
+        assert!(rss >= pss && pss >= uss && uss > 0, "{rss} {pss} {uss}");
+        let mut probe = Probe::new(child.id(), MemoryChildren::None, MemoryMetric::Rss).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(probe.read(), None);
+    }
+
+    #[test]
+    fn children_appear_are_summed_and_vanish() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 600 & echo $!; wait; echo; read wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = io::BufRead::lines(io::BufReader::new(shell.stdout.take().unwrap()));
+        let sleeper: u32 = lines.next().unwrap().unwrap().parse().unwrap();
+        let mut probe = Probe::new(shell.id(), MemoryChildren::Both, MemoryMetric::Rss).unwrap();
+        let both = probe.read().unwrap();
+        let [(pid, bytes)] = both.children[..] else {
+            panic!("{both:?}");
+        };
+        assert_eq!(pid, sleeper);
+        assert_eq!(both.memory, both.rss + bytes);
+        let _ = Command::new("kill").arg(sleeper.to_string()).status();
+        lines.next();
+        let alone = probe.read().unwrap();
+        assert_eq!((alone.children.len(), alone.memory), (0, alone.rss));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+    }
+}

@@ -1,0 +1,155 @@
+//! The sampler's thread: a reading each interval, and the calls that ended since.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heapray_report::memory_log::{Line, Reading};
+use heapray_report::memray::in_one_line;
+
+use super::recorder::{Shared, complain, seconds_now};
+use super::{LogFile, Probe};
+use crate::command_line;
+use crate::config::MemoryLogConfig;
+use crate::store::file_size_limit;
+
+/// How long a call that ended waits for its line at most.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// From one complaint to the next.
+const TELL_AGAIN: Duration = Duration::from_secs(3600);
+
+/// See the module.
+pub(super) struct Sampler {
+    shared: Arc<Shared>,
+    probe: Probe,
+    file: LogFile,
+    interval: Duration,
+    limit: u64,
+    /// When it was told last that a line could not be written.
+    told_failing: Option<Instant>,
+    /// Calls were lost, and that was told.
+    told_lost: bool,
+}
+
+impl Sampler {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        probe: Probe,
+        file: LogFile,
+        config: &MemoryLogConfig,
+    ) -> Sampler {
+        Sampler {
+            shared,
+            probe,
+            file,
+            interval: config.interval,
+            limit: config.limit.min(file_size_limit()),
+            told_failing: None,
+            told_lost: false,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let command = command_line::read();
+        self.write(&Line::Command(in_one_line(&command).trim()));
+        let mut next = Instant::now();
+        loop {
+            self.sample();
+            // A machine that slept does not make up for it.
+            next = (next + self.interval).max(Instant::now());
+            if self.rest_until(next) {
+                break;
+            }
+        }
+        self.write_calls();
+        self.sample();
+    }
+
+    /// Whether the log is to end.
+    fn rest_until(&mut self, next: Instant) -> bool {
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            if self.shared.rest(left.min(SLICE)) {
+                return true;
+            }
+            self.write_calls();
+        }
+    }
+
+    fn sample(&mut self) {
+        let Some(readings) = self.probe.read() else {
+            // `/proc` is gone, in a chroot.
+            return;
+        };
+        let at = seconds_now();
+        self.shared.set_offset(readings.memory, readings.rss);
+        self.write(&Line::Memory(Reading::of_bytes(readings.memory, at)));
+        for (pid, bytes) in readings.children {
+            self.write(&Line::Child {
+                id: &pid.to_string(),
+                reading: Reading::of_bytes(bytes, at),
+            });
+        }
+        if self.file.length() > self.limit {
+            self.thin();
+        }
+    }
+
+    fn write_calls(&mut self) {
+        let (calls, lost) = self.shared.take_calls();
+        for call in &calls {
+            self.write(&Line::Function {
+                name: &call.name,
+                from: call.from,
+                to: call.to,
+                level: call.level,
+            });
+        }
+        if lost > 0 && !self.told_lost {
+            self.told_lost = true;
+            complain("calls end faster than the memory log can write them: some are left out");
+        }
+    }
+
+    fn write(&mut self, line: &Line<'_>) {
+        if let Err(error) = self.file.write(line) {
+            self.failed(&error);
+        }
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        // On a full disk short lines may fit where long ones do not: one failure is told for all of an hour.
+        if self
+            .told_failing
+            .is_none_or(|told| told.elapsed() > TELL_AGAIN)
+        {
+            self.told_failing = Some(Instant::now());
+            let path = self.file.path().display();
+            complain(&format!(
+                "the memory log {path} cannot be written ({error}); it goes on when it can"
+            ));
+        }
+    }
+
+    /// Makes room in the file: half as many readings a second, from here on too.
+    fn thin(&mut self) {
+        let enough = self.limit / 4 * 3;
+        while self.file.length() > enough {
+            self.interval *= 2;
+            if let Err(error) = self.file.thin(self.interval.as_secs_f64()) {
+                // Else it would be tried again with each reading.
+                self.limit = self.limit.saturating_mul(2);
+                return self.failed(&error);
+            }
+        }
+        let seconds = self.interval.as_secs_f64();
+        tracing::info!(
+            seconds,
+            "the memory log was thinned out to a reading in so many seconds"
+        );
+    }
+}
