@@ -806,3 +806,39 @@ fn agree(ours: &f64, theirs: &f64, metric: &str) {
         "{metric}: ours {ours} MiB, mprof's {theirs} MiB"
     );
 }
+
+#[heapray::profile(full_report = false)]
+fn outer(levels: u32) -> u32 {
+    if levels == 0 {
+        1
+    } else {
+        2 * inner(levels - 1)
+    }
+}
+
+#[heapray::profile(full_report = false)]
+fn inner(levels: u32) -> u32 {
+    outer(levels)
+}
+
+#[test]
+fn calls_of_profiled_functions_are_in_the_log() {
+    const SCENARIO: &str = "calls_of_profiled_functions_are_in_the_log";
+    if !plays(SCENARIO) {
+        let dir = fresh_dir("profiled");
+        run(SCENARIO, &dir, &[SWITCH, OFTEN]);
+        let log = read(&only_file(&dir));
+        let calls: Vec<_> = log.functions.iter().map(|f| (&*f.name, f.level)).collect();
+        // The innermost ends first.
+        let expected = [
+            ("memory_log.outer", Some(2)),
+            ("memory_log.inner", Some(1)),
+            ("memory_log.outer", Some(0)),
+        ];
+        assert_eq!(calls, expected);
+        return;
+    }
+    heapray::init();
+    assert_eq!(outer(1), 2);
+    heapray::shutdown().unwrap();
+}

@@ -1,13 +1,12 @@
 //! The call of a profiled function in the memory log.
 
-/// Kept from the begin of a call to its end.
+use crate::memory_log::{self, FunctionSpan};
+
+/// Kept from the begin of a call to its end, on whatever thread that is.
 #[derive(Debug)]
-pub(super) struct Record;
+pub(super) struct Record(#[allow(dead_code)] FunctionSpan); // for its drop
 
 /// The call of the function of this path (`module::name`) begins, on this thread.
-///
-/// The one place where the memory log's `FUNC` records are to be wired in: what is returned is dropped when the call
-/// ends, on whatever thread that is.
-pub(super) fn begin(_path: &'static str) -> Record {
-    Record
+pub(super) fn begin(path: &'static str) -> Record {
+    Record(memory_log::function_at(path))
 }

@@ -34,7 +34,7 @@ pub(crate) use recorder::Recording;
 #[cfg(feature = "http")]
 pub use requests::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
 pub use span::FunctionSpan;
-pub(crate) use span::function;
+pub(crate) use span::function_at;
 
 /// Marks a part of the program in the memory log from here to where the guard is dropped, for `mprof plot`'s brackets
 /// and flames. Where no memory log is written this is one load.
@@ -48,5 +48,5 @@ pub(crate) use span::function;
 /// # drop(table);
 /// ```
 pub fn memory_span(name: &str) -> FunctionSpan {
-    function(name)
+    span::function(name)
 }

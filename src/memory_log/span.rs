@@ -9,11 +9,22 @@ use super::levels::Levels;
 use super::recorder::{self, Shared};
 use crate::quiet;
 
-/// The interface of the attributes: a call of the function `name` begins.
-pub(crate) fn function(name: &str) -> FunctionSpan {
+/// What is called `name` begins.
+pub(super) fn function(name: &str) -> FunctionSpan {
+    begin(|| name.to_owned())
+}
+
+/// A call of the function of this path begins. With dots between the names, as memory_profiler has it, so that mprof's
+/// pictures show the last one.
+pub(crate) fn function_at(path: &str) -> FunctionSpan {
+    begin(|| path.replace("::", "."))
+}
+
+/// `name` is asked for only if a log is being written.
+fn begin(name: impl FnOnce() -> String) -> FunctionSpan {
     FunctionSpan(recorder::current().and_then(|shared| {
         let _quiet = quiet::enter();
-        Span::begin(shared, name, Home::of_this_thread())
+        Span::begin(shared, &name(), Home::of_this_thread())
     }))
 }
 
