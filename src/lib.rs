@@ -108,11 +108,16 @@
 //! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 mod alloc;
 pub mod capture;
 pub mod collector;
 mod command_line;
 pub mod config;
+pub mod cpu_profile;
 #[cfg(feature = "http")]
 pub mod endpoints;
 mod process_memory;

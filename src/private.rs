@@ -1,0 +1,3 @@
+//! What the attributes expand to calls these, and nothing else.
+
+pub use crate::cpu_profile::attribute::SingleThread;
