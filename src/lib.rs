@@ -103,6 +103,10 @@
 //! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
 //! - `svg`: `GET …/flamegraph.svg` and `?format=svg`, drawn by inferno, which is under CDDL-1.0.
+//! - `macros` (default): the attributes [`single_thread_profiler`] and [`parallel_profiler`], and their companion
+//!   [`profile`](macro@profile).
+//! - `rayon-pool`, `tokio-pool`: pools of a size of their own for [`parallel_profile`].
+//! - `spans`: [`parallel_profile::TaskLayer`], which makes tasks of `tracing` spans.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!
 //! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
@@ -120,6 +124,7 @@ pub mod config;
 pub mod cpu_profile;
 #[cfg(feature = "http")]
 pub mod endpoints;
+pub mod parallel_profile;
 mod process_memory;
 mod profiler;
 pub mod quiet;

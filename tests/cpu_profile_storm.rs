@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use heapray::cpu_profile;
 use heapray::session::{Session, SessionOptions};
@@ -17,7 +17,7 @@ use heapray::session::{Session, SessionOptions};
 const SIGNALS: u64 = 100_000;
 
 /// Sends thread `tid` what a timer would.
-fn send(tid: i32, value: usize) -> bool {
+fn send(tid: i32, value: usize) {
     /// The kernel's `siginfo_t` of a timer's signal.
     #[repr(C)]
     struct Info {
@@ -41,7 +41,7 @@ fn send(tid: i32, value: usize) -> bool {
         rest: [0; 12],
     };
     // SAFETY: the kernel reads one structure of this layout; the signal has a handler as long as there is a profile.
-    let answer = unsafe {
+    unsafe {
         let pid = libc::getpid();
         libc::syscall(
             libc::SYS_rt_tgsigqueueinfo,
@@ -49,9 +49,8 @@ fn send(tid: i32, value: usize) -> bool {
             tid,
             libc::SIGPROF,
             &raw const info,
-        )
-    };
-    answer == 0
+        );
+    }
 }
 
 #[inline(never)]
@@ -81,21 +80,21 @@ fn a_hundred_thousand_signals_in_a_storm_of_allocations() {
     })
     .unwrap();
 
-    let (done, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    let done = AtomicBool::new(false);
     let profile = cpu_profile::start();
+    let taken = profile.samples().unwrap();
     let value = profile.signal_value();
     // SAFETY: takes nothing and always succeeds.
     let tid = unsafe { libc::gettid() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while sent.load(Ordering::Relaxed) < SIGNALS {
-                // A signal that is pending already is not sent again; real-time ones would pile up.
-                if send(tid, value) {
-                    sent.fetch_add(1, Ordering::Relaxed);
-                }
-                for _ in 0..200 {
+            // Of a signal that is pending already no second one is sent: what counts is what was taken.
+            while taken.load(Ordering::Relaxed) < SIGNALS {
+                send(tid, value);
+                for _ in 0..100 {
                     std::hint::spin_loop();
                 }
+                std::thread::yield_now();
             }
             done.store(true, Ordering::Relaxed);
         });
@@ -111,8 +110,7 @@ fn a_hundred_thousand_signals_in_a_storm_of_allocations() {
     std::fs::remove_dir_all(directory).unwrap();
 
     let samples = stats.total().samples;
-    println!("{samples} samples of {SIGNALS} signals");
-    assert!(samples > SIGNALS / 100, "{samples} samples");
+    assert!(samples >= SIGNALS, "{samples} samples");
     assert_eq!(stats.lost(), 0);
     assert_eq!(snapshot.lost_events, 0);
     let in_storm = stats

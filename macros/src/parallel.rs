@@ -20,7 +20,7 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     let arguments = Arguments::parse(arguments, &KNOWN)?;
     let mut function: ItemFn = parse2(function)?;
     let is_async = function.sig.asyncness.is_some();
-    let on_rayon = on_rayon(&arguments, is_async)?;
+    let pool = pool(&arguments, is_async)?;
     if arguments.is_disabled() {
         return Ok(quote! { #function });
     }
@@ -53,7 +53,7 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
         parse_quote! {{
             ::heapray::__private::Parallel::around(#begin, async move { #typed #(#body)* }).await
         }}
-    } else if on_rayon {
+    } else if pool != Pool::Present {
         if let ReturnType::Type(_, of) = &function.sig.output {
             if has_unnamed(of) {
                 return Err(Error::new_spanned(
@@ -62,8 +62,12 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
                 ));
             }
         }
+        let run = match pool {
+            Pool::Rayon => quote! { on_rayon },
+            _ => quote! { here },
+        };
         parse_quote! {{
-            ::heapray::__private::Parallel::on_rayon(#begin, move || { #typed #(#body)* })
+            ::heapray::__private::Parallel::#run(#begin, move || { #typed #(#body)* })
         }}
     } else {
         parse_quote! {{
@@ -74,19 +78,35 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     Ok(quote! { #function })
 }
 
-/// Whether the function runs on a rayon pool of its own.
-fn on_rayon(arguments: &Arguments, is_async: bool) -> Result<bool> {
+/// What a function runs on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pool {
+    Present,
+    Tokio,
+    Rayon,
+}
+
+fn pool(arguments: &Arguments, is_async: bool) -> Result<Pool> {
     let sized = arguments.get("n_workers").is_some();
     let Some((pool, span)) = arguments.text("pool")? else {
-        return Ok(sized && !is_async);
+        return Ok(match (sized, is_async) {
+            (false, _) => Pool::Present,
+            (true, true) => Pool::Tokio,
+            (true, false) => Pool::Rayon,
+        });
     };
     match pool.as_str() {
         "rayon" if is_async => Err(Error::new(
             span,
             "an `async fn` can't run on a rayon pool; leave `pool` out for one of tokio's",
         )),
-        "rayon" => Ok(true),
-        "tokio" | "present" => Ok(false),
+        "rayon" => Ok(Pool::Rayon),
+        "tokio" => Ok(Pool::Tokio),
+        "present" if sized => Err(Error::new(
+            span,
+            "the present threads are as many as they are; leave `n_workers` out",
+        )),
+        "present" => Ok(Pool::Present),
         _ => Err(Error::new(
             span,
             "there is no such pool; those that there are: `tokio`, `rayon`, `present`",

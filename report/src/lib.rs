@@ -9,6 +9,7 @@ mod hash;
 pub mod memray;
 pub mod model;
 pub mod page;
+pub mod parallel;
 pub mod stats;
 pub mod texts;
 pub mod views;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::pin;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use super::{CpuError, Samples, Stats, StatsBuilder};
@@ -129,6 +130,13 @@ impl CpuProfile {
             .sampler
             .as_ref()
             .map_or(0, Sampler::signal_value)
+    }
+
+    /// Counts samples while they are taken: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn samples(&self) -> Option<&'static AtomicU64> {
+        self.sampling.sampler.as_ref().ok().map(Sampler::samples)
     }
 
     /// As [`finish`](Self::finish), where it can't be consumed: from `Drop`. A second call gives nothing.

@@ -1,6 +1,7 @@
 //! A sampler: ordinary code around a slot and its timer.
 
 use core::fmt;
+use core::sync::atomic::AtomicU64;
 
 use super::handler::{Installed, SIGNAL};
 use super::slot::{Slot, Tables};
@@ -117,6 +118,11 @@ impl Sampler {
     /// What this sampler's signals carry.
     pub(crate) fn signal_value(&self) -> usize {
         self.slot.address()
+    }
+
+    /// Counts samples, of this sampler and earlier ones.
+    pub(crate) fn samples(&self) -> &'static AtomicU64 {
+        self.slot.samples()
     }
 
     /// CPU time that passed between resuming and pausing, in nanoseconds.

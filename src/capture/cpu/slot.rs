@@ -12,7 +12,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{CpuError, CpuTally, MOST_THREADS};
 use crate::capture::arch::{self, Registers};
@@ -96,6 +96,8 @@ pub(super) struct Slot {
     thread: AtomicU32,
     /// A handler is at work.
     entered: AtomicBool,
+    /// Samples taken in this slot, ever.
+    samples: AtomicU64,
     tables: UnsafeCell<Option<Tables>>,
 }
 
@@ -108,6 +110,7 @@ static SLOTS: [Slot; MOST_THREADS] = [const {
         taken: AtomicBool::new(false),
         thread: AtomicU32::new(0),
         entered: AtomicBool::new(false),
+        samples: AtomicU64::new(0),
         tables: UnsafeCell::new(None),
     }
 }; MOST_THREADS];
@@ -143,6 +146,11 @@ impl Slot {
         SLOTS.get(offset / size_of::<Slot>())
     }
 
+    /// Samples taken in this slot, ever.
+    pub(super) fn samples(&self) -> &AtomicU64 {
+        &self.samples
+    }
+
     /// The signal of this slot's timer has come.
     ///
     /// # Safety
@@ -162,6 +170,7 @@ impl Slot {
             if let Some(tables) = tables {
                 // SAFETY: the caller's duty; the unwinder was told of the thread that `thread` names.
                 unsafe { tables.sample(context) };
+                self.samples.fetch_add(1, Ordering::Relaxed);
             }
         }
         self.entered.store(false, Ordering::SeqCst);
