@@ -23,7 +23,7 @@ export function summarize(run) {
     ["Duration", short(ms), data.outcome],
     ["CPU time", short(cpu), `${(cpu / ms).toFixed(2)} cores on average`],
     ["Workers", count(data.workers.length), `${working} ran tasks`],
-    ["Tasks", count(run.names.length), `${plural(pieces, "piece")}, ${short(inTasks)}`],
+    ["Tasks", count(pieces), `of ${plural(run.names.length, "name")}, ${short(inTasks)}`],
     ["In tasks", working === 0 ? "–" : percent(inTasks, ms * working), "of the time of those workers"],
     ["Peak memory", peak === 0 ? "–" : bytes(peak), "resident, whole process"],
   ];

@@ -6,9 +6,9 @@ import { prepare, themed } from "../../js/dom.js";
 import { bytes } from "../../js/format.js";
 
 const SHADES = 10;
-const TOP = 6;
-const BOTTOM = 18;
-const LEFT = 46;
+const ABOVE = 6;
+const BELOW = 18;
+const BESIDE = 60;
 
 export class System {
   /**
@@ -53,7 +53,7 @@ export class System {
   /** @param {number} x @param {number} width @returns {number} */
   momentAt(x, width) {
     const { at } = this.run.data.moments;
-    const ns = ((x - LEFT) / (width - LEFT)) * this.run.data.duration_ns;
+    const ns = ((x - BESIDE) / (width - BESIDE)) * this.run.data.duration_ns;
     const found = at.findIndex((moment) => moment >= ns);
     return found < 0 ? at.length - 1 : found;
   }
@@ -120,20 +120,20 @@ export class System {
       return;
     }
     const context = prepare(canvas, width, height);
-    const x = (/** @type {number} */ ns) => LEFT + (ns / this.run.data.duration_ns) * (width - LEFT);
-    const y = (/** @type {number} */ value) => height - BOTTOM - (value / most) * (height - TOP - BOTTOM);
+    const x = (/** @type {number} */ ns) => BESIDE + (ns / this.run.data.duration_ns) * (width - BESIDE);
+    const y = (/** @type {number} */ value) => height - BELOW - (value / most) * (height - ABOVE - BELOW);
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     const step = niceStep(most / Math.max(2, height / 45));
     for (let value = 0; value <= most; value += step) {
       context.strokeStyle = themed("--line");
       context.beginPath();
-      context.moveTo(LEFT, Math.round(y(value)) + 0.5);
+      context.moveTo(BESIDE, Math.round(y(value)) + 0.5);
       context.lineTo(width, Math.round(y(value)) + 0.5);
       context.stroke();
       context.fillStyle = themed("--muted");
       context.textAlign = "right";
-      context.fillText(write(value), LEFT - 6, Math.max(6, y(value)));
+      context.fillText(write(value), BESIDE - 6, Math.max(6, y(value)));
     }
     curves(context, x, y);
     context.fillStyle = themed("--muted");
@@ -146,8 +146,8 @@ export class System {
     if (this.at >= 0) {
       context.strokeStyle = themed("--accent");
       context.beginPath();
-      context.moveTo(x(this.run.data.moments.at[this.at]), TOP);
-      context.lineTo(x(this.run.data.moments.at[this.at]), height - BOTTOM);
+      context.moveTo(x(this.run.data.moments.at[this.at]), ABOVE);
+      context.lineTo(x(this.run.data.moments.at[this.at]), height - BELOW);
       context.stroke();
     }
   }

@@ -90,7 +90,7 @@ function named(name, file, line) {
 function metered(part, whole, text) {
   const bar = el("span", "meter");
   bar.style.width = `${Math.max(1, (100 * part) / Math.max(whole, 1e-9))}%`;
-  return el("span", "", text, bar);
+  return el("span", "metered", text, bar);
 }
 
 /** @param {import("./data.js").Run} run @param {HTMLElement} box */
