@@ -170,9 +170,7 @@ impl Watch {
         if !self.known.insert(tid) {
             return;
         }
-        let Some(now) = cpu_ns_of(tid) else {
-            return;
-        };
+        let now = cpu_ns_of(tid).unwrap_or(0);
         // A thread that is found late has worked before; one that is there at first, for somebody else.
         let first_ns = if self.moments.is_empty() { now } else { 0 };
         let sampler = Sampler::new(INTERVAL_NS).and_then(|mut sampler| {
