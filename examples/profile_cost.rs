@@ -24,11 +24,12 @@ fn disabled(n: u64) -> u64 {
     empty(n)
 }
 
-fn tasks() {
+fn tasks() -> u64 {
     for n in 0..1000 {
         let _task = heapray::parallel_profile::task("a task");
         black_box(n);
     }
+    0
 }
 
 fn main() {
@@ -36,20 +37,24 @@ fn main() {
     let mode = arguments.next().unwrap_or_default();
     let rounds: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(100);
     let before = heapray::capture::sys::thread_cpu_ns();
-    let loop_of = |f: &dyn Fn(u64)| (0..rounds).for_each(f);
+    let loop_of = |f: &dyn Fn(u64) -> u64| {
+        for n in 0..rounds {
+            black_box(f(n));
+        }
+    };
     match mode.as_str() {
-        "plain" => loop_of(&|_| drop(black_box(work()))),
+        "plain" => loop_of(&|_| work()),
         "sampled" => {
             let profile = heapray::cpu_profile::start();
-            loop_of(&|_| drop(black_box(work())));
+            loop_of(&|_| work());
             let used = heapray::capture::sys::thread_cpu_ns() - before;
             println!("{mode}: {} ns of CPU time a round", used / rounds);
             println!("{} samples", profile.finish().total().samples);
             return;
         }
-        "empty" => loop_of(&|n| drop(black_box(empty(n)))),
-        "enabled_false" => loop_of(&|n| drop(black_box(disabled(n)))),
-        "profile" => loop_of(&|n| drop(black_box(heapray::cpu_profile::run(|| empty(n)).0))),
+        "empty" => loop_of(&|n| empty(n)),
+        "enabled_false" => loop_of(&|n| disabled(n)),
+        "profile" => loop_of(&|n| heapray::cpu_profile::run(|| empty(n)).0),
         "task_off" => loop_of(&|_| tasks()),
         "task_on" => {
             let profile = heapray::parallel_profile::builder("tasks")

@@ -49,18 +49,18 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     };
     let typed = typed(&function.sig.output);
     let body = &function.block.stmts;
-    function.block = Box::new(if is_async {
+    *function.block = if is_async {
         parse_quote! {{
             ::heapray::__private::Parallel::around(#begin, async move { #typed #(#body)* }).await
         }}
     } else if pool != Pool::Present {
-        if let ReturnType::Type(_, of) = &function.sig.output {
-            if has_unnamed(of) {
-                return Err(Error::new_spanned(
-                    of,
-                    "what runs on a pool must return a type that can be named; `pool = \"present\"` runs it in its place",
-                ));
-            }
+        if let ReturnType::Type(_, of) = &function.sig.output
+            && has_unnamed(of)
+        {
+            return Err(Error::new_spanned(
+                of,
+                "what runs on a pool must return a type that can be named; `pool = \"present\"` runs it in its place",
+            ));
         }
         let run = match pool {
             Pool::Rayon => quote! { on_rayon },
@@ -74,7 +74,7 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
             let __heapray_profile = ::heapray::__private::Parallel::begin(#begin);
             #(#body)*
         }}
-    });
+    };
     Ok(quote! { #function })
 }
 

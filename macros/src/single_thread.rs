@@ -52,16 +52,16 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
         })
     };
     let body = &function.block.stmts;
-    function.block = if function.sig.asyncness.is_some() {
+    *function.block = if function.sig.asyncness.is_some() {
         let typed = typed(&function.sig.output);
-        Box::new(parse_quote! {{
+        parse_quote! {{
             ::heapray::__private::SingleThread::around(#begin, async move { #typed #(#body)* }).await
-        }})
+        }}
     } else {
-        Box::new(parse_quote! {{
+        parse_quote! {{
             let __heapray_profile = ::heapray::__private::SingleThread::begin(#begin);
             #(#body)*
-        }})
+        }}
     };
     Ok(quote! { #function })
 }

@@ -107,7 +107,7 @@ impl SingleThread {
     }
 
     fn give(self, stats: Stats) {
-        let _quiet = quiet::enter();
+        let quiet = quiet::enter();
         let stats = match self.strip_dirs {
             true => stats.strip_dirs(),
             false => stats,
@@ -121,13 +121,13 @@ impl SingleThread {
                 stats.top(self.limit)
             );
         }
-        if let Some(path) = self.report {
-            if let Err(error) = stats.dump(&path) {
-                let path = path.display();
-                tracing::warn!(%error, %path, "heapray can't write the CPU profile");
-            }
+        if let Some(path) = self.report
+            && let Err(error) = stats.dump(&path)
+        {
+            let path = path.display();
+            tracing::warn!(%error, %path, "heapray can't write the CPU profile");
         }
-        drop(_quiet);
+        drop(quiet);
         if let Some(callback) = self.callback {
             callback(stats);
         }

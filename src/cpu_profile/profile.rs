@@ -48,7 +48,6 @@ pub fn start() -> CpuProfile {
 }
 
 /// How to profile.
-#[must_use]
 pub fn builder() -> Builder {
     Builder { interval: INTERVAL }
 }

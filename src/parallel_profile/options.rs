@@ -8,7 +8,6 @@ use super::pool::Pool;
 use super::profile::ParallelProfile;
 
 /// A profile of something that `name` stands for.
-#[must_use]
 pub fn builder(name: impl Into<String>) -> Builder {
     Builder {
         name: name.into(),

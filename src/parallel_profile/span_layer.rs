@@ -25,10 +25,10 @@ pub struct TaskLayer;
 
 impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for TaskLayer {
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        if tasks::is_recording() {
-            if let Some(metadata) = context.metadata(id) {
-                tasks::enter(Cow::Borrowed(metadata.name()), Some(id.into_u64()));
-            }
+        if tasks::is_recording()
+            && let Some(metadata) = context.metadata(id)
+        {
+            tasks::enter(Cow::Borrowed(metadata.name()), Some(id.into_u64()));
         }
     }
 
