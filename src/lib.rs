@@ -132,25 +132,33 @@
 //!
 //! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
-//! - `macros` (default): the attributes. Without it they leave a function as it is, and need no other crates.
+//! - `macros` (default): the attributes [`profile`](macro@profile), [`single_thread_profiler`] and [`parallel_profiler`]. Without it they leave a function as it is, and need no other crates.
 //! - `svg`: `GET …/flamegraph.svg` and `?format=svg`, drawn by inferno, which is under CDDL-1.0.
+//! - `rayon-pool`, `tokio-pool`: pools of a size of their own for [`parallel_profile`].
+//! - `spans`: [`parallel_profile::TaskLayer`], which makes tasks of `tracing` spans.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!
 //! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 mod alloc;
 pub mod capture;
 mod capture_scope;
 pub mod collector;
 mod command_line;
 pub mod config;
+pub mod cpu_profile;
 #[cfg(feature = "http")]
 pub mod endpoints;
 mod flight_recorder;
 #[doc(hidden)]
 pub mod line_profile;
 pub mod memory_log;
+pub mod parallel_profile;
 mod process_memory;
 mod profiler;
 pub mod quiet;
@@ -189,12 +197,6 @@ pub use recover::{RecoverError, Recovered, recover};
 pub use scope::{Held, Scope, scope};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
 pub use symbolize::{ReportOptions, ThreadMode};
-
-/// What the attributes expand to. Nothing that is meant for people.
-#[doc(hidden)]
-pub mod __private {
-    pub use crate::line_profile;
-}
 
 /// The example in the README.
 #[cfg(all(doctest, feature = "http"))]

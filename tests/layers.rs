@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 
 /// Parts of `src/capture` that never run in a hook and say so at their head.
-const OUTSIDE_OF_HOOKS: [&str; 7] = [
+const OUTSIDE_OF_HOOKS: [&str; 9] = [
     "mod.rs",
+    "cpu/handler.rs",
+    "cpu/sampler.rs",
     "modules/",
     "hook/patching/got.rs",
     "hook/patching/loader.rs",

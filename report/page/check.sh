@@ -5,5 +5,6 @@ set -eu
 cd "$(dirname "$0")"
 [ -d node_modules ] || npm install --no-audit --no-fund --no-package-lock
 npx --no-install tsc --project jsconfig.json
+npx --no-install tsc --project parallel/jsconfig.json
 npx --no-install tsc --project ../../src/endpoints/live/page/jsconfig.json
 node --test tests/*.test.mjs

@@ -10,6 +10,7 @@ pub mod memory_log;
 pub mod memray;
 pub mod model;
 pub mod page;
+pub mod parallel;
 pub mod peak;
 pub mod stats;
 pub mod texts;

@@ -15,6 +15,7 @@ pub mod arch;
 pub mod call_tree;
 pub mod clock;
 pub mod control;
+pub mod cpu;
 pub mod event;
 pub mod failure;
 pub mod hook;

@@ -76,7 +76,7 @@ pub(super) fn assemble(
     options: &ReportOptions,
     lookup: &mut dyn Lookup,
 ) -> Resolved {
-    let places = Places::find(snapshot, lookup);
+    let places = Places::find(&snapshot.nodes, &snapshot.modules, lookup);
     let Tree {
         mut strings,
         frames,

@@ -11,7 +11,7 @@ use heapray_report::model::{self, Frame, StrId, Strings};
 use super::lookup::{Lookup, Place};
 use super::trim::{Role, is_c_runtime, role};
 use crate::capture::event::NodeId;
-use crate::collector::snapshot::{Module, ModuleId, RawNode, Snapshot};
+use crate::collector::snapshot::{Module, ModuleId, RawNode};
 
 /// Distinct frames, each with the part it plays when stacks are trimmed.
 #[derive(Debug, Default)]
@@ -87,12 +87,11 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Looks up every address of `snapshot`.
-    pub(super) fn find(snapshot: &Snapshot, lookup: &mut dyn Lookup) -> Places {
-        let nodes = &snapshot.nodes;
+    /// Looks up every address of `nodes`.
+    pub(super) fn find(nodes: &[RawNode], modules: &[Module], lookup: &mut dyn Lookup) -> Places {
         let key = |node: u32| {
             let node = &nodes[node as usize];
-            (known_module(snapshot, node), node.address)
+            (known_module(modules, node), node.address)
         };
         let mut order: Vec<u32> = (1..nodes.len())
             .map_while(|node| u32::try_from(node).ok())
@@ -117,7 +116,7 @@ impl Places {
                 }
                 addresses.push(key(same[0]).1);
             }
-            match snapshot.modules.get(usize::from(key(of_module[0]).0.0)) {
+            match modules.get(usize::from(key(of_module[0]).0.0)) {
                 Some(module) => {
                     places.add_module(key(of_module[0]).0, module, &addresses, lookup);
                 }
@@ -231,8 +230,8 @@ impl Places {
 }
 
 /// The module of `node` if there is such a one. Marks are in none, and neither is address 0.
-fn known_module(snapshot: &Snapshot, node: &RawNode) -> ModuleId {
-    if node.address <= RawNode::FOREIGN || usize::from(node.module.0) >= snapshot.modules.len() {
+fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
+    if node.address <= RawNode::FOREIGN || usize::from(node.module.0) >= modules.len() {
         ModuleId::NONE
     } else {
         node.module

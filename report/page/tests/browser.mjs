@@ -9,6 +9,7 @@ import { browser, checks, out } from "./browser/harness.mjs";
 await import("./browser/graph.mjs");
 await import("./browser/panes.mjs");
 await import("./browser/looks.mjs");
+await import("./browser/parallel.mjs");
 await import("./browser/speed.mjs");
 
 await browser.close();

@@ -50,7 +50,8 @@ fn program(report: &Report) -> &str {
     name.filter(|name| !name.is_empty()).unwrap_or("report")
 }
 
-fn write_escaped(text: &str, out: &mut impl Write) -> io::Result<()> {
+/// Writes `text` as text of an HTML document.
+pub(crate) fn write_escaped(text: &str, out: &mut impl Write) -> io::Result<()> {
     for c in text.chars() {
         match c {
             '&' => out.write_all(b"&amp;")?,

@@ -86,6 +86,98 @@ pub fn gettid() -> u32 {
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
+/// CPU time that the calling thread has used, in nanoseconds.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    let mut time = [0i64; 2];
+    // SAFETY: the clock exists since Linux 2.6.12; the result, a `timespec`, goes to a live place of its size.
+    unsafe {
+        call(
+            libc::SYS_clock_gettime,
+            [
+                libc::CLOCK_THREAD_CPUTIME_ID as usize,
+                time.as_mut_ptr() as usize,
+                0,
+                0,
+                0,
+                0,
+            ],
+        )
+    };
+    time[0] as u64 * 1_000_000_000 + time[1] as u64
+}
+
+/// CPU time that the process's thread `tid` has used, in nanoseconds; `None` if there is no such thread.
+#[must_use]
+pub fn cpu_ns_of(tid: u32) -> Option<u64> {
+    let mut time = [0i64; 2];
+    let arguments = [cpu_clock_of(tid), time.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: the result, a `timespec`, goes to a live place of its size.
+    let answer = unsafe { call(libc::SYS_clock_gettime, arguments) };
+    (answer == 0).then(|| time[0] as u64 * 1_000_000_000 + time[1] as u64)
+}
+
+/// The kernel's number of a thread's CPU clock (`include/linux/posix-timers_types.h`: the thread's number inverted,
+/// `CPUCLOCK_PERTHREAD_MASK`, `CPUCLOCK_SCHED`).
+fn cpu_clock_of(tid: u32) -> usize {
+    ((!(tid as i32) << 3) | 4 | 2) as usize
+}
+
+/// Makes a timer on the CPU time of the process's thread `tid`, which sends `signal` with `value` to that thread alone:
+/// the kernel's number of it, or the error number.
+///
+/// # Errors
+/// The kernel's error number: there is no such thread, or there are too many timers.
+pub fn create_cpu_timer(tid: u32, signal: i32, value: usize) -> Result<i32, i32> {
+    // SAFETY: integers, and a pointer that may be null.
+    let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_notify_thread_id = tid as i32;
+    event.sigev_signo = signal;
+    event.sigev_value.sival_ptr = value as *mut _;
+    let mut timer = 0i32;
+    let (event, place) = (&raw const event as usize, &raw mut timer as usize);
+    // SAFETY: the kernel reads one structure of its own layout, which libc's is, and writes one number.
+    let answer = unsafe {
+        call(
+            libc::SYS_timer_create,
+            [cpu_clock_of(tid), event, place, 0, 0, 0],
+        )
+    };
+    match answer {
+        0 => Ok(timer),
+        error => Err(-error as i32),
+    }
+}
+
+/// Lets a timer send its signal after `first` nanoseconds and then after each `interval`; 0 as `first` stops it.
+/// Returns how long it would have taken to the next one.
+pub fn set_timer(timer: i32, first: u64, interval: u64) -> u64 {
+    let time = |nanoseconds: u64| {
+        [
+            (nanoseconds / 1_000_000_000) as i64,
+            (nanoseconds % 1_000_000_000) as i64,
+        ]
+    };
+    let (new, mut old) = ([time(interval), time(first)], [[0i64; 2]; 2]);
+    let (new, old_place) = (new.as_ptr() as usize, old.as_mut_ptr() as usize);
+    // SAFETY: reads one `itimerspec` (interval, then value) and writes one, both live; a timer that does not exist any
+    // more is an error without effect.
+    unsafe {
+        call(
+            libc::SYS_timer_settime,
+            [timer as usize, 0, new, old_place, 0, 0],
+        )
+    };
+    old[1][0] as u64 * 1_000_000_000 + old[1][1] as u64
+}
+
+/// Deletes a timer.
+pub fn delete_timer(timer: i32) {
+    // SAFETY: touches no memory; a timer that does not exist any more is an error without effect.
+    unsafe { call(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]) };
+}
+
 /// Whether this is the thread that the process began with.
 #[must_use]
 pub fn is_main_thread() -> bool {

@@ -38,8 +38,9 @@ mod linux;
     not(heapray_portable)
 ))]
 pub use linux::{
-    futex_wait, futex_wake, gettid, is_main_thread, is_readable, map_pages, membarrier,
-    register_membarrier, remap_pages, unmap_pages,
+    cpu_ns_of, create_cpu_timer, delete_timer, futex_wait, futex_wake, gettid, is_main_thread,
+    is_readable, map_pages, membarrier, register_membarrier, remap_pages, set_timer, thread_cpu_ns,
+    unmap_pages,
 };
 
 #[cfg(not(all(
@@ -78,6 +79,15 @@ pub struct Registers {
     pub sp: u64,
     /// The caller's frame pointer register, whatever it holds.
     pub bp: u64,
+}
+
+/// The state of code that a signal has interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupted {
+    /// Its own registers; `return_address` is the instruction that was to run next.
+    pub registers: Registers,
+    /// The link register, where there is one.
+    pub link: Option<u64>,
 }
 
 /// One row of a module's call frame information, in DWARF's terms (DWARF 5, section 6.4.1).

@@ -83,6 +83,12 @@ pub fn stamp_after_loads() -> u64 {
     stamp()
 }
 
+/// Nothing is known of other threads' CPU time.
+#[must_use]
+pub fn cpu_ns_of(_tid: u32) -> Option<u64> {
+    None
+}
+
 /// A full barrier.
 #[inline]
 pub fn fence_and_stamps() {

@@ -8,7 +8,7 @@ use super::rules::{Entry, RuleCache};
 use super::stack::{OwnStack, Slots};
 use super::walk::{Found, Frame, Walk};
 use super::{MAX_DEPTH, StackCounts};
-use crate::capture::arch::Registers;
+use crate::capture::arch::{self, Interrupted, Registers};
 use crate::capture::call_tree::CallTree;
 use crate::capture::memory::{self, GrowArray};
 use crate::capture::modules::published;
@@ -114,7 +114,21 @@ impl ThreadUnwinder {
             }
         }
         // SAFETY: the caller's duty.
-        unsafe { self.capture_anywhere(registers, version, tree) }
+        unsafe { self.capture_anywhere(registers, None, version, tree) }
+    }
+
+    /// The node of the call stack of code that a signal has interrupted; of the innermost frame, the node's address is
+    /// one past the instruction that was to run next.
+    ///
+    /// Made for a signal handler: as [`capture`](Self::capture), it may be called at any moment at which this unwinder is
+    /// not in use.
+    ///
+    /// # Safety
+    /// As for [`capture`](Self::capture), where the frame is the one that the running handler has interrupted.
+    pub unsafe fn capture_interrupted(&mut self, at: Interrupted, tree: &mut CallTree) -> u32 {
+        let version = published::version();
+        // SAFETY: the caller's duty.
+        unsafe { self.capture_anywhere(at.registers, Some(at.link), version, tree) }
     }
 
     /// The common case: a few plain frames inside of a kept stack that still holds. `None` if it is anything else;
@@ -181,7 +195,7 @@ impl ThreadUnwinder {
         Some(node)
     }
 
-    /// Every case.
+    /// Every case. `interrupted`: the frame is one that a signal has interrupted, and this is its link register.
     ///
     /// # Safety
     /// As for [`capture`](Self::capture).
@@ -190,15 +204,18 @@ impl ThreadUnwinder {
     unsafe fn capture_anywhere(
         &mut self,
         registers: Registers,
+        interrupted: Option<Option<u64>>,
         version: u64,
         tree: &mut CallTree,
     ) -> u32 {
         if version != self.version {
             self.renew(version, tree);
         }
+        // A leaf function may use some of what lies below its stack pointer.
+        let below = interrupted.map_or(0, |_| arch::RED_ZONE);
         let own = self.stack.contains(registers.sp) || self.stack.reaches(registers.sp);
         let slots = if own {
-            self.stack.slots(registers.sp)
+            self.stack.slots(registers.sp.wrapping_sub(below))
         } else {
             Slots::elsewhere(registers.sp)
         };
@@ -209,11 +226,16 @@ impl ThreadUnwinder {
             own: &mut self.stack,
             frames: &mut self.frames,
             slots,
-            link: None,
+            link: interrupted.flatten(),
             at: registers,
+            interrupted: interrupted.is_some(),
             began_on_own: own,
             length: 0,
-            keep_from: if own { 0 } else { usize::MAX },
+            // What was interrupted is at no call, so it is never met again.
+            keep_from: match own {
+                true => usize::from(interrupted.is_some()),
+                false => usize::MAX,
+            },
             outer: None,
             why_not: [None; 2],
         };
@@ -236,7 +258,10 @@ impl ThreadUnwinder {
         let (length, keep_from, mut why_not) = (walk.length, walk.keep_from, walk.why_not);
         let mut node = 0;
         if ending != Ending::Whole || !own {
-            self.count(ending);
+            // The counts are of allocations.
+            if interrupted.is_none() {
+                self.count(ending);
+            }
             node = root(ending, own, tree);
         }
         if own {
@@ -252,7 +277,8 @@ impl ThreadUnwinder {
         for index in (0..length).rev() {
             // SAFETY: the walk has written this many frames.
             let frame = unsafe { &*self.frames.as_ptr().add(index) };
-            node = tree.child(node, frame.at().return_address);
+            let past = u64::from(index == 0 && interrupted.is_some());
+            node = tree.child(node, frame.at().return_address.wrapping_add(past));
             if keeps && index >= keep_from {
                 self.kept.push(frame, outer, why_not, node);
                 outer = Some(frame.at());

@@ -62,6 +62,8 @@ pub(super) struct Walk<'a> {
     pub(super) link: Option<u64>,
     /// The frame to go on with.
     pub(super) at: Registers,
+    /// It called nothing: a signal interrupted it.
+    pub(super) interrupted: bool,
     /// Whether the leaf is on the thread's own stack.
     pub(super) began_on_own: bool,
     /// How many frames were walked.
@@ -86,10 +88,11 @@ impl Walk<'_> {
     /// Walks on until there are `most` frames.
     pub(super) fn run(&mut self, most: usize) -> Found {
         let mut signals = 0;
-        let mut interrupted = false;
         loop {
             self.candidates = self.kept.below(self.candidates, self.at.sp);
-            if self.candidates > 0 && !interrupted && self.kept.is_at(self.candidates - 1, self.at)
+            if self.candidates > 0
+                && !self.interrupted
+                && self.kept.is_at(self.candidates - 1, self.at)
             {
                 let inner = self.candidates - 1;
                 // SAFETY: candidates are frames of the own stack, and the walk is on it at this frame's place.
@@ -105,7 +108,10 @@ impl Walk<'_> {
             if self.length >= most || !self.has_room() {
                 return self.cut();
             }
-            let pc = self.at.return_address.wrapping_sub(u64::from(!interrupted));
+            let pc = self
+                .at
+                .return_address
+                .wrapping_sub(u64::from(!self.interrupted));
             let mut rule = self.rules.rule(pc);
             if !rule.is_plain() && self.is_undescribed_signal_return(rule) {
                 rule = Rule::SIGNAL;
@@ -113,12 +119,12 @@ impl Walk<'_> {
             self.push(Frame::new(self.at, rule));
             match rule.step(self.at, pc, self.link.take(), &mut self.slots) {
                 Ok(outer) if rule != Rule::SIGNAL => {
-                    interrupted = false;
+                    self.interrupted = false;
                     self.at = outer;
                 }
                 Ok(outer) => {
                     signals += 1;
-                    interrupted = true;
+                    self.interrupted = true;
                     self.link = arch::interrupted_link(self.at.sp, &mut self.slots);
                     self.resume_at(outer);
                     if signals > MOST_SIGNALS {
@@ -127,12 +133,14 @@ impl Walk<'_> {
                 }
                 Err(Stop::Outermost) => return Found::End(Ending::Whole),
                 // The caller of a leaf function is in no frame record.
-                Err(Stop::Lost) if interrupted && arch::HAS_LINK_REGISTER => return self.lost(),
+                Err(Stop::Lost) if self.interrupted && arch::HAS_LINK_REGISTER => {
+                    return self.lost();
+                }
                 Err(Stop::Lost) if rule == Rule::NONE => {
                     let Some(outer) = self.frame_pointer_step() else {
                         return Found::End(Ending::Lost);
                     };
-                    interrupted = false;
+                    self.interrupted = false;
                     self.at = outer;
                 }
                 Err(Stop::Lost) if rule == Rule::UNSUPPORTED => return Found::End(Ending::Lost),

@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const out = resolve(process.argv[2] ?? mkdtempSync(join(tmpdir(), "heapray-page-")));
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const repository = fileURLToPath(new URL("../../../..", import.meta.url));
+export const repository = fileURLToPath(new URL("../../../..", import.meta.url));
 
 if (!existsSync(executablePath)) {
   console.log(`skipped: there is no Chromium at ${executablePath}`);

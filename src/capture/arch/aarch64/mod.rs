@@ -9,6 +9,7 @@ mod system;
 mod tests;
 
 pub(crate) use pointer::{interrupted_link, is_signal_return, prepare};
+pub(crate) use registers::interrupted;
 pub use registers::registers_here;
 pub use rule::Rule;
 pub use stamp::{fence_and_stamps, has_invariant_tsc, stamp, stamp_after_loads};

@@ -1,6 +1,9 @@
 //! The registers that a walk begins with.
 
-use super::super::Registers;
+use core::ffi::c_void;
+
+use super::super::{Interrupted, Registers};
+use super::pointer::strip;
 
 /// The caller's registers as they will be when this function has returned: a walk from them begins with the function
 /// that calls this one, at the instruction after the call.
@@ -25,4 +28,21 @@ unsafe extern "C" fn store_registers(_: &mut Registers) {
         "str x29, [x0, #16]",
         "ret",
     )
+}
+
+/// What a signal handler has interrupted.
+///
+/// # Safety
+/// `context` is the third argument of the handler (`SA_SIGINFO`) that runs.
+pub(crate) unsafe fn interrupted(context: *const c_void) -> Interrupted {
+    // SAFETY: the caller's duty.
+    let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
+    Interrupted {
+        registers: Registers {
+            return_address: registers.pc,
+            sp: registers.sp,
+            bp: registers.regs[29],
+        },
+        link: Some(strip(registers.regs[30])),
+    }
 }

@@ -8,7 +8,7 @@ mod system;
 
 pub use registers::registers_here;
 pub use rule::Rule;
-pub(crate) use signal::{interrupted_link, is_signal_return, prepare};
+pub(crate) use signal::{interrupted, interrupted_link, is_signal_return, prepare};
 pub use stamp::{fence_and_stamps, has_invariant_tsc, stamp, stamp_after_loads};
 pub(super) use system::call;
 pub use system::{page_size, thread_pointer};

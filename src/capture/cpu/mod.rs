@@ -1,0 +1,101 @@
+//! Samples of what threads spend their CPU time on: a timer for each thread, and the stack that its signal interrupts.
+//!
+//! ```text
+//!  timer on one thread's CPU clock ──SIGPROF──▶ that thread's handler ─▶ slot: unwinder, call tree, tallies by node
+//!                                                                           │
+//!  Sampler (makes, pauses and ends it; ordinary code) ◀── reads when paused ┘
+//! ```
+//!
+//! The handler may interrupt anything: the allocator, heapray's own hook, the loader with its lock. So it has an
+//! unwinder and a call tree of its own, touches no thread-local, and calls neither libc nor anything that locks; memory
+//! comes from the kernel directly. What it takes is added up where it is: a profile's size is that of its distinct
+//! stacks, however long it runs, and nothing has to be drained.
+//!
+//! The kernel looks at such timers at its scheduler's tick (`CONFIG_HZ`: each 1 to 10 ms), however short the interval.
+//! So a sample is not worth an interval: it is worth the CPU time that its thread has used since the sample before.
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
+mod handler;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
+mod sampler;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
+mod slot;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+))]
+pub(crate) use sampler::Sampler;
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
+mod portable;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    not(heapray_portable)
+)))]
+pub(crate) use portable::Sampler;
+
+/// The most threads that are sampled at one time.
+pub(crate) const MOST_THREADS: usize = 1024;
+
+/// Why a thread is not sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CpuError {
+    /// This system has no timers that send a thread its own signal, or no way to take stacks in a signal handler.
+    Unsupported,
+    /// 1,024 threads are sampled already.
+    TooManyThreads,
+    /// There is no memory for the tables.
+    Memory,
+    /// The kernel refused the timer or the signal handler, with this error number.
+    System(i32),
+}
+
+impl core::fmt::Display for CpuError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            CpuError::Unsupported => write!(f, "this system can't sample one thread's CPU time"),
+            CpuError::TooManyThreads => {
+                write!(f, "{MOST_THREADS} threads are sampled already")
+            }
+            CpuError::Memory => write!(f, "there is no memory for a CPU profile's tables"),
+            CpuError::System(number) => write!(
+                f,
+                "the kernel refused a timer of the thread's CPU time (error {number})"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for CpuError {}
+
+/// Samples, and the CPU time that they stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct CpuTally {
+    /// How many samples.
+    pub samples: u64,
+    /// Nanoseconds of CPU time.
+    pub ns: u64,
+}
+
+// SAFETY: integers.
+unsafe impl super::memory::Plain for CpuTally {}

@@ -1,0 +1,47 @@
+//! Shows a page to whoever sits at this machine, if somebody does.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Opens the page in the desktop's browser if that is wanted and there is one; else says where it is.
+pub(super) fn tell(path: &Path, display: bool) {
+    let full = std::path::absolute(path);
+    let full = full.as_deref().unwrap_or(path);
+    let shown = display && has_desktop() && open(full);
+    let path = full.display();
+    if shown {
+        tracing::info!(%path, "heapray shows the page of a parallel profile");
+    } else {
+        tracing::info!(%path, "heapray wrote the page of a parallel profile");
+    }
+}
+
+fn has_desktop() -> bool {
+    cfg!(target_os = "macos")
+        || ["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+fn open(path: &Path) -> bool {
+    let opener = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let child = Command::new(opener)
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else {
+        return false;
+    };
+    // Somebody must take note of its end; it may be as long as the browser's.
+    let waiting = std::thread::Builder::new()
+        .name("heapray-open".to_owned())
+        .spawn(move || drop(child.wait()));
+    waiting.is_ok()
+}

@@ -1,0 +1,165 @@
+//! Where a thread's CPU time goes, on real threads.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_env = "gnu",
+    not(heapray_portable)
+))]
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use heapray::cpu_profile::{self, Function, SortBy, Stats};
+
+/// CPU time that the calling thread has used.
+fn cpu_time() -> Duration {
+    Duration::from_nanos(heapray::capture::sys::thread_cpu_ns())
+}
+
+fn spin(turns: u64) -> u64 {
+    (0..turns).fold(1, |sum, n| black_box(sum).wrapping_mul(31).wrapping_add(n))
+}
+
+#[inline(never)]
+fn burns(for_so_long: Duration) -> u64 {
+    let end = cpu_time() + for_so_long;
+    let mut sum = 0;
+    while cpu_time() < end {
+        sum ^= spin(20_000);
+    }
+    sum
+}
+
+#[inline(never)]
+fn also_burns(for_so_long: Duration) -> u64 {
+    burns(for_so_long).wrapping_add(black_box(1))
+}
+
+#[inline(never)]
+fn sleeps() {
+    std::thread::sleep(Duration::from_millis(60));
+    black_box(());
+}
+
+fn find<'s>(stats: &'s Stats, name: &str) -> Option<&'s Function> {
+    stats.functions().find(|function| {
+        let last = function.name.rsplit("::").next().unwrap();
+        last == name
+    })
+}
+
+/// The share of all samples that have the function on their stacks.
+fn share(stats: &Stats, name: &str) -> f64 {
+    let samples = find(stats, name).map_or(0, |function| function.cumulative.samples);
+    samples as f64 / stats.total().samples.max(1) as f64
+}
+
+#[test]
+fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
+    let (sum, stats) = cpu_profile::run(|| {
+        sleeps();
+        burns(Duration::from_millis(300))
+    });
+    black_box(sum);
+    assert_eq!(stats.error(), None);
+    assert!(stats.total().samples >= 10, "{stats}");
+    assert!(share(&stats, "burns") > 0.9, "{stats}");
+    assert!(share(&stats, "sleeps") < 0.05, "{stats}");
+    let burns = find(&stats, "burns").unwrap();
+    assert!(burns.file.ends_with("tests/cpu_profile.rs"));
+    assert!(share(&stats, "spin") > 0.5, "{stats}");
+    // Samples account for all but what came after the last.
+    let (sampled, used) = (stats.total().ns, stats.cpu_time().as_nanos() as u64);
+    assert!(sampled <= used && sampled * 2 > used, "{sampled} of {used}");
+}
+
+#[test]
+fn a_stack_begins_where_the_profile_did() {
+    #[inline(never)]
+    fn profiled() -> Stats {
+        let profile = cpu_profile::start();
+        black_box(burns(Duration::from_millis(120)));
+        profile.finish()
+    }
+    let stats = profiled().sort_by(SortBy::Cumulative);
+    let first = stats.functions().next().unwrap();
+    assert!(first.name.ends_with("profiled"), "{stats}");
+    assert!(find(&stats, "lang_start").is_none() && find(&stats, "clone3").is_none());
+    let burns = find(&stats, "burns").unwrap();
+    let callers = burns.callers.iter();
+    let callers: Vec<_> = callers
+        .map(|caller| stats.function(caller.function).unwrap().name.clone())
+        .collect();
+    assert!(
+        callers.iter().all(|name| name.ends_with("profiled")),
+        "{callers:?}"
+    );
+}
+
+#[test]
+fn threads_are_profiled_at_once_and_do_not_mix() {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(|| cpu_profile::run(|| burns(Duration::from_millis(300))).1);
+        let two = scope.spawn(|| cpu_profile::run(|| also_burns(Duration::from_millis(300))).1);
+        let bystander = scope.spawn(|| burns(Duration::from_millis(300)));
+        let (one, two) = (one.join().unwrap(), two.join().unwrap());
+        black_box(bystander.join().unwrap());
+        assert!(find(&one, "also_burns").is_none(), "{one}");
+        assert!(share(&two, "also_burns") > 0.9, "{two}");
+        for stats in [one, two] {
+            let used = stats.cpu_time();
+            assert!(used >= Duration::from_millis(300) && used < Duration::from_millis(450));
+        }
+    });
+}
+
+#[test]
+fn recursion_counts_once() {
+    #[inline(never)]
+    fn recurses(depth: u32) -> u64 {
+        let below = match depth {
+            0 => burns(Duration::from_millis(150)),
+            depth => recurses(depth - 1),
+        };
+        below.wrapping_add(black_box(1))
+    }
+    let (_, stats) = cpu_profile::run(|| recurses(40));
+    let recursive = find(&stats, "recurses").unwrap();
+    assert!(recursive.cumulative.samples <= stats.total().samples);
+    assert!(recursive.cumulative.ns <= stats.total().ns);
+    assert!(share(&stats, "recurses") > 0.9, "{stats}");
+}
+
+#[test]
+fn a_future_is_sampled_while_it_is_polled() {
+    async fn task() -> u64 {
+        let mut sum = 0;
+        for _ in 0..60 {
+            sum ^= burns(Duration::from_millis(4));
+            tokio::task::yield_now().await;
+        }
+        sum
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let stats = runtime.block_on(async {
+        let other = tokio::spawn(async {
+            for _ in 0..60 {
+                black_box(also_burns(Duration::from_millis(4)));
+                tokio::task::yield_now().await;
+            }
+        });
+        let (_, stats) = cpu_profile::run_async(task()).await;
+        other.await.unwrap();
+        stats
+    });
+    assert!(find(&stats, "also_burns").is_none(), "{stats}");
+    assert!(share(&stats, "burns") > 0.8, "{stats}");
+    let used = stats.cpu_time();
+    assert!(
+        used >= Duration::from_millis(240) && used < Duration::from_millis(360),
+        "{used:?}"
+    );
+}

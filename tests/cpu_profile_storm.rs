@@ -1,0 +1,127 @@
+//! Signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing waits for ever,
+//! nothing is lost, and the report of the allocations is right.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_env = "gnu",
+    not(heapray_portable)
+))]
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use heapray::cpu_profile;
+use heapray::session::{Session, SessionOptions};
+
+const SIGNALS: u64 = 100_000;
+
+/// Sends thread `tid` what a timer would.
+fn send(tid: i32, value: usize) {
+    /// The kernel's `siginfo_t` of a timer's signal.
+    #[repr(C)]
+    struct Info {
+        signal: i32,
+        error: i32,
+        code: i32,
+        unused: i32,
+        timer: i32,
+        overrun: i32,
+        value: usize,
+        rest: [u64; 12],
+    }
+    let info = Info {
+        signal: libc::SIGPROF,
+        error: 0,
+        code: libc::SI_TIMER,
+        unused: 0,
+        timer: 0,
+        overrun: 0,
+        value,
+        rest: [0; 12],
+    };
+    // SAFETY: the kernel reads one structure of this layout; the signal has a handler as long as there is a profile.
+    unsafe {
+        let pid = libc::getpid();
+        libc::syscall(
+            libc::SYS_rt_tgsigqueueinfo,
+            pid,
+            tid,
+            libc::SIGPROF,
+            &raw const info,
+        );
+    }
+}
+
+#[inline(never)]
+fn storm(depth: u32, kept: &mut Vec<Box<[u8]>>) {
+    if depth > 0 {
+        storm(depth - 1, kept);
+        black_box(&kept);
+        return;
+    }
+    for size in 1..40usize {
+        kept.push(vec![1; size * 24].into());
+        let mut grows = vec![0u8; size];
+        grows.reserve(size * 7);
+        black_box(&grows);
+    }
+    kept.truncate(20);
+}
+
+#[test]
+fn a_hundred_thousand_signals_in_a_storm_of_allocations() {
+    let directory = std::env::temp_dir().join(format!("heapray-storm-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let session = Session::start(&SessionOptions {
+        spool_dir: directory.clone(),
+        log_limit: 1 << 20,
+        sample: 0,
+    })
+    .unwrap();
+
+    let done = AtomicBool::new(false);
+    let profile = cpu_profile::start();
+    let taken = profile.samples().unwrap();
+    let value = profile.signal_value();
+    // SAFETY: takes nothing and always succeeds.
+    let tid = unsafe { libc::gettid() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Of a signal that is pending already no second one is sent: what counts is what was taken.
+            while taken.load(Ordering::Relaxed) < SIGNALS {
+                send(tid, value);
+                for _ in 0..100 {
+                    std::hint::spin_loop();
+                }
+                std::thread::yield_now();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let mut kept = Vec::new();
+        let mut depth = 0;
+        while !done.load(Ordering::Relaxed) {
+            depth = (depth * 5 + 3) % 37;
+            storm(depth, &mut kept);
+        }
+    });
+    let stats = profile.finish();
+    let snapshot = session.stop().unwrap();
+    std::fs::remove_dir_all(directory).unwrap();
+
+    let samples = stats.total().samples;
+    assert!(samples >= SIGNALS, "{samples} samples");
+    assert_eq!(stats.lost(), 0);
+    let in_storm = stats
+        .functions()
+        .find(|f| f.name.ends_with("::storm"))
+        .unwrap();
+    assert!(
+        in_storm.cumulative.samples * 10 > samples * 8,
+        "{}",
+        stats.top(30)
+    );
+    // On a machine that is too busy the collector may fall behind; what that lost is counted, and no stack is broken.
+    assert!(snapshot.totals.allocated.count > 0);
+    assert_eq!(snapshot.stacks_incomplete, 0);
+}

@@ -1,0 +1,59 @@
+//! While a session records, a parallel profile's page has what each worker and each call site allocated.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_env = "gnu",
+    not(heapray_portable)
+))]
+#![allow(clippy::unwrap_used)]
+
+mod parallel_support;
+
+use std::hint::black_box;
+
+use heapray::parallel_profile::builder;
+use parallel_support::{Page, page_path};
+
+fn allocates(blocks: usize) {
+    for _ in 0..blocks {
+        black_box(vec![1u8; 10_000]);
+    }
+}
+
+#[test]
+fn allocations_are_told_by_worker_and_by_call_site() {
+    let directory = std::env::temp_dir().join(format!("heapray-parallel-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let profiler = heapray::builder()
+        .enabled(true)
+        .dir(&directory)
+        .ignore_environment()
+        .init();
+    // Before: not the function's.
+    allocates(5000);
+    builder("allocating")
+        .report_name(page_path("allocating"))
+        .run(|| {
+            std::thread::Builder::new()
+                .name("allocator".to_owned())
+                .spawn(|| allocates(300))
+                .unwrap()
+                .join()
+                .unwrap();
+            allocates(100);
+        });
+    profiler.shutdown().unwrap();
+    std::fs::remove_dir_all(directory).unwrap();
+
+    let page = Page::read(&page_path("allocating"));
+    let found = &page.data["allocations"];
+    let blocks = found["total"][0].as_u64().unwrap();
+    assert!((400..5000).contains(&blocks), "{blocks} blocks");
+    let first = &found["sites"][0];
+    assert!(
+        first["name"].as_str().unwrap().ends_with("allocates"),
+        "{first}"
+    );
+    assert_eq!(first["count"], 400);
+    assert_eq!(first["bytes"], 4_000_000);
+}

@@ -1,0 +1,272 @@
+//! Functions on pools: their results are their own, and the page has what their workers did.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_env = "gnu",
+    not(heapray_portable)
+))]
+#![allow(clippy::unwrap_used)]
+
+mod parallel_support;
+
+use std::hint::black_box;
+use std::num::ParseIntError;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use heapray::cpu_profile::Stats;
+use heapray::parallel_profile::{TaskLayer, builder, task};
+use parallel_support::{Page, page_path};
+use rayon::prelude::*;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+/// One function is profiled at a time, so one test is.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn burns(ms: u64) -> u64 {
+    let now = || Duration::from_nanos(heapray::capture::sys::thread_cpu_ns());
+    let end = now() + Duration::from_millis(ms);
+    let mut sum = 0u64;
+    while now() < end {
+        sum = (0..20_000u64).fold(sum, |sum, n| black_box(sum).wrapping_add(n));
+    }
+    sum
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
+}
+
+fn path(name: &str) -> PathBuf {
+    page_path(name)
+}
+
+#[heapray::parallel_profiler(n_workers = 2, threads_per_worker = 2, report_name = path("tokio"))]
+async fn on_tokio(texts: &[&str]) -> Result<u64, ParseIntError> {
+    let parts: Vec<_> = (0..8)
+        .map(|part| {
+            tokio::spawn(async move {
+                let _task = task("crunch");
+                black_box(burns(25));
+                part
+            })
+        })
+        .collect();
+    let mut sum = 0;
+    for part in parts {
+        sum += part.await.expect("no part panics");
+    }
+    for text in texts {
+        sum += text.parse::<u64>()?;
+    }
+    Ok(sum)
+}
+
+#[test]
+fn an_async_function_spawns_on_a_pool_of_its_size_and_keeps_its_result() {
+    let _alone = alone();
+    assert_eq!(runtime().block_on(on_tokio(&["2", "3"])), Ok(33));
+    let page = Page::read(&path("tokio"));
+    assert!(
+        page.data["title"]
+            .as_str()
+            .unwrap()
+            .ends_with("parallel_profile::on_tokio")
+    );
+    assert_eq!(page.data["pool"], "tokio, 2 workers of 2 threads");
+    assert_eq!(page.data["outcome"], "returned");
+    for name in ["worker-0.0", "worker-0.1", "worker-1.0", "worker-1.1"] {
+        assert!(
+            page.workers().contains(&name.to_owned()),
+            "{:?}",
+            page.workers()
+        );
+    }
+    let crunched = page.tasks("crunch");
+    assert_eq!(crunched.len(), 8);
+    assert!(
+        crunched
+            .iter()
+            .all(|task| task.worker.starts_with("worker-"))
+    );
+    assert!(crunched.iter().all(|task| task.length_ms >= 25.0));
+    // Each poll of the function itself, where it is awaited.
+    let own = page.tasks("parallel_profile::on_tokio");
+    assert!(!own.is_empty() && own.iter().all(|task| !task.worker.starts_with("worker-")));
+    assert!(page.share_of("burns") > 0.5, "{}", page.data["functions"]);
+    assert!(page.cpu_ms("worker-") >= 200.0);
+    assert!(page.data["allocations"].is_null());
+
+    let failed = runtime().block_on(on_tokio(&["none"]));
+    assert!(failed.is_err());
+    assert_eq!(Page::read(&path("tokio")).tasks("crunch").len(), 8);
+}
+
+#[heapray::parallel_profiler(n_workers = 2, report_name = path("rayon"))]
+fn on_rayon(numbers: &mut Vec<u64>) -> Result<u64, ParseIntError> {
+    numbers.par_iter_mut().for_each(|number| {
+        let _task = task("square");
+        black_box(burns(10));
+        *number *= *number;
+    });
+    let more = "1".parse::<u64>()?;
+    Ok(numbers.iter().sum::<u64>() + more)
+}
+
+#[test]
+fn a_plain_function_runs_on_a_rayon_pool_of_its_size() {
+    let _alone = alone();
+    let mut numbers = vec![1, 2, 3, 4];
+    assert_eq!(on_rayon(&mut numbers), Ok(31));
+    assert_eq!(numbers, [1, 4, 9, 16]);
+    let page = Page::read(&path("rayon"));
+    assert_eq!(page.data["pool"], "rayon, 2 workers of 1 thread");
+    let squares = page.tasks("square");
+    assert_eq!(squares.len(), 4);
+    assert!(
+        squares
+            .iter()
+            .all(|task| task.worker.starts_with("worker-"))
+    );
+    // On one of the workers the function itself runs, and squares in it lie below it.
+    assert_eq!(page.tasks("parallel_profile::on_rayon").len(), 1);
+}
+
+#[heapray::parallel_profiler(report_name = path("panic"))]
+fn panics() -> u8 {
+    let _task = task("last");
+    panic!("expected");
+}
+
+#[test]
+fn a_panic_passes_and_its_page_says_so() {
+    let _alone = alone();
+    std::panic::set_hook(Box::new(|_| {}));
+    let caught = std::panic::catch_unwind(panics).unwrap_err();
+    let _ = std::panic::take_hook();
+    assert_eq!(caught.downcast_ref::<&str>(), Some(&"expected"));
+    let page = Page::read(&path("panic"));
+    assert_eq!(page.data["outcome"], "panicked");
+    assert_eq!(page.tasks("last").len(), 1);
+}
+
+#[test]
+fn a_future_that_is_dropped_half_way_has_a_page_too() {
+    let _alone = alone();
+    let never = builder("never")
+        .report_name(path("dropped"))
+        .run_async(async {
+            drop(task("begin"));
+            std::future::pending::<()>().await;
+        });
+    let outcome =
+        runtime().block_on(async { tokio::time::timeout(Duration::from_millis(1), never).await });
+    assert!(outcome.is_err());
+    let page = Page::read(&path("dropped"));
+    assert_eq!(page.data["outcome"], "cancelled");
+    assert_eq!(page.tasks("begin").len(), 1);
+}
+
+#[test]
+fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
+    let _alone = alone();
+    let load = || {
+        tracing::info_span!("load").in_scope(|| {
+            for _ in 0..3 {
+                tracing::info_span!("decode").in_scope(|| black_box(burns(1)));
+            }
+        });
+    };
+    let layered = tracing_subscriber::registry().with(TaskLayer);
+    tracing::subscriber::with_default(layered, || {
+        builder("layered").report_name(path("layered")).run(load);
+    });
+    builder("bare").report_name(path("bare")).run(load);
+    for name in ["layered", "bare"] {
+        let page = Page::read(&path(name));
+        assert_eq!(page.tasks("load").len(), 1, "{name}");
+        let decoded = page.tasks("decode");
+        assert_eq!(decoded.len(), 3, "{name}");
+        // The function, the span, the span in it.
+        assert!(decoded.iter().all(|task| task.depth == 2), "{name}");
+        assert_eq!(page.tasks(name)[0].depth, 0);
+    }
+    // On the pool's threads as well.
+    runtime().block_on(
+        builder("pool")
+            .n_workers(1)
+            .report_name(path("pool"))
+            .run_async(async {
+                tokio::spawn(async {
+                    tracing::info_span!("there").in_scope(|| black_box(burns(1)))
+                })
+                .await
+                .unwrap()
+            }),
+    );
+    assert_eq!(
+        Page::read(&path("pool")).tasks("there")[0].worker,
+        "worker-0"
+    );
+}
+
+static STACKED: Mutex<Option<Stats>> = Mutex::new(None);
+
+#[heapray::single_thread_profiler(callback = |stats| *STACKED.lock().unwrap() = Some(stats))]
+#[heapray::parallel_profiler(n_workers = 1, report_name = path("stacked"))]
+async fn stacked() -> u64 {
+    let there = tokio::spawn(async { burns(60) });
+    burns(60) ^ there.await.unwrap_or(0)
+}
+
+#[test]
+fn both_attributes_stack_and_the_future_can_be_sent() {
+    let _alone = alone();
+    fn sent<F: Future + Send>(future: F) -> F {
+        future
+    }
+    black_box(runtime().block_on(sent(stacked())));
+    let stats = STACKED.lock().unwrap().take().unwrap();
+    // The caller's own half, and not what the pool did.
+    let used = stats.cpu_time();
+    assert!(used >= Duration::from_millis(60), "{stats}");
+    assert!(
+        stats
+            .functions()
+            .any(|function| function.name.ends_with("burns"))
+    );
+    assert!(Page::read(&path("stacked")).cpu_ms("worker-0") >= 60.0);
+}
+
+#[test]
+fn a_function_in_a_profiled_one_runs_as_it_is() {
+    let _alone = alone();
+    let (outer, inner) = (path("outer"), path("inner"));
+    let _ = std::fs::remove_file(&inner);
+    let sum = builder("outer").report_name(&outer).run(|| {
+        builder("inner").report_name(&inner).run(|| {
+            drop(task("work"));
+            7
+        })
+    });
+    assert_eq!(sum, 7);
+    assert!(!inner.exists());
+    assert_eq!(Page::read(&outer).tasks("work").len(), 1);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_no_failure() {
+    let _alone = alone();
+    let sum = builder("nowhere")
+        .report_name("/nowhere/page.html")
+        .display_report(true)
+        .run(|| 5);
+    assert_eq!(sum, 5);
+}
