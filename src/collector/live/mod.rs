@@ -1,0 +1,214 @@
+//! The live table: every block that was handed out and not given back, by address.
+//!
+//! It is a hash table of cache lines with four slots each, in 16 shards. A block is in the line that its address chooses;
+//! one that finds it full goes to a map beside, one in twenty or so, and the line counts how many did, so that most
+//! searches are of one line only. A shard grows by a third when it is two thirds full, alone, so that none stalls for
+//! long. Shards start at different sizes, so that they do not all grow at once.
+//!
+//! Lines are in the order of keys. So a shard is resized where it lies, in one sweep: no block is searched for, and
+//! there is never a second table. Lines lie in pages of their own, which the kernel moves without copying them.
+//!
+//! ```text
+//! line     [ slot | slot | slot | slot ]                              64 bytes
+//! word 0   [ key 44            | beside 4      | size, low 16 bits ]  key 0 = empty; beside: of the first slot only
+//! word 1   [ site 28           | birth 26      | size, high 10     ]
+//! ```
+//!
+//! An address of 48 bits is spread by a bijection; its top 4 bits then choose the shard, and the other 44 are the key. What
+//! does not fit this is kept in ordinary maps: sizes of 64 MiB and more, and addresses that have more bits.
+
+mod shard;
+mod slot;
+
+use super::birth::Birth;
+use super::hash::Map;
+use super::sites::SiteId;
+use crate::capture::arch::prefetch;
+use shard::{FEWEST_LINES, Shard};
+use slot::{KEY_SHIFT, LARGE, Line, Slot, block, site, size};
+
+const SHARD_BITS: u32 = 4;
+const SHARDS: usize = 1 << SHARD_BITS;
+const ADDRESS_BITS: u32 = 48;
+const ADDRESSES: u64 = (1 << ADDRESS_BITS) - 1;
+/// A shard of this size means a table of 256 KiB.
+const CACHED_LINES: usize = (256 << 10) / size_of::<Line>() / SHARDS;
+
+/// A live block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) size: u64,
+    pub(super) site: SiteId,
+    pub(super) birth: Birth,
+}
+
+/// Where to look for an address: its spread 48 bits; 0 in the lower 44 if it has no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Place(u64);
+
+impl Place {
+    /// The place of `address`.
+    #[inline]
+    pub(super) fn of(address: u64) -> Place {
+        // Odd factors and a shift of a number's own high half: each step can be undone, so no two addresses meet.
+        let spread = address.wrapping_mul(0x9E37_79B9_7F4B) & ADDRESSES;
+        let spread = (spread ^ (spread >> 24)).wrapping_mul(0xC2B2_AE3D_27D5);
+        let has_slot = address.wrapping_sub(1) < ADDRESSES;
+        Place(if has_slot { spread & ADDRESSES } else { 0 })
+    }
+
+    #[inline]
+    fn shard(self) -> usize {
+        (self.0 >> (ADDRESS_BITS - SHARD_BITS)) as usize % SHARDS
+    }
+
+    /// 0 for an address that has no slot.
+    #[inline]
+    fn key(self) -> u64 {
+        self.0 & (u64::MAX >> KEY_SHIFT)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct LiveTable {
+    shards: Box<[Shard; SHARDS]>,
+    /// Sizes of blocks of [`LARGE`] bytes or more that have a slot.
+    large: Map<u64, u64>,
+    /// Blocks at addresses that have no slot.
+    far: Map<u64, Block>,
+}
+
+impl Default for LiveTable {
+    fn default() -> Self {
+        let lines = |number| FEWEST_LINES + number;
+        LiveTable {
+            shards: Box::new(std::array::from_fn(|number| Shard::of(lines(number)))),
+            large: Map::default(),
+            far: Map::default(),
+        }
+    }
+}
+
+impl LiveTable {
+    /// Adds a block at `address`, whose place is `place`; gives back the one that was there.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, place: Place, address: u64, block: Block) -> Option<Block> {
+        if place.key() == 0 {
+            return self.far.insert(address, block);
+        }
+        let size = block.size.min(LARGE);
+        let slot = slot::pack(place.key(), Block { size, ..block });
+        let old = self.shards[place.shard()].insert(slot);
+        let old = old.map(|old| self.unpack(address, old));
+        if size == LARGE {
+            self.large.insert(address, block.size);
+        }
+        old
+    }
+
+    /// Takes out the block at `address`, whose place is `place`.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, place: Place, address: u64) -> Option<Block> {
+        if place.key() == 0 {
+            return self.far.remove(&address);
+        }
+        let slot = self.shards[place.shard()].remove(place.key())?;
+        Some(self.unpack(address, slot))
+    }
+
+    /// Whether there may be a block at `place`. One line is looked at.
+    #[inline(always)]
+    pub(super) fn may_have(&self, place: Place) -> bool {
+        if place.key() == 0 {
+            return true;
+        }
+        self.shards[place.shard()].may_have(place.key())
+    }
+
+    /// Whether it is too large for the nearest caches, so that [`prefetch`](Self::prefetch) pays.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.shards[0].count > CACHED_LINES
+    }
+
+    /// Whether there is a block at `address`.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        let place = Place::of(address);
+        if place.key() == 0 {
+            return self.far.contains_key(&address);
+        }
+        self.shards[place.shard()].find(place.key()).is_some()
+    }
+
+    /// Lets the line of `place` come into the cache.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, place: Place) {
+        let shard = &self.shards[place.shard()];
+        if let Some(line) = shard.lines().get(shard.line(place.key())) {
+            prefetch(line);
+        }
+    }
+
+    /// The site of the block at `place`, if it is in its line.
+    #[inline]
+    pub(super) fn site(&self, place: Place) -> Option<SiteId> {
+        if place.key() == 0 {
+            return None;
+        }
+        let slot = self.shards[place.shard()].slot(place.key())?;
+        Some(site(slot))
+    }
+
+    /// Every block, in no order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
+        let slots = self.shards.iter().flat_map(Shard::iter);
+        let small = slots
+            .map(|slot| block(slot, size(slot)))
+            .filter(|block| block.size != LARGE);
+        // A slot alone does not say which of the large sizes is its own.
+        let large = self.large.iter().filter_map(|(&address, &size)| {
+            let place = Place::of(address);
+            let slot = self.shards[place.shard()].find(place.key())?;
+            Some(block(slot, size))
+        });
+        small.chain(large).chain(self.far.values().copied())
+    }
+
+    /// How many blocks there are.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.len).sum::<usize>() + self.far.len()
+    }
+
+    /// Bytes of memory it holds.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let shards: usize = self.shards.iter().map(Shard::memory_bytes).sum();
+        let large = map_bytes::<(u64, u64)>(self.large.capacity());
+        (shards + large + map_bytes::<(u64, Block)>(self.far.capacity())) as u64
+    }
+
+    /// Those of them that are pages of its own and not the allocator's.
+    pub(super) fn mapped_bytes(&self) -> u64 {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.mapped_bytes() as u64).sum()
+    }
+
+    /// What a slot that was taken out says, together with the map of large sizes.
+    #[inline(always)]
+    fn unpack(&mut self, address: u64, slot: Slot) -> Block {
+        let mut size = size(&slot);
+        if size == LARGE {
+            size = self.large.remove(&address).unwrap_or(LARGE);
+        }
+        block(&slot, size)
+    }
+}
+
+/// The bytes of a standard map: a table of a power of two entries, seven eighths of which count, and a byte beside each.
+fn map_bytes<Entry>(capacity: usize) -> usize {
+    (capacity * 8 / 7) * (size_of::<Entry>() + 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! A shard: lines in the order of keys, and what did not fit beside them.
+
+use super::super::hash::Map;
+use super::map_bytes;
+use super::slot::{BESIDE, BESIDE_SHIFT, EMPTY, KEY_SHIFT, Line, SLOTS, Slot, position};
+use crate::capture::memory::OwnedArray;
+
+/// A shard grows, by a third, when its lines hold more than this on average.
+pub(super) const FULL: (usize, usize) = (8, 3);
+/// No shard shrinks below this: they begin with a page.
+pub(super) const FEWEST_LINES: usize = 48;
+
+#[derive(Debug)]
+pub(super) struct Shard {
+    pub(super) lines: OwnedArray<Line>,
+    /// How many of the lines are in use; there is nothing in the others.
+    pub(super) count: usize,
+    /// Blocks, those beside included.
+    pub(super) len: usize,
+    /// It shrinks with fewer blocks than this, and grows with more than `most`.
+    pub(super) fewest: usize,
+    pub(super) most: usize,
+    /// Slots of blocks whose line was full, by key. A count of them is in their line's first slot.
+    pub(super) beside: Map<u64, Slot>,
+}
+
+impl Shard {
+    pub(super) fn of(count: usize) -> Shard {
+        let mut shard = Shard {
+            lines: OwnedArray::mapped(count).expect("a session needs its first pages"),
+            count,
+            len: 0,
+            fewest: 0,
+            most: 0,
+            beside: Map::default(),
+        };
+        shard.set_bounds();
+        shard
+    }
+
+    pub(super) fn set_bounds(&mut self) {
+        self.most = self.count * FULL.0 / FULL.1;
+        self.fewest = if self.count >= FEWEST_LINES * 3 {
+            self.count / 2
+        } else {
+            0
+        };
+    }
+
+    #[inline(always)]
+    pub(super) fn lines(&self) -> &[Line] {
+        self.lines.as_slice()
+    }
+
+    #[inline(always)]
+    pub(super) fn line_mut(&mut self, at: usize) -> &mut Line {
+        &mut self.lines.as_mut_slice()[at]
+    }
+
+    /// The line of `key`.
+    #[inline(always)]
+    pub(super) fn line(&self, key: u64) -> usize {
+        line_among(self.count, key)
+    }
+
+    /// Whether there may be a block of `key`. One line is looked at.
+    #[inline(always)]
+    pub(super) fn may_have(&self, key: u64) -> bool {
+        let line = &self.lines()[self.line(key)];
+        position(line, key) < SLOTS || line[0][0] & BESIDE != 0
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, key: u64) -> Option<&Slot> {
+        let line = &self.lines()[self.line(key)];
+        line.get(position(line, key))
+    }
+
+    /// As [`slot`](Self::slot), also beside the lines.
+    pub(super) fn find(&self, key: u64) -> Option<&Slot> {
+        self.slot(key).or_else(|| self.beside.get(&key))
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&mut self, new: Slot) -> Option<Slot> {
+        let key = new[0] >> KEY_SHIFT;
+        let at = self.line(key);
+        let line = self.line_mut(at);
+        let found = position(line, key);
+        if let Some(slot) = line.get_mut(found) {
+            let old = *slot;
+            *slot = [new[0] | (old[0] & BESIDE), new[1]];
+            return Some(old);
+        }
+        let empty = position(line, 0);
+        if empty == SLOTS || line[0][0] & BESIDE != 0 {
+            return self.insert_crowded(at, empty, new);
+        }
+        line[empty] = new;
+        self.grown()
+    }
+
+    /// Some of the line's blocks are beside it, or it is full.
+    #[cold]
+    pub(super) fn insert_crowded(&mut self, at: usize, empty: usize, new: Slot) -> Option<Slot> {
+        let key = new[0] >> KEY_SHIFT;
+        let line = &mut self.lines.as_mut_slice()[at];
+        if line[0][0] & BESIDE != 0
+            && let Some(slot) = self.beside.get_mut(&key)
+        {
+            return Some(std::mem::replace(slot, new));
+        }
+        if empty < SLOTS {
+            line[empty] = [new[0] | (line[empty][0] & BESIDE), new[1]];
+        } else {
+            self.put_beside(at, new);
+        }
+        self.grown()
+    }
+
+    #[inline(always)]
+    pub(super) fn remove(&mut self, key: u64) -> Option<Slot> {
+        let at = self.line(key);
+        let line = self.line_mut(at);
+        let found = position(line, key);
+        if let Some(slot) = line.get_mut(found) {
+            let old = *slot;
+            slot[0] &= BESIDE;
+            self.shrunk();
+            return Some(old);
+        }
+        if line[0][0] & BESIDE == 0 {
+            return None;
+        }
+        self.remove_beside(at, key)
+    }
+
+    #[cold]
+    pub(super) fn remove_beside(&mut self, at: usize, key: u64) -> Option<Slot> {
+        let old = self.beside.remove(&key)?;
+        let first = &mut self.line_mut(at)[0][0];
+        if *first & BESIDE != BESIDE {
+            *first -= 1 << BESIDE_SHIFT;
+        }
+        self.shrunk();
+        Some(old)
+    }
+
+    #[inline(always)]
+    pub(super) fn grown(&mut self) -> Option<Slot> {
+        self.len += 1;
+        if self.len > self.most {
+            self.grow();
+        }
+        None
+    }
+
+    #[inline(always)]
+    pub(super) fn shrunk(&mut self) {
+        self.len -= 1;
+        if self.len < self.fewest {
+            self.shrink();
+        }
+    }
+
+    /// From the last line to the first, since a block's line becomes a later one or stays: none comes upon a line
+    /// whose blocks have yet to move.
+    #[cold]
+    pub(super) fn grow(&mut self) {
+        let (before, now) = (self.count, self.count * 4 / 3);
+        if !self.lines.grow(now) {
+            // Without memory more blocks are beside; asked again when there are twice as many.
+            self.most *= 2;
+            return;
+        }
+        self.count = now;
+        let beside = std::mem::take(&mut self.beside);
+        for at in (0..before).rev() {
+            self.move_line(at);
+        }
+        self.put_all(beside);
+    }
+
+    /// The other way round, as [`grow`](Self::grow).
+    #[cold]
+    pub(super) fn shrink(&mut self) {
+        let (before, now) = (self.count, self.count / 3);
+        self.count = now;
+        let beside = std::mem::take(&mut self.beside);
+        for at in 0..before {
+            self.move_line(at);
+        }
+        self.lines.shrink(now);
+        self.put_all(beside);
+    }
+
+    /// Moves the blocks of a line to where they belong now.
+    #[inline(always)]
+    pub(super) fn move_line(&mut self, at: usize) {
+        let line = *self.line_mut(at);
+        *self.line_mut(at) = EMPTY;
+        for slot in &line {
+            let key = slot[0] >> KEY_SHIFT;
+            if key != 0 {
+                self.put(self.line(key), [slot[0] & !BESIDE, slot[1]]);
+            }
+        }
+    }
+
+    /// Those that were beside their lines, when all others have been moved.
+    pub(super) fn put_all(&mut self, beside: Map<u64, Slot>) {
+        for (key, slot) in beside {
+            self.put(self.line(key), slot);
+        }
+        self.set_bounds();
+    }
+
+    /// Puts a block, whose key is nowhere yet, into a line from which none was taken since it was empty.
+    #[inline]
+    pub(super) fn put(&mut self, at: usize, slot: Slot) {
+        let line = self.line_mut(at);
+        match line.iter_mut().find(|slot| slot[0] >> KEY_SHIFT == 0) {
+            Some(empty) => *empty = slot,
+            None => self.put_beside(at, slot),
+        }
+    }
+
+    pub(super) fn put_beside(&mut self, at: usize, slot: Slot) {
+        let first = &mut self.line_mut(at)[0][0];
+        if *first & BESIDE != BESIDE {
+            *first += 1 << BESIDE_SHIFT;
+        }
+        self.beside.insert(slot[0] >> KEY_SHIFT, slot);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        let slots = self.lines().iter().flatten();
+        slots
+            .filter(|slot| slot[0] >> KEY_SHIFT != 0)
+            .chain(self.beside.values())
+    }
+
+    pub(super) fn mapped_bytes(&self) -> usize {
+        self.lines.bytes()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.mapped_bytes() + map_bytes::<(u64, Slot)>(self.beside.capacity())
+    }
+}
+
+/// The line of `key` among `lines` lines. It never falls as the key rises, nor as there are more lines.
+#[inline]
+pub(super) fn line_among(lines: usize, key: u64) -> usize {
+    ((u128::from(key << KEY_SHIFT) * lines as u128) >> 64) as usize
+}

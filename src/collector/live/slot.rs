@@ -1,0 +1,82 @@
+//! What a slot says, bit by bit, and how a line is searched.
+
+use super::super::birth::{self, Birth};
+use super::super::sites::SiteId;
+use super::{ADDRESS_BITS, Block, SHARD_BITS};
+
+pub(super) const KEY_SHIFT: u32 = 64 - (ADDRESS_BITS - SHARD_BITS);
+pub(super) const BESIDE_SHIFT: u32 = 16;
+/// A count that once came here stays, so that it is never too low.
+pub(super) const BESIDE_MOST: u64 = (1 << (KEY_SHIFT - BESIDE_SHIFT)) - 1;
+pub(super) const BESIDE: u64 = BESIDE_MOST << BESIDE_SHIFT;
+const SIZE_LOW: u64 = (1 << BESIDE_SHIFT) - 1;
+const SIZE_HIGH_BITS: u32 = 10;
+/// Sizes from here on are kept in a map, and stand as this in the slot.
+pub(super) const LARGE: u64 = (1 << (BESIDE_SHIFT + SIZE_HIGH_BITS)) - 1;
+
+pub(super) const SLOTS: usize = 4;
+
+const _: () = assert!(SiteId::BITS + birth::BITS + SIZE_HIGH_BITS == 64);
+
+pub(super) type Slot = [u64; 2];
+
+/// The slot of `block`, whose size is [`LARGE`] at the most.
+#[inline(always)]
+pub(super) fn pack(key: u64, block: Block) -> Slot {
+    [
+        key << KEY_SHIFT | (block.size & SIZE_LOW),
+        u64::from(block.site.0) << (birth::BITS + SIZE_HIGH_BITS)
+            | u64::from(block.birth.0) << SIZE_HIGH_BITS
+            | block.size >> BESIDE_SHIFT,
+    ]
+}
+
+#[inline]
+pub(super) fn site(slot: &Slot) -> SiteId {
+    SiteId((slot[1] >> (birth::BITS + SIZE_HIGH_BITS)) as u32)
+}
+
+#[inline]
+pub(super) fn born(slot: &Slot) -> Birth {
+    Birth((slot[1] >> SIZE_HIGH_BITS) as u32 & ((1 << birth::BITS) - 1))
+}
+
+/// [`LARGE`] if it did not fit.
+#[inline]
+pub(super) fn size(slot: &Slot) -> u64 {
+    let high = slot[1] & ((1 << SIZE_HIGH_BITS) - 1);
+    high << BESIDE_SHIFT | (slot[0] & SIZE_LOW)
+}
+
+#[inline]
+pub(super) fn block(slot: &Slot, size: u64) -> Block {
+    Block {
+        size,
+        site: site(slot),
+        birth: born(slot),
+    }
+}
+
+/// Which of the line's slots has `key`; past the last one if none has.
+///
+/// It looks at all of them: which one it is cannot be predicted, and a wrong guess costs more than the rest of them.
+#[inline(always)]
+pub(super) fn position(line: &[Slot; SLOTS], key: u64) -> usize {
+    let wanted = key << KEY_SHIFT;
+    let mut position = SLOTS;
+    for (at, slot) in line.iter().enumerate() {
+        // Equal keys leave only what is below them.
+        position = if slot[0] ^ wanted < 1 << KEY_SHIFT {
+            at
+        } else {
+            position
+        };
+    }
+    position
+}
+
+pub(super) type Line = [Slot; SLOTS];
+
+pub(super) const EMPTY: Line = [[0; 2]; SLOTS];
+
+const _: () = assert!(size_of::<Line>() == 64);
