@@ -31,7 +31,7 @@ macro_rules! keep {
 
 fn burns() -> u64 {
     let now = || Duration::from_nanos(heapray::capture::sys::thread_cpu_ns());
-    let end = now() + Duration::from_millis(60);
+    let end = now() + Duration::from_millis(250);
     let mut sum = 0u64;
     while now() < end {
         sum = (0..20_000u64).fold(sum, |sum, n| black_box(sum).wrapping_add(n));

@@ -53,7 +53,7 @@ fn mask(how: i32) -> bool {
 
 fn burns() -> u64 {
     let now = || Duration::from_nanos(heapray::capture::sys::thread_cpu_ns());
-    let end = now() + Duration::from_millis(100);
+    let end = now() + Duration::from_millis(250);
     let mut sum = 0u64;
     while now() < end {
         sum = (0..20_000u64).fold(sum, |sum, n| black_box(sum).wrapping_add(n));

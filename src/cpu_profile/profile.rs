@@ -220,14 +220,14 @@ impl Sampling {
         self.pause();
         let _quiet = quiet::enter();
         let sampler = std::mem::replace(&mut self.sampler, Err(CpuError::Unsupported));
-        let mut sampler = match sampler {
-            Ok(sampler) => sampler,
+        let mut samples = Samples::new();
+        let cpu_ns = match sampler {
+            Ok(mut sampler) => {
+                samples.add(&mut sampler, &self.bases);
+                sampler.sampled_ns()
+            }
             Err(error) => return Stats::failed(error),
         };
-        let mut samples = Samples::new();
-        samples.add(&mut sampler, &self.bases);
-        let cpu_ns = sampler.sampled_ns();
-        drop(sampler);
         let lost = samples.lost();
         let mut stats = StatsBuilder::default();
         samples.into_stats(&mut stats);
