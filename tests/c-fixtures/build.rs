@@ -1,4 +1,4 @@
-//! Compiles the C code: without frame pointers, with them, and as a library to load at run time.
+//! Compiles the C code: without frame pointers, with them, for a fixed address, and as a library to load at run time.
 
 use std::env;
 use std::path::PathBuf;
@@ -19,6 +19,16 @@ fn main() {
     ];
     compile("frames_without_fp", &without, "without");
     compile("frames_with_fp", &with, "with");
+
+    // This crate's own tests are programs at a fixed address.
+    println!("cargo::rustc-link-arg-tests=-no-pie");
+    cc::Build::new()
+        .pic(false)
+        .flag("-fno-pie")
+        .opt_level(2)
+        .file("c/fixed.c")
+        .warnings(true)
+        .compile("fixed");
 
     let compiler = cc::Build::new().opt_level(2).pic(true).get_compiler();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));

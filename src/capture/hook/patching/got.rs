@@ -62,6 +62,20 @@ pub fn values() -> Vec<(usize, usize)> {
     values
 }
 
+/// PLT entries that stand for a hooked function in the whole process.
+///
+/// Code that is linked to a fixed address takes a function's address without a GOT. The linker gives it that of the
+/// program's PLT entry, as the value of an undefined symbol, and the loader gives the same to everyone who asks, so that
+/// pointers compare equal (x86-64 psABI, "Function Addresses").
+pub fn stand_ins() -> Vec<usize> {
+    let mut found = Vec::new();
+    walk(|_, slot, _, _| {
+        found.extend(slot.stand_in);
+        true
+    });
+    found
+}
+
 /// Calls `visit` for every slot that names a hooked function; counts the calls that return true.
 fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool) -> usize {
     struct Walk<'a, F> {
@@ -148,6 +162,9 @@ struct Symbol {
     value: u64,
     size: u64,
 }
+
+/// A symbol's section where it is defined elsewhere (`SHN_UNDEF`).
+const UNDEFINED: u16 = 0;
 
 /// Entries of the dynamic section (System V gABI, chapter 5).
 mod tag {
@@ -287,14 +304,20 @@ impl Object {
             }
             // SAFETY: a relocation's symbol index is one of the object's symbol table, and a symbol's name is an
             // offset of a NUL-terminated string in its string table: the loader has read both.
-            let name = unsafe {
-                CStr::from_ptr(self.strings.add((*self.symbols.add(symbol)).name as usize))
+            let (symbol, name) = unsafe {
+                let symbol = &*self.symbols.add(symbol);
+                (
+                    symbol,
+                    CStr::from_ptr(self.strings.add(symbol.name as usize)),
+                )
             };
             visit(
                 name.to_bytes(),
                 &Slot {
                     address,
                     lazy: kind == relocation::JUMP_SLOT,
+                    stand_in: (symbol.section == UNDEFINED && symbol.value != 0)
+                        .then(|| self.bias.wrapping_add(symbol.value as usize)),
                 },
             );
         }
@@ -307,6 +330,8 @@ struct Slot {
     address: usize,
     /// It may still point into its object's PLT.
     lazy: bool,
+    /// See [`stand_ins`].
+    stand_in: Option<usize>,
 }
 
 impl Slot {

@@ -23,9 +23,10 @@ impl<F: Copy> Real<F> {
         }
     }
 
-    fn find(&self) {
+    /// `whose` is `RTLD_DEFAULT` or `RTLD_NEXT`.
+    fn find(&self, whose: *mut c_void) {
         // SAFETY: the name is a C string. Not called in a hook: `dlsym` may lock and allocate.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) };
+        let address = unsafe { libc::dlsym(whose, self.name.as_ptr()) };
         self.address.store(address as usize, Ordering::Release);
     }
 
@@ -61,7 +62,12 @@ macro_rules! real {
 
         /// Finds all of them. Called before the first session, never in a hook.
         pub fn prepare() {
-            $($name.find();)*
+            $($name.find(libc::RTLD_DEFAULT);)*
+            // Behind a stand-in is the slot that our entry is going to be in, which would call itself for ever.
+            let stand_ins = super::got::stand_ins();
+            $(if stand_ins.contains(&$name.address()) {
+                $name.find(libc::RTLD_NEXT);
+            })*
         }
     };
 }
