@@ -317,6 +317,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
+        #[cfg_attr(miri, ignore = "takes hours; the test below goes the same ways")]
         fn a_tree_gives_the_numbers_that_a_map_gives(
             steps in prop::collection::vec((any::<u16>(), 0u64..40, 0u32..200), 1..3000),
         ) {
@@ -347,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_reader_on_another_thread_sees_every_node_that_it_is_told_of_whole() {
-        const LENGTH: u32 = 200_000;
+        const LENGTH: u32 = if cfg!(miri) { 1_000 } else { 200_000 };
         let address = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut tree = CallTree::new().unwrap();
         let nodes = tree.nodes();

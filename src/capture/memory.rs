@@ -298,7 +298,7 @@ mod tests {
         for (index, value) in array.as_mut_slice().iter_mut().enumerate() {
             *value = index as u64;
         }
-        for capacity in [17, 600, 100_000] {
+        for capacity in [17, 600, if cfg!(miri) { 9_000 } else { 100_000 }] {
             assert!(array.grow(capacity));
             assert!(array.capacity() >= capacity);
             let (kept, fresh) = array.as_slice().split_at(16);
@@ -309,24 +309,29 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri cannot unmap a part")]
     fn an_owned_array_keeps_its_values_when_it_grows_and_shrinks_and_is_zero_where_it_is_new() {
-        const PAGE: usize = arch::PAGE / 64;
+        let page = arch::page_size() / 64;
         let mut array = OwnedArray::<[[u64; 2]; 4]>::mapped(1).unwrap();
-        assert_eq!((array.as_slice().len(), array.bytes()), (PAGE, arch::PAGE));
+        assert_eq!(
+            (array.as_slice().len(), array.bytes()),
+            (page, arch::page_size())
+        );
         assert!(array.as_slice().as_ptr().addr().is_multiple_of(64));
-        array.as_mut_slice()[PAGE - 1] = [[7; 2]; 4];
-        assert!(array.grow(PAGE * 5));
-        array.as_mut_slice()[PAGE * 4] = [[8; 2]; 4];
-        array.shrink(PAGE + 1);
-        assert_eq!(array.bytes(), 2 * arch::PAGE);
-        assert!(array.grow(PAGE * 5));
-        assert_eq!(array.as_slice()[PAGE - 1], [[7; 2]; 4]);
-        assert_eq!(array.as_slice()[PAGE * 4], [[0; 2]; 4]);
+        array.as_mut_slice()[page - 1] = [[7; 2]; 4];
+        assert!(array.grow(page * 5));
+        array.as_mut_slice()[page * 4] = [[8; 2]; 4];
+        array.shrink(page + 1);
+        assert_eq!(array.bytes(), 2 * arch::page_size());
+        assert!(array.grow(page * 5));
+        assert_eq!(array.as_slice()[page - 1], [[7; 2]; 4]);
+        assert_eq!(array.as_slice()[page * 4], [[0; 2]; 4]);
         array.shrink(0);
-        assert_eq!(array.bytes(), arch::PAGE);
+        assert_eq!(array.bytes(), arch::page_size());
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri ends where there is no memory")]
     fn a_request_that_the_kernel_refuses_changes_nothing() {
         let mut array = GrowArray::<u64>::mapped(10).unwrap();
         array.as_mut_slice()[9] = 99;

@@ -1,4 +1,6 @@
-//! One thread on both sides.
+//! The rings themselves; what the order of two threads' steps may be is the models' (`loom_tests`).
+
+use std::thread;
 
 use super::*;
 
@@ -93,6 +95,33 @@ fn the_consumer_is_called_at_half_and_not_at_each_event_after() {
         }
     }
     assert!((1..20).contains(&calls), "{calls}");
+}
+
+#[test]
+fn a_reader_on_another_thread_gets_every_event_in_order() {
+    const EVENTS: u64 = if cfg!(miri) { 3_000 } else { 300_000 };
+    let size = |stamp: u64| if stamp % 3 == 0 { stamp << 31 } else { stamp };
+    let ring = Ring::new().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for stamp in 0..EVENTS {
+                while !push(&ring, stamp, size(stamp)) {
+                    thread::yield_now();
+                }
+            }
+        });
+        let mut reader = ring.reader().unwrap();
+        let mut seen = 0;
+        while seen < EVENTS {
+            reader.bound();
+            while let Some(event) = take(&mut reader) {
+                assert_eq!((event.stamp, event.size), (seen, size(seen)));
+                seen += 1;
+            }
+            reader.commit();
+            thread::yield_now();
+        }
+    });
 }
 
 #[test]
