@@ -48,7 +48,11 @@ fn events_come_out_as_they_went_in_through_every_segment() {
     reader.bound();
     for stamp in 0..pushed {
         let event = take(&mut reader).unwrap();
-        let size = if stamp.is_multiple_of(3) { stamp << 31 } else { stamp };
+        let size = if stamp.is_multiple_of(3) {
+            stamp << 31
+        } else {
+            stamp
+        };
         let expected = Decoded {
             stamp,
             kind: Kind::Malloc,
@@ -100,7 +104,13 @@ fn the_consumer_is_called_at_half_and_not_at_each_event_after() {
 #[test]
 fn a_reader_on_another_thread_gets_every_event_in_order() {
     const EVENTS: u64 = if cfg!(miri) { 3_000 } else { 300_000 };
-    let size = |stamp: u64| if stamp.is_multiple_of(3) { stamp << 31 } else { stamp };
+    let size = |stamp: u64| {
+        if stamp.is_multiple_of(3) {
+            stamp << 31
+        } else {
+            stamp
+        }
+    };
     let ring = Ring::new().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
