@@ -30,6 +30,8 @@ export class Stream {
     /** @type {{from: number, to: number} | null} what a drag has marked, in pixels */
     this.marked = null;
     this.asked = false;
+    /** @type {{kind: string, canvas: HTMLCanvasElement} | null} the strip below */
+    this.kept = null;
     // Workers with tasks, one lane for each depth.
     const depths = run.data.workers.map(() => 0);
     for (const row of run.rows) {
@@ -309,7 +311,12 @@ export class Stream {
       const end = this.left + (row.end[at] - this.from) * scale;
       const name = row.name[at];
       const faded = this.chosen >= 0 && this.chosen !== name;
-      if (end <= painted && (faded || this.chosen < 0)) {
+      if (end <= painted && this.chosen < 0) {
+        // All that ends on pixels that are painted is passed by at once.
+        at = Math.max(at, firstBehind(row.end, this.from + (painted - this.left) / scale) - 1);
+        continue;
+      }
+      if (end <= painted && faded) {
         continue;
       }
       const from = Math.max(x, this.left - 2, this.chosen < 0 ? painted : 0);
@@ -326,12 +333,19 @@ export class Stream {
     context.globalAlpha = 1;
   }
 
-  /** The whole run in small, with the stretch that is seen. */
-  strip() {
-    const { overview } = this.parts;
-    const width = overview.parentElement?.clientWidth ?? 0;
-    const height = 26;
-    const context = prepare(overview, width, height);
+  /**
+   * The whole run in small: painted when its size or the theme has changed.
+   * @param {number} width
+   * @param {number} height
+   * @returns {HTMLCanvasElement}
+   */
+  whole(width, height) {
+    const kind = `${width} ${window.devicePixelRatio} ${themed("--ink")}`;
+    if (this.kept?.kind === kind) {
+      return this.kept.canvas;
+    }
+    const canvas = document.createElement("canvas");
+    const context = prepare(canvas, width, height);
     const outer = this.run.rows.filter((row) => row.depth === 0);
     const each = (height - 4) / Math.max(1, outer.length);
     const scale = width / this.run.ms;
@@ -348,6 +362,18 @@ export class Stream {
         }
       }
     });
+    this.kept = { kind, canvas };
+    return canvas;
+  }
+
+  /** The whole run in small, with the stretch that is seen. */
+  strip() {
+    const { overview } = this.parts;
+    const width = overview.parentElement?.clientWidth ?? 0;
+    const height = 26;
+    const context = prepare(overview, width, height);
+    context.drawImage(this.whole(width, height), 0, 0, width, height);
+    const scale = width / this.run.ms;
     const [from, to] = [this.from * scale, this.to * scale];
     if (to - from < width - 1) {
       context.fillStyle = themed("--ground");
