@@ -84,7 +84,7 @@ pub fn profile(arguments: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// ```ignore
 /// #[heapray::single_thread_profiler(report_name = "load.pstats")]
-/// fn load(path: &Path) -> io::Result<Catalogue> { … }
+/// fn load(path: &Path) -> io::Result<Catalogue> { /* … */ }
 /// ```
 ///
 /// The function's result, its errors and its panics stay its own; the profile is written in any case. Of an `async fn`,
@@ -111,7 +111,7 @@ pub fn single_thread_profiler(arguments: TokenStream, function: TokenStream) -> 
 ///
 /// ```ignore
 /// #[heapray::parallel_profiler(n_workers = 2, threads_per_worker = 2, report_name = "load.html")]
-/// async fn load_all(paths: Vec<PathBuf>) -> Result<Vec<Catalogue>, Error> { … }
+/// async fn load_all(paths: Vec<PathBuf>) -> Result<Vec<Catalogue>, Error> { /* … */ }
 /// ```
 ///
 /// The function's result, its errors and its panics stay its own; the page is written in any case. Used together with

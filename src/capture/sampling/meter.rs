@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::draw::Random;
 
 /// What a thread asked for while sampling, and its next point. Written by the state's owner alone (plain loads and
-/// stores, no locked instruction) but for [`close`](Meter::close), read by the collector at any time.
+/// stores, no locked instruction) but for closing it, read by the collector at any time.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Meter {

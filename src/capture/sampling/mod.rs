@@ -101,7 +101,7 @@ pub fn passes_realloc(local: &Local, address: usize, size: usize) -> bool {
 }
 
 /// Whether an allocation of `size` bytes is to be recorded: always, unless sampling leaves it out; then it is counted.
-/// The thread [records](record::wants_allocation).
+/// The thread records.
 #[inline(always)]
 pub fn is_due(local: &Local, size: usize) -> bool {
     epoch() == 0 || is_sampled(local, size)
