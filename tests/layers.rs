@@ -77,7 +77,12 @@ fn the_capture_knows_nobody() {
             "endpoints",
             "config",
             "flight_recorder",
+            "capture_scope",
             "scope",
+            "line_profile",
+            "memory_log",
+            "cpu_profile",
+            "parallel_profile",
         ] {
             assert!(
                 !code.contains(&format!("crate::{other}")),
@@ -121,7 +126,10 @@ fn nobody_knows_the_endpoints_but_the_facade() {
         "config",
         "store",
         "flight_recorder",
-        "scope",
+        "capture_scope",
+        "line_profile",
+        "cpu_profile",
+        "parallel_profile",
     ] {
         for (file, code) in sources(part) {
             assert!(

@@ -18,7 +18,7 @@ impl<const WORDS: usize> Levels<WORDS> {
     pub(super) fn take(&self) -> u32 {
         for (word, base) in self.0.iter().zip((0..).step_by(64)) {
             let taken = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
-                (bits != u64::MAX).then_some(bits | (bits + 1))
+                (bits != u64::MAX).then(|| bits | (bits + 1))
             });
             if let Ok(before) = taken {
                 return base + before.trailing_ones();

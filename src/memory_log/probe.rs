@@ -175,6 +175,12 @@ mod tests {
             let mut probe = Probe::new(child.id(), MemoryChildren::None, metric).unwrap();
             probe.read().unwrap().memory
         };
+        // A process that has just begun grows from one reading to the next.
+        let mut before = 0;
+        while before < 256 << 10 || before != read(MemoryMetric::Rss) {
+            before = read(MemoryMetric::Rss);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
         let [rss, pss, uss] = [MemoryMetric::Rss, MemoryMetric::Pss, MemoryMetric::Uss].map(read);
         assert!(rss >= pss && pss >= uss && uss > 0, "{rss} {pss} {uss}");
         let mut probe = Probe::new(child.id(), MemoryChildren::None, MemoryMetric::Rss).unwrap();
