@@ -95,6 +95,7 @@ test("Swagger UI describes every profiler route with its true kind of answer", {
     "get flamegraph": "text/html; charset=utf-8",
     "get stats": "text/plain; charset=utf-8",
     "get table": "text/plain; charset=utf-8",
+    "get timeline": "application/json",
     "get tree": "text/plain; charset=utf-8",
     "get summary": "text/plain; charset=utf-8",
     "get pprof": "application/octet-stream",
