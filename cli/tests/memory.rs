@@ -45,8 +45,9 @@ fn exit_codes_are_the_programs_and_signals_come_through() {
         );
     }
     // What the program prints is its own.
+    let script = "sleep 0.3; printf %s \"$*\"";
     let output = run(&[
-        "memory", "run", "-f", "-o", &log, "echo", "-n", "--json", "hello",
+        "memory", "run", "-f", "-o", &log, "sh", "-c", script, "sh", "--json", "hello",
     ]);
     assert_eq!(out(&output), "--json hello");
     assert!(err(&output).contains(&log));
