@@ -3,29 +3,17 @@
 //! Under `valgrind --tool=callgrind --toggle-collect='*capture_in_a_run*'` it counts instructions instead.
 #![allow(clippy::print_stdout, clippy::unwrap_used, unreachable_pub)]
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 fn main() {
     imp::main();
 }
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(heapray_native))]
 fn main() {
     println!("only where call stacks are unwound by rules");
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 mod imp {
     use std::hint::black_box;
     use std::time::Duration;

@@ -1,11 +1,5 @@
 //! The attribute leaves a function as it is, and tells where its time went in any case.
-#![cfg(all(
-    feature = "macros",
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(feature = "macros", heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;

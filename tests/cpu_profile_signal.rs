@@ -1,11 +1,6 @@
 //! The program's own handler of `SIGPROF` gets what is its own, and is back when the last profile ends; a thread that
 //! blocks the signal is sampled all the same. One process: handlers are the process's.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;

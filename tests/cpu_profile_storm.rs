@@ -1,11 +1,6 @@
 //! Signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing waits for ever,
 //! nothing is lost, and the report of the allocations is right.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -1,10 +1,5 @@
 //! Python's own `pstats`, snakeviz and gprof2dot open our files and find in them what we do.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 use std::env;

@@ -1,10 +1,5 @@
 //! Functions on pools: their results are their own, and the page has what their workers did.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 mod parallel_support;

@@ -1,10 +1,5 @@
 //! Random call paths through C: every capture equals framehop's, an unwinder that shares no code with libgcc.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 mod unwind_support;

@@ -1,10 +1,5 @@
 //! What modules say about code, and stacks through code that no module says anything about.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 mod unwind_support;

@@ -1,12 +1,7 @@
 //! A capture calls neither the allocator nor any other function of libc that allocates, whatever it meets.
 //!
 //! Both ways of allocating are counted: Rust's global allocator, and `malloc` itself, which this program interposes.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 mod unwind_support;

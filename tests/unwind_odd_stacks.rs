@@ -1,10 +1,5 @@
 //! Stacks that are not a thread's plain call of call of call: signals, coroutines, jumps, recursion without end.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 mod unwind_support;

@@ -2,12 +2,7 @@
 //!
 //! The stacks are made up, in an array on the real one, from return addresses whose rules are known; a capture with
 //! everything kept must equal one that knows nothing.
-#![cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_env = "gnu",
-    not(heapray_portable)
-))]
+#![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
 mod unwind_support;

@@ -86,11 +86,7 @@ impl Local {
     }
 }
 
-#[cfg(all(
-    target_os = "linux",
-    target_arch = "x86_64",
-    not(any(heapray_portable, heapray_loom, miri))
-))]
+#[cfg(all(heapray_native, target_arch = "x86_64", not(any(heapray_loom, miri))))]
 mod words {
     use core::arch::{asm, global_asm};
 
@@ -142,11 +138,7 @@ mod words {
     }
 }
 
-#[cfg(not(all(
-    target_os = "linux",
-    target_arch = "x86_64",
-    not(any(heapray_portable, heapray_loom, miri))
-)))]
+#[cfg(not(all(heapray_native, target_arch = "x86_64", not(any(heapray_loom, miri)))))]
 mod words {
     use core::cell::Cell;
     use core::ptr;

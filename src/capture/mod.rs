@@ -46,11 +46,7 @@ pub fn prepare() -> io::Result<()> {
         hook::prepare();
         clock::prepare();
         sys::prepare();
-        #[cfg(all(
-            target_os = "linux",
-            any(target_arch = "x86_64", target_arch = "aarch64"),
-            not(heapray_portable)
-        ))]
+        #[cfg(heapray_native)]
         unwind::prepare();
         if !thread::prepare() {
             return Err(libc::EAGAIN);

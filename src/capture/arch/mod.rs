@@ -4,21 +4,18 @@
 //! One file (or folder) an architecture, all with the same names, chosen here. `portable` compiles anywhere and is
 //! used where nothing better exists, or with `--cfg heapray_portable`.
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(heapray_native, target_arch = "x86_64"))]
 mod x86_64;
-#[cfg(all(target_os = "linux", target_arch = "x86_64", not(heapray_portable)))]
+#[cfg(all(heapray_native, target_arch = "x86_64"))]
 pub use x86_64::*;
 
-#[cfg(all(target_os = "linux", target_arch = "aarch64", not(heapray_portable)))]
+#[cfg(all(heapray_native, target_arch = "aarch64"))]
 mod aarch64;
-#[cfg(all(target_os = "linux", target_arch = "aarch64", not(heapray_portable)))]
+#[cfg(all(heapray_native, target_arch = "aarch64"))]
 pub use aarch64::*;
 
 /// Elsewhere, what is pure of it is tested all the same.
-#[cfg(all(
-    test,
-    not(all(target_os = "linux", target_arch = "aarch64", not(heapray_portable)))
-))]
+#[cfg(all(test, not(all(heapray_native, target_arch = "aarch64"))))]
 #[allow(dead_code, unreachable_pub)] // what it is elsewhere
 mod aarch64 {
     mod pointer;
@@ -26,34 +23,18 @@ mod aarch64 {
     mod tests;
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 mod linux;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 pub use linux::{
     cpu_ns_of, create_cpu_timer, delete_timer, futex_wait, futex_wake, gettid, is_main_thread,
     is_readable, map_pages, membarrier, register_membarrier, remap_pages, set_timer, thread_cpu_ns,
     unmap_pages,
 };
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(heapray_native))]
 mod portable;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(heapray_native))]
 pub use portable::*;
 
 /// Asks the processor to have the beginning of `value` in its cache soon; it goes on at once.
@@ -135,14 +116,7 @@ pub enum DwarfPlace<'a> {
 }
 
 /// The memory that a step of the walk may read.
-#[cfg(any(
-    test,
-    all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(heapray_portable)
-    )
-))]
+#[cfg(any(test, heapray_native))]
 pub(crate) trait StackSlots {
     /// The word at `address`; `None` if it is not aligned or not known to be readable.
     fn read(&mut self, address: u64) -> Option<u64>;
@@ -150,14 +124,7 @@ pub(crate) trait StackSlots {
 
 /// Why a walk cannot take another step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg(any(
-    test,
-    all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(heapray_portable)
-    )
-))]
+#[cfg(any(test, heapray_native))]
 pub(crate) enum Stop {
     /// The frame is the outermost.
     Outermost,

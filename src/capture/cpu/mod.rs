@@ -14,42 +14,18 @@
 //! The kernel looks at such timers at its scheduler's tick (`CONFIG_HZ`: each 1 to 10 ms), however short the interval.
 //! So a sample is not worth an interval: it is worth the CPU time that its thread has used since the sample before.
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 mod handler;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 mod sampler;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 mod slot;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 pub(crate) use sampler::Sampler;
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(heapray_native))]
 mod portable;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(heapray_native))]
 pub(crate) use portable::Sampler;
 
 /// The most threads that are sampled at one time.

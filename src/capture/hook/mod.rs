@@ -4,32 +4,12 @@
 //! Where there is no GOT to patch (another system, processor or libc), nothing is patched, and
 //! [`crate::Alloc`] is the way to see allocations.
 
-#[cfg(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(all(heapray_native, target_env = "gnu"))]
 mod patching;
-#[cfg(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(all(heapray_native, target_env = "gnu"))]
 pub use patching::*;
 
-#[cfg(not(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(all(heapray_native, target_env = "gnu")))]
 mod portable;
-#[cfg(not(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(all(heapray_native, target_env = "gnu")))]
 pub use portable::*;

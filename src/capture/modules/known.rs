@@ -12,10 +12,7 @@ use super::table::Table;
 use super::{Changed, TableSize};
 use crate::capture::modules::{MappedCode, Module, ModuleId};
 use crate::capture::sys;
-#[cfg(all(
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 use crate::capture::unwind;
 
 /// A module that is loaded now.
@@ -62,10 +59,7 @@ fn lock() -> MutexGuard<'static, Known> {
 /// Brings the published modules up to date with the loader. Cheap if nothing has changed: one call of the loader.
 pub fn refresh() -> Changed {
     let mut known = lock();
-    #[cfg(all(
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(heapray_portable)
-    ))]
+    #[cfg(heapray_native)]
     unwind::prepare();
     let counts = list::counts();
     if known.counts == Some(counts) {

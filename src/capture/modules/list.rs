@@ -271,10 +271,7 @@ mod tests {
         let here = super::counts as *const () as u64;
         let (start, end) = modules[0].code.unwrap();
         assert!(modules[0].is_main && (start..end).contains(&here));
-        let has_rules = cfg!(all(
-            any(target_arch = "x86_64", target_arch = "aarch64"),
-            not(heapray_portable)
-        ));
+        let has_rules = cfg!(heapray_native);
         assert_eq!(modules[0].unwind.is_some(), has_rules);
         assert!(
             modules.len() > 1

@@ -5,17 +5,9 @@
 //! ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for allocations.
 //! Hooks see only what `published` holds.
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(heapray_native)]
 mod compile;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-)))]
+#[cfg(not(heapray_native))]
 #[path = "not_compiled.rs"]
 mod compile;
 #[cfg(target_os = "linux")]
@@ -23,22 +15,10 @@ mod known;
 #[cfg(target_os = "linux")]
 mod list;
 #[cfg(target_os = "linux")]
-#[cfg_attr(
-    not(all(
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(heapray_portable)
-    )),
-    allow(dead_code)
-)]
+#[cfg_attr(not(heapray_native), allow(dead_code))]
 pub(crate) mod published;
 #[cfg(target_os = "linux")]
-#[cfg_attr(
-    not(all(
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(heapray_portable)
-    )),
-    allow(dead_code)
-)]
+#[cfg_attr(not(heapray_native), allow(dead_code))]
 mod table;
 
 #[cfg(target_os = "linux")]

@@ -175,11 +175,7 @@ fn to_pages(values: &[u32]) -> Option<GrowArray<u32>> {
     Some(array)
 }
 
-#[cfg(all(
-    test,
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    not(heapray_portable)
-))]
+#[cfg(all(test, heapray_native))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

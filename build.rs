@@ -1,0 +1,14 @@
+//! Says once for all modules and tests where heapray has an unwinder, hooks and timers of its own: `cfg(heapray_native)`.
+//! Everywhere else, and with `--cfg heapray_portable`, there is what compiles anywhere.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let processors = ["x86_64", "aarch64"];
+    let is_native = variable("CARGO_CFG_TARGET_OS") == "linux"
+        && processors.contains(&&*variable("CARGO_CFG_TARGET_ARCH"))
+        && std::env::var_os("CARGO_CFG_HEAPRAY_PORTABLE").is_none();
+    if is_native {
+        println!("cargo::rustc-cfg=heapray_native");
+    }
+}
