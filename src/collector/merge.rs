@@ -23,12 +23,17 @@ const BATCH: usize = 2048;
 /// its thread was interrupted.
 const LOOKS: usize = if cfg!(heapray_loom) { 1 } else { 200 };
 
+/// Slots of a ring that are taken before its thread is told so, which takes a fence.
+const COMMIT_EVERY: u32 = 128;
+
 /// Reads every ring.
 #[derive(Debug)]
 pub struct Merge {
     session: u32,
     sources: Vec<Source>,
-    batch: Vec<Event>,
+    /// Room for [`BATCH`] events, and how many there are.
+    batch: Box<[Event]>,
+    filled: usize,
     queue: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -48,6 +53,8 @@ struct Source {
     nodes: Vec<NodeId>,
     /// No later event of this thread is older.
     reached: u64,
+    /// Slots that were taken, and the thread was not told.
+    taken: u32,
 }
 
 /// What a pass did.
@@ -59,6 +66,15 @@ pub struct Passed {
     pub open_windows: u64,
 }
 
+const NO_EVENT: Event = Event {
+    stamp: 0,
+    thread: 0,
+    kind: Kind::Free,
+    address: 0,
+    size: 0,
+    node: NodeId::ROOT,
+};
+
 const UNMAPPED: NodeId = NodeId(u32::MAX);
 
 impl Merge {
@@ -67,7 +83,8 @@ impl Merge {
         Merge {
             session,
             sources: Vec::new(),
-            batch: Vec::with_capacity(BATCH),
+            batch: vec![NO_EVENT; BATCH].into(),
+            filled: 0,
             queue: BinaryHeap::new(),
         }
     }
@@ -128,28 +145,35 @@ impl Merge {
                 .peek()
                 .map_or(limit, |Reverse((stamp, _))| *stamp);
             let source = &mut self.sources[index];
-            let mut next = source.next_stamp(limit);
-            while let Some(stamp) = next.filter(|&stamp| stamp <= until) {
-                if let Some(event) = source.take(self.session, tables.call_tree_mut()) {
-                    self.batch.push(event);
-                    if self.batch.len() == BATCH {
-                        tables.apply_batch(&self.batch);
-                        events += self.batch.len() as u64;
-                        self.batch.clear();
+            let next = loop {
+                self.filled += source.take_run(until, &mut self.batch[self.filled..]);
+                let next = source.next_stamp(limit);
+                let Some(stamp) = next.filter(|&stamp| stamp <= until) else {
+                    break next;
+                };
+                if let Some(place) = self.batch.get_mut(self.filled) {
+                    if let Some(event) = source.take(self.session, tables.call_tree_mut()) {
+                        *place = event;
+                        self.filled += 1;
                     }
+                    source.reached = stamp;
+                } else {
+                    events += hand_on(&self.batch, &mut self.filled, tables);
+                    source.commit();
                 }
-                source.reached = stamp;
-                next = source.next_stamp(limit);
+            };
+            if source.taken >= COMMIT_EVERY {
+                source.commit();
             }
-            source.commit();
             if let Some(stamp) = next {
                 self.queue.push(Reverse((stamp, index)));
             }
         }
-        if !self.batch.is_empty() {
-            tables.apply_batch(&self.batch);
-            events += self.batch.len() as u64;
-            self.batch.clear();
+        events += hand_on(&self.batch, &mut self.filled, tables);
+        for source in &mut self.sources {
+            if source.taken > 0 {
+                source.commit();
+            }
         }
         Passed {
             events,
@@ -181,8 +205,15 @@ impl Merge {
             .iter()
             .map(|source| source.nodes.capacity() * size_of::<NodeId>())
             .sum::<usize>()
-            + self.batch.capacity() * size_of::<Event>()
+            + size_of_val(&*self.batch)
     }
+}
+
+/// Hands on the first `filled` events of `batch`. How many that were.
+fn hand_on(batch: &[Event], filled: &mut usize, tables: &mut Tables) -> u64 {
+    let events = std::mem::take(filled);
+    tables.apply_batch(&batch[..events]);
+    events as u64
 }
 
 /// Lets others run for a while.
@@ -203,6 +234,7 @@ impl Source {
             thread: 0,
             nodes: Vec::new(),
             reached: 0,
+            taken: 0,
         }
     }
 
@@ -225,11 +257,52 @@ impl Source {
             .filter(|&stamp| stamp <= limit)
     }
 
+    /// Takes what is published up to the stamp `until`, as long as there is room and it is ordinary: events of one slot
+    /// by a thread that is known, from stacks that are known. How many events that were.
+    #[inline]
+    fn take_run(&mut self, until: u64, room: &mut [Event]) -> usize {
+        let thread = self.thread;
+        if thread == 0 {
+            return 0;
+        }
+        let nodes = self.nodes.as_slice();
+        let mut taken = 0;
+        for (slot, place) in self.reader.run().slots().zip(room) {
+            let decoded = decode(slot);
+            let special = decoded.kind as u8 >= Kind::ThreadStart as u8;
+            if (decoded.stamp > until) | decoded.more | special {
+                break;
+            }
+            let mut node = NodeId(decoded.node);
+            // Of others the node is what it is, see `record::free`.
+            if decoded.kind.is_allocation() {
+                match nodes.get(decoded.node as usize) {
+                    Some(&known) if known != UNMAPPED => node = known,
+                    _ => break,
+                }
+            }
+            *place = Event {
+                stamp: decoded.stamp,
+                thread,
+                kind: decoded.kind,
+                address: decoded.address,
+                size: decoded.size,
+                node,
+            };
+            self.reached = decoded.stamp;
+            taken += 1;
+        }
+        self.reader.advance_by(taken);
+        self.taken += taken as u32;
+        taken
+    }
+
     /// Takes the event that `next_stamp` showed. None if it is not one of this session.
     #[inline]
     fn take(&mut self, session: u32, tree: &mut CallTree) -> Option<Event> {
         let decoded = decode(self.reader.peek()?);
         self.reader.advance();
+        self.taken += 1;
         let (mut address, mut size) = (decoded.address, decoded.size);
         if decoded.more {
             // Published together with the first slot.
@@ -302,6 +375,7 @@ impl Source {
     }
 
     fn commit(&mut self) {
+        self.taken = 0;
         if self.reader.commit() {
             record::made_room();
         }

@@ -405,6 +405,31 @@ impl Reader<'_> {
         self.tail += 1;
     }
 
+    /// The published slots that lie side by side from the next one on: not taken yet. Empty if none is published.
+    #[inline]
+    pub fn run(&mut self) -> Run<'_> {
+        if self.tail == self.head && !self.next_segment() {
+            return Run(&[]);
+        }
+        // SAFETY: the slots from `tail` to `head` were published by the release store of `head` that `refresh` acquired,
+        // and the producer leaves them alone until `commit` says that they are read, which needs the reader back. As
+        // many are taken as come before the segment's end. A cell is only read through the `Run`.
+        unsafe {
+            let first = Segment::slot(self.segment, self.tail);
+            let capacity = (*self.segment).capacity;
+            let before_end = capacity - (self.tail & (capacity - 1));
+            let count = before_end.min(self.head - self.tail);
+            Run(core::slice::from_raw_parts(first, count as usize))
+        }
+    }
+
+    /// Takes so many slots of those that [`Reader::run`] showed.
+    #[inline]
+    pub fn advance_by(&mut self, slots: usize) {
+        self.tail += slots as u64;
+        debug_assert!(self.tail <= self.head, "only what was shown is taken");
+    }
+
     /// Goes on to the producer's next segment if this one is drained for good.
     fn next_segment(&mut self) -> bool {
         loop {
@@ -439,6 +464,21 @@ impl Reader<'_> {
         unsafe { (*self.segment).tail.0.store(self.tail, Ordering::Release) };
         fence(Ordering::SeqCst);
         self.ring.waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// Slots that are published and not taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a>(&'a [slot::Cell]);
+
+impl<'a> Run<'a> {
+    /// Them, oldest first.
+    #[inline]
+    pub fn slots(self) -> impl Iterator<Item = Slot> + 'a {
+        // SAFETY: published, and not given back to the producer while the run lives (`Reader::run`).
+        self.0
+            .iter()
+            .map(|cell| unsafe { slot::read(core::ptr::from_ref(cell).cast_mut()) })
     }
 }
 
