@@ -50,6 +50,11 @@ impl Peak {
         None
     }
 
+    /// By how many bytes the heap, which is `live`, may rise and still be below the mark; 0 at the mark.
+    pub(super) fn room(&self, live: Tally) -> u64 {
+        self.mark.bytes.saturating_sub(live.bytes)
+    }
+
     /// Whether the heap is at its mark.
     pub(super) fn is_here(&self) -> bool {
         self.here

@@ -155,6 +155,18 @@ impl Sites {
         add(&mut site.allocated, block);
     }
 
+    /// As [`pass`](Self::pass), of a block that does not bring the mark; it is a temporary one if the site is of
+    /// `entry`, and not one that stands for many.
+    #[inline(always)]
+    pub(super) fn pass_below_mark(&mut self, site: SiteId, size: u64, entry: u32) {
+        let at = site.0 as usize;
+        let site = &mut self.hot[at];
+        add(&mut site.allocated, one(size));
+        if site.entry == entry {
+            add(&mut self.temporary[at], one(size));
+        }
+    }
+
     /// What was freed had been temporary.
     #[inline]
     pub(super) fn temporary(&mut self, site: SiteId, blocks: Tally) {

@@ -4,6 +4,7 @@ use heapray_report::model::{Mark, Moment, Tally};
 
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
+use super::lately::TEMPORARY_WINDOW;
 use super::live::{Block, LiveTable, Place};
 use super::log::{Known, LogEntry, LogWriter};
 use super::parts::Part;
@@ -237,13 +238,22 @@ impl Tables {
             let end = events.len().min(start + TOGETHER);
             let found = self.look_up(&events[start..end], &mut lookups);
             let mut at = start;
-            for &lookup in &lookups[..found] {
+            let mut lookups = &lookups[..found];
+            while let [lookup, rest @ ..] = lookups {
                 if lookup.passing {
-                    self.take_passing(events, at, lookup);
+                    let passed = self.pass_below_mark(&events[at..], lookups);
+                    lookups = &lookups[passed..];
+                    at += 2 * passed;
+                    if passed == 0 {
+                        self.take_passing(events, at, *lookup);
+                        lookups = rest;
+                        at += 2;
+                    }
                 } else {
-                    self.take(events, at, lookup);
+                    self.take(events, at, *lookup);
+                    lookups = rest;
+                    at += 1;
                 }
-                at += 1 + usize::from(lookup.passing);
             }
         }
     }
@@ -401,6 +411,64 @@ impl Tables {
             self.take(events, at, lookup);
             self.take(events, at + 1, lookup);
         }
+    }
+
+    /// Takes in as many of the first lookups as are of blocks that pass, all of one thread, of which none brings the
+    /// mark: what [`pass`](Self::pass) does to each, with sums written once. `events` are those of the lookups. Gives
+    /// how many blocks that were.
+    #[inline(always)]
+    fn pass_below_mark(&mut self, events: &[Event], lookups: &[Lookup]) -> usize {
+        let thread = events[0].thread;
+        let seat = self.threads.seat(thread);
+        if !self.reallocs.is_empty() || self.threads.is_shared(seat) {
+            return 0;
+        }
+        let room = self.peak.room(self.counters.live);
+        let mut sum = Tally::default();
+        let mut last: Option<(sites::Key, SiteId)> = None;
+        for (pair, lookup) in events.chunks_exact(2).zip(lookups) {
+            let event = &pair[0];
+            let passes = lookup.passing & (event.thread == thread) & (event.size < room);
+            if !passes || self.live.may_have(lookup.place) {
+                break;
+            }
+            let key = site_key(event, seat.entry);
+            let site = match last {
+                Some((known, site)) if known == key => site,
+                _ => self.site(event, seat, *lookup),
+            };
+            last = Some((key, site));
+            self.sites.pass_below_mark(site, event.size, seat.entry);
+            self.sizes.add(event.size, 1);
+            add(&mut sum, one(event.size));
+            if let Some(log) = &mut self.log
+                && log.push_passing(
+                    seat.entry,
+                    event.kind,
+                    event.address,
+                    event.size,
+                    event.node,
+                )
+            {
+                self.flush_log();
+            }
+        }
+        let count = sum.count as usize;
+        let Some(free) = events[..2 * count].last() else {
+            return 0;
+        };
+        self.counters.events += 2 * sum.count;
+        add(&mut self.counters.allocated, sum);
+        add(&mut self.counters.freed, sum);
+        self.clock.at_ms(free.stamp);
+        // Those before the last ones have left the window again.
+        for event in events[..2 * count]
+            .chunks_exact(2)
+            .skip(count.saturating_sub(TEMPORARY_WINDOW))
+        {
+            self.threads.allocated(seat, event[0].address);
+        }
+        count
     }
 
     /// A block that its thread frees before anything else happens, at an address where there is none: it does to sums,

@@ -175,7 +175,7 @@ impl Threads {
 
     /// Whether the seat's thread is counted together with others.
     #[inline]
-    fn is_shared(&self, seat: Seat) -> bool {
+    pub(super) fn is_shared(&self, seat: Seat) -> bool {
         seat.slot as usize >= self.bounds.apart
     }
 

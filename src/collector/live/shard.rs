@@ -2,7 +2,7 @@
 
 use super::super::hash::Map;
 use super::map_bytes;
-use super::slot::{BESIDE, BESIDE_SHIFT, EMPTY, KEY_SHIFT, Line, SLOTS, Slot, position};
+use super::slot::{BESIDE, BESIDE_SHIFT, EMPTY, KEY_SHIFT, Line, SLOTS, Slot, has, position};
 use crate::capture::memory::OwnedArray;
 
 /// A shard grows, by a third, when its lines hold more than this on average.
@@ -67,7 +67,7 @@ impl Shard {
     #[inline(always)]
     pub(super) fn may_have(&self, key: u64) -> bool {
         let line = &self.lines()[self.line(key)];
-        position(line, key) < SLOTS || line[0][0] & BESIDE != 0
+        has(line, key) | (line[0][0] & BESIDE != 0)
     }
 
     #[inline]

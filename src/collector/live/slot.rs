@@ -75,6 +75,14 @@ pub(super) fn position(line: &[Slot; SLOTS], key: u64) -> usize {
     position
 }
 
+/// Whether one of the line's slots has `key`.
+#[inline(always)]
+pub(super) fn has(line: &[Slot; SLOTS], key: u64) -> bool {
+    let wanted = key << KEY_SHIFT;
+    let equal = |slot: &Slot| slot[0] ^ wanted < 1 << KEY_SHIFT;
+    line.iter().fold(false, |found, slot| found | equal(slot))
+}
+
 pub(super) type Line = [Slot; SLOTS];
 
 pub(super) const EMPTY: Line = [[0; 2]; SLOTS];

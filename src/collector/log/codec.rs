@@ -6,8 +6,9 @@
 //!                           [address] [z = 0: size; else the site's last size]
 //! 1 0 a 0 k k k k           allocation by a new site, kind k
 //!                           thread, difference of node, size, [address]
-//! 0 a t t t x x x           free; t: 0 the current thread, 1–6 a remembered one, 7 thread follows
-//!                           [address; x: the high bits of its entry]
+//! 0 1 t t t x x x           free; t: 0 the current thread, 1–6 a remembered one, 7 thread follows
+//!                           [the low bits of its address's entry; x: the high ones]
+//! 0 0 t t t 0 0 s           free, t as before; s = 0: difference of address, s = 1: the address of the record before
 //! 1 0 0 1 0 0 0 0           munmap: thread, address, length
 //! 1 0 0 1 0 0 0 1           reading: milliseconds, resident bytes
 //!
@@ -34,6 +35,7 @@ const KNOWN_SITE: u8 = 0x40;
 const KNOWN_ADDRESS: u8 = 0x20;
 const SAME_SIZE: u8 = 0x10;
 const FREE_KNOWN_ADDRESS: u8 = 0x40;
+const FREE_SAME_ADDRESS: u8 = 0x01;
 const NEW_THREAD: u8 = 7;
 const MUNMAP: u8 = 0x90;
 const READING: u8 = 0x91;
@@ -66,46 +68,42 @@ impl<'a> Record<'a> {
         self.length += 1;
     }
 
-    #[inline(always)]
     fn put_bytes(&mut self, bytes: [u8; 2]) {
-        self.set_bytes(bytes);
-        self.length += 2;
+        bytes.into_iter().for_each(|byte| self.put_byte(byte));
     }
 
+    /// Writes the lowest bytes of `word`, so many of them.
     #[inline(always)]
-    fn set_bytes(&mut self, bytes: [u8; 2]) {
-        if let Some(place) = self.room.get_mut(self.length..self.length + 2) {
-            place.copy_from_slice(&bytes);
+    fn put_word(&mut self, word: u64, bytes: u32) {
+        if let Some(place) = self.room.get_mut(self.length..self.length + 8) {
+            place.copy_from_slice(&word.to_le_bytes());
         }
+        self.length += bytes as usize;
     }
 
-    /// As [`put`], if `wanted`. What can seldom be predicted is done without a branch.
-    #[inline(always)]
-    fn put_if(&mut self, wanted: bool, number: u64) {
-        if number >= 1 << 14 {
-            if wanted {
-                self.put_long(number);
-            }
-            return;
-        }
-        let two = number >= 0x80;
-        let bytes = (number & 0x7F) | u64::from(two) << 7 | number >> 7 << 8;
-        self.set_bytes((bytes as u16).to_le_bytes());
-        self.length += if wanted { 1 + usize::from(two) } else { 0 };
-    }
-
-    #[inline(always)]
-    fn put(&mut self, number: u64) {
-        self.put_if(true, number);
-    }
-
-    fn put_long(&mut self, mut number: u64) {
+    fn put(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.put_byte(number as u8 | 0x80);
             number >>= 7;
         }
         self.put_byte(number as u8);
     }
+}
+
+/// Numbers below this have a varint of 4 bytes at the most.
+const SHORT: u64 = 1 << 28;
+
+/// The varint of a number below [`SHORT`], and how many bytes it has. How many cannot be predicted, mostly.
+#[inline(always)]
+fn varint(number: u64) -> (u64, u32) {
+    let more =
+        u32::from(number >= 1 << 7) + u32::from(number >= 1 << 14) + u32::from(number >= 1 << 21);
+    let bytes = (number & 0x7F)
+        | (number & 0x7F << 7) << 1
+        | (number & 0x7F << 14) << 2
+        | (number & 0x7F << 21) << 3;
+    let going_on = 0x80_8080 & ((1 << (8 * more)) - 1);
+    (bytes | going_on, more + 1)
 }
 
 /// Who allocates, from where, with what.
@@ -254,30 +252,67 @@ pub(super) fn encode_allocation(
     size: u64,
     out: &mut Record<'_>,
 ) {
-    let site = Site {
-        thread,
-        node: node.0,
-        kind,
+    let node = node.0;
+    let site = Site { thread, node, kind };
+    let at = address_entry(address);
+    let known_address = memory.addresses[at] == address;
+    let rotated = address.rotate_right(ALIGNED_BITS);
+    let difference = zigzag(rotated.wrapping_sub(memory.address));
+    let entry = site.entry();
+    let (remembered, last_size) = &mut memory.sites[entry];
+    // Nearly all are like this.
+    if !remembered.is(site) | (size >= SHORT >> 14) | (!known_address & (difference >= SHORT)) {
+        return encode_rare_allocation(memory, site, address, size, out);
+    }
+    memory.thread = thread;
+    // Written to only where something changes: the next event mostly reads it, before a store would be through.
+    let same_size = *last_size == size;
+    if !same_size {
+        *last_size = size;
+    }
+    let size_bit = if same_size { SAME_SIZE } else { 0 };
+    let address_bit = if known_address { KNOWN_ADDRESS } else { 0 };
+    let tag = ALLOCATION | KNOWN_SITE | address_bit | size_bit | (entry >> 8) as u8;
+    let (size, size_bytes) = if same_size { (0, 0) } else { varint(size) };
+    let (place, place_bytes) = if known_address {
+        (at as u64, 2)
+    } else {
+        memory.addresses[at] = address;
+        varint(difference)
     };
+    memory.address = rotated;
+    let word = u64::from(tag) | (entry as u64 & 0xFF) << 8 | size << 16;
+    out.put_word(
+        word | place << (16 + 8 * size_bytes),
+        2 + size_bytes + place_bytes,
+    );
+}
+
+#[cold]
+fn encode_rare_allocation(
+    memory: &mut Memory,
+    site: Site,
+    address: u64,
+    size: u64,
+    out: &mut Record<'_>,
+) {
     let at = address_entry(address);
     let known_address = memory.addresses[at] == address;
     let address_bit = if known_address { KNOWN_ADDRESS } else { 0 };
-    memory.thread = thread;
+    memory.thread = site.thread;
     let entry = site.entry();
     let (remembered, last_size) = &mut memory.sites[entry];
-    // Written to only where something changes: the next event mostly reads it, before a store would be through.
     if remembered.is(site) {
-        let same_size = *last_size == size;
-        if !same_size {
-            *last_size = size;
-        }
+        let same_size = std::mem::replace(last_size, size) == size;
         let size_bit = if same_size { SAME_SIZE } else { 0 };
         let tag = ALLOCATION | KNOWN_SITE | address_bit | size_bit;
         out.put_bytes([tag | (entry >> 8) as u8, entry as u8]);
-        out.put_if(!same_size, size);
+        if !same_size {
+            out.put(size);
+        }
     } else {
-        out.put_byte(ALLOCATION | address_bit | kind as u8);
-        out.put(u64::from(thread));
+        out.put_byte(ALLOCATION | address_bit | site.kind as u8);
+        out.put(u64::from(site.thread));
         out.put(zigzag(
             u64::from(site.node).wrapping_sub(u64::from(memory.node)),
         ));
@@ -287,13 +322,42 @@ pub(super) fn encode_allocation(
     }
     if known_address {
         out.put_bytes((at as u16).to_le_bytes());
+        memory.address = address.rotate_right(ALIGNED_BITS);
+    } else {
+        memory.addresses[at] = address;
+        out.put(memory.difference(address));
     }
-    encode_address(memory, address, known_address, out);
 }
 
 /// Writes the record of a free by `thread`.
 #[inline(always)]
 pub(super) fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Record<'_>) {
+    let rotated = address.rotate_right(ALIGNED_BITS);
+    let at = address_entry(address);
+    let known = memory.addresses[at] == address;
+    let difference = zigzag(rotated.wrapping_sub(memory.address));
+    if (thread != memory.thread) | (difference == 0) | (!known & (difference >= SHORT)) {
+        return encode_rare_free(memory, thread, address, out);
+    }
+    memory.address = rotated;
+    if known {
+        let tag = u64::from(FREE_KNOWN_ADDRESS) | at as u64 >> 8;
+        out.put_word(tag | (at as u64 & 0xFF) << 8, 2);
+    } else {
+        memory.addresses[at] = address;
+        let (place, bytes) = varint(difference);
+        out.put_word(place << 8, 1 + bytes);
+    }
+}
+
+/// Writes the record of the free of the block whose allocation is the record before, by the same thread.
+#[inline(always)]
+pub(super) fn encode_free_at_once(out: &mut Record<'_>) {
+    out.put_byte(FREE_SAME_ADDRESS);
+}
+
+#[cold]
+fn encode_rare_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Record<'_>) {
     let remembered = || memory.threads.iter().position(|&one| one == thread);
     let who = if thread == memory.thread {
         0
@@ -301,8 +365,11 @@ pub(super) fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &
         remembered().map_or(NEW_THREAD, |at| at as u8 + 1)
     };
     let at = address_entry(address);
+    let same = address.rotate_right(ALIGNED_BITS) == memory.address;
     let known = memory.addresses[at] == address;
-    if known {
+    if same {
+        out.put_byte(FREE_SAME_ADDRESS | who << 3);
+    } else if known {
         out.put_bytes([FREE_KNOWN_ADDRESS | who << 3 | (at >> 8) as u8, at as u8]);
     } else {
         out.put_byte(who << 3);
@@ -312,16 +379,10 @@ pub(super) fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &
         memory.remember_thread(thread);
     }
     memory.thread = thread;
-    encode_address(memory, address, known, out);
-}
-
-/// Of an address that is remembered, the record has the entry already.
-#[inline]
-fn encode_address(memory: &mut Memory, address: u64, known: bool, out: &mut Record<'_>) {
-    if known {
+    if !same && known {
         memory.address = address.rotate_right(ALIGNED_BITS);
-    } else {
-        memory.addresses[address_entry(address)] = address;
+    } else if !same {
+        memory.addresses[at] = address;
         out.put(memory.difference(address));
     }
 }
@@ -403,6 +464,7 @@ fn decode_free(memory: &mut Memory, tag: u8, bytes: &mut &[u8]) -> io::Result<Lo
     } else {
         None
     };
+    let same = tag & FREE_KNOWN_ADDRESS == 0 && tag & FREE_SAME_ADDRESS != 0;
     match tag >> 3 & 7 {
         0 => {}
         NEW_THREAD => {
@@ -413,6 +475,7 @@ fn decode_free(memory: &mut Memory, tag: u8, bytes: &mut &[u8]) -> io::Result<Lo
     }
     let address = match entry {
         Some(entry) => known_address(memory, entry)?,
+        None if same => memory.address.rotate_left(ALIGNED_BITS),
         None => new_address(memory, bytes)?,
     };
     Ok(LogEntry::Deallocation {

@@ -15,6 +15,10 @@ use crate::collector::snapshot::EventLog;
 /// After a block that hardly shrank, so many are stored as they are before compression is tried again.
 const PATIENCE: u32 = 15;
 
+/// A block is compressed if that saves one byte of so many. Records are short as it is, and compression costs more
+/// than writing them did.
+const WORTH: usize = 6;
+
 const _: () = assert!(
     FULL + 2 * LONGEST <= MOST,
     "a block that is not full has room for a record"
@@ -79,7 +83,7 @@ impl LogWriter {
         };
         codec::encode(memory, entry, &mut record);
         let length = record.length();
-        self.end(length)
+        self.end(length, 1)
     }
 
     /// As [`push`](Self::push), of an allocation.
@@ -96,7 +100,26 @@ impl LogWriter {
         };
         codec::encode_allocation(memory, (thread, node, kind), address, size, &mut record);
         let length = record.length();
-        self.end(length)
+        self.end(length, 1)
+    }
+
+    /// As [`push`](Self::push), of an allocation that its thread frees at once.
+    #[inline(always)]
+    pub(in crate::collector) fn push_passing(
+        &mut self,
+        thread: u32,
+        kind: Kind,
+        address: u64,
+        size: u64,
+        node: NodeId,
+    ) -> bool {
+        let Some((memory, mut record)) = self.begin() else {
+            return false;
+        };
+        codec::encode_allocation(memory, (thread, node, kind), address, size, &mut record);
+        codec::encode_free_at_once(&mut record);
+        let length = record.length();
+        self.end(length, 2)
     }
 
     /// As [`push`](Self::push), of a free.
@@ -106,7 +129,7 @@ impl LogWriter {
         };
         codec::encode_free(memory, thread, address, &mut record);
         let length = record.length();
-        self.end(length)
+        self.end(length, 1)
     }
 
     /// Where the next record goes; `None` once the log was given up.
@@ -119,9 +142,9 @@ impl LogWriter {
     }
 
     #[inline(always)]
-    fn end(&mut self, length: usize) -> bool {
+    fn end(&mut self, length: usize, events: u32) -> bool {
         self.used += length;
-        self.records_events += 1;
+        self.records_events += events;
         self.used >= FULL
     }
 
@@ -213,7 +236,7 @@ impl LogWriter {
                 .resize(HEADER + lz4_flex::block::get_maximum_output_size(raw), 0);
             compressed = lz4_flex::block::compress_into(records, &mut self.stored[HEADER..])
                 .ok()
-                .filter(|&stored| stored <= raw - raw / 8);
+                .filter(|&stored| stored <= raw - raw / WORTH);
             if compressed.is_none() {
                 self.plain_blocks = PATIENCE;
             }
