@@ -1,9 +1,10 @@
 //! The live table: every block that was handed out and not given back, by address.
 //!
 //! It is a hash table of cache lines with four slots each, in 16 shards. A block is in the line that its address chooses;
-//! one that finds it full goes to a map beside, one in twenty or so, and the line counts how many did, so that most
-//! searches are of one line only. A shard grows by a third when it is two thirds full, alone, so that none stalls for
-//! long. Shards start at different sizes, so that they do not all grow at once.
+//! one that finds it full, one in twenty or so, goes to one of the next three, which the processor fetches along with it,
+//! and where these are full, to a map. The line counts how many did, so that most searches are of one line only. A shard
+//! grows by a third when it is two thirds full, alone, so that none stalls for long. Shards start at different sizes, so
+//! that they do not all grow at once.
 //!
 //! Lines are in the order of keys. So a shard is resized where it lies, in one sweep: no block is searched for, and
 //! there is never a second table. Lines lie in pages of their own, which the kernel moves without copying them.

@@ -1,5 +1,7 @@
 //! A shard: lines in the order of keys, and what did not fit beside them.
 
+use std::ops::Range;
+
 use super::super::hash::Map;
 use super::map_bytes;
 use super::slot::{BESIDE, BESIDE_SHIFT, EMPTY, KEY_SHIFT, Line, SLOTS, Slot, has, position};
@@ -9,6 +11,9 @@ use crate::capture::memory::OwnedArray;
 pub(super) const FULL: (usize, usize) = (8, 3);
 /// No shard shrinks below this: they begin with a page.
 pub(super) const FEWEST_LINES: usize = 48;
+
+/// A block whose line is full goes to one of so many lines behind it.
+const NEAR: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Shard {
@@ -20,8 +25,8 @@ pub(super) struct Shard {
     /// It shrinks with fewer blocks than this, and grows with more than `most`.
     pub(super) fewest: usize,
     pub(super) most: usize,
-    /// Slots of blocks whose line was full, by key. A count of them is in their line's first slot.
-    pub(super) beside: Map<u64, Slot>,
+    /// Slots of blocks whose line and those behind it were full, by key.
+    pub(super) far: Map<u64, Slot>,
 }
 
 impl Shard {
@@ -32,7 +37,7 @@ impl Shard {
             len: 0,
             fewest: 0,
             most: 0,
-            beside: Map::default(),
+            far: Map::default(),
         };
         shard.set_bounds();
         shard
@@ -76,9 +81,23 @@ impl Shard {
         line.get(position(line, key))
     }
 
-    /// As [`slot`](Self::slot), also beside the lines.
+    /// As [`slot`](Self::slot), also beside its line.
     pub(super) fn find(&self, key: u64) -> Option<&Slot> {
-        self.slot(key).or_else(|| self.beside.get(&key))
+        let at = self.line(key);
+        let beside = || {
+            self.near(at).find_map(|at| {
+                let line = &self.lines()[at];
+                line.get(position(line, key))
+            })
+        };
+        let far = || self.far.get(&key);
+        self.slot(key).or_else(beside).or_else(far)
+    }
+
+    /// The lines where blocks are that have no room in line `at`.
+    #[inline]
+    fn near(&self, at: usize) -> Range<usize> {
+        at + 1..(at + NEAR + 1).min(self.count)
     }
 
     #[inline(always)]
@@ -94,7 +113,7 @@ impl Shard {
         }
         let empty = position(line, 0);
         if empty == SLOTS || line[0][0] & BESIDE != 0 {
-            return self.insert_crowded(at, empty, new);
+            return self.insert_crowded(at, new);
         }
         line[empty] = new;
         self.grown()
@@ -102,19 +121,23 @@ impl Shard {
 
     /// Some of the line's blocks are beside it, or it is full.
     #[cold]
-    pub(super) fn insert_crowded(&mut self, at: usize, empty: usize, new: Slot) -> Option<Slot> {
+    fn insert_crowded(&mut self, at: usize, new: Slot) -> Option<Slot> {
         let key = new[0] >> KEY_SHIFT;
-        let line = &mut self.lines.as_mut_slice()[at];
-        if line[0][0] & BESIDE != 0
-            && let Some(slot) = self.beside.get_mut(&key)
-        {
-            return Some(std::mem::replace(slot, new));
+        if self.lines()[at][0][0] & BESIDE != 0 {
+            for near in self.near(at) {
+                let line = self.line_mut(near);
+                let found = position(line, key);
+                if let Some(slot) = line.get_mut(found) {
+                    let old = *slot;
+                    *slot = [new[0] | (old[0] & BESIDE), new[1]];
+                    return Some(old);
+                }
+            }
+            if let Some(slot) = self.far.get_mut(&key) {
+                return Some(std::mem::replace(slot, new));
+            }
         }
-        if empty < SLOTS {
-            line[empty] = [new[0] | (line[empty][0] & BESIDE), new[1]];
-        } else {
-            self.put_beside(at, new);
-        }
+        self.put(at, new);
         self.grown()
     }
 
@@ -136,8 +159,16 @@ impl Shard {
     }
 
     #[cold]
-    pub(super) fn remove_beside(&mut self, at: usize, key: u64) -> Option<Slot> {
-        let old = self.beside.remove(&key)?;
+    fn remove_beside(&mut self, at: usize, key: u64) -> Option<Slot> {
+        let near = self.near(at).find_map(|near| {
+            let line = self.line_mut(near);
+            let found = position(line, key);
+            let slot = line.get_mut(found)?;
+            let old = *slot;
+            slot[0] &= BESIDE;
+            Some(old)
+        });
+        let old = near.or_else(|| self.far.remove(&key))?;
         let first = &mut self.line_mut(at)[0][0];
         if *first & BESIDE != BESIDE {
             *first -= 1 << BESIDE_SHIFT;
@@ -147,7 +178,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(super) fn grown(&mut self) -> Option<Slot> {
+    fn grown(&mut self) -> Option<Slot> {
         self.len += 1;
         if self.len > self.most {
             self.grow();
@@ -156,7 +187,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(super) fn shrunk(&mut self) {
+    fn shrunk(&mut self) {
         self.len -= 1;
         if self.len < self.fewest {
             self.shrink();
@@ -166,7 +197,7 @@ impl Shard {
     /// From the last line to the first, since a block's line becomes a later one or stays: none comes upon a line
     /// whose blocks have yet to move.
     #[cold]
-    pub(super) fn grow(&mut self) {
+    fn grow(&mut self) {
         let (before, now) = (self.count, self.count * 4 / 3);
         if !self.lines.grow(now) {
             // Without memory more blocks are beside; asked again when there are twice as many.
@@ -174,70 +205,88 @@ impl Shard {
             return;
         }
         self.count = now;
-        let beside = std::mem::take(&mut self.beside);
+        let mut beside = self.take_far();
         for at in (0..before).rev() {
-            self.move_line(at);
+            self.move_line(at, before, &mut beside);
         }
-        self.put_all(beside);
+        self.put_all(&beside);
     }
 
     /// The other way round, as [`grow`](Self::grow).
     #[cold]
-    pub(super) fn shrink(&mut self) {
+    fn shrink(&mut self) {
         let (before, now) = (self.count, self.count / 3);
         self.count = now;
-        let beside = std::mem::take(&mut self.beside);
+        let mut beside = self.take_far();
         for at in 0..before {
-            self.move_line(at);
+            self.move_line(at, before, &mut beside);
         }
         self.lines.shrink(now);
-        self.put_all(beside);
+        self.put_all(&beside);
     }
 
-    /// Moves the blocks of a line to where they belong now.
+    fn take_far(&mut self) -> Vec<Slot> {
+        std::mem::take(&mut self.far).into_values().collect()
+    }
+
+    /// Moves the blocks of a line to where they belong now. Those that were, or would be, beside their line are put off.
     #[inline(always)]
-    pub(super) fn move_line(&mut self, at: usize) {
+    fn move_line(&mut self, at: usize, before: usize, beside: &mut Vec<Slot>) {
         let line = *self.line_mut(at);
         *self.line_mut(at) = EMPTY;
         for slot in &line {
             let key = slot[0] >> KEY_SHIFT;
-            if key != 0 {
-                self.put(self.line(key), [slot[0] & !BESIDE, slot[1]]);
+            if key == 0 {
+                continue;
+            }
+            let slot = [slot[0] & !BESIDE, slot[1]];
+            let home = self.line(key);
+            let moved = line_among(before, key) == at && self.put_at_home(home, slot);
+            if !moved {
+                beside.push(slot);
             }
         }
     }
 
-    /// Those that were beside their lines, when all others have been moved.
-    pub(super) fn put_all(&mut self, beside: Map<u64, Slot>) {
-        for (key, slot) in beside {
-            self.put(self.line(key), slot);
+    /// Those that were put off, when all others have been moved.
+    fn put_all(&mut self, beside: &[Slot]) {
+        for &slot in beside {
+            self.put(self.line(slot[0] >> KEY_SHIFT), slot);
         }
         self.set_bounds();
     }
 
-    /// Puts a block, whose key is nowhere yet, into a line from which none was taken since it was empty.
-    #[inline]
-    pub(super) fn put(&mut self, at: usize, slot: Slot) {
+    /// Puts a block, whose key is nowhere yet, into line `at` if that has room.
+    #[inline(always)]
+    fn put_at_home(&mut self, at: usize, slot: Slot) -> bool {
         let line = self.line_mut(at);
-        match line.iter_mut().find(|slot| slot[0] >> KEY_SHIFT == 0) {
-            Some(empty) => *empty = slot,
-            None => self.put_beside(at, slot),
-        }
+        let empty = position(line, 0);
+        let Some(place) = line.get_mut(empty) else {
+            return false;
+        };
+        *place = [slot[0] | (place[0] & BESIDE), slot[1]];
+        true
     }
 
-    pub(super) fn put_beside(&mut self, at: usize, slot: Slot) {
+    /// Puts a block, whose key is nowhere yet, into line `at`, or beside it.
+    fn put(&mut self, at: usize, slot: Slot) {
+        if self.put_at_home(at, slot) {
+            return;
+        }
         let first = &mut self.line_mut(at)[0][0];
         if *first & BESIDE != BESIDE {
             *first += 1 << BESIDE_SHIFT;
         }
-        self.beside.insert(slot[0] >> KEY_SHIFT, slot);
+        if !self.near(at).any(|near| self.put_at_home(near, slot)) {
+            self.far.insert(slot[0] >> KEY_SHIFT, slot);
+        }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
         let slots = self.lines().iter().flatten();
         slots
             .filter(|slot| slot[0] >> KEY_SHIFT != 0)
-            .chain(self.beside.values())
+            .chain(self.far.values())
     }
 
     pub(super) fn mapped_bytes(&self) -> usize {
@@ -245,7 +294,7 @@ impl Shard {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.mapped_bytes() + map_bytes::<(u64, Slot)>(self.beside.capacity())
+        self.mapped_bytes() + map_bytes::<(u64, Slot)>(self.far.capacity())
     }
 }
 
