@@ -76,6 +76,8 @@ pub(super) struct LiveTable {
     shards: Box<[Shard; SHARDS]>,
     /// Sizes of blocks of [`LARGE`] bytes or more that have a slot.
     large: Map<u64, u64>,
+    /// Where a shard that is resized keeps what it puts off: of the largest that there was.
+    spare: Vec<Slot>,
     /// Blocks at addresses that have no slot.
     far: Map<u64, Block>,
 }
@@ -86,6 +88,7 @@ impl Default for LiveTable {
         LiveTable {
             shards: Box::new(std::array::from_fn(|number| Shard::of(lines(number)))),
             large: Map::default(),
+            spare: Vec::new(),
             far: Map::default(),
         }
     }
@@ -100,7 +103,7 @@ impl LiveTable {
         }
         let size = block.size.min(LARGE);
         let slot = slot::pack(place.key(), Block { size, ..block });
-        let old = self.shards[place.shard()].insert(slot);
+        let old = self.shards[place.shard()].insert(slot, &mut self.spare);
         let old = old.map(|old| self.unpack(address, old));
         if size == LARGE {
             self.large.insert(address, block.size);
@@ -114,7 +117,7 @@ impl LiveTable {
         if place.key() == 0 {
             return self.far.remove(&address);
         }
-        let slot = self.shards[place.shard()].remove(place.key())?;
+        let slot = self.shards[place.shard()].remove(place.key(), &mut self.spare)?;
         Some(self.unpack(address, slot))
     }
 
@@ -186,7 +189,8 @@ impl LiveTable {
     pub(super) fn memory_bytes(&self) -> u64 {
         let shards: usize = self.shards.iter().map(Shard::memory_bytes).sum();
         let large = map_bytes::<(u64, u64)>(self.large.capacity());
-        (shards + large + map_bytes::<(u64, Block)>(self.far.capacity())) as u64
+        let spare = self.spare.capacity() * size_of::<Slot>();
+        (shards + large + spare + map_bytes::<(u64, Block)>(self.far.capacity())) as u64
     }
 
     /// Those of them that are pages of its own and not the allocator's.

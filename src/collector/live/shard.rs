@@ -101,7 +101,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(super) fn insert(&mut self, new: Slot) -> Option<Slot> {
+    pub(super) fn insert(&mut self, new: Slot, spare: &mut Vec<Slot>) -> Option<Slot> {
         let key = new[0] >> KEY_SHIFT;
         let at = self.line(key);
         let line = self.line_mut(at);
@@ -113,15 +113,15 @@ impl Shard {
         }
         let empty = position(line, 0);
         if empty == SLOTS || line[0][0] & BESIDE != 0 {
-            return self.insert_crowded(at, new);
+            return self.insert_crowded(at, new, spare);
         }
         line[empty] = new;
-        self.grown()
+        self.grown(spare)
     }
 
     /// Some of the line's blocks are beside it, or it is full.
     #[cold]
-    fn insert_crowded(&mut self, at: usize, new: Slot) -> Option<Slot> {
+    fn insert_crowded(&mut self, at: usize, new: Slot, spare: &mut Vec<Slot>) -> Option<Slot> {
         let key = new[0] >> KEY_SHIFT;
         if self.lines()[at][0][0] & BESIDE != 0 {
             for near in self.near(at) {
@@ -138,28 +138,28 @@ impl Shard {
             }
         }
         self.put(at, new);
-        self.grown()
+        self.grown(spare)
     }
 
     #[inline(always)]
-    pub(super) fn remove(&mut self, key: u64) -> Option<Slot> {
+    pub(super) fn remove(&mut self, key: u64, spare: &mut Vec<Slot>) -> Option<Slot> {
         let at = self.line(key);
         let line = self.line_mut(at);
         let found = position(line, key);
         if let Some(slot) = line.get_mut(found) {
             let old = *slot;
             slot[0] &= BESIDE;
-            self.shrunk();
+            self.shrunk(spare);
             return Some(old);
         }
         if line[0][0] & BESIDE == 0 {
             return None;
         }
-        self.remove_beside(at, key)
+        self.remove_beside(at, key, spare)
     }
 
     #[cold]
-    fn remove_beside(&mut self, at: usize, key: u64) -> Option<Slot> {
+    fn remove_beside(&mut self, at: usize, key: u64, spare: &mut Vec<Slot>) -> Option<Slot> {
         let near = self.near(at).find_map(|near| {
             let line = self.line_mut(near);
             let found = position(line, key);
@@ -173,31 +173,31 @@ impl Shard {
         if *first & BESIDE != BESIDE {
             *first -= 1 << BESIDE_SHIFT;
         }
-        self.shrunk();
+        self.shrunk(spare);
         Some(old)
     }
 
     #[inline(always)]
-    fn grown(&mut self) -> Option<Slot> {
+    fn grown(&mut self, spare: &mut Vec<Slot>) -> Option<Slot> {
         self.len += 1;
         if self.len > self.most {
-            self.grow();
+            self.grow(spare);
         }
         None
     }
 
     #[inline(always)]
-    fn shrunk(&mut self) {
+    fn shrunk(&mut self, spare: &mut Vec<Slot>) {
         self.len -= 1;
         if self.len < self.fewest {
-            self.shrink();
+            self.shrink(spare);
         }
     }
 
     /// From the last line to the first, since a block's line becomes a later one or stays: none comes upon a line
-    /// whose blocks have yet to move.
+    /// whose blocks have yet to move. `spare` is room for those that are put off, kept for the next time.
     #[cold]
-    fn grow(&mut self) {
+    fn grow(&mut self, spare: &mut Vec<Slot>) {
         let (before, now) = (self.count, self.count * 4 / 3);
         if !self.lines.grow(now) {
             // Without memory more blocks are beside; asked again when there are twice as many.
@@ -205,28 +205,29 @@ impl Shard {
             return;
         }
         self.count = now;
-        let mut beside = self.take_far();
+        self.take_far(spare);
         for at in (0..before).rev() {
-            self.move_line(at, before, &mut beside);
+            self.move_line(at, before, spare);
         }
-        self.put_all(&beside);
+        self.put_all(spare);
     }
 
     /// The other way round, as [`grow`](Self::grow).
     #[cold]
-    fn shrink(&mut self) {
+    fn shrink(&mut self, spare: &mut Vec<Slot>) {
         let (before, now) = (self.count, self.count / 3);
         self.count = now;
-        let mut beside = self.take_far();
+        self.take_far(spare);
         for at in 0..before {
-            self.move_line(at, before, &mut beside);
+            self.move_line(at, before, spare);
         }
         self.lines.shrink(now);
-        self.put_all(&beside);
+        self.put_all(spare);
     }
 
-    fn take_far(&mut self) -> Vec<Slot> {
-        std::mem::take(&mut self.far).into_values().collect()
+    fn take_far(&mut self, spare: &mut Vec<Slot>) {
+        spare.clear();
+        spare.extend(std::mem::take(&mut self.far).into_values());
     }
 
     /// Moves the blocks of a line to where they belong now. Those that were, or would be, beside their line are put off.
