@@ -233,27 +233,41 @@ impl Tables {
             }
             return;
         }
-        let mut lookups = [Lookup::default(); TOGETHER];
-        for start in (0..events.len()).step_by(TOGETHER) {
-            let end = events.len().min(start + TOGETHER);
-            let found = self.look_up(&events[start..end], &mut lookups);
-            let mut at = start;
-            let mut lookups = &lookups[..found];
-            while let [lookup, rest @ ..] = lookups {
-                if lookup.passing {
-                    let passed = self.pass_below_mark(&events[at..], lookups);
-                    lookups = &lookups[passed..];
-                    at += 2 * passed;
-                    if passed == 0 {
-                        self.take_passing(events, at, *lookup);
-                        lookups = rest;
-                        at += 2;
-                    }
-                } else {
-                    self.take(events, at, *lookup);
+        // While one group is taken in, what the next one needs is on its way.
+        let mut lookups = [[Lookup::default(); TOGETHER]; 2];
+        let mut found = 0;
+        let mut groups = events.chunks(TOGETHER).enumerate().peekable();
+        if let Some((_, first)) = groups.peek() {
+            found = self.look_up(first, &mut lookups[0]);
+        }
+        while let Some((number, group)) = groups.next() {
+            let now = number % 2;
+            let next = groups
+                .peek()
+                .map_or(0, |(_, next)| self.look_up(next, &mut lookups[1 - now]));
+            let found = std::mem::replace(&mut found, next);
+            self.prefetch_sites(group, &lookups[now][..found]);
+            self.take_group(events, number * TOGETHER, &lookups[now][..found]);
+        }
+    }
+
+    /// Takes in the events from `at` on that are those of `lookups`.
+    #[inline(always)]
+    fn take_group(&mut self, events: &[Event], mut at: usize, mut lookups: &[Lookup]) {
+        while let [lookup, rest @ ..] = lookups {
+            if lookup.passing {
+                let passed = self.pass_below_mark(&events[at..], lookups);
+                lookups = &lookups[passed..];
+                at += 2 * passed;
+                if passed == 0 {
+                    self.take_passing(events, at, *lookup);
                     lookups = rest;
-                    at += 1;
+                    at += 2;
                 }
+            } else {
+                self.take(events, at, *lookup);
+                lookups = rest;
+                at += 1;
             }
         }
     }
@@ -291,14 +305,20 @@ impl Tables {
             found += 1;
             at += 1 + usize::from(passing);
         }
-        if many_sites {
-            let mut at = 0;
-            for lookup in &lookups[..found] {
-                self.prefetch_site(&events[at], lookup);
-                at += 1 + usize::from(lookup.passing);
-            }
-        }
         found
+    }
+
+    /// Lets the sites that `events` are of come into the cache, once what tells them is there.
+    #[inline(always)]
+    fn prefetch_sites(&self, events: &[Event], lookups: &[Lookup]) {
+        if self.sites.len() <= MANY_SITES {
+            return;
+        }
+        let mut at = 0;
+        for lookup in lookups {
+            self.prefetch_site(&events[at], lookup);
+            at += 1 + usize::from(lookup.passing);
+        }
     }
 
     #[inline(always)]
