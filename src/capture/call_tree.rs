@@ -19,13 +19,13 @@ use super::memory::{self, GrowArray, Plain};
 /// Nodes in the first chunk.
 const FIRST_CHUNK: u32 = 256;
 /// Slots of the first hash table.
-const FIRST_SLOTS: usize = 512;
+const FIRST_SLOTS: usize = 1024;
 const CHUNKS: usize = 24;
 /// All that a tree has at first, in one piece: the chunk list, the first chunk, the first hash table.
 const BLOCK: usize = 8192;
 
 const _: () = assert!(
-    size_of::<Head>() + FIRST_CHUNK as usize * size_of::<Node>() + FIRST_SLOTS * 8 <= BLOCK,
+    size_of::<Head>() + FIRST_CHUNK as usize * size_of::<Node>() + FIRST_SLOTS * 4 <= BLOCK,
     "a tree's first tables fit into its first block"
 );
 
@@ -119,11 +119,14 @@ pub struct CallTree {
     count: u32,
     /// Numbers below this have a chunk.
     room: u32,
-    /// Child table, open addressing: hash tag << 32 | node, 0 where empty. The slot is the tag's highest bits, so that
-    /// a larger table is filled by reading the smaller one alone.
-    slots: GrowArray<u64>,
+    /// Child table, open addressing: the hash's lowest bits, as many as are left, above the node's `number_bits`; 0 where
+    /// empty. Where a search begins is told by the hash's highest bits.
+    slots: GrowArray<u32>,
     bits: u32,
-    used: usize,
+    /// Every number below `room` fits into so many.
+    number_bits: u32,
+    /// The first node that is in the table: those before it are forgotten.
+    first: u32,
 }
 
 // SAFETY: it owns the block and the tables it points to; nothing in it refers to a thread.
@@ -135,10 +138,10 @@ impl CallTree {
     pub fn new() -> Option<CallTree> {
         let block = memory::map(BLOCK)?;
         let head = block.cast::<Head>();
-        // SAFETY: both follow the head inside the block (asserted above): slots 8 bytes aligned, then nodes, 4 bytes.
+        // SAFETY: both follow the head inside the block (asserted above), and all are aligned to 4 bytes.
         // Fresh pages are zeroed, which is a valid `Head`, the root node (parent 0, address 0) and an empty table.
         let (slots, nodes) = unsafe {
-            let slots = head.add(1).cast::<u64>();
+            let slots = head.add(1).cast::<u32>();
             (
                 GrowArray::borrowed(slots, FIRST_SLOTS),
                 slots.add(FIRST_SLOTS).cast::<Node>(),
@@ -155,7 +158,8 @@ impl CallTree {
             room: FIRST_CHUNK,
             slots,
             bits,
-            used: 0,
+            number_bits: FIRST_CHUNK.ilog2(),
+            first: 1,
         })
     }
 
@@ -189,8 +193,8 @@ impl CallTree {
             if entry == 0 {
                 break;
             }
-            if (entry >> 32) as u32 == tag {
-                let number = entry as u32;
+            if (entry ^ tag << self.number_bits) >> self.number_bits == 0 {
+                let number = entry & ((1 << self.number_bits) - 1);
                 // SAFETY: this thread entered the number, after it had added the node.
                 if unsafe { self.head().node(number) } == (Node { address, parent }) {
                     return number;
@@ -203,16 +207,20 @@ impl CallTree {
 
     #[cold]
     fn add(&mut self, parent: u32, address: u64, tag: u32, mut slot: usize) -> u32 {
-        if (self.used + 1) * 4 > 3 << self.bits {
+        let used = (self.count - self.first) as usize;
+        if (used + 1) * 4 > 3 << self.bits {
             if self.rehash() {
                 slot = self.free_slot(tag);
-            } else if self.used + 2 > 1 << self.bits {
+            } else if used + 2 > 1 << self.bits {
                 // One slot stays empty, or a search would not end.
                 return parent;
             }
         }
-        if self.count == self.room && !self.add_chunk() {
-            return parent;
+        if self.count == self.room {
+            if !self.add_chunk() {
+                return parent;
+            }
+            slot = self.free_slot(tag);
         }
         let number = self.count;
         let (chunk, index) = Head::place(number);
@@ -221,15 +229,16 @@ impl CallTree {
         unsafe { chunk.add(index).write(Node { address, parent }) };
         self.count += 1;
         self.head().count.store(self.count, Ordering::Release);
-        self.slots.as_mut_slice()[slot] = u64::from(tag) << 32 | u64::from(number);
-        self.used += 1;
+        self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
         number
     }
 
     fn add_chunk(&mut self) -> bool {
         let (chunk, _) = Head::place(self.room);
         let length = FIRST_CHUNK << chunk;
-        let Some(room) = self.room.checked_add(length) else {
+        // More would not fit into a slot; two billion stacks need 24 GB.
+        let room = self.room.checked_add(length);
+        let Some(room) = room.filter(|&room| room <= 1 << 31) else {
             return false;
         };
         let Some(start) = memory::map(length as usize * size_of::<Node>()) else {
@@ -237,6 +246,12 @@ impl CallTree {
         };
         self.head().chunks[chunk].store(start.cast().as_ptr(), Ordering::Release);
         self.room = room;
+        let number_bits = room.next_power_of_two().ilog2();
+        if number_bits > self.number_bits {
+            self.number_bits = number_bits;
+            self.slots.as_mut_slice()[..1 << self.bits].fill(0);
+            self.fill();
+        }
         true
     }
 
@@ -257,17 +272,21 @@ impl CallTree {
         let Some(slots) = GrowArray::mapped(1 << bits) else {
             return false;
         };
-        let old = core::mem::replace(&mut self.slots, slots);
-        let entries = 1usize << self.bits;
+        core::mem::replace(&mut self.slots, slots).release();
         self.bits = bits;
-        for &entry in &old.as_slice()[..entries] {
-            if entry != 0 {
-                let slot = self.free_slot((entry >> 32) as u32);
-                self.slots.as_mut_slice()[slot] = entry;
-            }
-        }
-        old.release();
+        self.fill();
         true
+    }
+
+    /// Enters every node that is not forgotten into the table, which is empty.
+    fn fill(&mut self) {
+        for number in self.first..self.count {
+            // SAFETY: this thread has added it.
+            let node = unsafe { self.head().node(number) };
+            let tag = tag(node.parent, node.address);
+            let slot = self.free_slot(tag);
+            self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
+        }
     }
 
     /// Forgets which nodes exist, because addresses now mean something else; numbers go on, and the old nodes stay
@@ -276,7 +295,7 @@ impl CallTree {
     pub fn reset(&mut self) {
         let entries = 1usize << self.bits;
         self.slots.as_mut_slice()[..entries].fill(0);
-        self.used = 0;
+        self.first = self.count;
     }
 
     /// Gives all memory back.
