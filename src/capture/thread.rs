@@ -251,6 +251,8 @@ fn end(local: &Local) {
     if let Some(state) = unsafe { state.as_ref() } {
         super::record::thread_name(local, state, sys::thread_name());
         local.ended.set(true);
+        // SAFETY: the state is still this thread's, whose hooks do nothing now: it is busy.
+        unsafe { state.ring.shorten() };
         state.owned.store(false, Ordering::Release);
     }
     local.set_busy(was_busy);

@@ -1,8 +1,8 @@
 //! Event rings: one per recording thread, written by it alone and read by the collector alone.
 //!
 //! A ring is a chain of segments in memory of heapray's own. It starts with one small segment; a producer that finds
-//! it full appends a larger one and goes on there, and the consumer gives the drained one back. Nothing here
-//! allocates, locks or calls libc.
+//! it full appends a larger one and goes on there, and the consumer gives the drained one back; a thread that ends
+//! appends a small one behind a large one for that. Nothing here allocates, locks or calls libc.
 //!
 //! ```text
 //!  slot, 24 bytes        word 0            word 1                        word 2
@@ -197,19 +197,24 @@ impl Ring {
             if capacity >= MOST_SLOTS {
                 return Err(Full::Wait);
             }
-            let larger = Segment::create(capacity * 4);
-            if larger.is_null() {
+            if !append(producer, capacity * 4) {
                 return Err(Full::Wait);
             }
-            let capacity = (*larger).capacity;
-            (*segment).next.store(larger, Ordering::Release);
-            *producer = Producer {
-                segment: larger,
-                head: 0,
-                limit: capacity,
-                wake_at: capacity / 2,
-            };
             Ok(())
+        }
+    }
+
+    /// Lets the consumer give a segment of the largest size back: the thread ends, and the next one may need little.
+    ///
+    /// # Safety
+    /// The calling thread owns the ring, and no other call of the producer's side is under way.
+    pub unsafe fn shorten(&self) {
+        // SAFETY: as in `reserve_slowly`.
+        unsafe {
+            let producer = &mut *self.producer.get();
+            if (*producer.segment).capacity >= MOST_SLOTS {
+                append(producer, FIRST_SLOTS);
+            }
         }
     }
 
@@ -322,6 +327,26 @@ impl Ring {
 unsafe impl Sync for Ring {}
 // SAFETY: as above; nothing in a ring belongs to the thread that made it.
 unsafe impl Send for Ring {}
+
+/// Lets the producer go on in a new segment; false without memory for it.
+///
+/// # Safety
+/// The producer's side is the calling thread's, and its segment is live.
+unsafe fn append(producer: &mut Producer, capacity: u64) -> bool {
+    let segment = Segment::create(capacity);
+    if segment.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise. After this the producer touches the former segment no more.
+    unsafe { (*producer.segment).next.store(segment, Ordering::Release) };
+    *producer = Producer {
+        segment,
+        head: 0,
+        limit: capacity,
+        wake_at: capacity / 2,
+    };
+    true
+}
 
 /// The producer's side of the barrier that [`Reader::bound`] argues with.
 #[inline(always)]

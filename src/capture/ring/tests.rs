@@ -152,3 +152,33 @@ fn a_name_takes_its_sixteen_bytes() {
         b"sixteen letters!"
     );
 }
+
+#[test]
+fn a_ring_that_was_full_is_small_again_when_its_thread_has_ended_and_keeps_what_is_in_it() {
+    let ring = Ring::new().unwrap();
+    let mut reader = ring.reader().unwrap();
+    let mut pushed = 0;
+    let mut push = |count: u64| {
+        for _ in 0..count {
+            // SAFETY: this thread owns the ring, and asks for room before each push.
+            unsafe {
+                ring.reserve().unwrap();
+                ring.push(Kind::Free, 0x1000, 0, 0, || pushed);
+            }
+            pushed += 1;
+        }
+    };
+    push(FIRST_SLOTS * 5 + MOST_SLOTS / 2);
+    // SAFETY: as above.
+    unsafe { ring.shorten() };
+    push(3);
+    reader.bound();
+    let mut read = 0;
+    while let Some(event) = take(&mut reader) {
+        assert_eq!(event.stamp, read);
+        read += 1;
+    }
+    assert_eq!(read, pushed);
+    // SAFETY: the segment is the reader's, and live.
+    assert_eq!(unsafe { (*reader.segment).capacity }, FIRST_SLOTS);
+}
