@@ -441,3 +441,51 @@ fn a_realloc_whose_outcome_was_lost_is_through_when_its_thread_ends() {
     tables.apply(&event_of(1, Kind::ThreadName, 0, 0));
     assert_eq!(tables.counters().freed, tally(1, 100));
 }
+
+#[test]
+fn blocks_that_are_freed_at_once_move_the_mark_when_they_reach_it_again() {
+    let block = |stamp: u64, node: u32, size: u64| {
+        let malloc = Event {
+            stamp,
+            thread: 1,
+            kind: Kind::Malloc,
+            address: 0x1000,
+            size,
+            node: NodeId(node),
+        };
+        let free = Event {
+            stamp: stamp + 1,
+            kind: Kind::Free,
+            size: 0,
+            node: NodeId::ROOT,
+            ..malloc
+        };
+        [malloc, free]
+    };
+    let mut tables = Tables::new(CLOCK);
+    let addresses = [0x10, 0x20, 0x30].map(|address| {
+        let module = crate::capture::modules::module_of(address);
+        tables
+            .call_tree_mut()
+            .child(NodeId::ROOT, address, module)
+            .0
+    });
+    let [a, b, c] = addresses;
+    // The second of 100 bytes leaves the heap at its mark, so the mark is its own; those below it leave it alone.
+    let events = [
+        block(1, a, 100),
+        block(3, c, 99),
+        block(5, b, 100),
+        block(7, c, 99),
+    ];
+    tables.apply_batch(events.as_flattened());
+    assert_eq!(tables.counters().events, 8);
+    let at_mark: Vec<_> = tables
+        .export()
+        .sites
+        .iter()
+        .filter(|site| site.high_water.count > 0)
+        .map(|site| (site.node.0, site.high_water.bytes))
+        .collect();
+    assert_eq!(at_mark, [(b, 100)]);
+}
