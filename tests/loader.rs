@@ -105,6 +105,33 @@ fn dlopen_and_dlclose_in_a_loop_beside_threads_that_allocate() {
 }
 
 #[test]
+fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules() {
+    const ROUNDS: u64 = 50;
+    let _turn = turn();
+    let stop = StopFlag::default();
+    let snapshot = record("look", || {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.is_set() {
+                    heapray::capture::hook::refresh();
+                }
+            });
+            let _stop = stop.guard();
+            for _ in 0..ROUNDS {
+                let library = open();
+                use_once(library);
+                // SAFETY: the handle is closed once, and nothing of the library is used afterwards.
+                unsafe { libc::dlclose(library) };
+            }
+        });
+    });
+    // What `deflateInit` allocates each time is far more than anything else here. Where its table was not ready yet, the
+    // stack does not say that it was zlib.
+    let allocated = snapshot.totals.allocated;
+    assert!(allocated.bytes > ROUNDS * 257_000, "{allocated:?}");
+}
+
+#[test]
 fn the_loader_still_sees_who_calls_it() {
     let _turn = turn();
     drop(record("caller", || {

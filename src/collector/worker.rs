@@ -128,7 +128,7 @@ pub struct Setup {
     pub observer: Observer,
 }
 
-/// How often modules are looked at, besides when `dlopen` was seen.
+/// How often modules are looked at, besides when the program asks for a new one's functions.
 const MODULES_EVERY: Duration = Duration::from_millis(100);
 
 /// Passes, a millisecond apart, before a request is answered although a thread is still writing an older event.

@@ -41,5 +41,5 @@ hooked! {
     malloc calloc realloc reallocarray free
     posix_memalign aligned_alloc memalign valloc pvalloc
     mmap mmap64 munmap mremap
-    dlopen dlclose dlsym
+    dlsym
 }

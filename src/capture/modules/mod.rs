@@ -1,7 +1,7 @@
 //! Which code is loaded, and how to unwind it.
 //!
 //! [`refresh`] asks the loader, compiles the unwind information of what is new, and publishes the result for hooks;
-//! it is called when a capture begins, after each `dlopen` and `dlclose`, and now and then by the collector. It is
+//! it is called when a capture begins, when the program asks for a function of a new module, and now and then by the collector. It is
 //! ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for allocations.
 //! Hooks see only what `published` holds.
 
@@ -39,6 +39,13 @@ pub struct Changed {
     pub added: usize,
     /// Modules that were loaded and are not any more.
     pub removed: usize,
+}
+
+/// How many modules the loader has ever added: asks it, and nothing else.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn added() -> u64 {
+    list::counts().added
 }
 
 /// How large the unwind rules of all modules are.

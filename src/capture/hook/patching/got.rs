@@ -12,50 +12,74 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::Hooked;
 
 /// What slots held before they were patched, by the slot's address.
-static ORIGINALS: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+static ORIGINALS: Mutex<Originals> = Mutex::new(None);
+
+type Originals = Option<HashMap<usize, usize>>;
 
 /// Points every slot of every loaded object to our entries. Returns how many slots point there now.
 pub fn patch() -> usize {
-    walk(|originals, slot, hooked, object| {
-        let now = slot.value();
-        if now == hooked.entry {
-            return true;
-        }
-        // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
-        // wrong `free`. A slot that is not bound yet points into its own object.
-        if hooked.real == 0 || (now != hooked.real && !(slot.lazy && object.holds(now))) {
-            return false;
-        }
-        originals.insert(slot.address, now);
-        slot.write(hooked.entry, object)
+    walk(originals(), patch_slot)
+}
+
+/// As [`patch`], if nobody else walks the objects just now and `is_wanted` still says so then.
+pub fn try_patch(is_wanted: impl Fn() -> bool) -> Option<usize> {
+    let originals = match ORIGINALS.try_lock() {
+        Ok(originals) => originals,
+        Err(TryLockError::Poisoned(originals)) => originals.into_inner(),
+        Err(TryLockError::WouldBlock) => return None,
+    };
+    Some(if is_wanted() {
+        walk(originals, patch_slot)
+    } else {
+        0
     })
+}
+
+fn patch_slot(
+    originals: &mut HashMap<usize, usize>,
+    slot: &Slot,
+    hooked: &Hooked,
+    object: &Object,
+) -> bool {
+    let now = slot.value();
+    if now == hooked.entry {
+        return true;
+    }
+    // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
+    // wrong `free`. A slot that is not bound yet points into its own object.
+    if hooked.real == 0 || (now != hooked.real && !(slot.lazy && object.holds(now))) {
+        return false;
+    }
+    originals.insert(slot.address, now);
+    slot.write(hooked.entry, object)
+}
+
+fn originals() -> MutexGuard<'static, Originals> {
+    ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Puts the originals back, in every object that is still loaded. Returns how many slots could not be written.
 pub fn restore() -> usize {
-    let left = walk(|originals, slot, hooked, object| {
+    let left = walk(originals(), |originals, slot, hooked, object| {
         if slot.value() != hooked.entry {
             return false;
         }
         let original = originals.get(&slot.address).copied().unwrap_or(hooked.real);
         !slot.write(original, object)
     });
-    ORIGINALS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    originals().take();
     left
 }
 
 /// What every slot that names a hooked function holds now, by the slot's address.
 pub fn values() -> Vec<(usize, usize)> {
     let mut values = Vec::new();
-    walk(|_, slot, _, _| {
+    walk(originals(), |_, slot, _, _| {
         values.push((slot.address, slot.value()));
         true
     });
@@ -69,7 +93,7 @@ pub fn values() -> Vec<(usize, usize)> {
 /// pointers compare equal (x86-64 psABI, "Function Addresses").
 pub fn stand_ins() -> Vec<usize> {
     let mut found = Vec::new();
-    walk(|_, slot, _, _| {
+    walk(originals(), |_, slot, _, _| {
         found.extend(slot.stand_in);
         true
     });
@@ -77,7 +101,10 @@ pub fn stand_ins() -> Vec<usize> {
 }
 
 /// Calls `visit` for every slot that names a hooked function; counts the calls that return true.
-fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool) -> usize {
+fn walk(
+    mut originals: MutexGuard<'_, Originals>,
+    visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool,
+) -> usize {
     struct Walk<'a, F> {
         visit: F,
         hooked: [Hooked; super::COUNT],
@@ -121,7 +148,6 @@ fn walk(visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -
         unsafe { libc::dl_iterate_phdr(Some(each::<F>), (&raw mut *walk).cast()) };
     }
 
-    let mut originals = ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner);
     let mut walk = Walk {
         visit,
         hooked: super::all(),

@@ -87,7 +87,5 @@ real! {
     mmap64: fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
     munmap: fn(*mut c_void, usize) -> i32;
     mremap: fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
-    dlopen: fn(*const i8, i32) -> *mut c_void;
-    dlclose: fn(*mut c_void) -> i32;
     dlsym: fn(*mut c_void, *const i8) -> *mut c_void;
 }

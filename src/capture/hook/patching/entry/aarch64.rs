@@ -116,7 +116,5 @@ macro_rules! loader_entries {
 }
 
 loader_entries! {
-    dlopen(*const c_char, c_int) -> *mut c_void;
-    dlclose(*mut c_void) -> c_int;
     dlsym(*mut c_void, *const c_char) -> *mut c_void;
 }

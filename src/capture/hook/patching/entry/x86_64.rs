@@ -110,7 +110,5 @@ macro_rules! loader_entries {
 }
 
 loader_entries! {
-    dlopen(*const i8, c_int) -> *mut c_void;
-    dlclose(*mut c_void) -> c_int;
     dlsym(*mut c_void, *const i8) -> *mut c_void;
 }
