@@ -229,6 +229,61 @@ async fn an_apps_own_pages_come_before_ours_but_not_before_the_endpoints() {
 }
 
 #[tokio::test]
+async fn an_apps_routes_do_not_pass_by_the_profiler_unless_one_is_in_its_way() {
+    let bench = Bench::new();
+    let own = || on_get(|| async { "own" });
+    let unmatched = Router::new()
+        .route("/x", own())
+        .fallback(|| async { "unmatched" });
+    for (what, app, passes_by) in [
+        ("usual", Router::new().route("/", own()), false),
+        (
+            "a fallback",
+            Router::new().fallback(|| async { "own" }),
+            false,
+        ),
+        ("a word", Router::new().route("/users/{id}", own()), false),
+        (
+            "nested",
+            Router::new().nest("/api/v2", unmatched.clone()),
+            false,
+        ),
+        ("all", Router::new().route("/{*path}", own()), true),
+        ("docs", Router::new().route("/{word}/{other}", own()), true),
+        (
+            "all of ours",
+            Router::new().route("/api/{*rest}", own()),
+            true,
+        ),
+        ("nested above", Router::new().nest("/api", unmatched), true),
+        (
+            "below",
+            Router::new().route("/pub/job/{*rest}", own()),
+            true,
+        ),
+        (
+            "an endpoint",
+            Router::new().route("/api/v1/profiler/memray/reports/{number}", own()),
+            true,
+        ),
+    ] {
+        let app = bench
+            .profiler
+            .mount(app.route("/health", on_get(|| async { "healthy" })));
+        // Behind the profiler as a whole, the app's routes are not the result's.
+        assert_eq!(app.has_routes(), !passes_by, "{what}");
+        for prefix in PREFIXES {
+            let at = |path: &str| format!("{prefix}{path}");
+            assert_eq!(get(&app, &at("/health")).await.text(), "healthy", "{what}");
+            let status = get(&app, &at(&format!("{BASE}/status"))).await;
+            assert_eq!(status.json()["state"], "stopped", "{what}");
+            let reports = get(&app, &at(&format!("{BASE}/reports/1"))).await;
+            reports.fails_with(404, "ReportNotFound");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_prefix_without_its_slash_is_redirected_relatively_with_its_query() {
     let app = Bench::new().app();
     for (path, to) in [

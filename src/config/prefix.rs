@@ -52,6 +52,16 @@ impl Prefix {
         Some(rest)
     }
 
+    /// A path at the prefix: any word of it is `x`. Empty for no prefix.
+    #[cfg(feature = "http")]
+    pub(crate) fn example(&self) -> String {
+        let text = |segment: &Segment| match segment {
+            Segment::Literal(text) => format!("/{text}"),
+            Segment::Any(_) => "/x".into(),
+        };
+        self.segments.iter().map(text).collect()
+    }
+
     /// The prefix with `{name}` and `{version}` filled in, percent-encoded; other words stay as they are. Empty for
     /// no prefix.
     #[must_use]

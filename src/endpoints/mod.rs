@@ -37,6 +37,7 @@ mod stop;
 mod ticket;
 mod timeline;
 mod told;
+mod unrouted;
 
 pub use error::ErrorBody;
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};

@@ -8,6 +8,7 @@ use super::docs::Pages;
 use super::door::Door;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
+use super::unrouted::Routes;
 use crate::config::Config;
 use crate::profiler::Profiler;
 use crate::quiet;
@@ -17,8 +18,13 @@ impl Profiler {
     /// it, the app's own routes too, a second time below the job prefix (`/pub/job/{name}/{version}`; any name and
     /// version match). The app's routes come first where both have one, save for the endpoints themselves.
     ///
-    /// Where the profiler is disabled this returns `app` as it is. What is layered on the result also guards
-    /// the profiler; what was layered on `app` before does not. Give an app its routes and fallback before.
+    /// Where the profiler is disabled this returns `app` as it is. What is layered on the result (with `layer`, not
+    /// `route_layer`) also guards the profiler; what was layered on `app` before does not. Give an app its routes and
+    /// fallback before.
+    ///
+    /// Requests to the app's own routes do not pass by the profiler, which stands where the app's fallback stood and
+    /// asks that in its turn. Only an app with a route of its own at one of the profiler's paths (`/{*path}`, say) is
+    /// put behind the profiler as a whole, which costs each request a second look for its route, about a microsecond.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -42,7 +48,7 @@ impl Profiler {
     pub fn mount_documented(&self, app: Router, document: impl Into<Option<OpenApi>>) -> Router {
         let _quiet = quiet::enter();
         match self.door(document.into()) {
-            Some(door) => Router::new().fallback_service(Mounted::new(app, Some(door))),
+            Some(door) => beside(app, door),
             None => app,
         }
     }
@@ -107,4 +113,33 @@ impl Profiler {
         let pages = Pages::new(&openapi::whole(config, document));
         Some(Door::new(self.clone(), config.clone(), pages))
     }
+}
+
+/// `app` with the profiler where its fallback was, or, if the app's routes are in the way, before it as a whole.
+fn beside(app: Router, door: Door) -> Router {
+    let routes = Routes::of(app.clone());
+    let rest = match paths(door.config()).all(|path| routes.leave(&path)) {
+        true => app.clone(),
+        false => Router::new(),
+    };
+    rest.fallback_service(Mounted::new(app, Some(door)))
+}
+
+/// A path of each kind that the profiler answers. The home page is not among them: an app that has one answers for it.
+fn paths(config: &Config) -> impl Iterator<Item = String> {
+    let endpoints = openapi::routes(config).paths.paths.into_keys();
+    let others = [
+        "/openapi.json",
+        "/api/v1/profiler/memray",
+        "/api/v1/profiler/memray/",
+        "/api/v1/profiler/memray/x",
+    ];
+    let docs = ["/docs", "/docs/", "/docs/x"].map(String::from);
+    let prefix = config.prefix.example();
+    let prefixed = ["", "/", "/x", "/x/x"].map(|tail| format!("{prefix}{tail}"));
+    endpoints
+        .map(|path| path.replace("{id}", "1").replace("{view}", "stats"))
+        .chain(others.map(String::from))
+        .chain(docs.into_iter().filter(|_| cfg!(feature = "swagger-ui")))
+        .chain(prefixed.into_iter().filter(move |_| !prefix.is_empty()))
 }

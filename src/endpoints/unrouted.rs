@@ -1,0 +1,112 @@
+//! Which paths an app's routes leave to its fallback. Where they leave all of the profiler's, the profiler takes the
+//! fallback's place, and requests to the app's routes never pass by it.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll, Waker};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use tower::{Layer, Service};
+
+/// An app's routes, and the fallbacks of routers nested in it, without what is behind them: nothing of the app's is run.
+pub(super) struct Routes(Router);
+
+impl Routes {
+    pub(super) fn of(app: Router) -> Routes {
+        Routes(app.layer(Tell::Routed).fallback_service(Tell::Unrouted))
+    }
+
+    /// Whether a request to `path` would come to the app's own fallback.
+    pub(super) fn leave(&self, path: &str) -> bool {
+        let Ok(request) = Request::get(path).body(Body::empty()) else {
+            return false;
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        match Box::pin(self.0.clone().call(request))
+            .as_mut()
+            .poll(&mut context)
+        {
+            Poll::Ready(Ok(answer)) => answer.extensions().get() == Some(&Tell::Unrouted),
+            Poll::Pending => false,
+        }
+    }
+}
+
+/// The layer that replaces a service, and that service: it answers with itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tell {
+    Routed,
+    Unrouted,
+}
+
+impl<S> Layer<S> for Tell {
+    type Service = Tell;
+
+    fn layer(&self, _: S) -> Tell {
+        *self
+    }
+}
+
+impl Service<Request<Body>> for Tell {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        let mut answer = Response::new(Body::empty());
+        answer.extensions_mut().insert(*self);
+        std::future::ready(Ok(answer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::routing::{any, get, post};
+
+    use super::Routes;
+
+    #[test]
+    fn each_path_is_told_and_nothing_of_the_apps_runs() {
+        async fn never() {
+            unreachable!("looking for a route runs nothing");
+        }
+        let nested = Router::new().route("/in", get(never)).fallback(never);
+        let plain = Router::new().route("/in", get(never));
+        let app = Router::new()
+            .route("/get", get(never))
+            .route("/post", post(never))
+            .route("/any", any(never))
+            .route("/{word}/under", get(never))
+            .route("/all/{*rest}", get(never))
+            .nest("/nested", nested)
+            .nest("/plain", plain)
+            .fallback(never);
+        let routes = Routes::of(app);
+        let left = ["/plain/other", "/get/", "/all/", "/", "/x"];
+        assert!(left.iter().all(|path| routes.leave(path)));
+        for routed in [
+            "/get",
+            "/post",
+            "/any",
+            "/x/under",
+            "/all/x/y",
+            "/nested/in",
+            "/nested/other",
+            "/plain/in",
+            "no path",
+        ] {
+            assert!(!routes.leave(routed), "{routed}");
+        }
+    }
+
+    #[test]
+    fn an_app_without_routes_leaves_everything() {
+        assert!(Routes::of(Router::new()).leave("/"));
+    }
+}
