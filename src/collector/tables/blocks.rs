@@ -1,0 +1,184 @@
+//! What an allocation, a free and a reallocation of a block do.
+
+use super::Tables;
+use super::lookup::{Lookup, site_key};
+use crate::capture::event::{Event, Kind, NodeId};
+use crate::collector::live::{Block, Place};
+use crate::collector::reallocs::UnderWay;
+use crate::collector::sites::{SiteId, add, one};
+use crate::collector::threads::Seat;
+use heapray_report::model::Tally;
+
+impl Tables {
+    #[inline(always)]
+    pub(super) fn allocate(&mut self, event: &Event, lookup: Lookup) {
+        if self.samples.is_some() {
+            return self.allocate_sampled(event, lookup);
+        }
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
+        let block = Block {
+            size: event.size,
+            site,
+            birth: self.clock.birth(event.stamp),
+        };
+        if let Some(old) = self.live.insert(lookup.place, event.address, block) {
+            self.replaced(event, &old);
+        }
+        self.count_allocation(event, seat, site, one(event.size));
+    }
+
+    /// The site of an allocation by the thread that `seat` is.
+    #[inline(always)]
+    pub(in crate::collector) fn site(
+        &mut self,
+        event: &Event,
+        seat: Seat,
+        lookup: Lookup,
+    ) -> SiteId {
+        let key = site_key(event, seat.entry);
+        let tag = if seat.entry == lookup.entry {
+            lookup.tag
+        } else {
+            key.tag()
+        };
+        self.sites.of(key, tag)
+    }
+
+    #[inline(always)]
+    pub(super) fn free(&mut self, event: &Event, lookup: Lookup) {
+        if !self.reallocs.is_empty() {
+            self.reallocs.forget_block(event.address);
+        }
+        if self.samples.is_some() {
+            return self.free_sampled(event);
+        }
+        match self.live.remove(lookup.place, event.address) {
+            Some(block) => {
+                self.counters.events += 1;
+                self.count_free(event.stamp, event.thread, event.address, &block);
+            }
+            None => self.unknown_free(event),
+        }
+    }
+
+    /// A free of what the session does not know. A quiet thread's is of what was not to be seen.
+    pub(super) fn unknown_free(&mut self, event: &Event) {
+        if event.node != NodeId::QUIETLY {
+            self.counters.events += 1;
+            self.counters.unknown_frees += 1;
+        }
+    }
+
+    /// A block was handed out at the address of the live block `old`.
+    #[cold]
+    pub(super) fn replaced(&mut self, event: &Event, old: &Block) {
+        let thread = self.who_freed(event);
+        self.count_free(event.stamp, thread, event.address, old);
+    }
+
+    /// Who freed the block at whose address another one was handed out: a realloc that is not yet through, on another
+    /// thread; else its free was lost, and is made up for.
+    pub(in crate::collector) fn who_freed(&mut self, event: &Event) -> u32 {
+        match self.reallocs.end_at(event.address) {
+            Some(realloc) => {
+                self.counters.events += 1;
+                realloc.thread
+            }
+            None => event.thread,
+        }
+    }
+
+    /// Finishes the reallocation that the event's thread had begun, if any. Whether the event is done with.
+    #[cold]
+    pub(super) fn settle(&mut self, event: &Event) -> bool {
+        // Told again when the thread's last events go through another ring.
+        if event.kind == Kind::ThreadStart {
+            return false;
+        }
+        let Some(realloc) = self.reallocs.end_of(event.thread) else {
+            return false;
+        };
+        if event.kind == Kind::ReallocFailed && event.address == realloc.address {
+            return true;
+        }
+        self.finish(event.stamp, realloc);
+        false
+    }
+
+    /// The reallocation's old block is gone.
+    #[cold]
+    pub(super) fn finish(&mut self, stamp: u64, realloc: UnderWay) {
+        if self.samples.is_some() {
+            return self.finish_sampled(stamp, realloc);
+        }
+        self.counters.events += 1;
+        let block = if realloc.known {
+            self.live
+                .remove(Place::of(realloc.address), realloc.address)
+        } else {
+            None
+        };
+        match block {
+            Some(block) => self.count_free(stamp, realloc.thread, realloc.address, &block),
+            None => self.counters.unknown_frees += 1,
+        }
+    }
+
+    /// Everything that an allocation does to sums, peak and log; the block itself is in its table.
+    #[inline(always)]
+    pub(in crate::collector) fn count_allocation(
+        &mut self,
+        event: &Event,
+        seat: Seat,
+        site: SiteId,
+        stands_for: Tally,
+    ) {
+        let counters = &mut self.counters;
+        counters.events += 1;
+        add(&mut counters.allocated, stands_for);
+        add(&mut counters.live, stands_for);
+        let keep = self.peak.move_to(counters.live, event.stamp);
+        self.sites.allocate(site, stands_for, keep);
+        self.sizes.add(event.size, stands_for.count);
+        self.threads.allocated(seat, event.address);
+        self.tell_allocation(event, seat);
+    }
+
+    /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
+    #[inline(always)]
+    pub(super) fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
+        let seat = self.threads.seat(thread);
+        self.lower(stamp, block.site, 1, block.size);
+        self.notice_temporary(seat, address, block.site, block.size);
+        self.tell_free(address, seat);
+    }
+
+    /// Fewer live bytes, and blocks fewer (or one more).
+    #[inline(always)]
+    pub(in crate::collector) fn lower(
+        &mut self,
+        stamp: u64,
+        site: SiteId,
+        blocks: i64,
+        bytes: u64,
+    ) {
+        let counters = &mut self.counters;
+        counters.freed.count += blocks.max(0) as u64;
+        counters.freed.bytes = counters.freed.bytes.wrapping_add(bytes);
+        counters.live.count = counters.live.count.wrapping_add_signed(-blocks);
+        counters.live.bytes = counters.live.bytes.wrapping_sub(bytes);
+        let keep = self.peak.move_to(counters.live, stamp);
+        self.sites.free(site, blocks, bytes, keep);
+    }
+
+    /// The thread that `seat` is freed a whole block of `site`: was it a temporary one?
+    #[inline(always)]
+    pub(super) fn notice_temporary(&mut self, seat: Seat, address: u64, site: SiteId, size: u64) {
+        // Both are asked, since neither can be predicted.
+        let same_entry = self.sites.entry(site) == seat.entry;
+        if same_entry & self.threads.allocated_lately(seat, address) {
+            self.sites.temporary(site, one(size));
+        }
+    }
+}

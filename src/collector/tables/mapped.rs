@@ -1,0 +1,57 @@
+//! What `mmap` and `munmap` do.
+
+use super::Tables;
+use super::lookup::Lookup;
+use crate::capture::event::{Event, Kind};
+use crate::collector::log::LogEntry;
+use crate::collector::sites::one;
+
+impl Tables {
+    #[cold]
+    pub(super) fn map(&mut self, event: &Event, lookup: Lookup) {
+        // The kernel refuses to map nothing.
+        if event.size == 0 {
+            return;
+        }
+        // `MAP_FIXED` replaces what is there.
+        self.cut(event);
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
+        let birth = self.clock.birth(event.stamp);
+        self.ranges.insert(event.address, event.size, site, birth);
+        self.count_allocation(event, seat, site, one(event.size));
+        self.note_mark();
+    }
+
+    #[cold]
+    pub(super) fn unmap(&mut self, event: &Event) {
+        if self.cut(event) {
+            self.counters.events += 1;
+        } else {
+            self.unknown_free(event);
+        }
+    }
+
+    /// Takes the event's range out of the range map. Whether there was anything of it.
+    pub(super) fn cut(&mut self, event: &Event) -> bool {
+        let mut found = None;
+        while let Some(cut) = self.ranges.cut(event.address, event.size) {
+            let seat = self.threads.seat(event.thread);
+            found = Some(seat);
+            self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
+            // A temporary range is given back as it was handed out.
+            if cut.whole && cut.start == event.address && cut.bytes == event.size {
+                self.notice_temporary(seat, cut.start, cut.site, cut.bytes);
+            }
+        }
+        if let Some(seat) = found {
+            self.tell(&LogEntry::Deallocation {
+                thread: seat.entry,
+                kind: Kind::Munmap,
+                address: event.address,
+                size: event.size,
+            });
+        }
+        found.is_some()
+    }
+}

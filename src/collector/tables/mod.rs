@@ -1,0 +1,305 @@
+//! All tables of a session, and what each event does to them.
+
+mod blocks;
+mod lookup;
+mod mapped;
+mod passing;
+mod told;
+
+use heapray_report::model::{Mark, Moment, Tally};
+
+pub(super) use self::lookup::Lookup;
+use self::lookup::TOGETHER;
+use super::call_tree::CallTree;
+use super::clock::{Clock, CoarseClock};
+use super::live::LiveTable;
+use super::log::{Known, LogEntry, LogWriter};
+use super::parts::Part;
+use super::peak::Peak;
+use super::ranges::Ranges;
+use super::reallocs::Reallocs;
+use super::samples::Samples;
+use super::sites::Sites;
+use super::sizes::Sizes;
+use super::threads::Threads;
+use super::timeline::Timeline;
+use crate::capture::event::{Event, Kind, NodeId};
+use crate::capture::modules;
+
+/// Marks of a session: a service that sets one at every turn must not fill its memory with them.
+const MARKS: usize = 1_000;
+
+/// The sums that cost nothing to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Allocations and frees seen, unknown ones included. A `realloc` is one of each; a failed one is neither.
+    pub events: u64,
+    /// Allocations.
+    pub allocated: Tally,
+    /// Frees of known blocks. Of a range, the bytes of each `munmap` and the block when its last byte goes.
+    pub freed: Tally,
+    /// Live now. Its bytes are those allocated less those freed; so are its blocks, but for one more for each range that
+    /// a `munmap` cut in two.
+    pub live: Tally,
+    /// Live at the high-water mark.
+    pub high_water: Tally,
+    /// Frees of blocks that the session did not see being allocated.
+    pub unknown_frees: u64,
+}
+
+/// The tables of a session. Events come in the order of time; see [`Kind`] for what each means.
+#[derive(Debug)]
+pub struct Tables {
+    pub(super) counters: Counters,
+    pub(super) clock: CoarseClock,
+    pub(super) peak: Peak,
+    pub(super) live: LiveTable,
+    pub(super) ranges: Ranges,
+    pub(super) sites: Sites,
+    pub(super) sizes: Sizes,
+    pub(super) threads: Threads,
+    reallocs: Reallocs,
+    pub(super) call_tree: CallTree,
+    pub(super) timeline: Timeline,
+    pub(super) marks: Vec<Mark>,
+    pub(super) log: Option<LogWriter>,
+    /// Where events are samples: what each stands for, and the live table of these.
+    pub(super) samples: Option<Box<Samples>>,
+    /// What is summed up by itself besides.
+    pub(super) parts: Vec<Part>,
+}
+
+impl Tables {
+    /// Empty tables of a session that begins now, by `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Tables {
+        Tables {
+            counters: Counters::default(),
+            clock: CoarseClock::new(clock),
+            peak: Peak::new(clock.start_stamp),
+            live: LiveTable::default(),
+            ranges: Ranges::default(),
+            sites: Sites::default(),
+            sizes: Sizes::default(),
+            threads: Threads::default(),
+            reallocs: Reallocs::default(),
+            call_tree: CallTree::default(),
+            timeline: Timeline::default(),
+            marks: Vec::new(),
+            log: None,
+            samples: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Takes what is allocated for samples with a point each `mean` bytes, except ranges. Say so before the first event.
+    #[must_use]
+    pub fn with_samples(mut self, mean: u64) -> Tables {
+        self.samples = Some(Box::new(Samples::new(mean)));
+        self
+    }
+
+    /// Writes every event to `log`, too. Give it before the first event.
+    #[must_use]
+    pub fn with_log(mut self, log: LogWriter) -> Tables {
+        self.log = Some(log);
+        self
+    }
+
+    /// Keeps threads in `threads`, which are none yet. Give them before the first event.
+    #[must_use]
+    pub(super) fn with_threads(mut self, threads: Threads) -> Tables {
+        self.threads = threads;
+        self
+    }
+
+    /// The call tree that events' nodes belong to.
+    pub fn call_tree_mut(&mut self) -> &mut CallTree {
+        &mut self.call_tree
+    }
+
+    /// Writes to the log's file what is not in it yet, names before the events that need them.
+    #[cold]
+    pub fn flush_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.tell(Known {
+                modules: &modules::history(),
+                nodes: self.call_tree.nodes(),
+                threads: self.threads.list(),
+                marks: &self.marks,
+            });
+            log.flush();
+        }
+    }
+
+    /// The event log, to ask it how it stands.
+    #[must_use]
+    pub fn log(&self) -> Option<&LogWriter> {
+        self.log.as_ref()
+    }
+
+    /// Why there is no event log, if one was given up.
+    #[must_use]
+    pub fn log_given_up(&self) -> Option<String> {
+        self.log()?.given_up().map(str::to_owned)
+    }
+
+    /// The sums up to the last event.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            high_water: self.peak.mark(),
+            ..self.counters
+        }
+    }
+
+    /// Milliseconds between two rows of the timeline: [`reading`](Self::reading) more often tells nothing more.
+    #[must_use]
+    pub fn reading_step_ms(&self) -> u64 {
+        self.timeline.step_ms()
+    }
+
+    /// A reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
+    pub fn reading(&mut self, stamp: u64, rss: u64, own: u64) {
+        let at_ms = self.clock.at_ms(stamp);
+        let heap = self.counters.live.bytes;
+        let new_row = self.timeline.push(Moment {
+            at_ms,
+            rss,
+            heap,
+            own,
+        });
+        // As seldom as rows: an idle service must not fill its log with readings.
+        if new_row {
+            self.tell(&LogEntry::Memory { at_ms, rss });
+        }
+        self.reading_of_parts(stamp, rss, own);
+    }
+
+    /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
+    pub fn mark(&mut self, name: String, stamp: u64) -> Option<Mark> {
+        if self.marks.len() >= MARKS {
+            return None;
+        }
+        let mark = Mark {
+            name,
+            at_ms: self.clock.at_ms(stamp),
+            live: self.counters.live,
+        };
+        self.marks.push(mark.clone());
+        self.mark_parts(&mark, stamp);
+        Some(mark)
+    }
+
+    /// Takes in events, oldest first. Faster than one by one.
+    pub fn apply_batch(&mut self, events: &[Event]) {
+        if !self.parts.is_empty() {
+            self.apply_to_parts(events);
+        }
+        if self.samples.is_some() {
+            // There are few, and none of them passes by the tables.
+            for (at, event) in events.iter().enumerate() {
+                self.take(events, at, Lookup::of(event, &self.threads));
+            }
+            return;
+        }
+        // While one group is taken in, what the next one needs is on its way.
+        let mut lookups = [[Lookup::default(); TOGETHER]; 2];
+        let mut found = 0;
+        let mut groups = events.chunks(TOGETHER).enumerate().peekable();
+        if let Some((_, first)) = groups.peek() {
+            found = self.look_up(first, &mut lookups[0]);
+        }
+        while let Some((number, group)) = groups.next() {
+            let now = number % 2;
+            let next = groups
+                .peek()
+                .map_or(0, |(_, next)| self.look_up(next, &mut lookups[1 - now]));
+            let found = std::mem::replace(&mut found, next);
+            self.prefetch_sites(group, &lookups[now][..found]);
+            self.take_group(events, number * TOGETHER, &lookups[now][..found]);
+        }
+    }
+
+    /// Takes in an event.
+    pub fn apply(&mut self, event: &Event) {
+        let events = std::slice::from_ref(event);
+        if !self.parts.is_empty() {
+            self.apply_to_parts(events);
+        }
+        self.take(events, 0, Lookup::of(event, &self.threads));
+    }
+
+    /// Takes in the event at `at`. Those after it are known to follow.
+    #[inline(always)]
+    fn take(&mut self, events: &[Event], at: usize, lookup: Lookup) {
+        let event = &events[at];
+        if !self.reallocs.is_empty() && self.settle(event) {
+            return;
+        }
+        match event.kind {
+            Kind::Free => self.free(event, lookup),
+            Kind::Malloc
+            | Kind::Realloc
+            | Kind::Calloc
+            | Kind::PosixMemalign
+            | Kind::AlignedAlloc
+            | Kind::Memalign
+            | Kind::Valloc
+            | Kind::Pvalloc => self.allocate(event, lookup),
+            Kind::Mmap => self.map(event, lookup),
+            Kind::Munmap => self.unmap(event),
+            Kind::ReallocFree => {
+                let known = match &self.samples {
+                    None => self.live.contains(event.address),
+                    Some(samples) => samples.contains(event.address),
+                };
+                if known || event.node != NodeId::QUIETLY {
+                    self.reallocs.begin(event.thread, event.address, known);
+                }
+            }
+            // Its beginning was lost, so nothing was done that need be undone.
+            Kind::ReallocFailed => {}
+            // `settle` has finished what it is the end of.
+            Kind::ReallocDone => {}
+            Kind::Sampling => self.note_mean(event),
+            Kind::ThreadStart => self.threads.start(event, &events[at + 1..]),
+            Kind::ThreadName => {
+                self.threads.end(event);
+                if let Some(samples) = &mut self.samples {
+                    samples.forget_thread(event.thread);
+                }
+            }
+        }
+    }
+
+    /// Bytes of memory that the tables hold.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.live.memory_bytes()
+            + self.ranges.memory_bytes()
+            + self.sites.memory_bytes()
+            + self.sizes.memory_bytes()
+            + self.threads.memory_bytes()
+            + self.call_tree.memory_bytes()
+            + self.timeline.memory_bytes()
+            + self
+                .marks
+                .iter()
+                .map(|mark| (size_of::<Mark>() + mark.name.len()) as u64)
+                .sum::<u64>()
+            + self.log.as_ref().map_or(0, LogWriter::memory_bytes)
+            + self
+                .samples
+                .as_ref()
+                .map_or(0, |samples| samples.memory_bytes())
+            + self.memory_of_parts().0
+    }
+
+    /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
+    /// knows too.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        self.live.mapped_bytes() + self.memory_of_parts().1
+    }
+}

@@ -1,0 +1,130 @@
+//! Blocks that are freed by the very next event, by the same thread: most of a service's. They never enter the live table.
+
+use super::Tables;
+use super::lookup::{Lookup, site_key};
+use crate::capture::event::Event;
+use crate::collector::lately::TEMPORARY_WINDOW;
+use crate::collector::sites::{self, SiteId, add, one};
+use heapray_report::model::Tally;
+
+impl Tables {
+    /// Takes in the events from `at` on that are those of `lookups`.
+    #[inline(always)]
+    pub(super) fn take_group(&mut self, events: &[Event], mut at: usize, mut lookups: &[Lookup]) {
+        while let [lookup, rest @ ..] = lookups {
+            if lookup.passing {
+                let passed = self.pass_below_mark(&events[at..], lookups);
+                lookups = &lookups[passed..];
+                at += 2 * passed;
+                if passed == 0 {
+                    self.take_passing(events, at, *lookup);
+                    lookups = rest;
+                    at += 2;
+                }
+            } else {
+                self.take(events, at, *lookup);
+                lookups = rest;
+                at += 1;
+            }
+        }
+    }
+
+    /// Takes in the allocation at `at` and the next event, which is its free.
+    #[inline(always)]
+    pub(super) fn take_passing(&mut self, events: &[Event], at: usize, lookup: Lookup) {
+        let (event, free) = (&events[at], &events[at + 1]);
+        if self.reallocs.is_empty() && !self.live.may_have(lookup.place) {
+            self.pass(event, free, lookup);
+        } else {
+            self.take(events, at, lookup);
+            self.take(events, at + 1, lookup);
+        }
+    }
+
+    /// Takes in as many of the first lookups as are of blocks that pass, all of one thread, of which none brings the
+    /// mark: what [`pass`](Self::pass) does to each, with sums written once. `events` are those of the lookups. Gives
+    /// how many blocks that were.
+    #[inline(always)]
+    pub(super) fn pass_below_mark(&mut self, events: &[Event], lookups: &[Lookup]) -> usize {
+        let thread = events[0].thread;
+        let seat = self.threads.seat(thread);
+        if !self.reallocs.is_empty() || self.threads.is_shared(seat) {
+            return 0;
+        }
+        let room = self.peak.room(self.counters.live);
+        let mut sum = Tally::default();
+        let mut last: Option<(sites::Key, SiteId)> = None;
+        for (pair, lookup) in events.chunks_exact(2).zip(lookups) {
+            let event = &pair[0];
+            let passes = lookup.passing & (event.thread == thread) & (event.size < room);
+            if !passes || self.live.may_have(lookup.place) {
+                break;
+            }
+            let key = site_key(event, seat.entry);
+            let site = match last {
+                Some((known, site)) if known == key => site,
+                _ => self.site(event, seat, *lookup),
+            };
+            last = Some((key, site));
+            self.sites.pass_below_mark(site, event.size, seat.entry);
+            self.sizes.add(event.size, 1);
+            add(&mut sum, one(event.size));
+            if let Some(log) = &mut self.log
+                && log.push_passing(
+                    seat.entry,
+                    event.kind,
+                    event.address,
+                    event.size,
+                    event.node,
+                )
+            {
+                self.flush_log();
+            }
+        }
+        let count = sum.count as usize;
+        let Some(free) = events[..2 * count].last() else {
+            return 0;
+        };
+        self.counters.events += 2 * sum.count;
+        add(&mut self.counters.allocated, sum);
+        add(&mut self.counters.freed, sum);
+        self.clock.at_ms(free.stamp);
+        // Those before the last ones have left the window again.
+        for event in events[..2 * count]
+            .chunks_exact(2)
+            .skip(count.saturating_sub(TEMPORARY_WINDOW))
+        {
+            self.threads.allocated(seat, event[0].address);
+        }
+        count
+    }
+
+    /// A block that its thread frees before anything else happens, at an address where there is none: it does to sums,
+    /// peak and log what any block does, and need not go through the live table.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, event: &Event, free: &Event, lookup: Lookup) {
+        let seat = self.threads.seat(event.thread);
+        let site = self.site(event, seat, lookup);
+        self.clock.at_ms(event.stamp);
+        let counters = &mut self.counters;
+        let before = counters.live;
+        let mut with = before;
+        let block = one(event.size);
+        add(&mut with, block);
+        counters.events += 2;
+        add(&mut counters.allocated, block);
+        add(&mut counters.freed, block);
+        // If the block does not bring the mark, its site has at the end what it had at the last one.
+        let brings_mark = self.peak.move_to(with, event.stamp).is_none();
+        let keep = self.peak.move_to(before, free.stamp);
+        self.sites.pass(site, block, keep.filter(|_| brings_mark));
+        self.sizes.add(event.size, 1);
+        self.threads.allocated(seat, event.address);
+        // By the thread that allocated it last: temporary, unless the site is one that stands for many.
+        if self.sites.entry(site) == seat.entry {
+            self.sites.temporary(site, block);
+        }
+        self.tell_allocation(event, seat);
+        self.tell_free(event.address, seat);
+    }
+}

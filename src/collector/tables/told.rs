@@ -1,0 +1,41 @@
+//! What the event log is told.
+
+use super::Tables;
+use crate::capture::event::Event;
+use crate::collector::log::LogEntry;
+use crate::collector::threads::Seat;
+
+impl Tables {
+    #[inline(always)]
+    pub(super) fn tell_allocation(&mut self, event: &Event, seat: Seat) {
+        if let Some(log) = &mut self.log
+            && log.push_allocation(
+                seat.entry,
+                event.kind,
+                event.address,
+                event.size,
+                event.node,
+            )
+        {
+            self.flush_log();
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn tell_free(&mut self, address: u64, seat: Seat) {
+        if let Some(log) = &mut self.log
+            && log.push_free(seat.entry, address)
+        {
+            self.flush_log();
+        }
+    }
+
+    #[cold]
+    pub(super) fn tell(&mut self, entry: &LogEntry) {
+        if let Some(log) = &mut self.log
+            && log.push(entry)
+        {
+            self.flush_log();
+        }
+    }
+}
