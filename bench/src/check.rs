@@ -16,7 +16,7 @@ const PAIRS: u64 = 10_240;
 
 /// The case that is run for it.
 pub(crate) fn case() -> Case {
-    Case::counted_pairs("warm", PAIRS)
+    Case::counted_pairs("warm", 1, PAIRS)
 }
 
 /// Runs it and adds `stacks`, `deepest` and `recorded`.

@@ -179,6 +179,14 @@ fn linked(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) -> 
             one("DHAT_FILE", "@/dhat.json"),
         ),
         (
+            "counters",
+            "counters",
+            "stats_alloc, shared counters alone, no stacks",
+            "plain",
+            "stats_alloc",
+            Vec::new(),
+        ),
+        (
             "jemalloc-off",
             "jemalloc",
             "jemalloc, unprofiled",

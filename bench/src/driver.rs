@@ -47,11 +47,12 @@ pub(crate) fn drive(
                 runs.missing.push(missing);
             }
             None => {
-                for shape in plan.instructions {
-                    println!("{:6.0?} instructions {shape}", start.elapsed());
+                for &(shape, threads) in plan.instructions {
+                    let case = format!("instructions {shape} threads={threads}");
+                    println!("{:6.0?} {case}", start.elapsed());
                     for contender in contenders.iter().filter(|one| instructions::can_count(one)) {
-                        let case = format!("instructions {shape}");
-                        runs.add(&case, contender, 0, instructions::count(contender, shape));
+                        let counted = instructions::count(contender, shape, threads);
+                        runs.add(&case, contender, 0, counted);
                     }
                 }
             }
@@ -124,7 +125,7 @@ fn helper_at_least(contender: &Contender) -> Result<f64> {
     if !matches!(contender.setup, Setup::Heaptrack(_)) {
         return Ok(0.0);
     }
-    let case = Case::counted_pairs("warm", 1);
+    let case = Case::counted_pairs("warm", 1, 1);
     let done = Measured::start(contender, &case.arguments(), &[], &[])?.finish()?;
     Ok(done.values.get("helper_cpu_ns").copied().unwrap_or(0.0))
 }

@@ -1,5 +1,5 @@
-//! Instructions of a pair, counted by callgrind: a figure that no other load on the machine moves. What the thread that
-//! makes the pairs executes is counted, and nothing of other threads and processes.
+//! Instructions of a pair, counted by callgrind: a figure that no other load on the machine moves. What the threads
+//! that make the pairs execute is counted, and nothing of other threads and processes.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,17 @@ pub(crate) fn can_count(contender: &Contender) -> bool {
 }
 
 /// Instructions a pair: two runs that differ in the number of pairs only, so that what else they execute cancels out.
-pub(crate) fn count(contender: &Contender, shape: &str) -> Result<BTreeMap<String, f64>> {
+pub(crate) fn count(
+    contender: &Contender,
+    shape: &str,
+    threads: u32,
+) -> Result<BTreeMap<String, f64>> {
     let (few, many) = (4_096, 12_288);
-    let more = total(contender, &Case::counted_pairs(shape, many))?
-        - total(contender, &Case::counted_pairs(shape, few))?;
+    let more = total(contender, &Case::counted_pairs(shape, threads, many))?
+        - total(contender, &Case::counted_pairs(shape, threads, few))?;
     Ok(BTreeMap::from([(
         "instructions".to_owned(),
-        more / (many - few) as f64,
+        more / (many - few) as f64 / f64::from(threads),
     )]))
 }
 

@@ -36,11 +36,16 @@ impl Case {
     }
 
     /// A fixed number of pairs, on one thread 60 frames deep.
-    pub(crate) fn counted_pairs(shape: &str, count: u64) -> Case {
-        let count = count.to_string();
+    pub(crate) fn counted_pairs(shape: &str, threads: u32, count: u64) -> Case {
+        let (threads, count) = (threads.to_string(), count.to_string());
         Case::new(
             "pairs",
-            &[("shape", shape), ("depth", "60"), ("count", &count)],
+            &[
+                ("shape", shape),
+                ("depth", "60"),
+                ("threads", &threads),
+                ("count", &count),
+            ],
         )
     }
 
@@ -73,8 +78,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: u32,
     /// Once a contender has spent this many seconds on a case it has no further rounds.
     pub(crate) enough_seconds: f64,
-    /// Shapes of `pairs` whose instructions are counted.
-    pub(crate) instructions: &'static [&'static str],
+    /// Shapes of `pairs` whose instructions are counted, and on how many threads.
+    pub(crate) instructions: &'static [(&'static str, u32)],
     pub(crate) check: bool,
 }
 
@@ -109,9 +114,9 @@ impl Plan {
             rounds: if quick { 1 } else { 5 },
             enough_seconds: if quick { 10.0 } else { 45.0 },
             instructions: if quick {
-                &["warm"]
+                &[("warm", 1), ("warm", 8)]
             } else {
-                &["warm", "cold", "scattered"]
+                &[("warm", 1), ("warm", 8), ("cold", 1), ("scattered", 1)]
             },
             check: true,
         }

@@ -288,12 +288,12 @@ fn rest(runs: &Runs, out: &mut String) {
 }
 
 fn instructions(runs: &Runs, out: &mut String) {
-    if runs.case("instructions warm").is_none() {
+    if runs.case("instructions warm threads=1").is_none() {
         return;
     }
     out.push_str(
-        "## Instructions of a pair\n\nCounted by callgrind on the thread that makes the pairs, one thread, 60 frames deep. No other load \
-         on the machine moves them.\n\n",
+        "## Instructions of a pair\n\nCounted by callgrind on the threads that make the pairs, 60 frames deep. No other load on the machine \
+         moves them.\n\n",
     );
     let count = |case: &'static str| {
         move |one: &Figures| {
@@ -306,9 +306,10 @@ fn instructions(runs: &Runs, out: &mut String) {
         out,
         true,
         &[
-            ("warm", &count("instructions warm")),
-            ("cold", &count("instructions cold")),
-            ("scattered", &count("instructions scattered")),
+            ("warm", &count("instructions warm threads=1")),
+            ("warm, 8 threads", &count("instructions warm threads=8")),
+            ("cold", &count("instructions cold threads=1")),
+            ("scattered", &count("instructions scattered threads=1")),
         ],
     );
 }
