@@ -144,6 +144,17 @@ impl Capture {
         }
     }
 
+    /// Its `events` were followed to their end: says so where that came too early, which nothing else has told yet.
+    pub(crate) fn followed(&mut self, events: &Events<Bytes>, context: &mut Context) {
+        if let Some(problem) = events.problem()
+            && self.complete
+        {
+            self.complete = false;
+            context.cut_short(&self.name, problem);
+            self.report.conditions.notes.push(problem.to_owned());
+        }
+    }
+
     /// A failure of reading its events.
     pub(crate) fn failed(&self, error: ReadError) -> Failure {
         Failure::reading(&self.name, error)

@@ -58,6 +58,16 @@ impl SideArgs {
         self.chosen().unwrap_or_default()
     }
 
+    /// The page's own spelling of what was asked for; nothing where it is the page's to choose: what is still live.
+    pub(crate) fn opens_at(&self) -> Option<&'static str> {
+        self.chosen().map(|measure| match measure {
+            Measure::HighWater => "view=peak",
+            Measure::Live => "view=live",
+            Measure::Allocated => "view=total",
+            Measure::Temporary => "view=temporary",
+        })
+    }
+
     /// The threshold, if it is not the one that every report is made with.
     fn threshold(&self) -> Option<usize> {
         self.temporary_allocation_threshold.filter(|&n| n != 1)
@@ -191,13 +201,18 @@ impl PartArgs {
 
     /// Reduces the capture's report to what is asked for.
     ///
-    /// A stretch of time gives reports of what was still live: it cannot be asked for together with another side.
+    /// Of a stretch of time it is known what was allocated in it and what was still live, not what was temporary.
     pub(crate) fn apply(
         &self,
         capture: &mut Capture,
         side: &SideArgs,
-        context: &Context,
+        context: &mut Context,
     ) -> Result<(), Failure> {
+        if self.is_timed() && side.measure() == Measure::Temporary {
+            return Err(Failure::Usage(
+                "temporary allocations are counted over the whole capture: not with --since, --until or --live-at".into(),
+            ));
+        }
         if let Some(threshold) = side.threshold() {
             count_temporary(capture, threshold, context)?;
         }
@@ -223,25 +238,26 @@ impl PartArgs {
         Ok(())
     }
 
-    fn cut_time(&self, capture: &mut Capture, context: &Context) -> Result<(), Failure> {
-        let Some(events) = capture.events(context)? else {
+    fn cut_time(&self, capture: &mut Capture, context: &mut Context) -> Result<(), Failure> {
+        let Some(mut events) = capture.events(context)? else {
             return Err(no_events(capture, "--since, --until and --live-at"));
         };
         let report = &capture.report;
         let live_at = self.live_at.unwrap_or(u64::MAX);
         let part = if self.since.is_none() && self.until.is_none() {
-            at_moment(report, events, live_at)
+            at_moment(report, &mut events, live_at)
         } else {
             let since = self.since.unwrap_or(0);
             in_range(
                 report,
-                events,
+                &mut events,
                 since,
                 self.until.unwrap_or(u64::MAX),
                 live_at,
             )
         };
         capture.report = part.map_err(|error| capture.failed(error))?;
+        capture.followed(&events, context);
         Ok(())
     }
 }
@@ -259,13 +275,14 @@ impl OrderArgs {
 fn count_temporary(
     capture: &mut Capture,
     threshold: usize,
-    context: &Context,
+    context: &mut Context,
 ) -> Result<(), Failure> {
-    let Some(events) = capture.events(context)? else {
+    let Some(mut events) = capture.events(context)? else {
         return Err(no_events(capture, "--temporary-allocation-threshold"));
     };
-    let counted = temporary(&capture.report, events, threshold);
+    let counted = temporary(&capture.report, &mut events, threshold);
     capture.report = counted.map_err(|error| capture.failed(error))?;
+    capture.followed(&events, context);
     Ok(())
 }
 

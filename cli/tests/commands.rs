@@ -155,6 +155,19 @@ fn an_aggregated_capture_has_no_events_and_says_so() {
 }
 
 #[test]
+fn temporary_allocations_are_those_of_the_whole_capture() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &all());
+    let output = run(&["table", "--temporary-allocations", "--since", "1ms", &file]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(
+        err(&output).contains("over the whole capture"),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
 fn filters_and_folds_leave_what_was_asked_for() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &bare(&all()));

@@ -56,7 +56,10 @@ impl Args {
         drop(reports);
         if self.page {
             let grown = diff.grown();
-            return out.write(context, |mut out| Page::of(&grown).write(&mut out));
+            let opens_at = self.side.opens_at().unwrap_or_default();
+            return out.write(context, |mut out| {
+                Page::of(&grown).write_opened_at(opens_at, &mut out)
+            });
         }
         let text = if context.json() {
             format!("{:#}\n", as_json(&diff))

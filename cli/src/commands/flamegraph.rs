@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use heapray_report::Report;
 use heapray_report::memray::Format;
 use heapray_report::page::Page;
-use heapray_report::views::{IntervalOptions, Intervals, Measure};
+use heapray_report::views::{IntervalOptions, Intervals};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -60,12 +60,7 @@ impl Args {
 
     /// The page's own spelling of what was asked for; nothing where it is the page's to choose.
     fn opens_at(&self) -> String {
-        let view = self.side.chosen().map(|measure| match measure {
-            Measure::HighWater => "view=peak",
-            Measure::Live => "view=live",
-            Measure::Allocated => "view=total",
-            Measure::Temporary => "view=temporary",
-        });
+        let view = self.side.opens_at();
         let order = self.order.inverted.then_some("order=leaf");
         let parts: Vec<&str> = view.into_iter().chain(order).collect();
         parts.join("&")
@@ -89,18 +84,20 @@ pub(super) fn page<'r>(
 pub(super) fn intervals(
     capture: &mut Capture,
     wanted: bool,
-    context: &Context,
+    context: &mut Context,
 ) -> Result<Option<Intervals>, Failure> {
     if !wanted {
         return Ok(None);
     }
-    let Some(events) = capture.events(context)? else {
+    let Some(mut events) = capture.events(context)? else {
         context.note(&format!(
             "{}: an aggregated capture holds no events: the page shows ranges as far as sums tell",
             capture.name
         ));
         return Ok(None);
     };
-    let intervals = Intervals::of(&capture.report, events, IntervalOptions::default());
-    intervals.map(Some).map_err(|error| capture.failed(error))
+    let intervals = Intervals::of(&capture.report, &mut events, IntervalOptions::default());
+    let intervals = intervals.map_err(|error| capture.failed(error))?;
+    capture.followed(&events, context);
+    Ok(Some(intervals))
 }

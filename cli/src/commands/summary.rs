@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// The column that orders it: 1 total, 2 total %, 3 own, 4 own %, 5 allocations.
     #[arg(long, short, value_name = "COLUMN", default_value = "1")]
     sort_column: SortColumn,
-    /// How many rows are shown; the rest is summed up.
+    /// How many rows are shown; the rest is counted.
     #[arg(long, short = 'r', value_name = "N")]
     max_rows: Option<usize>,
     #[command(flatten)]

@@ -33,7 +33,10 @@ pub(super) fn each_line(
             .and_then(Line::parse);
         match parsed {
             // Half of a time is a number too: one long before the first.
-            Ok(line) if !whole && time(&line) < first => {
+            Ok(line)
+                if !whole
+                    && time(&line).is_some_and(|at| first.is_some_and(|first| at < first)) =>
+            {
                 return Ok(Some(bad("it ends before its time does".into())));
             }
             Ok(line) => {

@@ -7,8 +7,11 @@ use std::io::{self, BufRead, Write};
 use super::lines::each_line;
 use super::{Line, ReadError, Reading};
 
+/// Children in one step: the largest.
+const MOST_CHILDREN: usize = 50;
+
 /// Copies a file so that each curve has one reading in `step` seconds, the largest, and calls of functions that took
-/// less are left out: no picture of that file would show them.
+/// less are left out: no picture of that file would show them. Of more than 50 children in a step the largest stay.
 ///
 /// # Errors
 /// Reading or writing fails, or a line is bad.
@@ -70,7 +73,13 @@ impl<W: Write> Thinner<'_, W> {
         if let Some(reading) = self.memory.take() {
             writeln!(self.to, "{}", Line::Memory(reading))?;
         }
-        for (id, reading) in std::mem::take(&mut self.children) {
+        // Of those that come and go there may be any number.
+        let mut children: Vec<_> = std::mem::take(&mut self.children).into_iter().collect();
+        if children.len() > MOST_CHILDREN {
+            children.sort_by(|(_, one), (_, two)| two.mib.total_cmp(&one.mib));
+            children.truncate(MOST_CHILDREN);
+        }
+        for (id, reading) in children {
             writeln!(self.to, "{}", Line::Child { id: &id, reading })?;
         }
         Ok(())
@@ -102,5 +111,18 @@ mod tests {
             "CMDLINE x\nMEM 9.000000 10.5000\nCHLD 7 5.000000 10.0000\n\
              FUNC long 1.0000 10.0000 1.0000 11.0000 0\nMEM 3.000000 11.5000\nCHLD 8 1.000000 11.5000\n"
         );
+    }
+
+    #[test]
+    fn of_many_children_the_largest_stay() {
+        let mut text = String::from("MEM 1 10\n");
+        for child in 0..1000 {
+            text += &format!("CHLD {child} {child} 10.5\n");
+        }
+        let mut thinner = Vec::new();
+        thin(text.as_bytes(), &mut thinner, 1.0).unwrap();
+        let thinner = String::from_utf8(thinner).unwrap();
+        assert_eq!(thinner.lines().count(), 1 + MOST_CHILDREN);
+        assert!(thinner.contains("CHLD 999 ") && thinner.contains("CHLD 950 "));
     }
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use super::codec::Running;
 use super::source::{Decoded, Source, damaged};
-use super::tables::Tables;
+use super::tables::{MOST_STACKS, Tables};
 use super::tag;
 use crate::hash::FastMap;
 use crate::model::{Frame, StackId, StrId};
@@ -110,6 +110,9 @@ impl Native {
             path.push((at, ip));
             at = parent;
         };
+        if self.stacks.len() + path.len() > MOST_STACKS {
+            return damaged("more native call stacks than there can be");
+        }
         for (node, ip) in path.into_iter().rev() {
             let frame = Frame {
                 function: tables.strings.intern(&format!("{ip:#x}")),

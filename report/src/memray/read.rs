@@ -100,6 +100,13 @@ fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadE
     events.drain(&mut ledger)?;
     let mut problem = events.problem.take();
     ledger.close(&mut report);
+    // memray writes the end when it gets there: that of a process that was killed is where it began.
+    if problem.is_some()
+        && let Some(last) = report.timeline.last()
+    {
+        let seen = report.about.start_ms.saturating_add_unsigned(last.at_ms);
+        report.about.end_ms = report.about.end_ms.max(seen);
+    }
     let Events {
         mut source,
         mut tables,

@@ -190,7 +190,8 @@ fn put_capture(out: &mut String, report: &Report) -> std::fmt::Result {
         )?;
     }
     if !conditions.hooks.is_empty() {
-        writeln!(out, "\tallocations seen by: {}", conditions.hooks)?;
+        let hooks = in_one_line(&conditions.hooks);
+        writeln!(out, "\tallocations seen by: {hooks}")?;
     }
     for line in estimates(report) {
         writeln!(out, "\t≈ {line}")?;

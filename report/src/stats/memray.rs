@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::histogram::histogram;
 use super::{place, size};
+use crate::memray::in_one_line;
 use crate::model::{Allocator, Report, Tally};
 use crate::views::{by_location, by_module};
 
@@ -115,7 +116,8 @@ fn put_modules(out: &mut String, report: &Report, most: usize) {
         for (name, tally) in modules {
             let _ = writeln!(
                 out,
-                "\t- {name}: {} total | {} allocations",
+                "\t- {}: {} total | {} allocations",
+                in_one_line(&name),
                 size(tally.bytes),
                 tally.count
             );

@@ -16,7 +16,7 @@ pub struct Options {
     pub width: usize,
     /// Colours, as escape sequences. Default: none.
     pub colours: bool,
-    /// Table and summary: how many rows at most; the rest is summed up. Default: all.
+    /// Table and summary: how many rows at most; the rest is counted. Default: all.
     pub max_rows: Option<usize>,
     /// Table: threads apart, with a column for them. Default: added up.
     pub by_thread: bool,

@@ -321,7 +321,7 @@ fn merge_sampling(sum: &mut Option<Sampling>, more: Option<&Sampling>) {
     };
     let sum = sum.get_or_insert_default();
     sum.rates.extend_from_slice(&more.rates);
-    sum.samples += more.samples;
+    sum.samples = sum.samples.saturating_add(more.samples);
     sum.asked += more.asked;
     for (sum, more) in [
         (&mut sum.allocated, more.allocated),
