@@ -230,7 +230,7 @@ async fn an_apps_own_pages_come_before_ours_but_not_before_the_endpoints() {
 
 #[tokio::test]
 async fn an_apps_routes_do_not_pass_by_the_profiler_unless_one_is_in_its_way() {
-    let bench = Bench::new();
+    let bench = Bench::with(|builder| builder.job_name("adder").job_version("1.0"));
     let own = || on_get(|| async { "own" });
     let unmatched = Router::new()
         .route("/x", own())
@@ -255,7 +255,21 @@ async fn an_apps_routes_do_not_pass_by_the_profiler_unless_one_is_in_its_way() {
             Router::new().route("/api/{*rest}", own()),
             true,
         ),
-        ("nested above", Router::new().nest("/api", unmatched), true),
+        (
+            "nested above",
+            Router::new().nest("/api", unmatched.clone()),
+            true,
+        ),
+        (
+            "this job",
+            Router::new().nest("/pub/job/adder/1.0", unmatched),
+            true,
+        ),
+        (
+            "a home to post to",
+            Router::new().route("/", on_post(|| async {})),
+            true,
+        ),
         (
             "below",
             Router::new().route("/pub/job/{*rest}", own()),
@@ -272,7 +286,7 @@ async fn an_apps_routes_do_not_pass_by_the_profiler_unless_one_is_in_its_way() {
             .mount(app.route("/health", on_get(|| async { "healthy" })));
         // Behind the profiler as a whole, the app's routes are not the result's.
         assert_eq!(app.has_routes(), !passes_by, "{what}");
-        for prefix in PREFIXES {
+        for prefix in PREFIXES.iter().chain(&["/pub/job/adder/1.0"]) {
             let at = |path: &str| format!("{prefix}{path}");
             assert_eq!(get(&app, &at("/health")).await.text(), "healthy", "{what}");
             let status = get(&app, &at(&format!("{BASE}/status"))).await;
@@ -314,6 +328,12 @@ async fn another_prefix_and_none_at_all_can_be_configured() {
             .status,
         404
     );
+    drop(bench);
+    // One that the endpoints' own path begins with.
+    let bench = Bench::with(|builder| builder.prefix("/api"));
+    for path in [&status, &format!("/api{status}")] {
+        assert_eq!(get(&bench.app(), path).await.status, 200, "{path}");
+    }
     drop(bench);
     let bench = Bench::with(|builder| builder.prefix("/"));
     assert_eq!(get(&bench.app(), &status).await.status, 200);

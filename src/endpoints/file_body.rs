@@ -50,6 +50,9 @@ impl FileBody {
         let (answer, piece) = oneshot::channel();
         let output = self.output.clone();
         self.core.files.submit(move || {
+            if answer.is_closed() {
+                return;
+            }
             let mut buffer = vec![0; usize::try_from(end - start).expect("a piece is small")];
             let read = output.read_at(&mut buffer, start);
             // The client is gone: nobody needs it.

@@ -24,7 +24,8 @@ impl Profiler {
     ///
     /// Requests to the app's own routes do not pass by the profiler, which stands where the app's fallback stood and
     /// asks that in its turn. Only an app with a route of its own at one of the profiler's paths (`/{*path}`, say) is
-    /// put behind the profiler as a whole, which costs each request a second look for its route, about a microsecond.
+    /// put behind the profiler as a whole, which costs each request a second look for its route, about a microsecond. An app
+    /// whose routes name a job below the prefix that is not this one answers for that job alone.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -118,14 +119,16 @@ impl Profiler {
 /// `app` with the profiler where its fallback was, or, if the app's routes are in the way, before it as a whole.
 fn beside(app: Router, door: Door) -> Router {
     let routes = Routes::of(app.clone());
-    let rest = match paths(door.config()).all(|path| routes.leave(&path)) {
-        true => app.clone(),
-        false => Router::new(),
-    };
+    // An app that has a home page answers for it; one that takes something else there has none.
+    let free = !routes.refuse_get("/") && paths(door.config()).all(|path| routes.leave(&path));
+    let rest = if free { app.clone() } else { Router::new() };
     rest.fallback_service(Mounted::new(app, Some(door)))
 }
 
-/// A path of each kind that the profiler answers. The home page is not among them: an app that has one answers for it.
+/// What is looked for below a prefix.
+const PROBED: [&str; 5] = ["", "/", "/x", "/x/x", "/api/v1/profiler/memray/status"];
+
+/// A path of each kind that the profiler answers. The home page is not among them.
 fn paths(config: &Config) -> impl Iterator<Item = String> {
     let endpoints = openapi::routes(config).paths.paths.into_keys();
     let others = [
@@ -135,11 +138,18 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
         "/api/v1/profiler/memray/x",
     ];
     let docs = ["/docs", "/docs/", "/docs/x"].map(String::from);
-    let prefix = config.prefix.example();
-    let prefixed = ["", "/", "/x", "/x/x"].map(|tail| format!("{prefix}{tail}"));
+    // Any job's, and this one's, which an app's own routes may name.
+    let prefixes = [
+        config.prefix.example(),
+        config.prefix.filled(&config.job_name, &config.job_version),
+    ];
+    let prefixed = prefixes
+        .into_iter()
+        .filter(|prefix| !prefix.is_empty())
+        .flat_map(|prefix| PROBED.map(|tail| format!("{prefix}{tail}")));
     endpoints
         .map(|path| path.replace("{id}", "1").replace("{view}", "stats"))
         .chain(others.map(String::from))
         .chain(docs.into_iter().filter(|_| cfg!(feature = "swagger-ui")))
-        .chain(prefixed.into_iter().filter(move |_| !prefix.is_empty()))
+        .chain(prefixed)
 }

@@ -135,6 +135,10 @@ where
 /// lead one level too high: the answer is a redirect there then.
 fn take_prefix_off<B>(door: &Door, request: &mut Request<B>) -> Option<Response<Body>> {
     let uri = request.uri();
+    // A prefix may be one that the endpoints' own path begins with.
+    if Door::is_endpoint(uri.path()) {
+        return None;
+    }
     let rest = door.config().prefix.strip(uri.path())?;
     let _quiet = quiet::enter();
     if rest.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {

@@ -30,7 +30,7 @@ use crate::store::ReportId;
 pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let job = Arc::clone(core);
-    let kept = core.files.call(move || job.kept()).await?;
+    let kept = core.files.read(move || job.kept()).await?;
     Ok(reply::json(StatusCode::OK, &kept))
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
 pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let job = Arc::clone(core);
-    let kept = core.files.call(move || job.kept_report(id)).await??;
+    let kept = core.files.read(move || job.kept_report(id)).await??;
     Ok(reply::json(StatusCode::OK, &kept))
 }
 

@@ -12,7 +12,7 @@ use crate::profiler::{Error, Profiler, State, Status};
 
 /// The profiler's state
 ///
-/// Whether it records, since when, what it has seen, and what that costs. Answers at once, whatever else is going on.
+/// Whether it records, since when, what it has seen, and what that costs. Answers soon, whatever else is going on.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/status",
@@ -28,7 +28,7 @@ pub(crate) async fn status(profiler: &Profiler) -> Result<Response, ApiError> {
         // Not here: a snapshot that is being taken holds the lock for milliseconds.
         Ok(core) => {
             let job = Arc::clone(core);
-            core.files.call(move || job.status()).await?
+            core.files.read(move || job.status()).await?
         }
         Err(Error::Forked) => Status::bare(State::Forked),
         Err(error) => return Err(error.into()),

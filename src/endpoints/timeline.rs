@@ -150,7 +150,7 @@ pub(super) async fn timeline(
     let mut response = if as_file {
         let name = recorder.path().file_name().unwrap_or_default();
         let disposition = format!("inline; filename=\"{}\"", name.to_string_lossy());
-        let opened = core.files.call(move || file(&recorder)).await?;
+        let opened = core.files.read(move || file(&recorder)).await?;
         let mut response = download(core, opened?, headers)?;
         // A machine's name is letters, digits and hyphens; any other is not told.
         if let Ok(disposition) = HeaderValue::try_from(disposition) {
@@ -160,7 +160,7 @@ pub(super) async fn timeline(
         response
     } else {
         let job = Arc::clone(core);
-        let text = core.files.call(move || json(&job, &recorder)).await?;
+        let text = core.files.read(move || json(&job, &recorder)).await?;
         reply::json_text(StatusCode::OK, text?)
     };
     let accept = HeaderValue::from_static("Accept");

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{Request, Response, header};
 use tower::{Layer, Service};
 
 /// An app's routes, and the fallbacks of routers nested in it, without what is behind them: nothing of the app's is run.
@@ -19,16 +19,26 @@ impl Routes {
 
     /// Whether a request to `path` would come to the app's own fallback.
     pub(super) fn leave(&self, path: &str) -> bool {
-        let Ok(request) = Request::get(path).body(Body::empty()) else {
-            return false;
-        };
-        let mut context = Context::from_waker(Waker::noop());
-        match Box::pin(self.0.clone().call(request))
+        let answer = self.ask(path);
+        answer.is_some_and(|answer| answer.extensions().get() == Some(&Tell::Unrouted))
+    }
+
+    /// Whether the app has a route at `path` that does not take `GET`.
+    pub(super) fn refuse_get(&self, path: &str) -> bool {
+        // axum tells what a route takes to whom it refuses.
+        let answer = self.ask(path);
+        answer.is_some_and(|answer| answer.headers().contains_key(header::ALLOW))
+    }
+
+    fn ask(&self, path: &str) -> Option<Response<Body>> {
+        let request = Request::get(path).body(Body::empty()).ok()?;
+        let mut answer = Box::pin(self.0.clone().call(request));
+        match answer
             .as_mut()
-            .poll(&mut context)
+            .poll(&mut Context::from_waker(Waker::noop()))
         {
-            Poll::Ready(Ok(answer)) => answer.extensions().get() == Some(&Tell::Unrouted),
-            Poll::Pending => false,
+            Poll::Ready(Ok(answer)) => Some(answer),
+            Poll::Pending => None,
         }
     }
 }
@@ -103,6 +113,21 @@ mod tests {
         ] {
             assert!(!routes.leave(routed), "{routed}");
         }
+    }
+
+    #[test]
+    fn a_route_that_does_not_take_get_says_so() {
+        let app = Router::new()
+            .route("/post", post(async || {}))
+            .route("/get", get(async || {}))
+            .route("/any", any(async || {}));
+        let routes = Routes::of(app);
+        assert!(routes.refuse_get("/post"));
+        assert!(
+            ["/get", "/any", "/none"]
+                .iter()
+                .all(|path| !routes.refuse_get(path))
+        );
     }
 
     #[test]
