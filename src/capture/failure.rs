@@ -28,7 +28,7 @@ pub const LONGEST_WAIT_MS: u64 = 10_000;
 const SLEEP_NS: u64 = 50_000_000;
 
 /// More is in no processor's address space: such a request failed because it makes no sense.
-const MOST: usize = 1 << 46;
+pub(super) const MOST: usize = 1 << 46;
 
 /// An allocation of `size` bytes failed. Called in hooks, with the thread busy. Changes no `errno`. True if it was waited
 /// for the report: what was kept for that is free now, and the call should be made once more.

@@ -272,7 +272,9 @@ fn room(state: &'static ThreadState) -> bool {
 #[cold]
 fn wait_for_room(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns `state` and is busy.
-    let gave_up = unsafe { &mut (*state.private.get()).gave_up };
+    let gave_up_at = unsafe { &mut (*state.private.get()).gave_up_at };
+    // SAFETY: the calling thread owns the ring.
+    let position = unsafe { state.ring.position() };
     let began = clock::milliseconds();
     loop {
         let seen = ROOM.load(Ordering::Acquire);
@@ -280,13 +282,14 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
         fence(Ordering::SeqCst);
         // SAFETY: the calling thread owns the ring.
         let found = unsafe { state.ring.reserve() }.is_ok();
-        let enough = *gave_up || clock::milliseconds() - began >= LONGEST_WAIT_MS;
+        // Where nothing was published since, there was no room.
+        let enough = *gave_up_at == position || clock::milliseconds() - began >= LONGEST_WAIT_MS;
         // Of a session that was closed meanwhile the event is none.
         let closed = control::session() == 0;
         if found || enough || closed {
             state.ring.waiting.store(false, Ordering::Relaxed);
-            *gave_up = !found && !closed;
-            if *gave_up {
+            if !found && !closed {
+                *gave_up_at = position;
                 count_lost(&state.lost);
             }
             return found;

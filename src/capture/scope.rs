@@ -177,6 +177,8 @@ impl Inner {
     }
 
     fn add(&mut self, block: Block) {
+        // Handed out again: another thread, which is not asked, has freed the one before.
+        let _before = self.remove(block.address);
         let figures = &mut self.figures;
         if self.table.insert(block) {
             figures.live_blocks += 1;
@@ -466,5 +468,20 @@ mod tests {
         assert!(head().is_null());
         drop(left.enter());
         assert!(head().is_null());
+    }
+
+    #[test]
+    fn a_block_that_another_thread_freed_is_gone_when_its_address_is_handed_out_again() {
+        let scope = Scope::new().unwrap();
+        // SAFETY: the scope's own, which no thread is in.
+        let inner = unsafe { &mut *scope.0.as_ptr() };
+        inner.note(block(64, 100));
+        inner.note(block(64, 30));
+        let figures = scope.figures();
+        assert_eq!((figures.allocations, figures.allocated), (2, 130));
+        assert_eq!(
+            (figures.live_blocks, figures.live, figures.peak),
+            (1, 30, 100)
+        );
     }
 }

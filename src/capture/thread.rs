@@ -51,8 +51,8 @@ pub struct Private {
     pub session: u32,
     /// The number under which events are published.
     pub number: u32,
-    /// The ring was full for too long: do not wait again before there was room.
-    pub gave_up: bool,
+    /// The ring's [position](Ring::position) when it was full for too long: do not wait again before there was room.
+    pub gave_up_at: u64,
     /// Which allocations are recorded, if not all are.
     pub(super) sampling: sampling::Private,
 }
@@ -212,7 +212,7 @@ fn create() -> Option<&'static ThreadState> {
                 tree,
                 session: 0,
                 number: 0,
-                gave_up: false,
+                gave_up_at: u64::MAX,
                 sampling: sampling::Private::default(),
             }),
         });

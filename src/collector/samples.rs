@@ -267,9 +267,12 @@ impl Tables {
 
     #[cold]
     pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) {
+        // What is at the address now may be another thread's.
+        if !realloc.known {
+            return;
+        }
         let samples = self.samples.as_mut();
-        let sample = samples.and_then(|samples| samples.remove(realloc.address));
-        if let Some(sample) = sample.filter(|_| realloc.known) {
+        if let Some(sample) = samples.and_then(|samples| samples.remove(realloc.address)) {
             self.counters.events += 1;
             self.count_free_sampled(stamp, realloc.thread, &sample, false);
         }

@@ -16,6 +16,9 @@ use crate::store::file_size_limit;
 /// How long a call that ended waits for its line at most.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// A reading a day is the least that a log is thinned out to.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(86_400);
+
 /// From one complaint to the next.
 const TELL_AGAIN: Duration = Duration::from_secs(3600);
 
@@ -139,7 +142,13 @@ impl Sampler {
     fn thin(&mut self) {
         let enough = self.limit / 4 * 3;
         while self.file.length() > enough {
-            self.interval *= 2;
+            let longer = self.interval * 2;
+            if longer > LONGEST_INTERVAL {
+                // What is left, such as a long command line, cannot be left out.
+                self.limit = self.limit.saturating_mul(2);
+                return;
+            }
+            self.interval = longer;
             if let Err(error) = self.file.thin(self.interval.as_secs_f64()) {
                 // Else it would be tried again with each reading.
                 self.limit = self.limit.saturating_mul(2);

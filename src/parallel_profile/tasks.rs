@@ -21,6 +21,8 @@ pub(super) const MOST: u64 = 500_000;
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// How many were taken since it began.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
+/// Counts the profiles.
+static PROFILE: AtomicU64 = AtomicU64::new(0);
 static THREADS: Mutex<Vec<Arc<Thread>>> = Mutex::new(Vec::new());
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
@@ -66,6 +68,8 @@ pub(super) struct Recorded {
 struct Own {
     thread: Arc<Thread>,
     open: Vec<Open>,
+    /// The profile in which the last of them began.
+    profile: u64,
 }
 
 struct Open {
@@ -92,6 +96,7 @@ pub(super) fn now_ns() -> u64 {
 pub(super) fn begin_recording() {
     LazyLock::force(&EPOCH);
     TAKEN.store(0, Ordering::Relaxed);
+    PROFILE.fetch_add(1, Ordering::Relaxed);
     for thread in lock(&THREADS).iter() {
         lock(&thread.intervals).clear();
     }
@@ -154,6 +159,12 @@ pub(super) fn enter(name: Name, span: Option<u64>) {
             return;
         };
         let own = own.get_or_insert_with(Own::new);
+        let profile = PROFILE.load(Ordering::Relaxed);
+        if own.profile != profile {
+            own.profile = profile;
+            // Spans that were left when nothing was recorded were not seen to end.
+            own.open.retain(|open| open.span.is_none());
+        }
         own.open.push(Open {
             name,
             span,
@@ -199,6 +210,7 @@ impl Own {
         Own {
             thread,
             open: Vec::new(),
+            profile: 0,
         }
     }
 }

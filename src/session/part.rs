@@ -144,7 +144,8 @@ impl Drop for OpenPart {
             return;
         }
         let _busy = Busy::enter();
-        let _ended = self.requests.try_send(Request::EndPart(self.id));
+        // Many at once may have to wait for each other: a part that is not ended is fed to the session's end.
+        let _ended = self.requests.send(Request::EndPart(self.id));
         if !self.own {
             return;
         }

@@ -189,13 +189,15 @@ impl Archive {
         );
         let (mut bytes, mut sessions) = (0_u64, 0);
         for kept in &list {
-            bytes = bytes.saturating_add(kept.note.len);
             let stays = if kept.note.trigger.is_some() {
                 staying.contains(&kept.id)
             } else {
                 sessions += 1;
                 sessions <= self.keep
             };
+            if stays {
+                bytes = bytes.saturating_add(kept.note.len);
+            }
             if !stays || bytes > self.keep_bytes {
                 if !silently {
                     tracing::info!(id = %kept.id, "deleting the report of an old session");
@@ -414,5 +416,23 @@ mod tests {
                 assert!(!archive.remove(ReportId(10)).unwrap());
             }
         }
+    }
+
+    #[test]
+    fn a_report_that_goes_by_number_takes_no_room_from_another() {
+        use super::super::note::Triggered;
+        let scratch = Scratch::new("room");
+        let archive = scratch.archive(1, 10);
+        let mut triggered = note(10);
+        triggered.trigger = Some(Triggered {
+            kind: crate::flight_recorder::TriggerKind::Step,
+            reason: String::new(),
+            at_end: false,
+        });
+        archive.keep(&scratch.report(), &triggered).unwrap();
+        let list = ids(&archive);
+        archive.keep(&scratch.report(), &note(2000)).unwrap();
+        archive.keep(&scratch.report(), &note(3000)).unwrap();
+        assert_eq!(ids(&archive), [3000, list[0]]);
     }
 }

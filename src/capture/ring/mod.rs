@@ -37,6 +37,9 @@ const FIRST_SLOTS: u64 = if cfg!(heapray_loom) { 2 } else { 512 };
 /// Slots of the largest segment: 192 KiB, half a millisecond of a thread that does nothing but allocate.
 const MOST_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 8192 };
 
+/// A first segment, those it grew to, and none that is left of a thread before.
+const MOST_SEGMENTS: u64 = 3;
+
 const SIZE_IN_NEXT_SLOT: u64 = u32::MAX as u64;
 const ADDRESS_MASK: u64 = (1 << 56) - 1;
 
@@ -127,6 +130,8 @@ pub struct Ring {
     pub waiting: AtomicBool,
     /// There is a [`Reader`].
     is_read: AtomicBool,
+    /// Segments that have not been given back.
+    segments: AtomicU64,
 }
 
 impl Ring {
@@ -145,6 +150,7 @@ impl Ring {
             window: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             is_read: AtomicBool::new(false),
+            segments: AtomicU64::new(1),
         })
     }
 
@@ -164,6 +170,15 @@ impl Ring {
                 head: tail,
             })
         }
+    }
+
+    /// The slots that were published in the producer's segment: the same only where nothing was published meanwhile.
+    ///
+    /// # Safety
+    /// The calling thread owns the ring, and no other call of the producer's side is under way.
+    pub unsafe fn position(&self) -> u64 {
+        // SAFETY: the producer's side belongs to the calling thread.
+        unsafe { (*self.producer.get()).head }
     }
 
     /// Makes sure that the next event fits (every event is two slots at the most).
@@ -197,14 +212,15 @@ impl Ring {
             if capacity >= MOST_SLOTS {
                 return Err(Full::Wait);
             }
-            if !append(producer, capacity * 4) {
+            if !self.append(producer, capacity * 4) {
                 return Err(Full::Wait);
             }
             Ok(())
         }
     }
 
-    /// Lets the consumer give a segment of the largest size back: the thread ends, and the next one may need little.
+    /// Lets the consumer give a segment of the largest size back: the thread ends, and the next one may need little. Not where
+    /// the consumer has not come as far as the last time, or threads that come and go would never have to wait for it.
     ///
     /// # Safety
     /// The calling thread owns the ring, and no other call of the producer's side is under way.
@@ -212,10 +228,34 @@ impl Ring {
         // SAFETY: as in `reserve_slowly`.
         unsafe {
             let producer = &mut *self.producer.get();
-            if (*producer.segment).capacity >= MOST_SLOTS {
-                append(producer, FIRST_SLOTS);
+            if (*producer.segment).capacity >= MOST_SLOTS
+                && self.segments.load(Ordering::Relaxed) <= MOST_SEGMENTS
+            {
+                self.append(producer, FIRST_SLOTS);
             }
         }
+    }
+
+    /// Lets the producer go on in a new segment; false without memory for it.
+    ///
+    /// # Safety
+    /// The producer's side is the calling thread's, and its segment is live.
+    unsafe fn append(&self, producer: &mut Producer, capacity: u64) -> bool {
+        let segment = Segment::create(capacity);
+        if segment.is_null() {
+            return false;
+        }
+        // Before the consumer knows of it, and may count it out.
+        self.segments.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise. After this the producer touches the former segment no more.
+        unsafe { (*producer.segment).next.store(segment, Ordering::Release) };
+        *producer = Producer {
+            segment,
+            head: 0,
+            limit: capacity,
+            wake_at: capacity / 2,
+        };
+        true
     }
 
     /// Publishes one event. `stamp` is called inside the window. True if the consumer should be woken.
@@ -327,26 +367,6 @@ impl Ring {
 unsafe impl Sync for Ring {}
 // SAFETY: as above; nothing in a ring belongs to the thread that made it.
 unsafe impl Send for Ring {}
-
-/// Lets the producer go on in a new segment; false without memory for it.
-///
-/// # Safety
-/// The producer's side is the calling thread's, and its segment is live.
-unsafe fn append(producer: &mut Producer, capacity: u64) -> bool {
-    let segment = Segment::create(capacity);
-    if segment.is_null() {
-        return false;
-    }
-    // SAFETY: the caller's promise. After this the producer touches the former segment no more.
-    unsafe { (*producer.segment).next.store(segment, Ordering::Release) };
-    *producer = Producer {
-        segment,
-        head: 0,
-        limit: capacity,
-        wake_at: capacity / 2,
-    };
-    true
-}
 
 /// The producer's side of the barrier that [`Reader::bound`] argues with.
 #[inline(always)]
@@ -475,6 +495,7 @@ impl Reader<'_> {
                 self.tail = 0;
                 *self.ring.consumer.get() = next;
                 memory::unmap(drained.cast(), drained.as_ref().bytes);
+                self.ring.segments.fetch_sub(1, Ordering::Relaxed);
                 self.refresh();
                 if self.tail < self.head {
                     return true;

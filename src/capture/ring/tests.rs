@@ -182,3 +182,30 @@ fn a_ring_that_was_full_is_small_again_when_its_thread_has_ended_and_keeps_what_
     // SAFETY: the segment is the reader's, and live.
     assert_eq!(unsafe { (*reader.segment).capacity }, FIRST_SLOTS);
 }
+
+#[test]
+fn threads_that_come_and_go_have_to_wait_for_the_reader_too() {
+    let ring = Ring::new().unwrap();
+    let mut reader = ring.reader().unwrap();
+    let fill = || {
+        let mut pushed = 0;
+        // SAFETY: this thread owns the ring, and asks for room before each push.
+        unsafe {
+            while ring.reserve().is_ok() {
+                ring.push(Kind::Free, 0x1000, 0, 0, || 0);
+                pushed += 1;
+            }
+            ring.shorten();
+        }
+        pushed
+    };
+    let most = FIRST_SLOTS * 5 + MOST_SLOTS;
+    assert!((most - 8..=most).contains(&fill()));
+    assert!((most - 8..=most).contains(&fill()));
+    // Nothing was read: no segment is added any more.
+    assert_eq!((fill(), fill()), (0, 0));
+    reader.bound();
+    while take(&mut reader).is_some() {}
+    reader.commit();
+    assert!(fill() > FIRST_SLOTS);
+}

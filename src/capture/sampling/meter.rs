@@ -5,6 +5,7 @@ use core::ops::{Add, Sub};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::draw::Random;
+use crate::capture::failure;
 
 /// What a thread asked for while sampling, and its next point. Written by the state's owner alone (plain loads and
 /// stores, no locked instruction) but for closing it, read by the collector at any time.
@@ -58,8 +59,8 @@ impl Meter {
     /// Counts an allocation, unless a point lies in it.
     #[inline(always)]
     pub(super) fn pass(&self, size: u64) -> bool {
-        let bytes = self.bytes.load(Ordering::Relaxed).wrapping_add(size);
-        if bytes >= self.next.load(Ordering::Relaxed) {
+        let (bytes, over) = self.bytes.load(Ordering::Relaxed).overflowing_add(size);
+        if over || bytes >= self.next.load(Ordering::Relaxed) {
             return false;
         }
         self.count(bytes);
@@ -73,8 +74,10 @@ impl Meter {
         self.count.store(count.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Counts an allocation. True if a point lies in it; then the next one is drawn.
+    /// Counts an allocation. True if a point lies in it; then the next one is drawn. What no processor could give is asked for
+    /// in vain: its bytes would leave no point within reach.
     pub(crate) fn take(&self, private: &mut Private, size: u64) -> bool {
+        let size = if size > failure::MOST as u64 { 0 } else { size };
         // Closed after it was drawn: as far away as if there had never been another.
         if self.next.load(Ordering::Relaxed) == 0 {
             self.draw(private);
@@ -219,5 +222,17 @@ mod tests {
         meter.take(&mut private, 1);
         assert!(!private.was_temporary(&meter, 16) && private.was_temporary(&meter, 32));
         assert!(!private.was_temporary(&meter, 48));
+    }
+
+    #[test]
+    fn what_cannot_be_had_moves_no_point_out_of_reach() {
+        let meter = Meter::default();
+        let mut private = Private::for_test(&meter, 1000, 5);
+        for size in [u64::MAX, i64::MAX as u64, i64::MAX as u64, 1 << 60] {
+            assert!(!meter.pass(size) && !meter.take(&mut private, size));
+        }
+        assert_eq!(meter.read(), Metered { count: 4, bytes: 0 });
+        let due = (0..1000).filter(|_| !meter.pass(40) && meter.take(&mut private, 40));
+        assert!(due.count() > 20);
     }
 }

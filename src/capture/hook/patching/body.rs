@@ -51,7 +51,7 @@ fn allocating<R: Copy>(
 /// The real function gave no block. Whether it should be asked again.
 #[cold]
 fn failed(kind: Kind, size: usize) -> bool {
-    // An alignment may be one that cannot be had.
+    // It says why by its result, and leaves `errno` alone.
     if !matches!(kind, Kind::PosixMemalign) && !is_out_of_memory() {
         return false;
     }
@@ -97,7 +97,7 @@ plain_allocations! {
     valloc(size: usize), Valloc, size;
     pvalloc(size: usize), Pvalloc, size;
     // A product that overflows makes the real function fail: nothing is recorded.
-    calloc(count: usize, size: usize), Calloc, count.wrapping_mul(size);
+    calloc(count: usize, size: usize), Calloc, count.saturating_mul(size);
     aligned_alloc(alignment: usize, size: usize), AlignedAlloc, size;
     memalign(alignment: usize, size: usize), Memalign, size;
 }
@@ -115,6 +115,11 @@ pub(super) unsafe extern "C" fn posix_memalign(
         sp,
         bp,
     };
+    // Such a call fails for its alignment, not for want of memory.
+    if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
+        // SAFETY: the caller's own call, handed on.
+        return unsafe { real::posix_memalign.get()(place, alignment, size) };
+    }
     allocating(
         Kind::PosixMemalign,
         size,
@@ -248,16 +253,15 @@ fn mapping(
     address: *mut c_void,
     length: usize,
     protection: c_int,
+    flags: c_int,
     registers: Registers,
 ) {
     if address == libc::MAP_FAILED {
     } else if protection == libc::PROT_NONE {
-        record::free(
-            local,
-            Kind::Munmap,
-            address as usize,
-            round_to_pages(length),
-        );
+        if flags & libc::MAP_FIXED != 0 {
+            let length = round_to_pages(length);
+            record::free(local, Kind::Munmap, address as usize, length);
+        }
     } else if !local.is_quiet() {
         // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
         unsafe { record::allocation(local, Kind::Mmap, address as usize, length, registers) };
@@ -293,7 +297,7 @@ macro_rules! mappings {
                     if protection != libc::PROT_NONE && failed_to_map(address, length) {
                         address = call();
                     }
-                    mapping(local, address, length, protection, *registers);
+                    mapping(local, address, length, protection, flags, *registers);
                     local.set_busy(false);
                     address
                 })
@@ -360,9 +364,9 @@ pub(super) unsafe extern "C" fn mremap(
             if ends && !moves {
                 record::free(local, Kind::Munmap, old_range.0, old_range.1);
             }
-            mapping(local, address, length, libc::PROT_READ, *registers);
+            mapping(local, address, length, libc::PROT_READ, 0, *registers);
         } else if ends && moves {
-            mapping(local, old, old_length, libc::PROT_READ, *registers);
+            mapping(local, old, old_length, libc::PROT_READ, 0, *registers);
         }
         local.set_busy(false);
         address

@@ -373,7 +373,9 @@ impl Slot {
 
     /// Writes the slot. False if its page could not be made writable.
     fn write(&self, value: usize, object: &Object) -> bool {
-        let read_only = object.relro.contains(&self.address);
+        // A page that is writable is one that the loader, on another thread, has not done with: taking that away would end the
+        // process at its next relocation.
+        let read_only = object.relro.contains(&self.address) && !self.is_writable();
         if read_only && !self.protect(libc::PROT_READ | libc::PROT_WRITE) {
             return false;
         }
@@ -382,6 +384,18 @@ impl Slot {
             self.protect(libc::PROT_READ);
         }
         true
+    }
+
+    /// Whether its page is. Kernels before 5.14 do not tell: no.
+    fn is_writable(&self) -> bool {
+        // SAFETY: populating changes nothing that is there, and fails where writing is not allowed.
+        unsafe {
+            libc::madvise(
+                page_of(self.address) as *mut c_void,
+                page_size(),
+                libc::MADV_POPULATE_WRITE,
+            ) == 0
+        }
     }
 
     fn protect(&self, protection: c_int) -> bool {
