@@ -42,6 +42,15 @@ impl<'a> Figures<'a> {
         self.runs.median(self.runs.case(case)?, self.id, name)
     }
 
+    /// Until its page is on disk, of those rounds in which it made one: some peers do so in the first alone.
+    pub(crate) fn until_page(&self, case: &str) -> Option<f64> {
+        self.runs
+            .median_of(self.runs.case(case)?, self.id, |values| {
+                values.get("page_bytes")?;
+                values.get("finish_ns").copied()
+            })
+    }
+
     /// Of CPU time, with the helper's.
     pub(crate) fn cpu_ratio(&self, case: &str) -> Option<f64> {
         self.both(case, cpu).map(|(own, off)| own / off)

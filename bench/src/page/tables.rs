@@ -410,6 +410,5 @@ fn mib(value: Option<f64>) -> Option<String> {
 
 /// The time until there is a page, where there is one.
 fn graph(one: &Figures) -> Option<String> {
-    one.value("live", "page_bytes")?;
-    seconds(one.value("live", "finish_ns"))
+    seconds(one.until_page("live"))
 }
