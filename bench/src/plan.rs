@@ -35,7 +35,7 @@ impl Case {
         )
     }
 
-    /// A fixed number of pairs, on one thread 60 frames deep.
+    /// A fixed number of pairs, 60 frames deep.
     pub(crate) fn counted_pairs(shape: &str, threads: u32, count: u64) -> Case {
         let (threads, count) = (threads.to_string(), count.to_string());
         Case::new(

@@ -146,7 +146,7 @@ impl Sampler {
             if longer > LONGEST_INTERVAL {
                 // What is left, such as a long command line, cannot be left out.
                 self.limit = self.limit.saturating_mul(2);
-                return;
+                break;
             }
             self.interval = longer;
             if let Err(error) = self.file.thin(self.interval.as_secs_f64()) {

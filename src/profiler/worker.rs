@@ -55,30 +55,35 @@ impl Worker {
         answered.recv().map_err(|_| DIED)
     }
 
-    /// As [`call`](Self::call), for a job that changes nothing: it is left out if nobody waits for its answer any more.
-    #[cfg(feature = "http")]
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        let (answer, answered) = tokio::sync::oneshot::channel();
-        self.submit(move || {
-            if !answer.is_closed() {
-                let _ = answer.send(job());
-            }
-        });
-        answered.await.map_err(|_| DIED)
-    }
-
     /// Does a job and waits for its answer without blocking.
     #[cfg(feature = "http")]
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
+        self.ask(true, job).await
+    }
+
+    /// As [`call`](Self::call), for a job that changes nothing: it is left out if nobody waits for its answer any more.
+    #[cfg(feature = "http")]
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.ask(false, job).await
+    }
+
+    #[cfg(feature = "http")]
+    async fn ask<T: Send + 'static>(
+        &self,
+        in_any_case: bool,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let (answer, answered) = tokio::sync::oneshot::channel();
         self.submit(move || {
-            let _ = answer.send(job());
+            if in_any_case || !answer.is_closed() {
+                let _ = answer.send(job());
+            }
         });
         answered.await.map_err(|_| DIED)
     }

@@ -509,7 +509,7 @@ mod tests {
     #[test]
     fn the_profiler_is_not_the_service_it_is_in() {
         let poll = "<heapray::endpoints::MountFuture<F> as core::future::Future>::poll";
-        let found = origins(About::default(), &[(poll, "/home/me/work/src/mounted.rs")]);
+        let found = origins(About::default(), &[(poll, "/home/me/shop/src/mounted.rs")]);
         assert_eq!(found, [("heapray".to_owned(), Kind::Package)]);
     }
 

@@ -69,17 +69,7 @@ impl Tables {
             self.sites.pass_below_mark(site, event.size, seat.entry);
             self.sizes.add(event.size, 1);
             add(&mut sum, one(event.size));
-            if let Some(log) = &mut self.log
-                && log.push_passing(
-                    seat.entry,
-                    event.kind,
-                    event.address,
-                    event.size,
-                    event.node,
-                )
-            {
-                self.flush_log();
-            }
+            self.tell_passing(event, seat);
         }
         let count = sum.count as usize;
         let Some(free) = events[..2 * count].last() else {

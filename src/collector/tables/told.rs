@@ -21,6 +21,22 @@ impl Tables {
         }
     }
 
+    /// An allocation and the free of the same block.
+    #[inline(always)]
+    pub(super) fn tell_passing(&mut self, event: &Event, seat: Seat) {
+        if let Some(log) = &mut self.log
+            && log.push_passing(
+                seat.entry,
+                event.kind,
+                event.address,
+                event.size,
+                event.node,
+            )
+        {
+            self.flush_log();
+        }
+    }
+
     #[inline(always)]
     pub(super) fn tell_free(&mut self, address: u64, seat: Seat) {
         if let Some(log) = &mut self.log
