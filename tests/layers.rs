@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 /// Parts of `src/capture` that never run in a hook and say so at their head.
-const OUTSIDE_OF_HOOKS: [&str; 9] = [
+const OUTSIDE_OF_HOOKS: [&str; 10] = [
     "mod.rs",
     "cpu/handler.rs",
     "cpu/sampler.rs",
     "modules/",
     "hook/patching/got.rs",
     "hook/patching/loader.rs",
+    "hook/patching/pages.rs",
     "hook/portable.rs",
     "arch/portable.rs",
     "process.rs",

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used)] // a test's failure
 mod common;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::hint::black_box;
 use std::thread;
 
 use common::{StopFlag, my_sites, record, stack, sum, turn};
+use heapray_c_fixtures::RELOCATED_LATE;
 
 /// A library that no Rust program has loaded, and one of its functions that allocates.
 const LIBRARY: &CStr = c"libz.so.1";
@@ -19,13 +20,17 @@ type DeflateEnd = unsafe extern "C" fn(*mut Stream) -> i32;
 struct Stream([u8; 112]);
 
 fn open() -> *mut libc::c_void {
-    // SAFETY: a C string and flags.
-    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let library = open_as(LIBRARY, libc::RTLD_NOW);
     assert!(
         !library.is_null(),
         "this test needs {LIBRARY:?} (Debian: zlib1g)"
     );
     library
+}
+
+fn open_as(path: &CStr, binding: libc::c_int) -> *mut libc::c_void {
+    // SAFETY: a C string and flags.
+    unsafe { libc::dlopen(path.as_ptr(), binding | libc::RTLD_LOCAL) }
 }
 
 fn use_once(library: *mut libc::c_void) {
@@ -129,6 +134,41 @@ fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules()
     // stack does not say that it was zlib.
     let allocated = snapshot.totals.allocated;
     assert!(allocated.bytes > ROUNDS * 257_000, "{allocated:?}");
+}
+
+#[test]
+fn a_library_that_another_thread_looks_at_while_it_is_relocated_is_seen_from_its_first_call() {
+    const ROUNDS: u64 = 50;
+    let _turn = turn();
+    for path in RELOCATED_LATE {
+        let path = CString::new(path).unwrap();
+        let stop = StopFlag::default();
+        let snapshot = record("slow", || {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.is_set() {
+                        heapray::capture::hook::refresh();
+                    }
+                });
+                let _stop = stop.guard();
+                for _ in 0..ROUNDS {
+                    let library = open_as(&path, libc::RTLD_LAZY);
+                    // SAFETY: the function has this type, and the handle is closed once, after it has returned.
+                    unsafe {
+                        let allocate = libc::dlsym(library, c"allocate".as_ptr());
+                        assert!(!allocate.is_null());
+                        std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(allocate)();
+                        libc::dlclose(library);
+                    }
+                }
+            });
+        });
+        let of_its_size = my_sites(&snapshot)
+            .into_iter()
+            .filter(|site| site.allocated.bytes == 100_000 * site.allocated.count);
+        let seen: u64 = of_its_size.map(|site| site.allocated.count).sum();
+        assert_eq!(seen, ROUNDS, "{path:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Compiles the C code: without frame pointers, with them, for a fixed address, and as a library to load at run time.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::Path;
 
 fn main() {
     println!("cargo::rerun-if-changed=c");
@@ -30,23 +30,35 @@ fn main() {
         .warnings(true)
         .compile("fixed");
 
+    library("c/plugin.c", &["-DNUMBER=1"], "plugin1.so");
+    library("c/plugin.c", &["-DNUMBER=2"], "plugin2.so");
+    library("c/others.c", &[], "libothers.so");
+    let needed = ["-L", &out_dir(), "-lothers", "-Wl,-rpath,$ORIGIN"];
+    // Slots in pages that the loader makes read-only, and slots that are bound at their first call.
+    let now = [&["-fno-plt", "-Wl,-z,now"], &needed[..]].concat();
+    library("c/allocate.c", &now, "allocate_now.so");
+    let lazy = [&["-fplt", "-Wl,-z,lazy"], &needed[..]].concat();
+    library("c/allocate.c", &lazy, "allocate_lazy.so");
+}
+
+fn out_dir() -> String {
+    env::var("OUT_DIR").expect("cargo sets it")
+}
+
+fn library(source: &str, flags: &[&str], name: &str) {
     let compiler = cc::Build::new().opt_level(2).pic(true).get_compiler();
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    for number in ["1", "2"] {
-        let status = compiler
-            .to_command()
-            .arg("-shared")
-            .arg("-Wl,--build-id")
-            .arg(format!("-DNUMBER={number}"))
-            .arg("c/plugin.c")
-            .arg("-o")
-            .arg(out.join(format!("plugin{number}.so")))
-            .status();
-        assert!(
-            status.is_ok_and(|status| status.success()),
-            "the plugin was not built"
-        );
-    }
+    let status = compiler
+        .to_command()
+        .args(["-shared", "-Wl,--build-id"])
+        .arg(source)
+        .args(flags)
+        .arg("-o")
+        .arg(Path::new(&out_dir()).join(name))
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "{name} was not built"
+    );
 }
 
 fn compile(name: &str, flags: &[&str], suffix: &str) {

@@ -5,6 +5,7 @@ pub mod got;
 mod body;
 mod entry;
 mod loader;
+mod pages;
 mod real;
 
 pub use loader::{patch, patched, refresh, restore};

@@ -90,3 +90,10 @@ pub const PLUGINS: [&str; 2] = [
     concat!(env!("OUT_DIR"), "/plugin1.so"),
     concat!(env!("OUT_DIR"), "/plugin2.so"),
 ];
+
+/// Two libraries whose function `allocate()` takes a block of 100,000 bytes and frees it. Their slots are filled in late: after
+/// those of another library that they need.
+pub const RELOCATED_LATE: [&str; 2] = [
+    concat!(env!("OUT_DIR"), "/allocate_now.so"),
+    concat!(env!("OUT_DIR"), "/allocate_lazy.so"),
+];

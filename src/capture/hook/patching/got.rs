@@ -8,6 +8,7 @@
 //! Everything happens inside `dl_iterate_phdr`'s callback, under the loader's lock: no object can be unmapped while
 //! its slots are read or written.
 
+use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -15,48 +16,72 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::Hooked;
+use super::pages::{self, page_of, page_size};
 
 /// What slots held before they were patched, by the slot's address.
 static ORIGINALS: Mutex<Originals> = Mutex::new(None);
 
 type Originals = Option<HashMap<usize, usize>>;
 
-/// Points every slot of every loaded object to our entries. Returns how many slots point there now.
-pub fn patch() -> usize {
-    walk(originals(), patch_slot)
+/// What came of [`patch`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Patched {
+    /// How many slots point to our entries now.
+    pub slots: usize,
+    /// How many are to be patched when the loader has done with them: another thread opens their object just now.
+    pub too_early: usize,
+}
+
+/// Points every slot of every loaded object to our entries, save those that the loader still works at.
+///
+/// An object is listed before its slots are filled in; then its RELRO pages are made read-only. Until that was done, a store of
+/// ours and a change of the page's protection could meet those of the loader. `wait_no_longer` is for what looks so and
+/// stays so: the pages of one that something else has made writable, say.
+pub fn patch(wait_no_longer: bool) -> Patched {
+    patch_all(originals(), wait_no_longer)
 }
 
 /// As [`patch`], if nobody else walks the objects just now and `is_wanted` still says so then.
-pub fn try_patch(is_wanted: impl Fn() -> bool) -> Option<usize> {
+pub fn try_patch(is_wanted: impl Fn() -> bool) -> Option<Patched> {
     let originals = match ORIGINALS.try_lock() {
         Ok(originals) => originals,
         Err(TryLockError::Poisoned(originals)) => originals.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
     };
     Some(if is_wanted() {
-        walk(originals, patch_slot)
+        patch_all(originals, false)
     } else {
-        0
+        Patched::default()
     })
 }
 
-fn patch_slot(
-    originals: &mut HashMap<usize, usize>,
-    slot: &Slot,
-    hooked: &Hooked,
-    object: &Object,
-) -> bool {
-    let now = slot.value();
-    if now == hooked.entry {
-        return true;
-    }
-    // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
-    // wrong `free`. A slot that is not bound yet points into its own object.
-    if hooked.real == 0 || (now != hooked.real && !(slot.lazy && object.holds(now))) {
-        return false;
-    }
-    originals.insert(slot.address, now);
-    slot.write(hooked.entry, object)
+fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patched {
+    let mut too_early = 0;
+    let slots = walk(originals, |originals, slot, hooked, object| {
+        let now = slot.value();
+        if now == hooked.entry {
+            return true;
+        }
+        if hooked.real == 0 {
+            return false;
+        }
+        if object.has_not_relocated(now) {
+            too_early += 1;
+            return false;
+        }
+        // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
+        // wrong `free`. A slot that is not bound yet points into its own object.
+        if now != hooked.real && !(slot.lazy && object.holds(now)) {
+            return false;
+        }
+        if !wait_no_longer && !object.runs() && object.is_to_be_protected(slot) {
+            too_early += 1;
+            return false;
+        }
+        originals.insert(slot.address, now);
+        slot.write(hooked.entry, object)
+    });
+    Patched { slots, too_early }
 }
 
 fn originals() -> MutexGuard<'static, Originals> {
@@ -144,7 +169,7 @@ fn walk(
         F: FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool,
     {
         // SAFETY: the callback matches the type behind the pointer, and does not unwind: it calls only code of this
-        // module, which does not panic.
+        // folder, which does not panic.
         unsafe { libc::dl_iterate_phdr(Some(each::<F>), (&raw mut *walk).cast()) };
     }
 
@@ -161,6 +186,7 @@ fn walk(
 /// The parts of a loaded object that its GOT is found by.
 #[derive(Debug)]
 struct Object {
+    is_main: bool,
     bias: usize,
     start: usize,
     end: usize,
@@ -168,6 +194,8 @@ struct Object {
     symbols: *const Symbol,
     strings: *const c_char,
     tables: [&'static [Relocation]; 2],
+    /// The last page that was found to be read-only; 0: none.
+    read_only: Cell<usize>,
 }
 
 #[derive(Debug)]
@@ -244,6 +272,8 @@ impl Object {
         }
         let bias = info.dlpi_addr as usize;
         let mut object = Object {
+            // The loader has no name for it.
+            is_main: path.is_empty(),
             bias,
             start: usize::MAX,
             end: 0,
@@ -251,6 +281,7 @@ impl Object {
             symbols: core::ptr::null(),
             strings: core::ptr::null(),
             tables: [&[], &[]],
+            read_only: Cell::new(0),
         };
         let mut dynamic = None;
         for header in headers {
@@ -313,6 +344,31 @@ impl Object {
         (self.start..self.end).contains(&address)
     }
 
+    /// Whether a slot that holds `value` was not filled in yet: the file has nothing there, or the place of a PLT entry as if
+    /// the object were mapped at 0.
+    fn has_not_relocated(&self, value: usize) -> bool {
+        value == 0 || (value < self.start && self.holds(self.bias.wrapping_add(value)))
+    }
+
+    /// Whether code of it runs already, so that the loader has done with it: the program, and whatever heapray is part of.
+    fn runs(&self) -> bool {
+        self.is_main || self.holds(patch as *const () as usize)
+    }
+
+    /// Whether the loader makes the slot's page read-only when it has done with the object, and has not yet.
+    fn is_to_be_protected(&self, slot: &Slot) -> bool {
+        self.relro.contains(&slot.address) && !self.is_read_only(slot)
+    }
+
+    /// Whether the slot's page is. It is asked for once: what the loader has protected stays so.
+    fn is_read_only(&self, slot: &Slot) -> bool {
+        let page = page_of(slot.address);
+        if self.read_only.get() != page && !pages::is_writable(page) {
+            self.read_only.set(page);
+        }
+        self.read_only.get() == page
+    }
+
     /// Calls `visit` with the symbol's name for each relocation that may hold a function's address.
     fn each_slot(&self, mut visit: impl FnMut(&[u8], &Slot)) {
         for entry in self.tables.iter().copied().flatten() {
@@ -373,9 +429,8 @@ impl Slot {
 
     /// Writes the slot. False if its page could not be made writable.
     fn write(&self, value: usize, object: &Object) -> bool {
-        // A page that is writable is one that the loader, on another thread, has not done with: taking that away would end the
-        // process at its next relocation.
-        let read_only = object.relro.contains(&self.address) && !self.is_writable();
+        // What is writable stays so: somebody wants it to be.
+        let read_only = object.relro.contains(&self.address) && object.is_read_only(self);
         if read_only && !self.protect(libc::PROT_READ | libc::PROT_WRITE) {
             return false;
         }
@@ -384,18 +439,6 @@ impl Slot {
             self.protect(libc::PROT_READ);
         }
         true
-    }
-
-    /// Whether its page is. Kernels before 5.14 do not tell: no.
-    fn is_writable(&self) -> bool {
-        // SAFETY: populating changes nothing that is there, and fails where writing is not allowed.
-        unsafe {
-            libc::madvise(
-                page_of(self.address) as *mut c_void,
-                page_size(),
-                libc::MADV_POPULATE_WRITE,
-            ) == 0
-        }
     }
 
     fn protect(&self, protection: c_int) -> bool {
@@ -408,13 +451,4 @@ impl Slot {
             ) == 0
         }
     }
-}
-
-fn page_of(address: usize) -> usize {
-    address & !(page_size() - 1)
-}
-
-fn page_size() -> usize {
-    // SAFETY: no precondition.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }

@@ -3,13 +3,13 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::got;
+use super::got::{self, Patched};
 use crate::capture::{control, modules, thread};
 
 /// One thread at a time looks at modules. Others do not wait for its end, since the loader's lock may be theirs.
-static LOOKING: Mutex<()> = Mutex::new(());
+static LOOKING: Mutex<Look> = Mutex::new(Look { waits_for: None });
 
 /// How many modules the loader had ever added when slots were last patched; 0 while none are.
 static PATCHED_UP_TO: AtomicU64 = AtomicU64::new(0);
@@ -28,20 +28,43 @@ pub(super) extern "C" fn dlsym() {
     }
 }
 
-/// Patches every loaded module.
+/// What a look leaves for the next one.
+struct Look {
+    /// Some of the modules were not ready: how many the loader had added then, and when that was first seen.
+    waits_for: Option<(u64, Instant)>,
+}
+
+impl Look {
+    /// How long the loader is waited for. What is not ready then will not be.
+    const PATIENCE: Duration = Duration::from_secs(2);
+
+    /// Patches what can be, in the modules of which the loader had added so many before.
+    fn patch(&mut self, added: u64) {
+        let waited = self
+            .waits_for
+            .filter(|&(waits_for, _)| waits_for == added)
+            .map(|(_, since)| since);
+        let wait_no_longer = waited.is_some_and(|since| since.elapsed() > Self::PATIENCE);
+        let patched = got::patch(wait_no_longer);
+        let is_done = note_patched(added, patched, wait_no_longer);
+        self.waits_for = (!is_done).then(|| (added, waited.unwrap_or_else(Instant::now)));
+    }
+}
+
+/// Patches every loaded module. What another thread is just opening is patched at a later look.
 pub fn patch() {
-    let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut look = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
     let _busy = thread::Busy::enter();
-    let added = modules::added();
-    note_patched(added, got::patch());
+    look.patch(modules::added());
 }
 
 /// Puts the original entries back.
 pub fn restore() {
-    let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut look = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
     let _busy = thread::Busy::enter();
     got::restore();
-    note_patched(0, 0);
+    look.waits_for = None;
+    note_patched(0, Patched::default(), true);
 }
 
 /// How many GOT entries point to ours.
@@ -49,25 +72,30 @@ pub fn patched() -> usize {
     PATCHED.load(Ordering::Relaxed)
 }
 
-/// `slots` point to our entries, in all of the first `added` modules that are still there.
-fn note_patched(added: u64, slots: usize) {
-    PATCHED.store(slots, Ordering::Relaxed);
-    PATCHED_UP_TO.store(added, Ordering::Release);
+/// Whether all of the first `added` modules that are still there count as patched: if none was too early, or that does not
+/// matter any more.
+fn note_patched(added: u64, patched: Patched, in_any_case: bool) -> bool {
+    PATCHED.store(patched.slots, Ordering::Relaxed);
+    let is_done = in_any_case || patched.too_early == 0;
+    if is_done {
+        PATCHED_UP_TO.store(added, Ordering::Release);
+    }
+    is_done
 }
 
 /// Looks at the loaded modules and, if some came or went, compiles and patches what is new.
 pub fn refresh() {
-    let _looking = match LOOKING.try_lock() {
-        Ok(looking) => looking,
+    let mut look = match LOOKING.try_lock() {
+        Ok(look) => look,
         // A look that panicked left nothing half done that another one does not do again.
-        Err(TryLockError::Poisoned(looking)) => looking.into_inner(),
+        Err(TryLockError::Poisoned(look)) => look.into_inner(),
         Err(TryLockError::WouldBlock) => return patch_meanwhile(),
     };
     let _busy = thread::Busy::enter();
     modules::refresh();
     let added = modules::added();
     if PATCHED_UP_TO.load(Ordering::Acquire) != added && control::session() != 0 {
-        note_patched(added, got::patch());
+        look.patch(added);
     }
 }
 
@@ -84,8 +112,9 @@ fn patch_meanwhile() {
         if PATCHED_UP_TO.load(Ordering::Acquire) == added {
             return;
         }
-        if let Some(slots) = got::try_patch(|| control::session() != 0) {
-            return note_patched(added, slots);
+        if let Some(patched) = got::try_patch(|| control::session() != 0) {
+            note_patched(added, patched, false);
+            return;
         }
         std::thread::sleep(PAUSE);
     }
