@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use heapray::{Error, InitError, State};
 use http_support::{BASE, fresh_dir};
@@ -330,6 +331,39 @@ fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_sh
         TcpListener::bind(address).unwrap();
         assert!(!threads().contains(&"heapray-http".to_owned()));
     });
+}
+
+#[test]
+fn strangers_do_not_take_the_services_file_descriptors() {
+    if !plays("strangers_do_not_take_the_services_file_descriptors") {
+        run(
+            "strangers_do_not_take_the_services_file_descriptors",
+            "",
+            &[("MEMRAY_PROFILER", "1")],
+        );
+        return;
+    }
+    let address = heapray::serve("127.0.0.1:0").unwrap().unwrap();
+    let connect = || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {BASE}/status HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        stream
+    };
+    let mut strangers: Vec<_> = (0..64).map(|_| connect()).collect();
+    let mut byte = [0];
+    for stranger in &mut strangers {
+        stranger.read_exact(&mut byte).unwrap();
+    }
+    // They stay connected: the next one is answered when one of them goes.
+    let mut next = connect();
+    let briefly = Some(Duration::from_millis(100));
+    next.set_read_timeout(briefly).unwrap();
+    assert!(next.read(&mut byte).is_err());
+    strangers.pop();
+    next.set_read_timeout(None).unwrap();
+    next.read_exact(&mut byte).unwrap();
+    drop(strangers);
+    heapray::shutdown().unwrap();
 }
 
 #[test]

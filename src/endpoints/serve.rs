@@ -3,12 +3,17 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
-use tokio::sync::oneshot;
+use axum::serve::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::profiler::Profiler;
 use crate::quiet;
@@ -62,13 +67,20 @@ impl Servers {
 
 const GRACE: Duration = Duration::from_secs(2);
 
+/// At once: each is a file descriptor that the service may need. Further clients wait.
+const MOST_CONNECTIONS: usize = 64;
+
+/// A client that takes longer to say what it wants next gives up its place.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 impl Profiler {
     /// Serves the profiler's routes at `address`, at the root and below the job prefix, on a thread and a single-threaded
     /// tokio runtime of its own: it answers even while the service's runtime is stuck. Returns where it
     /// listens (with port 0 the system chooses one); `None`, and no listener, where the profiler is disabled.
     /// [`shutdown`](Profiler::shutdown) closes it.
     ///
-    /// Whoever can reach the address can call it: listen on `127.0.0.1`, or set a token.
+    /// Whoever can reach the address can call it: listen on `127.0.0.1`, or set a token. It has 64 connections at once;
+    /// further clients wait until one ends, as those do that say nothing for 30 seconds.
     ///
     /// # Errors
     ///
@@ -125,23 +137,36 @@ fn listen(address: impl ToSocketAddrs) -> Result<TcpListener, ServeError> {
     Ok(listener)
 }
 
-async fn run(listener: TcpListener, app: Router, closed: oneshot::Receiver<()>) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let (begin, begun) = oneshot::channel();
-    let server = axum::serve(listener, app).with_graceful_shutdown(async move {
-        // Closed, or the profiler itself is gone.
-        let _ = closed.await;
-        let _ = begin.send(());
-    });
-    let patience = async move {
-        // No end has begun: the server failed by itself, which the other arm tells.
-        if begun.await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        served = server => served,
-        () = patience => Ok(()),
+/// Serves until `closed` is told or dropped. A client that goes on after that is left after [`GRACE`].
+async fn run(
+    listener: TcpListener,
+    app: Router,
+    mut closed: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let mut listener = tokio::net::TcpListener::from_std(listener)?;
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = GracefulShutdown::new();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            // axum's own: it takes no end at the errors of single clients, and waits where file descriptors are short.
+            (Listener::accept(&mut listener).await, place)
+        };
+        let ((stream, _), place) = tokio::select! {
+            next = next => next,
+            _ = &mut closed => break,
+        };
+        let service = TowerToHyperService::new(app.clone());
+        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            // That a client has gone, or says nothing, is no failure of ours.
+            let _ = connection.await;
+            drop(place);
+        });
     }
+    drop(listener);
+    let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
+    Ok(())
 }
