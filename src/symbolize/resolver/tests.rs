@@ -1,0 +1,321 @@
+//! Against small libraries that the C compiler and rustc make here.
+
+use super::*;
+use std::process::Command;
+
+/// A directory that goes with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let name = format!("heapray-resolver-{name}-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+
+    /// Runs a tool here; `false` if it is not installed, which CI does not accept.
+    fn run(&self, tool: &str, args: &[&str]) -> bool {
+        match Command::new(tool).args(args).current_dir(&self.0).status() {
+            Ok(status) => assert!(status.success(), "{tool} {args:?}"),
+            Err(_) => {
+                assert!(std::env::var_os("CI").is_none(), "{tool} is not installed");
+                println!("skipped: {tool} is not installed");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A library of C functions, an inlined one among them; `None` without a compiler.
+    fn library(&self) -> Option<Module> {
+        let source = "static inline __attribute__((always_inline)) int inner(int *x) { return *x / 3; }\n\
+                      int f(int *x) {\n\
+                      \x20   return inner(x) + 1;\n\
+                      }\n\
+                      int g(int *x) { return f(x) * 2; }\n";
+        std::fs::write(self.0.join("lib.c"), source).unwrap();
+        let args = [
+            "-g",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-Wl,--build-id=sha1",
+            "-o",
+            "lib.so",
+            "lib.c",
+        ];
+        self.run("cc", &args).then(|| self.module("lib.so"))
+    }
+
+    fn module(&self, file: &str) -> Module {
+        let path = self.0.join(file);
+        Module {
+            build_id: build_id(&path),
+            path,
+            load_bias: 0,
+            start: 0,
+            end: 0x10_0000,
+            code: None,
+            is_main: false,
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn build_id(path: &Path) -> Vec<u8> {
+    let id = read_elf_build_id(path).ok().flatten();
+    id.unwrap_or_default().to_vec()
+}
+
+/// Looks `offsets` up and checks that each is answered once.
+fn look_up(
+    lookup: &mut ElfLookup,
+    module: &Module,
+    offsets: &[u64],
+) -> Vec<Vec<(String, String, u32)>> {
+    let mut answers = vec![None; offsets.len()];
+    lookup.lookup(module, offsets, &mut |nth, places| {
+        let frames = places.iter().map(|place| {
+            (
+                place.function.to_owned(),
+                place.file.to_string(),
+                place.line,
+            )
+        });
+        let former = answers[nth].replace(frames.collect());
+        assert_eq!(former, None, "{nth} is answered twice");
+    });
+    answers.into_iter().map(Option::unwrap).collect()
+}
+
+/// Every address that may be in the code of a small library.
+fn all_offsets() -> Vec<u64> {
+    (0x1000..0x1200).collect()
+}
+
+fn lookup() -> ElfLookup {
+    ElfLookup::with_debug_dirs(Vec::new())
+}
+
+#[test]
+fn functions_of_rust_have_their_paths_where_debug_information_is_lines_only() {
+    let scratch = Scratch::new("lines");
+    let source = "#![no_std]\n\
+                  #[panic_handler]\n\
+                  fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n\
+                  mod shop { pub mod cart {\n\
+                  #[inline(never)]\n\
+                  pub fn add(x: u32) -> u32 { x / 3 }\n\
+                  } }\n\
+                  #[unsafe(no_mangle)]\n\
+                  pub extern \"C\" fn run(x: u32) -> u32 { shop::cart::add(x) }\n";
+    std::fs::write(scratch.0.join("lib.rs"), source).unwrap();
+    let args = [
+        "--edition=2024",
+        "--crate-type=cdylib",
+        "-Cpanic=abort",
+        "-Cdebuginfo=line-tables-only",
+        "-Clink-arg=-nostartfiles",
+        "-olib.so",
+        "lib.rs",
+    ];
+    if !scratch.run("rustc", &args) {
+        return;
+    }
+    let offsets: Vec<u64> = (0..0x4000).collect();
+    let frames = look_up(&mut lookup(), &scratch.module("lib.so"), &offsets);
+    for (name, line) in [("lib::shop::cart::add", 6), ("run", 9)] {
+        let found = frames.iter().flatten().any(|(function, file, at)| {
+            function == name && file.ends_with("lib.rs") && *at == line
+        });
+        assert!(found, "{name}: {frames:?}");
+    }
+}
+
+#[test]
+fn c_functions_resolve_with_their_inlined_calls() {
+    let scratch = Scratch::new("c");
+    let Some(module) = scratch.library() else {
+        return;
+    };
+    let frames = look_up(&mut lookup(), &module, &all_offsets());
+    let file = scratch.0.join("lib.c").display().to_string();
+    let frame = |function: &str, line| (function.to_owned(), file.clone(), line);
+    assert!(
+        frames.contains(&vec![frame("f", 3), frame("inner", 1)]),
+        "{frames:?}"
+    );
+    assert!(frames.contains(&vec![frame("g", 5)]), "{frames:?}");
+    assert!(
+        frames.contains(&Vec::new()),
+        "there is code between functions"
+    );
+}
+
+#[test]
+fn a_debug_file_is_found_by_build_id_without_a_link() {
+    let scratch = Scratch::new("build-id");
+    let Some(module) = scratch.library() else {
+        return;
+    };
+    let expected = look_up(&mut lookup(), &module, &all_offsets());
+    let hex: String = module
+        .build_id
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let dir = format!("debug/.build-id/{}", &hex[..2]);
+    std::fs::create_dir_all(scratch.0.join(&dir)).unwrap();
+    let debug = format!("{dir}/{}.debug", &hex[2..]);
+    let split = [
+        "--only-keep-debug",
+        "--compress-debug-sections=zlib",
+        "lib.so",
+        &debug,
+    ];
+    if !scratch.run("objcopy", &split) {
+        return;
+    }
+    scratch.run("objcopy", &["--strip-all", "lib.so"]);
+    assert_ne!(look_up(&mut lookup(), &module, &all_offsets()), expected);
+
+    let dirs = vec![scratch.0.join("nowhere"), scratch.0.join("debug")];
+    let mut with_debug_files = ElfLookup::with_debug_dirs(dirs);
+    assert_eq!(
+        look_up(&mut with_debug_files, &module, &all_offsets()),
+        expected
+    );
+
+    // The debug file serves even where the object itself is gone.
+    std::fs::remove_file(&module.path).unwrap();
+    assert_eq!(
+        look_up(&mut with_debug_files, &module, &all_offsets()),
+        expected
+    );
+
+    // Under the right name lies the file of another build.
+    std::fs::copy("/bin/true", scratch.0.join(&debug)).unwrap();
+    let frames = look_up(&mut with_debug_files, &module, &all_offsets());
+    assert!(frames.iter().all(Vec::is_empty));
+}
+
+#[test]
+fn a_file_that_is_not_the_loaded_one_names_nothing() {
+    let scratch = Scratch::new("gone");
+    let elf = |file: &str, build_id: &[u8]| Module {
+        build_id: build_id.to_vec(),
+        ..scratch.module(file)
+    };
+    std::fs::copy("/bin/true", scratch.0.join("other.so")).unwrap();
+    std::fs::write(scratch.0.join("text.so"), "no ELF file").unwrap();
+    let mut lookup = lookup();
+    for module in [
+        elf("gone.so", b""),
+        elf("other.so", b"another build"),
+        elf("text.so", b""),
+    ] {
+        let frames = look_up(&mut lookup, &module, &[0x1000, 0x2000]);
+        assert_eq!(frames, [Vec::new(), Vec::new()]);
+    }
+    let vdso = Module {
+        path: "linux-vdso.so.1".into(),
+        ..elf("", b"")
+    };
+    assert_eq!(look_up(&mut lookup, &vdso, &[0x1000]), [Vec::new()]);
+    // As `dlopen` was given it; tests run where the package is.
+    let relative = Module {
+        path: "./Cargo.toml".into(),
+        ..elf("", b"")
+    };
+    assert_eq!(look_up(&mut lookup, &relative, &[0x1000]), [Vec::new()]);
+    let notes = lookup.notes().join("; ");
+    for part in [
+        "gone.so is shown as offsets, because the file is no longer there",
+        "other.so is shown as offsets, because the file was replaced since it was loaded",
+        "text.so, Cargo.toml is shown as offsets, because the file could not be read",
+    ] {
+        assert!(notes.contains(part), "{notes}");
+    }
+    assert!(!notes.contains("vdso"), "{notes}");
+}
+
+#[test]
+fn damaged_files_neither_panic_nor_lose_an_address() {
+    let scratch = Scratch::new("damaged");
+    let Some(module) = scratch.library() else {
+        return;
+    };
+    // Whatever the damage, it is this file that is asked.
+    let module = Module {
+        build_id: Vec::new(),
+        ..module
+    };
+    let whole = std::fs::read(&module.path).unwrap();
+    let expected = look_up(&mut lookup(), &module, &all_offsets());
+    let named = |frames: &[Vec<(String, String, u32)>]| {
+        frames.iter().filter(|frames| !frames.is_empty()).count()
+    };
+    let mut state = 7u64;
+    let mut damaged = 0;
+    for round in 0..200 {
+        let mut bytes = whole.clone();
+        if round % 10 == 0 {
+            bytes.truncate(whole.len() * round / 200);
+        } else {
+            for _ in 0..round {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let at = (state >> 33) as usize % bytes.len();
+                bytes[at] = (state >> 56) as u8;
+            }
+        }
+        // A new file each time: one that is mapped must not be cut short.
+        std::fs::remove_file(&module.path).unwrap();
+        std::fs::write(&module.path, bytes).unwrap();
+        let frames = look_up(&mut lookup(), &module, &all_offsets());
+        damaged += usize::from(named(&frames) < named(&expected));
+    }
+    assert!(damaged > 20, "the damage was felt {damaged} times");
+}
+
+#[test]
+fn chunks_are_bounded_in_number_and_span() {
+    let near: Vec<u64> = (0..CHUNK as u64 + 10).collect();
+    let far = [0, CHUNK_SPAN - 1, CHUNK_SPAN, 2 * CHUNK_SPAN, u64::MAX];
+    for (offsets, expected) in [
+        (&near[..], &[CHUNK, 10][..]),
+        (&far, &[2, 1, 1, 1]),
+        (&[], &[]),
+    ] {
+        let all: Vec<usize> = (0..offsets.len()).collect();
+        let lengths: Vec<usize> = chunks(&all, offsets).map(<[usize]>::len).collect();
+        assert_eq!(lengths, expected);
+        let joined: Vec<usize> = chunks(&all, offsets).flatten().copied().collect();
+        assert_eq!(joined, all);
+    }
+}
+
+#[test]
+fn chunks_change_nothing() {
+    let scratch = Scratch::new("chunks");
+    let Some(module) = scratch.library() else {
+        return;
+    };
+    let few = look_up(&mut lookup(), &module, &all_offsets());
+    let many: Vec<u64> = all_offsets()
+        .into_iter()
+        .flat_map(|offset| [offset; 11])
+        .collect();
+    assert!(many.len() > 2 * CHUNK);
+    let frames = look_up(&mut lookup(), &module, &many);
+    for (nth, frames) in frames.iter().enumerate() {
+        assert_eq!(frames, &few[nth / 11]);
+    }
+}
