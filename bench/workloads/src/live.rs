@@ -37,6 +37,13 @@ pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<Heap
     let mut heap = Heap::default();
     let mut random = Random::new(1);
     let process = std::process::id();
+    // A service has more than one thread, and so has every process with a profiler in it. With one alone glibc's allocator
+    // takes no locks, and the unprofiled run would be compared with another allocator.
+    std::thread::spawn(|| {
+        loop {
+            std::thread::park();
+        }
+    });
     println!("rss_before={}", resident(process)?.now);
     let stretch = Stretch::begin();
     stacks::trunk(DEPTH, &mut || heap.build(blocks));
