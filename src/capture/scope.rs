@@ -10,7 +10,7 @@
 //!
 //! Where none is entered, that is one test of a word of the thread's own, on the path that records. A scope may move with
 //! its task from thread to thread, as long as it is left in between. It knows nothing of what happens on other threads:
-//! a block that another thread frees stays in it.
+//! a block that another thread frees stays in it until its address is handed out again here.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
