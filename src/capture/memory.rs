@@ -3,7 +3,8 @@
 //! Runs inside hooks, so nothing here calls the allocator or libc. When the kernel gives no more pages, callers go on
 //! with what they have.
 
-use core::ptr::NonNull;
+use core::mem::ManuallyDrop;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arch;
@@ -256,6 +257,14 @@ impl<T: Plain> OwnedArray<T> {
         unsafe { unmap(array.start.cast().add(bytes), array.mapped - bytes) };
         array.mapped = bytes;
         array.capacity = bytes / size_of::<T>();
+    }
+
+    /// The array, which nobody gives back any more.
+    #[must_use]
+    pub fn keep(self) -> GrowArray<T> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used again, and not dropped.
+        unsafe { ptr::read(&raw const this.0) }
     }
 
     /// Bytes of its pages.

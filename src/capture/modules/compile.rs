@@ -50,7 +50,7 @@ pub(super) fn frames_address(header: &[u8], address: u64) -> Option<u64> {
 /// The rules of all of a module's code; `None` if there is no memory or the information makes no sense.
 pub(super) fn compile(sections: &UnwindSections<'_>) -> Option<Table> {
     let (start, end) = sections.code;
-    let mut builder = TableBuilder::new(u32::try_from(end - start).ok()?);
+    let mut builder = TableBuilder::new(u32::try_from(end - start).ok()?)?;
     let bases = BaseAddresses::default()
         .set_eh_frame_hdr(sections.header_address)
         .set_eh_frame(sections.frames_address);
@@ -60,50 +60,54 @@ pub(super) fn compile(sections: &UnwindSections<'_>) -> Option<Table> {
         frames.set_vendor(gimli::Vendor::AArch64);
     }
     let mut context = UnwindContext::<usize, InLine>::new_in();
-    for (_, fde) in sorted_fdes(sections, &frames, &bases) {
-        push_rows(&mut builder, start, &fde, &frames, &bases, &mut context);
-    }
+    each_fde(sections, &frames, &bases, |fde| {
+        push_rows(&mut builder, start, fde, &frames, &bases, &mut context);
+    });
     builder.finish()
 }
 
 type Fde<'a> = FrameDescriptionEntry<Slice<'a>>;
 
-/// All frame description entries by their first address: in the order of the header's search table, which linkers
-/// sort, or found one after the other where there is no such table.
-fn sorted_fdes<'a>(
+/// Calls `visit` with all frame description entries, by their first address: in the order of the header's search table,
+/// which linkers sort, or found one after the other where there is no such table.
+fn each_fde<'a>(
     sections: &UnwindSections<'a>,
     frames: &EhFrame<Slice<'a>>,
     bases: &BaseAddresses,
-) -> Vec<(u64, Fde<'a>)> {
-    let mut fdes = listed_fdes(sections, frames, bases).unwrap_or_default();
-    if fdes.is_empty() {
-        let mut entries = frames.entries(bases);
-        // An entry that makes no sense ends the section: there is no telling where the next one begins.
-        while let Ok(Some(entry)) = entries.next() {
-            if let gimli::CieOrFde::Fde(partial) = entry
-                && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
-            {
-                fdes.push((fde.initial_address(), fde));
-            }
+    mut visit: impl FnMut(&Fde<'a>),
+) {
+    if each_listed_fde(sections, frames, bases, &mut visit).is_some() {
+        return;
+    }
+    let mut fdes = Vec::new();
+    let mut entries = frames.entries(bases);
+    // An entry that makes no sense ends the section: there is no telling where the next one begins.
+    while let Ok(Some(entry)) = entries.next() {
+        if let gimli::CieOrFde::Fde(partial) = entry
+            && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
+        {
+            fdes.push(fde);
         }
     }
-    if !fdes.is_sorted_by_key(|&(address, _)| address) {
-        fdes.sort_by_key(|&(address, _)| address);
-    }
-    fdes
+    fdes.sort_by_key(FrameDescriptionEntry::initial_address);
+    fdes.iter().for_each(visit);
 }
 
-fn listed_fdes<'a>(
+/// `None` if there is no search table, or one that is of no use.
+fn each_listed_fde<'a>(
     sections: &UnwindSections<'a>,
     frames: &EhFrame<Slice<'a>>,
     bases: &BaseAddresses,
-) -> Option<Vec<(u64, Fde<'a>)>> {
+    visit: &mut impl FnMut(&Fde<'a>),
+) -> Option<()> {
     let header = EhFrameHdr::new(sections.header, NativeEndian)
         .parse(bases, 8)
         .ok()?;
     let table = header.table()?;
+    if !is_sorted(table.iter(bases)) {
+        return None;
+    }
     let mut entries = table.iter(bases);
-    let mut fdes = Vec::new();
     // Neighbours mostly share their common information entry.
     let mut last_cie = None;
     while let Ok(Some((_, pointer))) = entries.next() {
@@ -121,10 +125,23 @@ fn listed_fdes<'a>(
             Ok(cie)
         });
         if let Ok(fde) = fde {
-            fdes.push((fde.initial_address(), fde));
+            visit(&fde);
         }
     }
-    Some(fdes)
+    Some(())
+}
+
+/// Whether there are entries, by their first address.
+fn is_sorted(mut entries: gimli::EhHdrTableIter<'_, '_, Slice<'_>>) -> bool {
+    let mut last = None;
+    while let Ok(Some((address, _))) = entries.next() {
+        let address = Some(address.pointer());
+        if address < last {
+            return false;
+        }
+        last = address;
+    }
+    last.is_some()
 }
 
 fn push_rows(

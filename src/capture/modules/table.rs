@@ -9,7 +9,7 @@
 //! code where a sorted list of addresses and rules takes 2.6.
 
 use crate::capture::arch::Rule;
-use crate::capture::memory::GrowArray;
+use crate::capture::memory::{GrowArray, OwnedArray};
 
 /// Rules by address, relative to the first byte of the module's code. Lives forever: hooks may be reading it.
 #[derive(Debug)]
@@ -51,12 +51,13 @@ impl Table {
     }
 }
 
-/// Collects rows in the order of their addresses.
+/// Collects rows in the order of their addresses, in pages of heapray's own: what is megabytes in the service's allocator
+/// changes how that deals with the service's own blocks (glibc's `M_MMAP_THRESHOLD` is adjusted when one is freed).
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
-    index: Vec<u32>,
-    rows: Vec<u32>,
-    rules: Vec<u32>,
+    index: Column,
+    rows: Column,
+    rules: Column,
     /// Open addressing by rule: its number + 1, or 0.
     numbers: Vec<u32>,
     /// The rule of the last row, and where the range it was said for ends.
@@ -74,17 +75,17 @@ const PADDING: u32 = if cfg!(target_arch = "aarch64") {
 };
 
 impl TableBuilder {
-    /// A table for `length` bytes of code.
-    pub(crate) fn new(length: u32) -> TableBuilder {
-        TableBuilder {
-            index: vec![1],
-            rows: vec![0],
-            rules: vec![Rule::NONE.to_bits()],
+    /// A table for `length` bytes of code; `None` if there is no memory.
+    pub(crate) fn new(length: u32) -> Option<TableBuilder> {
+        Some(TableBuilder {
+            index: Column::of(1)?,
+            rows: Column::of(0)?,
+            rules: Column::of(Rule::NONE.to_bits())?,
             numbers: vec![0; 1024],
             last: Rule::NONE,
             covered: 0,
             length,
-        }
+        })
     }
 
     /// Says `rule` for the code from `start` to `end`. Ranges come in the order of their starts; what an earlier one
@@ -114,9 +115,7 @@ impl TableBuilder {
     /// Lets the blocks up to and with `block` begin at the next row.
     fn begin_blocks(&mut self, block: usize) {
         let next = self.rows.len() as u32;
-        while self.index.len() <= block {
-            self.index.push(next);
-        }
+        while self.index.len() <= block && self.index.push(next) {}
     }
 
     fn number(&mut self, rule: Rule) -> u32 {
@@ -125,7 +124,7 @@ impl TableBuilder {
             self.numbers.clear();
             self.numbers.resize(larger, 0);
             for number in 0..self.rules.len() as u32 {
-                let slot = self.slot(Rule::from_bits(self.rules[number as usize]));
+                let slot = self.slot(Rule::from_bits(self.rules.at(number)));
                 self.numbers[slot] = number + 1;
             }
         }
@@ -144,9 +143,7 @@ impl TableBuilder {
     fn slot(&self, rule: Rule) -> usize {
         let mask = self.numbers.len() - 1;
         let mut slot = (rule.to_bits().wrapping_mul(0x9e37_79b9) >> 8) as usize & mask;
-        while self.numbers[slot] != 0
-            && self.rules[self.numbers[slot] as usize - 1] != rule.to_bits()
-        {
+        while self.numbers[slot] != 0 && self.rules.at(self.numbers[slot] - 1) != rule.to_bits() {
             slot = (slot + 1) & mask;
         }
         slot
@@ -160,19 +157,58 @@ impl TableBuilder {
         self.begin_blocks(self.length.div_ceil(BLOCK) as usize);
         let row_count = self.rows.len() as u32;
         Some(Table {
-            index: to_pages(&self.index)?,
-            rows: to_pages(&self.rows)?,
-            rules: to_pages(&self.rules)?,
+            index: self.index.finish()?,
+            rows: self.rows.finish()?,
+            rules: self.rules.finish()?,
             length: self.length,
             row_count,
         })
     }
 }
 
-fn to_pages(values: &[u32]) -> Option<GrowArray<u32>> {
-    let mut array = GrowArray::mapped(values.len())?;
-    array.as_mut_slice()[..values.len()].copy_from_slice(values);
-    Some(array)
+/// Values one after the other.
+#[derive(Debug)]
+struct Column {
+    values: OwnedArray<u32>,
+    len: usize,
+    /// There was no memory for one.
+    lacks: bool,
+}
+
+impl Column {
+    fn of(first: u32) -> Option<Column> {
+        let mut values = OwnedArray::mapped(1)?;
+        values.as_mut_slice()[0] = first;
+        Some(Column {
+            values,
+            len: 1,
+            lacks: false,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn at(&self, number: u32) -> u32 {
+        self.values.as_slice()[number as usize]
+    }
+
+    fn push(&mut self, value: u32) -> bool {
+        let capacity = self.values.as_slice().len();
+        if self.len == capacity && !self.values.grow(capacity * 2) {
+            self.lacks = true;
+            return false;
+        }
+        self.values.as_mut_slice()[self.len] = value;
+        self.len += 1;
+        true
+    }
+
+    fn finish(mut self) -> Option<GrowArray<u32>> {
+        self.values.shrink(self.len);
+        (!self.lacks).then(|| self.values.keep())
+    }
 }
 
 #[cfg(all(test, heapray_native))]
@@ -182,7 +218,7 @@ mod tests {
 
     #[allow(clippy::unwrap_used)] // a test's helper
     fn table(length: u32, ranges: &[(u32, u32, Rule)]) -> Table {
-        let mut builder = TableBuilder::new(length);
+        let mut builder = TableBuilder::new(length).unwrap();
         for &(start, end, rule) in ranges {
             builder.push(start, end, rule);
         }
