@@ -1,10 +1,10 @@
 //! The live table: every block that was handed out and not given back, by address.
 //!
 //! It is a hash table of cache lines with four slots each, in 16 shards. A block is in the line that its address chooses;
-//! one that finds it full, one in twenty or so, goes to one of the next three, which the processor fetches along with it,
+//! one that finds it full, one in fifteen or so, goes to one of the next four, which the processor fetches along with it,
 //! and where these are full, to a map. The line counts how many did, so that most searches are of one line only. A shard
-//! grows by a third when it is two thirds full, alone, so that none stalls for long. Shards start at different sizes, so
-//! that they do not all grow at once.
+//! grows by a quarter when it is three quarters full, alone, so that none stalls for long. Shards start at different
+//! sizes, so that they do not all grow at once.
 //!
 //! Lines are in the order of keys. So a shard is resized where it lies, in one sweep: no block is searched for, and
 //! there is never a second table. Lines lie in pages of their own, which the kernel moves without copying them.
@@ -84,7 +84,8 @@ pub(super) struct LiveTable {
 
 impl Default for LiveTable {
     fn default() -> Self {
-        let lines = |number| FEWEST_LINES + number;
+        // Up to a quarter more, as they grow.
+        let lines = |number| FEWEST_LINES + number * FEWEST_LINES / (4 * SHARDS);
         LiveTable {
             shards: Box::new(std::array::from_fn(|number| Shard::of(lines(number)))),
             large: Map::default(),

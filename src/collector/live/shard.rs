@@ -7,13 +7,13 @@ use super::map_bytes;
 use super::slot::{BESIDE, BESIDE_SHIFT, EMPTY, KEY_SHIFT, Line, SLOTS, Slot, has, position};
 use crate::capture::memory::OwnedArray;
 
-/// A shard grows, by a third, when its lines hold more than this on average.
-pub(super) const FULL: (usize, usize) = (8, 3);
+/// A shard grows, by a quarter, when its lines hold more than this on average.
+pub(super) const FULL: usize = 3;
 /// No shard shrinks below this: they begin with a page.
-pub(super) const FEWEST_LINES: usize = 48;
+pub(super) const FEWEST_LINES: usize = 51;
 
 /// A block whose line is full goes to one of so many lines behind it.
-const NEAR: usize = 3;
+const NEAR: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Shard {
@@ -44,7 +44,7 @@ impl Shard {
     }
 
     pub(super) fn set_bounds(&mut self) {
-        self.most = self.count * FULL.0 / FULL.1;
+        self.most = self.count * FULL;
         self.fewest = if self.count >= FEWEST_LINES * 3 {
             self.count / 2
         } else {
@@ -198,7 +198,7 @@ impl Shard {
     /// whose blocks have yet to move. `spare` is room for those that are put off, kept for the next time.
     #[cold]
     fn grow(&mut self, spare: &mut Vec<Slot>) {
-        let (before, now) = (self.count, self.count * 4 / 3);
+        let (before, now) = (self.count, self.count * 5 / 4);
         if !self.lines.grow(now) {
             // Without memory more blocks are beside; asked again when there are twice as many.
             self.most *= 2;
