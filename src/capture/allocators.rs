@@ -124,7 +124,7 @@ mod tests {
     fn glibc_tells_of_a_large_block() {
         let in_use = || figures().find(|one| one.name == "glibc").unwrap().in_use;
         let before = in_use();
-        let block = vec![1u8; 64 << 20];
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
         let grown = in_use() - before;
         assert!(
             (64 << 20..80 << 20).contains(&grown),
