@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use heapray_bench_workloads::Result;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) cores: usize,

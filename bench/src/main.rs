@@ -30,8 +30,8 @@ use heapray_bench_workloads::Result;
 const USAGE: &str = "\
 heapray-bench [--quick] [--rounds N] [--workloads A,B] [--contenders A,B] [--runs FILE] [--page FOLDER]
     measures all, writes target/bench/runs.json and the page made of it (target/bench/benchmarks.md and .svg)
-heapray-bench page FILE FOLDER
-    makes the page again, of the runs in FILE
+heapray-bench page FILE... FOLDER
+    makes the page again, of the runs in FILE; with more than one, each stands for what it measured anew
 heapray-bench list
     says what is measured, and what is missing here
 heapray-bench collector | report | sites | size
@@ -62,8 +62,9 @@ fn command(arguments: &[String]) -> Result<()> {
         ["child", "report"] => details::report::child(),
         ["child", "sites", what] => details::sites::child(what),
         ["list"] => list(),
-        ["page", file, folder] => {
-            page::write(&runs::Runs::read(Path::new(file))?, Path::new(folder))
+        ["page", files @ .., folder] if !files.is_empty() => {
+            let read = files.iter().map(|file| runs::Runs::read(Path::new(file)));
+            page::write(read.collect::<Result<_>>()?, Path::new(folder))
         }
         _ => measure(&Options::parse(arguments)?),
     }
@@ -142,7 +143,7 @@ fn measure(options: &Options) -> Result<()> {
         .unwrap_or_else(|| folder.join("runs.json"));
     driver::drive(&plan, &chosen, &programs, &mut runs, &file)?;
     println!("{}", file.display());
-    page::write(&runs, options.page.as_deref().unwrap_or(&folder))
+    page::write(vec![runs], options.page.as_deref().unwrap_or(&folder))
 }
 
 fn list() -> Result<()> {

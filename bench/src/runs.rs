@@ -1,6 +1,6 @@
 //! What was measured, as JSON: every run, with the machine and the versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use heapray_bench_workloads::Result;
@@ -41,6 +41,15 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<Run>,
 }
 
+/// What was measured at one time, of what a page is made of.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) machine: Machine,
+    pub(crate) quick: bool,
+    /// Names of workloads.
+    pub(crate) workloads: BTreeSet<String>,
+}
+
 impl Runs {
     pub(crate) fn new(contenders: &[Contender], missing: Vec<String>, quick: bool) -> Result<Runs> {
         let about = |contender: &Contender| About {
@@ -64,6 +73,31 @@ impl Runs {
 
     pub(crate) fn write(&self, file: &Path) -> Result<()> {
         Ok(std::fs::write(file, serde_json::to_vec_pretty(self)?)?)
+    }
+
+    /// Puts the cases of `later` in the place of those of the same name: contenders are compared within a case, and a case
+    /// was measured at one time.
+    pub(crate) fn replace(&mut self, later: Runs) {
+        let replaced: BTreeSet<&str> = later.runs.iter().map(|run| run.case.as_str()).collect();
+        self.runs
+            .retain(|run| !replaced.contains(run.case.as_str()));
+        for about in later.contenders {
+            match self.contenders.iter_mut().find(|one| one.id == about.id) {
+                Some(one) => *one = about,
+                None => self.contenders.push(about),
+            }
+        }
+        self.runs.extend(later.runs);
+    }
+
+    /// When and where all of it was measured.
+    pub(crate) fn part(&self) -> Part {
+        let workload = |run: &Run| run.case.split(' ').next().unwrap_or_default().to_owned();
+        Part {
+            machine: self.machine.clone(),
+            quick: self.quick,
+            workloads: self.runs.iter().map(workload).collect(),
+        }
     }
 
     /// The median of a value over the rounds, if there is one.
@@ -121,7 +155,37 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{Run, Runs, median};
+    use crate::machine::Machine;
+
+    fn runs(heapray: &str, cases: &[(&str, f64)]) -> Runs {
+        let run = |&(case, cpu): &(&str, f64)| Run {
+            case: case.into(),
+            contender: "off".into(),
+            round: 0,
+            values: [("cpu_ns".to_owned(), cpu)].into(),
+            failed: None,
+        };
+        Runs {
+            machine: Machine {
+                heapray: heapray.into(),
+                ..Machine::default()
+            },
+            quick: false,
+            contenders: Vec::new(),
+            missing: Vec::new(),
+            runs: cases.iter().map(run).collect(),
+        }
+    }
+
+    #[test]
+    fn what_was_measured_anew_takes_the_place_of_what_was_measured_before() {
+        let mut all = runs("a", &[("live blocks=9", 1.0), ("pairs depth=1", 2.0)]);
+        all.replace(runs("b", &[("live blocks=9", 3.0)]));
+        assert_eq!(all.median("live blocks=9", "off", "cpu_ns"), Some(3.0));
+        assert_eq!(all.median("pairs depth=1", "off", "cpu_ns"), Some(2.0));
+        assert!(all.part().workloads.into_iter().eq(["live", "pairs"]));
+    }
 
     #[test]
     fn the_median_is_the_middle() {

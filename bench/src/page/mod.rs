@@ -9,26 +9,56 @@ use std::path::Path;
 
 use heapray_bench_workloads::Result;
 
-use crate::runs::Runs;
+use crate::runs::{Part, Runs};
 
 /// What is to be known about the figures, whatever they are.
 const NOTES: &str = include_str!("notes.md");
 
-/// Writes both files.
-pub(crate) fn write(runs: &Runs, folder: &Path) -> Result<()> {
+/// Writes both files. Of several benchmarks the later ones stand for what they measured anew.
+pub(crate) fn write(benchmarks: Vec<Runs>, folder: &Path) -> Result<()> {
+    let mut benchmarks = benchmarks.into_iter();
+    let mut runs = benchmarks.next().ok_or("a page of nothing")?;
+    let mut parts = vec![runs.part()];
+    for later in benchmarks {
+        for part in &mut parts {
+            part.workloads
+                .retain(|name| !later.part().workloads.contains(name));
+        }
+        parts.push(later.part());
+        runs.replace(later);
+    }
     std::fs::create_dir_all(folder)?;
     let page = folder.join("benchmarks.md");
-    std::fs::write(&page, text(runs))?;
-    std::fs::write(folder.join("benchmarks.svg"), plot::svg(runs))?;
+    std::fs::write(&page, text(&runs, &parts))?;
+    std::fs::write(folder.join("benchmarks.svg"), plot::svg(&runs))?;
     println!("{}", page.display());
     Ok(())
 }
 
-fn text(runs: &Runs) -> String {
-    let machine = &runs.machine;
+fn text(runs: &Runs, parts: &[Part]) -> String {
     let mut out = String::from(
         "<!-- Made by `cargo run --release -p heapray-bench`: see bench/README.md. Changes by hand are lost. -->\n\n# Benchmarks\n\n",
     );
+    for part in parts.iter().filter(|part| !part.workloads.is_empty()) {
+        if parts.len() > 1 {
+            let names: Vec<_> = part
+                .workloads
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let _ = write!(out, "{}: ", names.join(", "));
+        }
+        put_part(part, &mut out);
+    }
+    out.push_str("![The main figures as bars](benchmarks.svg)\n\n");
+    tables::all(runs, &mut out);
+    out.push_str(NOTES);
+    out
+}
+
+/// What was measured, where and when.
+fn put_part(part: &Part, out: &mut String) {
+    let machine = &part.machine;
     let _ = writeln!(
         out,
         "heapray {} on {}: {}, {} cores, {} GiB of memory, Linux {}, glibc {}, {}. Load average {:.1} when it began, {:.1} at its end{}.{}\n",
@@ -47,14 +77,10 @@ fn text(runs: &Runs) -> String {
         } else {
             ""
         },
-        if runs.quick {
+        if part.quick {
             " A quick run: few rounds, small workloads."
         } else {
             ""
         },
     );
-    out.push_str("![The main figures as bars](benchmarks.svg)\n\n");
-    tables::all(runs, &mut out);
-    out.push_str(NOTES);
-    out
 }
