@@ -16,7 +16,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::Hooked;
-use super::pages::{self, page_of, page_size};
+use super::pages::{self, page_of};
+use crate::capture::arch::page_size;
 
 /// What slots held before they were patched, by the slot's address.
 static ORIGINALS: Mutex<Originals> = Mutex::new(None);

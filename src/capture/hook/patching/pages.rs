@@ -3,6 +3,8 @@
 use core::ffi::c_void;
 use std::sync::OnceLock;
 
+use crate::capture::arch::page_size;
+
 /// Whether a mapped page can be written.
 pub(super) fn is_writable(page: usize) -> bool {
     if is_asked_by_populating() {
@@ -46,11 +48,6 @@ fn lists_writable(line: &str, page: usize) -> Option<bool> {
 
 pub(super) fn page_of(address: usize) -> usize {
     address & !(page_size() - 1)
-}
-
-pub(super) fn page_size() -> usize {
-    // SAFETY: no precondition.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
 #[cfg(test)]
