@@ -248,20 +248,19 @@ fn name_in_full<'s>(
     path: &Path,
     addresses: &[u64],
 ) {
-    let bare: Vec<_> = symbols
+    let (bare, addresses): (Vec<_>, Vec<u64>) = symbols
         .iter_mut()
         .zip(addresses)
         .filter_map(|(symbol, &address)| match symbol {
             Symbolized::Sym(sym) if is_bare(sym) => Some((sym, address)),
             _ => None,
         })
-        .collect();
+        .unzip();
     if bare.is_empty() {
         return;
     }
-    let addresses: Vec<u64> = bare.iter().map(|&(_, address)| address).collect();
     let full = symbolize(symbolizer, path, false, &addresses).unwrap_or_default();
-    for ((sym, _), full) in bare.into_iter().zip(full) {
+    for (sym, full) in bare.into_iter().zip(full) {
         if let Symbolized::Sym(full) = full {
             sym.name = full.name;
         }

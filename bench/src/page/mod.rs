@@ -20,11 +20,11 @@ pub(crate) fn write(benchmarks: Vec<Runs>, folder: &Path) -> Result<()> {
     let mut runs = benchmarks.next().ok_or("a page of nothing")?;
     let mut parts = vec![runs.part()];
     for later in benchmarks {
+        let anew = later.part();
         for part in &mut parts {
-            part.workloads
-                .retain(|name| !later.part().workloads.contains(name));
+            part.workloads.retain(|name| !anew.workloads.contains(name));
         }
-        parts.push(later.part());
+        parts.push(anew);
         runs.replace(later);
     }
     std::fs::create_dir_all(folder)?;
