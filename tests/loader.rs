@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::thread;
 
 use common::{StopFlag, my_sites, record, stack, sum, turn};
+use heapray::collector::snapshot::Snapshot;
 use heapray_c_fixtures::RELOCATED_LATE;
 
 /// A library that no Rust program has loaded, and one of its functions that allocates.
@@ -109,12 +110,10 @@ fn dlopen_and_dlclose_in_a_loop_beside_threads_that_allocate() {
     assert!(snapshot.totals.allocated.count > 1500);
 }
 
-#[test]
-fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules() {
-    const ROUNDS: u64 = 50;
-    let _turn = turn();
+/// Records `work`, done so many times while another thread looks at modules.
+fn record_beside_looks(name: &str, rounds: u64, work: impl Fn()) -> Snapshot {
     let stop = StopFlag::default();
-    let snapshot = record("look", || {
+    record(name, || {
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.is_set() {
@@ -122,13 +121,22 @@ fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules()
                 }
             });
             let _stop = stop.guard();
-            for _ in 0..ROUNDS {
-                let library = open();
-                use_once(library);
-                // SAFETY: the handle is closed once, and nothing of the library is used afterwards.
-                unsafe { libc::dlclose(library) };
+            for _ in 0..rounds {
+                work();
             }
         });
+    })
+}
+
+#[test]
+fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules() {
+    const ROUNDS: u64 = 50;
+    let _turn = turn();
+    let snapshot = record_beside_looks("look", ROUNDS, || {
+        let library = open();
+        use_once(library);
+        // SAFETY: the handle is closed once, and nothing of the library is used afterwards.
+        unsafe { libc::dlclose(library) };
     });
     // What `deflateInit` allocates each time is far more than anything else here. Where its table was not ready yet, the
     // stack does not say that it was zlib.
@@ -142,26 +150,15 @@ fn a_library_that_another_thread_looks_at_while_it_is_relocated_is_seen_from_its
     let _turn = turn();
     for path in RELOCATED_LATE {
         let path = CString::new(path).unwrap();
-        let stop = StopFlag::default();
-        let snapshot = record("slow", || {
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    while !stop.is_set() {
-                        heapray::capture::hook::refresh();
-                    }
-                });
-                let _stop = stop.guard();
-                for _ in 0..ROUNDS {
-                    let library = open_as(&path, libc::RTLD_LAZY);
-                    // SAFETY: the function has this type, and the handle is closed once, after it has returned.
-                    unsafe {
-                        let allocate = libc::dlsym(library, c"allocate".as_ptr());
-                        assert!(!allocate.is_null());
-                        std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(allocate)();
-                        libc::dlclose(library);
-                    }
-                }
-            });
+        let snapshot = record_beside_looks("late", ROUNDS, || {
+            let library = open_as(&path, libc::RTLD_LAZY);
+            // SAFETY: the function has this type, and the handle is closed once, after it has returned.
+            unsafe {
+                let allocate = libc::dlsym(library, c"allocate".as_ptr());
+                assert!(!allocate.is_null());
+                std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(allocate)();
+                libc::dlclose(library);
+            }
         });
         let of_its_size = my_sites(&snapshot)
             .into_iter()
