@@ -21,9 +21,19 @@ use leak::Cache;
 use options::{Command, Options};
 
 fn main() -> ExitCode {
-    // First of all: from here on every allocation is seen.
-    let profiler = heapray::init();
-    match run(profiler) {
+    let command = options::read(std::env::args().skip(1), std::env::var("PORT").ok());
+    let done = match command {
+        // First of all that a service does: from here on every allocation is seen.
+        Ok(Command::Run(options)) => run(heapray::init(), options),
+        // A process of its own, every few seconds: it is not the service, and must not record, or write where that does.
+        Ok(Command::HealthCheck(options)) => health::check(options.port),
+        Ok(Command::Help) => {
+            say(options::HELP);
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("memory-leak: {error}");
@@ -32,15 +42,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(profiler: heapray::Profiler) -> Result<(), Box<dyn std::error::Error>> {
-    let options = match options::read(std::env::args().skip(1), std::env::var("PORT").ok())? {
-        Command::Run(options) => options,
-        Command::HealthCheck(options) => return health::check(options.port),
-        Command::Help => {
-            say(options::HELP);
-            return Ok(());
-        }
-    };
+fn run(profiler: heapray::Profiler, options: Options) -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
