@@ -10,13 +10,16 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
     cargo build --locked --release --package memory-leak \
-    && cp target/release/memory-leak /usr/local/bin/memory-leak
+    && cp target/release/memory-leak /usr/local/bin/memory-leak \
+    && mkdir /profiles
 
 # glibc, and nothing but it: allocations are seen through the dynamic linker's tables.
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /usr/local/bin/memory-leak /usr/local/bin/memory-leak
-# Reports and the event log; the root file system may be read-only, this must be writable (--tmpfs /tmp, an emptyDir,
-# or a volume, which outlives the container: MEMRAY_PROFILER_DIR says where).
+# Reports and the event log; the root file system may be read-only, this must be writable: --tmpfs /tmp, or an emptyDir or
+# a volume at /profiles, which outlives the container, with MEMRAY_PROFILER_DIR=/profiles. An engine gives a new volume
+# the owner of the folder that it takes the place of.
+COPY --from=build --chown=65532:65532 /profiles /profiles
 ENV TMPDIR=/tmp
 USER 65532:65532
 EXPOSE 7000
