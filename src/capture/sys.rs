@@ -75,6 +75,61 @@ pub fn lock_file(descriptor: core::ffi::c_int) -> bool {
     unsafe { libc::flock(descriptor, libc::LOCK_EX) == 0 }
 }
 
+/// Takes the lock of an open file if nobody else has it; it is given up when the last descriptor of this opening is closed,
+/// or with the process. False: `errno` says why.
+pub fn try_lock_file(descriptor: core::ffi::c_int) -> bool {
+    // SAFETY: a descriptor that is not open is refused.
+    unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Whether other machines, or other kernels on this one, may use the same files and not see this kernel's locks.
+#[must_use]
+pub fn is_shared_between_kernels(descriptor: core::ffi::c_int) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        /// statfs(2): NFS, SMB, CIFS, SMB2, FUSE (virtiofs too), 9P, Ceph, AFS, OCFS2, GFS2, Lustre.
+        const SHARED: [u64; 11] = [
+            0x6969,
+            0x517b,
+            0xff53_4d42,
+            0xfe53_4d42,
+            0x6573_5546,
+            0x0102_1997,
+            0x00c3_6400,
+            0x5346_414f,
+            0x7461_636f,
+            0x0116_1970,
+            0x0bd0_0bd0,
+        ];
+        // SAFETY: a structure of numbers may be all zeros.
+        let mut about: libc::statfs = unsafe { core::mem::zeroed() };
+        // SAFETY: a descriptor that is not open is refused; the structure is live for the call.
+        let known = unsafe { libc::fstatfs(descriptor, &raw mut about) } == 0;
+        !known || SHARED.contains(&(about.f_type as u64 & 0xffff_ffff))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = descriptor;
+        true
+    }
+}
+
+/// Bytes that a file of this process may have (`RLIMIT_FSIZE`); `u64::MAX` where there is no limit.
+#[must_use]
+pub fn file_size_limit() -> u64 {
+    let mut found = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit that exists and a live place for it.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut found) };
+    // The system's own word for "none" is not the largest number everywhere.
+    match found.rlim_cur {
+        libc::RLIM_INFINITY => u64::MAX,
+        limit => limit,
+    }
+}
+
 /// Has `last` called when the process exits by `exit` or the end of `main`. False if the system has no place left.
 pub fn at_exit(last: extern "C" fn()) -> bool {
     // SAFETY: a function that may be called at any time; this library is part of the program and is not unloaded before.
