@@ -45,9 +45,8 @@ impl LogFile {
     /// # Errors
     /// There is one of that name already, or what else the file system says.
     pub fn create(path: &Path) -> io::Result<LogFile> {
-        let mut options = OpenOptions::new();
         Ok(LogFile {
-            file: options.append(true).create_new(true).open(path)?,
+            file: create_new(path)?,
             path: path.to_owned(),
             length: 0,
             line: String::new(),
@@ -100,8 +99,9 @@ impl LogFile {
     fn thin_to(&mut self, draft: &Path, step: f64) -> io::Result<()> {
         // What a crash has left under that name is ours.
         let _ = fs::remove_file(draft);
-        let mut options = OpenOptions::new();
-        let file = options.append(true).create_new(true).open(draft)?;
+        let file = create_new(draft)?;
+        // Its owner may have opened the file to others; it stays as open as it was.
+        file.set_permissions(self.file.metadata()?.permissions())?;
         let mut out = BufWriter::new(file);
         let from = BufReader::new(File::open(&self.path)?);
         memory_log::thin(from, &mut out, step).map_err(|error| match error {
@@ -114,6 +114,15 @@ impl LogFile {
         (self.file, self.length) = (file, length);
         Ok(())
     }
+}
+
+/// A new file for this user alone: its first line is the command line, which may hold what others must not read.
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 #[cfg(test)]
@@ -141,6 +150,23 @@ mod tests {
         assert_eq!(names, [4, 4]);
         assert_eq!(fs::read_dir(&below).unwrap().count(), 8);
         fs::remove_dir_all(top).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_for_its_user_alone_and_stays_as_open_as_its_owner_made_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = directory("mode");
+        let mut file = LogFile::create_in(&directory, MemoryRole::Main).unwrap();
+        let path = file.path().to_owned();
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        file.thin(1.0).unwrap();
+        assert_eq!(mode(), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        file.thin(1.0).unwrap();
+        assert_eq!(mode(), 0o640);
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
