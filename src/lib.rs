@@ -187,9 +187,9 @@ pub use memory_log::memory_requests;
 pub use memory_log::{FunctionSpan, memory_span};
 pub use process_memory::allocator_memory;
 pub use profiler::{
-    Blocks, Builder, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus, Profiler,
-    ReportStatus, SamplingStatus, State, Status, Trigger, WrittenBecause, builder, flamegraph,
-    init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
+    Blocks, Builder, DiskStatus, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus,
+    Profiler, ReportStatus, SamplingStatus, State, Status, Trigger, WrittenBecause, builder,
+    flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 #[cfg(feature = "http")]
 pub use profiler::{mount, openapi, router, serve};

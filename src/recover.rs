@@ -27,6 +27,8 @@ pub enum RecoverError {
     NoLog(io::Error),
     /// It ends before anything was written to it.
     Empty,
+    /// It needs more memory than it may take. A service that recovers by itself bounds that; [`recover`] does not.
+    TooLarge,
 }
 
 impl std::fmt::Display for RecoverError {
@@ -35,6 +37,12 @@ impl std::fmt::Display for RecoverError {
             RecoverError::Io(_) => write!(f, "the event log can't be read"),
             RecoverError::NoLog(_) => write!(f, "this is no event log of heapray's"),
             RecoverError::Empty => write!(f, "the event log ends before its first event"),
+            RecoverError::TooLarge => {
+                write!(
+                    f,
+                    "the event log needs more memory than a service may take for it"
+                )
+            }
         }
     }
 }
@@ -43,7 +51,7 @@ impl std::error::Error for RecoverError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             RecoverError::Io(source) | RecoverError::NoLog(source) => Some(source),
-            RecoverError::Empty => None,
+            RecoverError::Empty | RecoverError::TooLarge => None,
         }
     }
 }
@@ -65,8 +73,40 @@ pub fn recover(spool: &Path, options: &ReportOptions) -> Result<Recovered, Recov
     if !file.metadata().map_err(RecoverError::Io)?.is_file() {
         return Err(RecoverError::NoLog(io::Error::other("it is not a file")));
     }
-    let (log, names) = LogReader::recover(Arc::new(file)).map_err(|error| match error.kind() {
+    recover_within(Arc::new(file), options, &Bounds::NONE)
+}
+
+/// What a recovery may take.
+pub(crate) struct Bounds<'b> {
+    /// Different call stacks.
+    pub(crate) stacks: usize,
+    /// Blocks that are live at a time.
+    pub(crate) live_blocks: u64,
+    /// Whether it is to end without a result. Asked now and then.
+    pub(crate) ends: &'b dyn Fn() -> bool,
+}
+
+impl Bounds<'_> {
+    const NONE: Bounds<'static> = Bounds {
+        stacks: usize::MAX,
+        live_blocks: u64::MAX,
+        ends: &|| false,
+    };
+}
+
+/// Events between two looks at the bounds.
+const APART: u64 = 1 << 16;
+
+/// As [`recover`], of an open file. [`io::ErrorKind::Interrupted`] if it was to end.
+pub(crate) fn recover_within(
+    file: Arc<File>,
+    options: &ReportOptions,
+    bounds: &Bounds<'_>,
+) -> Result<Recovered, RecoverError> {
+    let read = LogReader::recover_within(file, bounds.stacks);
+    let (log, names) = read.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => RecoverError::NoLog(error),
+        io::ErrorKind::OutOfMemory => RecoverError::TooLarge,
         _ => RecoverError::Io(error),
     })?;
     let Some(process) = names.process.clone().filter(|_| log.events > 0) else {
@@ -74,7 +114,7 @@ pub fn recover(spool: &Path, options: &ReportOptions) -> Result<Recovered, Recov
     };
     let mut snapshot = snapshot(names, log, &process);
     let mut resolved = resolve_elsewhere(&snapshot, options);
-    sum_up(&mut resolved, &snapshot).map_err(RecoverError::Io)?;
+    sum_up(&mut resolved, &snapshot, bounds)?;
     let report = &mut resolved.report;
     report.about.pid = process.pid;
     report.about.command_line = process.command_line;
@@ -94,10 +134,22 @@ pub fn recover(spool: &Path, options: &ReportOptions) -> Result<Recovered, Recov
 }
 
 /// Books over all events of the log.
-fn sum_up(resolved: &mut Resolved, snapshot: &Snapshot) -> io::Result<()> {
+fn sum_up(
+    resolved: &mut Resolved,
+    snapshot: &Snapshot,
+    bounds: &Bounds<'_>,
+) -> Result<(), RecoverError> {
     let mut ledger = Ledger::default();
-    for event in resolved.events(snapshot).into_iter().flatten() {
-        ledger.enter(&event?);
+    for (number, event) in (1_u64..).zip(resolved.events(snapshot).into_iter().flatten()) {
+        ledger.enter(&event.map_err(RecoverError::Io)?);
+        if number % APART == 0 {
+            if (bounds.ends)() {
+                return Err(RecoverError::Io(io::ErrorKind::Interrupted.into()));
+            }
+            if ledger.live_blocks() > bounds.live_blocks {
+                return Err(RecoverError::TooLarge);
+            }
+        }
     }
     ledger.close(&mut resolved.report);
     Ok(())
@@ -137,6 +189,16 @@ impl Recovered {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.resolved.report
+    }
+
+    /// When the session began.
+    pub(crate) fn started(&self) -> SystemTime {
+        self.snapshot.started
+    }
+
+    /// The last moment that the log tells of.
+    pub(crate) fn ended(&self) -> SystemTime {
+        self.snapshot.taken
     }
 
     /// Every event, in the order of time.

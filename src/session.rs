@@ -7,11 +7,10 @@
 //!
 //! A process has one session at a time. Starting again begins a new one, which knows nothing of the former's blocks.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hint::black_box;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -30,6 +29,7 @@ use crate::collector::snapshot::Snapshot;
 pub use crate::collector::worker::Counters;
 use crate::collector::worker::{Request, Setup, Worker};
 use crate::command_line;
+use crate::store;
 use heapray_report::model::Mark;
 pub use part::OpenPart;
 
@@ -194,15 +194,8 @@ impl Session {
             return Err(StartError::Memory(shortage));
         }
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        // A container's process has the number of the one before it, whose log may be all that is left of it.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let millis = since.map_or(0, |since| since.as_millis());
-        let path = options.spool_dir.join(format!(
-            "heapray-{}-{millis}-{number}.spool",
-            std::process::id()
-        ));
-        let path = log.then_some(path);
-        let spool = path.as_deref().map(create_spool).transpose()?;
+        let spool = log.then(|| create_spool(&options.spool_dir, number));
+        let (path, spool) = spool.transpose()?.unzip();
 
         modules::refresh();
         let ticks_per_ms = ticks_per_ms();
@@ -238,7 +231,8 @@ impl Session {
         };
 
         if options.sample > 0 {
-            sampling::begin(options.sample, millis as u64 ^ start_stamp);
+            let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+            sampling::begin(options.sample, since.as_millis() as u64 ^ start_stamp);
         }
         control::open_session(number);
         hook::patch();
@@ -390,17 +384,13 @@ impl Drop for Session {
     }
 }
 
-fn create_spool(path: &Path) -> Result<File, StartError> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|source| StartError::Spool {
-            path: path.to_owned(),
-            source,
-        })
+/// The event log's file, with a lock that tells other processes that this one lives.
+fn create_spool(directory: &Path, session: u32) -> Result<(PathBuf, File), StartError> {
+    let name = store::spool_names(session);
+    store::create_held(directory, &name).map_err(|source| StartError::Spool {
+        path: directory.join(name()),
+        source,
+    })
 }
 
 /// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not

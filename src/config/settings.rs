@@ -22,7 +22,7 @@ pub struct Config {
     pub sample: u64,
     /// Reports of finished sessions that are kept at most. `MEMRAY_PROFILER_KEEP`, default 5.
     pub keep: u32,
-    /// Bytes that the kept reports may have together. `MEMRAY_PROFILER_KEEP_BYTES`, default 1 GiB.
+    /// Bytes that everything on disk in the directory may have together. `MEMRAY_PROFILER_KEEP_BYTES`, default 1 GiB.
     pub keep_bytes: u64,
     /// What the flight recorder does.
     pub flight: FlightConfig,

@@ -14,7 +14,8 @@ use crate::store::ReportId;
 
 /// The kept reports
 ///
-/// Those of the last few sessions, and those that the flight recorder wrote by itself (`trigger` says why), the latest first,
+/// Those of the last few sessions, those that the flight recorder wrote by itself, and those that were recovered from what a killed process had recorded
+/// (`trigger` says why), the latest first,
 /// over restarts of the service too where its directory outlives them. `MEMRAY_PROFILER_KEEP`,
 /// `MEMRAY_PROFILER_TRIGGER_KEEP` and `MEMRAY_PROFILER_KEEP_BYTES` say how many.
 #[utoipa::path(

@@ -21,3 +21,9 @@ pub use reason::TriggerKind;
 pub(crate) use settings::WatchSettings;
 pub use settings::{Slope, Threshold};
 pub(crate) use watch::{Usage, Watch};
+
+/// Bytes of memory that the process can have yet, by the nearest of its bounds; `None` where nothing is known of any.
+pub(crate) fn memory_left(root: &std::path::Path) -> Option<u64> {
+    let supplies = supply::Supplies::find(root).read();
+    supplies.iter().map(|supply| supply.left).min()
+}

@@ -22,10 +22,15 @@ pub enum TriggerKind {
     Slope,
     /// The process got `SIGUSR2`.
     Signal,
+    /// The process ended while it recorded, without a report: it was killed, or crashed. A later process made the report,
+    /// from the event log.
+    Killed,
+    /// The report could not be written when its session ended. It was made later, from the event log.
+    Unwritten,
 }
 
 impl TriggerKind {
-    pub(crate) const ALL: [TriggerKind; 8] = [
+    pub(crate) const ALL: [TriggerKind; 10] = [
         TriggerKind::AllocationFailed,
         TriggerKind::ControlGroup,
         TriggerKind::Host,
@@ -34,6 +39,8 @@ impl TriggerKind {
         TriggerKind::Step,
         TriggerKind::Slope,
         TriggerKind::Signal,
+        TriggerKind::Killed,
+        TriggerKind::Unwritten,
     ];
 
     /// As JSON and files have it: `allocation_failed`.
@@ -48,6 +55,8 @@ impl TriggerKind {
             TriggerKind::Step => "step",
             TriggerKind::Slope => "slope",
             TriggerKind::Signal => "signal",
+            TriggerKind::Killed => "killed",
+            TriggerKind::Unwritten => "unwritten",
         }
     }
 
@@ -55,6 +64,11 @@ impl TriggerKind {
         TriggerKind::ALL
             .into_iter()
             .find(|kind| kind.name() == name)
+    }
+
+    /// Whether the report was made afterwards, from an event log that was left.
+    pub(crate) const fn is_recovered(self) -> bool {
+        matches!(self, TriggerKind::Killed | TriggerKind::Unwritten)
     }
 
     /// Whether memory is at its end, so that the process may be, too.

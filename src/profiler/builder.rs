@@ -72,8 +72,9 @@ impl Builder {
         self
     }
 
-    /// Bytes that the kept reports may have together; the oldest goes first. `MEMRAY_PROFILER_KEEP_BYTES`; default
-    /// 1 GiB.
+    /// Bytes that heapray may have on disk in its directory, all in all and over restarts; the event log of a session gets
+    /// half of them at most. The report of the present session, in sums, is written in any case.
+    /// `MEMRAY_PROFILER_KEEP_BYTES`; default 1 GiB.
     pub fn keep_bytes(mut self, bytes: u64) -> Builder {
         self.settings.keep_bytes = Some(bytes);
         self
@@ -298,8 +299,10 @@ impl Builder {
             });
         }
         let core = Core::new(config, self.told.clone()).map_err(InitError::Threads)?;
+        let core = Arc::new(core);
+        core.reclaim();
         Ok(Profiler {
-            core: Some(Arc::new(core)),
+            core: Some(core),
             memory_log,
         })
     }

@@ -5,15 +5,15 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kept::Lately;
 use super::machine::Machine;
 use super::outputs::Outputs;
 use super::recorder::{OnTrigger, Recorder};
 use super::worker::Worker;
-use super::{Error, ReportStatus, State, Status};
+use super::{DiskStatus, Error, ReportStatus, State, Status};
 use crate::capture::{failure, signal};
 use crate::config::Config;
 use crate::flight_recorder::{Reason, TriggerKind, Watch};
@@ -30,6 +30,7 @@ use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
 /// live      what watchers see          once a second, while there are any
 /// flight    write what the recorder    never waits for the others
 ///           wants written
+/// recover   what killed processes left   never waited for
 /// ```
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -48,11 +49,10 @@ pub(crate) struct Core {
     pub(super) archive: Archive,
     pub(super) lately: Lately,
     pub(super) recorder: Recorder,
+    pub(super) reclaimer: Worker,
     directory: Directory,
     /// The service is about to end: what nobody asked for is not made.
     pub(super) ending: AtomicBool,
-    /// The event log of a session whose report could not be written.
-    leftover: Mutex<Option<PathBuf>>,
     /// The process that this was made in; a forked child has another.
     pid: u32,
 }
@@ -82,10 +82,10 @@ impl Core {
                 config.flight.keep,
             ),
             recorder: Recorder::new(told)?,
+            reclaimer: Worker::spawn("heapray-recover")?,
             lately: Lately::default(),
             directory,
             ending: AtomicBool::new(false),
-            leftover: Mutex::default(),
             pid: std::process::id(),
             config,
         })
@@ -102,10 +102,6 @@ impl Core {
         }
     }
 
-    fn leftover(&self) -> MutexGuard<'_, Option<PathBuf>> {
-        self.leftover.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
@@ -114,6 +110,10 @@ impl Core {
     pub(crate) fn status(&self) -> Status {
         let mut status = self.machine.status();
         status.trigger = self.recorder.last();
+        status.disk = DiskStatus {
+            bytes: self.directory.bytes(),
+            bound_bytes: self.archive.bound(),
+        };
         if matches!(status.state, State::Stopped | State::Stopping) {
             let report = self.outputs.shelf().report();
             status.report = report.map(|(bytes, label)| ReportStatus {
@@ -158,30 +158,34 @@ impl Core {
 
     fn begin(self: &Arc<Core>, sample: u64) -> Result<(), Error> {
         let path = self.directory.path();
+        // What dead processes have left may be what there is no room for.
+        self.directory.sweep();
         self.directory
             .prepare()
             .map_err(|source| Error::Directory {
                 path: path.to_owned(),
                 source: Arc::new(source),
             })?;
+        // A log that would grow past the process's own limit on files is given up there, not killed by it.
+        let log_limit = self.config.log_limit.min(self.archive.log_limit());
+        let log_limit = log_limit.min(store::file_size_limit());
         let options = SessionOptions {
             spool_dir: path.to_owned(),
-            // A log that would grow past the process's own limit on files is given up there, not killed by it.
-            log_limit: self.config.log_limit.min(store::file_size_limit()),
+            log_limit,
             sample,
         };
         let session = Session::start_observed(&options, self.observer())
             .map_err(|error| Error::Start(Arc::new(error)))?;
-        if let Some(spool) = self.leftover().take() {
-            // Somebody else may have removed it.
-            let _ = fs::remove_file(spool);
-        }
         // Only now: a start that fails leaves the former report alone.
         let number = self.machine.begin(session);
         self.outputs.shelf().begin(number, path);
         if self.config.flight.watch().is_some() {
-            self.recorder.set_aside(path);
+            self.recorder.set_aside(path, self.archive.bound());
         }
+        let log = if sample == 0 { log_limit } else { 0 };
+        self.archive.make_room(log, false);
+        // The event log of a session whose report could not be written is a leftover as of now: the machine has closed it.
+        self.reclaim();
         let directory = path.display();
         if sample == 0 {
             tracing::info!(%directory, "recording every allocation");
@@ -277,8 +281,7 @@ impl Core {
             }
             Err(error) => {
                 self.machine.ended(None);
-                // Not removed at once: with the service's own end it is all that is left of the session.
-                *self.leftover() = spool;
+                // Its log is all that is left of the session: it is recovered at the next start, of this process or another.
                 return Err(Error::Session(Arc::new(error)));
             }
         }
@@ -286,10 +289,8 @@ impl Core {
         let report = self.wait_for(OutputKey::new(OutputKind::Report));
         if report.is_ok() {
             // The last view holds it open for whatever else is to be made of it. Without a report its name stays:
-            // all would not be lost if the process ended now.
+            // what was recorded is recovered then, at the next start of this process or another.
             drop(spool.map(fs::remove_file));
-        } else {
-            *self.leftover() = spool;
         }
         let report = report?;
         tracing::info!(

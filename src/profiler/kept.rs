@@ -16,7 +16,8 @@ use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind};
 use crate::store::{
-    Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
+    self, Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored,
+    Triggered,
 };
 
 /// A report that is kept: a finished session's, or one that the flight recorder wrote while its session went on.
@@ -289,7 +290,7 @@ impl Core {
         let path = path.join(OutputKey::new(OutputKind::Report).stored_name());
         let cause = self.recorder.cause();
         let note = note(session, snapshot, report, output, cause.as_ref());
-        match self.archive.keep(&path, &note) {
+        match self.archive.keep(&path, output, &note) {
             Ok(Some(id)) => {
                 self.lately.forget(id);
                 self.outputs.keep_as(session, id);
@@ -314,6 +315,7 @@ pub(super) fn note(
     Note {
         session,
         pid: std::process::id(),
+        life: store::life(),
         started: snapshot.started,
         ended: snapshot.taken,
         len: output.len(),
@@ -333,7 +335,7 @@ pub(super) fn note(
 }
 
 /// The line with the most that is still live.
-fn leak(report: &Report) -> Option<Leak> {
+pub(super) fn leak(report: &Report) -> Option<Leak> {
     let sites = views::own_sites(report, &views::Origins::of(report));
     leak_at(report, sites.first()?)
 }

@@ -14,6 +14,7 @@ mod kept;
 mod live;
 mod machine;
 mod outputs;
+mod reclaim;
 mod recorder;
 mod status;
 mod worker;
@@ -34,4 +35,6 @@ pub use kept::{KeptReport, LeakLine, WrittenBecause};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
 pub use recorder::Trigger;
-pub use status::{Blocks, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status};
+pub use status::{
+    Blocks, DiskStatus, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status,
+};

@@ -14,7 +14,7 @@ use super::Error;
 use super::control::Core;
 use super::flight::{Flight, Waiter};
 use super::machine::View;
-use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf};
+use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf, is_too_long};
 use crate::symbolize::{self, Resolved};
 
 /// What was made, and what is being made.
@@ -178,6 +178,25 @@ impl Core {
     }
 
     fn write(&self, key: OutputKey, view: &View, resolved: &Resolved) -> Result<Output, Error> {
+        let mut written = self.write_once(key, view, resolved, true);
+        if written.as_ref().is_err_and(is_too_long) && key.kind() == OutputKind::Report {
+            tracing::warn!(
+                bound = self.archive.bound(),
+                "with every allocation the report would be larger than MEMRAY_PROFILER_KEEP_BYTES allows: it holds sums only"
+            );
+            written = self.write_once(key, view, resolved, false);
+        }
+        written.map_err(|error| self.not_written(error))
+    }
+
+    /// `whole`: with every allocation, where there is a log of them.
+    fn write_once(
+        &self,
+        key: OutputKey,
+        view: &View,
+        resolved: &Resolved,
+        whole: bool,
+    ) -> io::Result<Output> {
         let snapshot = view.snapshot.still_recording;
         let label = Label {
             key,
@@ -185,8 +204,18 @@ impl Core {
             snapshot,
         };
         let directory = self.directory().path();
-        let written = Draft::new(directory).and_then(|mut draft| {
-            let events = resolved.events(&view.snapshot);
+        Draft::new(directory).and_then(|mut draft| {
+            let events = resolved.events(&view.snapshot).filter(|_| whole);
+            if let Some(log) = &view.snapshot.log
+                && whole
+                && key.kind() == OutputKind::Report
+            {
+                if !snapshot {
+                    // It is about as long as the log, which goes after it.
+                    self.archive.make_way(log.bytes / 2 * 3);
+                }
+                draft = draft.at_most(self.archive.left());
+            }
             render(key, &resolved.report, events, &mut draft)?;
             if snapshot || !key.kind().is_kept() {
                 return draft.detach(label);
@@ -195,8 +224,7 @@ impl Core {
             self.outputs
                 .shelf()
                 .put(view.session, draft, label, directory)
-        });
-        written.map_err(|error| self.not_written(error))
+        })
     }
 
     pub(super) fn not_written(&self, error: io::Error) -> Error {

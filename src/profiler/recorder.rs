@@ -81,8 +81,8 @@ const APART: Duration = Duration::from_millis(10);
 /// The name of its thread.
 const THREAD: &str = "heapray-flight";
 
-/// Set aside on disk: such a report has call sites, not allocations, and rarely needs more.
-const DISK: u64 = 4 << 20;
+/// Set aside on disk, where at least sixteen times as much may be taken: such a report has call sites, not allocations, and rarely needs more.
+pub(super) const DISK: u64 = 4 << 20;
 
 impl Recorder {
     pub(super) fn new(told: Option<OnTrigger>) -> std::io::Result<Recorder> {
@@ -108,10 +108,10 @@ impl Recorder {
         lock(&self.last).clone()
     }
 
-    /// Sets disk aside in `dir`, if there is some.
-    pub(super) fn set_aside(&self, dir: &Path) {
+    /// Sets disk aside in `dir`, if there is some, of `bound` bytes that may be taken there.
+    pub(super) fn set_aside(&self, dir: &Path, bound: u64) {
         let mut room = lock(&self.room);
-        if room.is_none() {
+        if room.is_none() && bound / 16 >= DISK {
             *room = Room::take(dir);
         }
     }
@@ -143,6 +143,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 struct Room {
     path: PathBuf,
+    /// Open, so that other processes know that this one lives.
+    _file: File,
     pid: u32,
 }
 
@@ -153,9 +155,14 @@ impl Room {
         }
         let (path, file) = crate::store::room(dir).ok()?;
         let pid = std::process::id();
-        let room = Room { path, pid };
+        let descriptor = file.as_raw_fd();
+        let room = Room {
+            path,
+            _file: file,
+            pid,
+        };
         // Where it is not to be had, it is removed.
-        sys::set_aside(file.as_raw_fd(), DISK).then_some(room)
+        sys::set_aside(descriptor, DISK).then_some(room)
     }
 }
 
@@ -207,7 +214,8 @@ impl Core {
         }
         // For the next one.
         if self.machine.session().1 {
-            self.recorder.set_aside(self.directory().path());
+            self.recorder
+                .set_aside(self.directory().path(), self.archive.bound());
         }
     }
 
@@ -263,7 +271,7 @@ impl Core {
             write_aggregated(&report, Version::V13, &mut draft)?;
             let output = draft.written(label)?;
             let note = super::kept::note(view.session, &snapshot, &report, &output, Some(reason));
-            let id = self.archive.keep(draft.path(), &note)?;
+            let id = self.archive.keep(draft.path(), &output, &note)?;
             // It outlives the process from here on; this is for the machine.
             draft.sync()?;
             Ok(id)

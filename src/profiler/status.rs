@@ -112,6 +112,16 @@ pub struct OverheadStatus {
     pub log_bytes: u64,
 }
 
+/// What heapray has on disk in its directory, of all processes that use the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+pub struct DiskStatus {
+    /// Bytes of kept reports, outputs, the event log, and whatever killed processes have left.
+    pub bytes: u64,
+    /// What all of it may take: `MEMRAY_PROFILER_KEEP_BYTES`.
+    pub bound_bytes: u64,
+}
+
 /// The finished session's report file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
@@ -167,6 +177,8 @@ pub struct Status {
     /// The finished session's report; null if there is none on disk.
     #[cfg_attr(feature = "http", schema(required))]
     pub report: Option<ReportStatus>,
+    /// What is on disk in the profiler's directory.
+    pub disk: DiskStatus,
     /// Why the last start or stop failed; null if it did not.
     #[cfg_attr(feature = "http", schema(required))]
     pub trouble: Option<String>,
@@ -194,6 +206,7 @@ impl Status {
             log_given_up: None,
             hooks: String::new(),
             report: None,
+            disk: DiskStatus::default(),
             trouble: None,
             trigger: None,
             pid: std::process::id(),

@@ -14,21 +14,25 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::{is_ours_alone, is_private, private};
-use super::file::{Label, Stored, create_draft, open};
+use super::disk::LOOKED_AT;
+use super::file::{Label, Output, Stored, is_same, open};
 use super::note::{LONGEST, Note, millis};
-use super::{OutputKey, OutputKind, ReportId};
+use super::{OutputKey, OutputKind, ReportId, held, name};
 
 /// Its name in the profiler's directory.
-const NAME: &str = "heapray-reports";
+pub(super) const REPORTS: &str = "heapray-reports";
 
 /// The kept reports.
 #[derive(Debug)]
 pub(crate) struct Archive {
+    /// The profiler's directory.
+    pub(super) directory: PathBuf,
     path: PathBuf,
-    keep: usize,
-    keep_bytes: u64,
-    /// Of those that the flight recorder wrote: so many of the last, and of the worst.
-    keep_triggered: usize,
+    pub(super) keep: usize,
+    /// Bytes of everything that heapray has on disk in the directory.
+    pub(super) keep_bytes: u64,
+    /// Of those that the flight recorder wrote: so many of the last, and of the worst. As many of killed processes.
+    pub(super) keep_triggered: usize,
 }
 
 /// A report that is kept.
@@ -37,9 +41,6 @@ pub(crate) struct Kept {
     pub(crate) id: ReportId,
     pub(crate) note: Note,
 }
-
-/// Files that are looked at in the directory: whatever else is there, a list takes bounded time.
-const LOOKED_AT: usize = 10_000;
 
 impl Archive {
     /// The archive in `directory`. Creates nothing.
@@ -51,15 +52,26 @@ impl Archive {
     ) -> Archive {
         Archive {
             keep_triggered: usize::try_from(keep_triggered).unwrap_or(usize::MAX),
-            path: directory.join(NAME),
+            directory: directory.to_owned(),
+            path: directory.join(REPORTS),
             keep: usize::try_from(keep).unwrap_or(usize::MAX),
             keep_bytes,
         }
     }
 
-    /// Keeps the report at `path`, and no more of the others than there is room for. `None` if there is no room for
-    /// this one. A report of the same session replaces the former one.
-    pub(crate) fn keep(&self, path: &Path, note: &Note) -> io::Result<Option<ReportId>> {
+    /// The archive in `directory`, without a bound.
+    pub(super) fn in_directory(directory: &Path) -> Archive {
+        Archive::new(directory, u32::MAX, u64::MAX, u32::MAX)
+    }
+
+    /// Keeps `report`, which is at `path` unless another process has put its own there, and no more of the others than
+    /// there is room for. `None` if there is no room for this one. A report of the same session replaces the former one.
+    pub(crate) fn keep(
+        &self,
+        path: &Path,
+        report: &Output,
+        note: &Note,
+    ) -> io::Result<Option<ReportId>> {
         let keep = if note.trigger.is_some() {
             self.keep_triggered
         } else {
@@ -69,21 +81,71 @@ impl Archive {
             return Ok(None);
         }
         private(&self.path)?;
-        let id = self.free_id(note);
-        let draft = self.path.join(format!(".{id}-{}", std::process::id()));
-        let _ = fs::remove_file(&draft);
-        // A second name costs nothing; where the file system has none, a copy does.
-        let linked = fs::hard_link(path, &draft).or_else(|_| copy(path, &draft));
-        let placed = linked.and_then(|()| fs::rename(&draft, self.report(id)));
-        placed.inspect_err(|_| drop(fs::remove_file(&draft)))?;
-        let mut file = create_draft(&draft)?;
+        let id = self.place(path, report, note)?;
+        self.write_note(id, note)?;
+        self.make_room(0, note.trigger.is_some());
+        Ok(Some(id))
+    }
+
+    /// Gives the report's file a name here.
+    fn place(&self, path: &Path, report: &Output, note: &Note) -> io::Result<ReportId> {
+        let (mut id, replaces) = self.free_id(note);
+        if replaces {
+            // Without its note it is none, until it has its own.
+            remove_if_there(&self.note(id))?;
+            remove_if_there(&self.report(id))?;
+        }
+        loop {
+            let named = self.report(id);
+            // A second name costs nothing; where the file system has none, a copy does. Either fails where another
+            // process has just put its own.
+            let placed = match fs::hard_link(path, &named) {
+                Ok(()) if is_file(&named, report.file()) => Ok(()),
+                Ok(()) => fs::remove_file(&named).and_then(|()| copy(report, &named)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                Err(_) => copy(report, &named),
+            };
+            match placed {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => id.0 += 1,
+                placed => return placed.map(|()| id),
+            }
+        }
+    }
+
+    fn write_note(&self, id: ReportId, note: &Note) -> io::Result<()> {
+        let (draft, mut file) = held::create(&self.path, name::draft)?;
         let written = file
             .write_all(note.write().as_bytes())
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&draft, self.note(id)));
-        written.inspect_err(|_| drop(fs::remove_file(&draft)))?;
-        self.prune(note.trigger.is_some());
-        Ok(Some(id))
+        written.inspect_err(|_| {
+            drop(fs::remove_file(&draft));
+            drop(fs::remove_file(self.report(id)));
+        })
+    }
+
+    /// Moves what another archive keeps, of a process that does not live any more, into this one.
+    pub(super) fn take_over(&self, other: &Archive) -> io::Result<()> {
+        for kept in other.list() {
+            private(&self.path)?;
+            let stored = other.report(kept.id);
+            let report = other.stored(&kept).open_unchecked()?;
+            let id = self.place(&stored, &report, &kept.note)?;
+            self.write_note(id, &kept.note)?;
+            other.remove(kept.id)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the report of that session of that process is kept: one that was made when the session ended.
+    pub(crate) fn has_session(&self, life: u64, started: std::time::SystemTime) -> bool {
+        let same = |note: &Note| (note.life, millis(note.started)) == (life, millis(started));
+        let at_end = |note: &Note| note.trigger.as_ref().is_none_or(|trigger| trigger.at_end);
+        let list = self.list();
+        life != 0
+            && list
+                .iter()
+                .any(|kept| same(&kept.note) && at_end(&kept.note))
     }
 
     /// The kept reports, the latest session's first. None where there is no directory, or where others may write to it.
@@ -144,8 +206,9 @@ impl Archive {
     }
 
     /// The number for a report: that of its session's start, or the next one where another process has that. Of one that
-    /// was written while its session went on, the moment is its own.
-    fn free_id(&self, note: &Note) -> ReportId {
+    /// was written while its session went on, the moment is its own. Also whether there is one of the same session, to be
+    /// replaced.
+    fn free_id(&self, note: &Note) -> (ReportId, bool) {
         let goes_on = |note: &Note| note.trigger.as_ref().is_some_and(|trigger| !trigger.at_end);
         let moment = if goes_on(note) {
             note.ended
@@ -154,58 +217,15 @@ impl Archive {
         };
         let mut id = ReportId(millis(moment));
         while let Some(other) = self.find(id) {
-            let same = (other.note.pid, other.note.session, other.note.started)
-                == (note.pid, note.session, note.started);
+            let same = (other.note.pid, other.note.life, other.note.session)
+                == (note.pid, note.life, note.session)
+                && other.note.started == note.started;
             if same && !goes_on(note) && !goes_on(&other.note) {
-                break;
+                return (id, true);
             }
             id.0 += 1;
         }
-        id
-    }
-
-    /// Deletes the oldest reports until the others are within both bounds. Those of the flight recorder have bounds of
-    /// their own: the worst ones, which held the most, stay longer. `silently`: a thread that has the log's lock may wait
-    /// for this.
-    fn prune(&self, silently: bool) {
-        let list = self.list();
-        let mut triggered: Vec<&Kept> = list
-            .iter()
-            .filter(|kept| kept.note.trigger.is_some())
-            .collect();
-        let mut staying: Vec<ReportId> = Vec::new();
-        staying.extend(
-            triggered
-                .iter()
-                .take(self.keep_triggered)
-                .map(|kept| kept.id),
-        );
-        triggered.sort_by_key(|kept| std::cmp::Reverse((kept.note.live.bytes, kept.id)));
-        staying.extend(
-            triggered
-                .iter()
-                .take(self.keep_triggered)
-                .map(|kept| kept.id),
-        );
-        let (mut bytes, mut sessions) = (0_u64, 0);
-        for kept in &list {
-            let stays = if kept.note.trigger.is_some() {
-                staying.contains(&kept.id)
-            } else {
-                sessions += 1;
-                sessions <= self.keep
-            };
-            if stays {
-                bytes = bytes.saturating_add(kept.note.len);
-            }
-            if !stays || bytes > self.keep_bytes {
-                if !silently {
-                    tracing::info!(id = %kept.id, "deleting the report of an old session");
-                }
-                // One that cannot be deleted is tried again with the next report.
-                let _ = self.remove(kept.id);
-            }
-        }
+        (id, false)
     }
 
     fn report(&self, id: ReportId) -> PathBuf {
@@ -217,10 +237,15 @@ impl Archive {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let mut file = create_draft(to)?;
-    io::copy(&mut open_ours(from)?, &mut file)?;
-    file.sync_all()
+fn is_file(path: &Path, file: &File) -> bool {
+    let (there, own) = (fs::symlink_metadata(path), file.metadata());
+    there.is_ok_and(|there| own.is_ok_and(|own| is_same(&there, &own)))
+}
+
+fn copy(report: &Output, to: &Path) -> io::Result<()> {
+    let (_, mut file) = held::create_at(to)?;
+    let copied = io::copy(&mut report.clone(), &mut file).and_then(|_| file.sync_all());
+    copied.inspect_err(|_| drop(fs::remove_file(to)))
 }
 
 /// Opens a file of this user's.
@@ -243,16 +268,18 @@ fn remove_if_there(path: &Path) -> io::Result<bool> {
 
 #[cfg(all(test, unix))]
 #[allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-mod tests {
+pub(super) mod tests {
+    use super::super::note::Triggered;
     use super::super::note::tests::note;
     use super::*;
+    use crate::flight_recorder::TriggerKind;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// An empty directory that goes when it is dropped.
-    struct Scratch(PathBuf);
+    pub(in crate::store) struct Scratch(pub(in crate::store) PathBuf);
 
     impl Scratch {
-        fn new(name: &str) -> Scratch {
+        pub(in crate::store) fn new(name: &str) -> Scratch {
             let path =
                 std::env::temp_dir().join(format!("heapray-archive-{}-{name}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
@@ -266,14 +293,33 @@ mod tests {
 
         /// A report of five bytes as a session leaves it.
         fn report(&self) -> PathBuf {
+            self.report_of(5)
+        }
+
+        pub(in crate::store) fn report_of(&self, length: usize) -> PathBuf {
             let path = self.0.join("memray-report.bin");
             let _ = fs::remove_file(&path);
-            create_draft(&path).unwrap().write_all(b"12345").unwrap();
+            let (_, mut file) = held::create_at(&path).unwrap();
+            file.write_all(&b"12345".repeat(length / 5)).unwrap();
             path
         }
 
+        /// Keeps the report at `path`.
+        pub(in crate::store) fn keep(&self, archive: &Archive, path: &Path, note: &Note) {
+            let mut note = note.clone();
+            note.len = fs::metadata(path).unwrap().len();
+            let label = Label {
+                key: OutputKey::new(OutputKind::Report),
+                taken: note.ended,
+                snapshot: false,
+            };
+            let stored = Stored::noted(path.to_owned(), label, note.len, note.hash);
+            let report = stored.open_unchecked().unwrap();
+            archive.keep(path, &report, &note).unwrap();
+        }
+
         fn kept(&self, id: u64, ending: &str) -> PathBuf {
-            self.0.join(NAME).join(format!("{id}.{ending}"))
+            self.0.join(REPORTS).join(format!("{id}.{ending}"))
         }
     }
 
@@ -283,39 +329,56 @@ mod tests {
         }
     }
 
-    fn ids(archive: &Archive) -> Vec<u64> {
+    /// Of a report that was written by itself.
+    pub(in crate::store) fn triggered(kind: TriggerKind, started: u64, live: u64) -> Note {
+        let mut triggered = note(started);
+        triggered.live.bytes = live;
+        triggered.trigger = Some(Triggered {
+            kind,
+            reason: String::new(),
+            at_end: false,
+        });
+        triggered
+    }
+
+    pub(in crate::store) fn ids(archive: &Archive) -> Vec<u64> {
         archive.list().iter().map(|kept| kept.id.0).collect()
     }
 
     #[test]
     fn the_latest_are_kept_within_both_bounds() {
         let scratch = Scratch::new("bounds");
+        let one = 1_000 + note(10).write().len() as u64;
         for (keep, keep_bytes, left) in [
-            (3, 1_000, &[60, 50, 40][..]),
-            (9, 10, &[60, 50]),
-            (9, 4, &[]),
-            (0, 1_000, &[]),
+            (3, 1_000_000, &[60, 50, 40][..]),
+            (9, 2 * one, &[60, 50]),
+            (9, 999, &[]),
+            (0, 1_000_000, &[]),
         ] {
             let archive = scratch.archive(keep, keep_bytes);
-            for old in scratch.archive(9, 1_000).list() {
+            for old in scratch.archive(9, 1_000_000).list() {
                 archive.remove(old.id).unwrap();
             }
             for started in [10, 20, 30, 40, 50, 60] {
-                archive.keep(&scratch.report(), &note(started)).unwrap();
+                // A report without a name of its own counts once.
+                let report = scratch.report_of(1_000);
+                scratch.keep(&archive, &report, &note(started));
+                // Without a process that has it, it may be gone already.
+                let _ = fs::remove_file(report);
             }
+            archive.make_room(0, false);
             assert_eq!(ids(&archive), left, "{keep} {keep_bytes}");
-            let files = fs::read_dir(scratch.0.join(NAME)).unwrap().count();
+            let files = fs::read_dir(scratch.0.join(REPORTS)).unwrap().count();
             assert_eq!(files, 2 * left.len());
         }
     }
 
     #[test]
     fn the_last_and_the_worst_of_the_flight_recorder_are_kept_beside_those_of_sessions() {
-        use super::super::note::Triggered;
         let scratch = Scratch::new("worst");
-        let archive = scratch.archive(1, 1_000);
-        archive.keep(&scratch.report(), &note(5)).unwrap();
-        archive.keep(&scratch.report(), &note(8)).unwrap();
+        let archive = scratch.archive(1, 1_000_000);
+        scratch.keep(&archive, &scratch.report(), &note(5));
+        scratch.keep(&archive, &scratch.report(), &note(8));
         for (ended, live) in [
             (100, 50),
             (200, 10),
@@ -328,51 +391,54 @@ mod tests {
             triggered.ended = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ended);
             triggered.live.bytes = live;
             triggered.trigger = Some(Triggered {
-                kind: crate::flight_recorder::TriggerKind::Step,
+                kind: TriggerKind::Step,
                 reason: String::new(),
                 at_end: false,
             });
-            archive.keep(&scratch.report(), &triggered).unwrap();
+            scratch.keep(&archive, &scratch.report(), &triggered);
         }
         assert_eq!(ids(&archive), [501, 500, 300, 100, 8]);
         // The session's own replaces its own.
-        archive.keep(&scratch.report(), &note(8)).unwrap();
+        scratch.keep(&archive, &scratch.report(), &note(8));
         assert_eq!(ids(&archive), [501, 500, 300, 100, 8]);
     }
 
     #[test]
     fn a_report_of_the_same_session_replaces_the_former_and_another_of_that_moment_does_not() {
         let scratch = Scratch::new("same");
-        let archive = scratch.archive(5, 1_000);
-        archive.keep(&scratch.report(), &note(10)).unwrap();
-        archive.keep(&scratch.report(), &note(10)).unwrap();
+        let archive = scratch.archive(5, 1_000_000);
+        scratch.keep(&archive, &scratch.report(), &note(10));
+        scratch.keep(&archive, &scratch.report(), &note(10));
         assert_eq!(ids(&archive), [10]);
-        let other = Note { pid: 8, ..note(10) };
-        archive.keep(&scratch.report(), &other).unwrap();
+        let other = Note {
+            life: 8,
+            ..note(10)
+        };
+        scratch.keep(&archive, &scratch.report(), &other);
         assert_eq!(ids(&archive), [11, 10]);
     }
 
     #[test]
     fn a_kept_report_outlives_the_name_that_its_session_gave_it() {
         let scratch = Scratch::new("outlives");
-        let archive = scratch.archive(5, 1_000);
-        archive.keep(&scratch.report(), &note(10)).unwrap();
+        let archive = scratch.archive(5, 1_000_000);
+        scratch.keep(&archive, &scratch.report(), &note(10));
         fs::remove_file(scratch.0.join("memray-report.bin")).unwrap();
         assert_eq!(fs::read(scratch.kept(10, "bin")).unwrap(), b"12345");
         let id = ids(&archive)[0];
         assert!(archive.remove(ReportId(id)).unwrap());
         assert!(!archive.remove(ReportId(id)).unwrap(), "there is none now");
         archive.remove_if_empty();
-        assert!(!scratch.0.join(NAME).exists());
+        assert!(!scratch.0.join(REPORTS).exists());
     }
 
     #[test]
     fn what_others_could_have_put_there_is_not_trusted() {
         let scratch = Scratch::new("trust");
-        let archive = scratch.archive(5, 1_000);
+        let archive = scratch.archive(5, 1_000_000);
         let fresh = || {
-            let _ = fs::remove_dir_all(scratch.0.join(NAME));
-            archive.keep(&scratch.report(), &note(10)).unwrap();
+            let _ = fs::remove_dir_all(scratch.0.join(REPORTS));
+            scratch.keep(&archive, &scratch.report(), &note(10));
             assert_eq!(ids(&archive), [10]);
         };
         let open_to_others =
@@ -402,9 +468,11 @@ mod tests {
             }),
             ("the directory is open", &|| {
                 let mode = fs::Permissions::from_mode(0o777);
-                fs::set_permissions(scratch.0.join(NAME), mode).unwrap();
+                fs::set_permissions(scratch.0.join(REPORTS), mode).unwrap();
             }),
-            ("the directory is a link", &|| link(&scratch.0.join(NAME))),
+            ("the directory is a link", &|| {
+                link(&scratch.0.join(REPORTS))
+            }),
         ] {
             let _ = fs::remove_file(scratch.0.join("aside"));
             fresh();
@@ -412,7 +480,7 @@ mod tests {
             assert!(ids(&archive).is_empty(), "{what}");
             assert!(archive.find(ReportId(10)).is_none(), "{what}");
             if what == "the directory is a link" {
-                fs::remove_file(scratch.0.join(NAME)).unwrap();
+                fs::remove_file(scratch.0.join(REPORTS)).unwrap();
                 assert!(!archive.remove(ReportId(10)).unwrap());
             }
         }
@@ -420,19 +488,18 @@ mod tests {
 
     #[test]
     fn a_report_that_goes_by_number_takes_no_room_from_another() {
-        use super::super::note::Triggered;
         let scratch = Scratch::new("room");
-        let archive = scratch.archive(1, 10);
+        let archive = scratch.archive(1, 10_000);
         let mut triggered = note(10);
         triggered.trigger = Some(Triggered {
-            kind: crate::flight_recorder::TriggerKind::Step,
+            kind: TriggerKind::Step,
             reason: String::new(),
             at_end: false,
         });
-        archive.keep(&scratch.report(), &triggered).unwrap();
+        scratch.keep(&archive, &scratch.report(), &triggered);
         let list = ids(&archive);
-        archive.keep(&scratch.report(), &note(2000)).unwrap();
-        archive.keep(&scratch.report(), &note(3000)).unwrap();
+        scratch.keep(&archive, &scratch.report(), &note(2000));
+        scratch.keep(&archive, &scratch.report(), &note(3000));
         assert_eq!(ids(&archive), [3000, list[0]]);
     }
 }

@@ -1,24 +1,25 @@
 //! The directory that reports and the event log go to.
 
-use std::collections::hash_map::RandomState;
-use std::fs::{self, DirBuilder};
-use std::hash::BuildHasher;
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{disk, held, name, private};
 
 /// Where the profiler may write.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
-    /// Ours alone: made by this process under a name nobody can guess.
-    private: bool,
+    /// Ours alone: made by this process under a name nobody can guess. Then the lock that says that its process lives.
+    private: Option<Mutex<Option<File>>>,
+    /// What is on disk there, as it was looked up last.
+    bytes: Mutex<Option<(Instant, u64)>>,
 }
 
-/// Every draft's name begins so.
-pub(crate) const DRAFT: &str = ".heapray-";
-/// How an event log's name begins and ends.
-const SPOOL: (&str, &str) = ("heapray-", ".spool");
+/// What is on disk is looked up anew after this time: a status may be asked for often.
+const FRESH: Duration = Duration::from_millis(500);
 
 impl Directory {
     /// The directory that was asked for, or a private one below the system's temporary directory. Creates nothing.
@@ -26,17 +27,19 @@ impl Directory {
         match wanted {
             Some(path) => Directory {
                 path: path.to_owned(),
-                private: false,
+                private: None,
+                bytes: Mutex::default(),
             },
-            // The hasher's keys are random, from the operating system: nobody can put something there beforehand.
-            None => Directory {
-                path: std::env::temp_dir().join(format!(
-                    "heapray-{}-{:016x}",
-                    std::process::id(),
-                    RandomState::new().hash_one(0u8)
-                )),
-                private: true,
-            },
+            None => Directory::private_in(&std::env::temp_dir()),
+        }
+    }
+
+    /// A private one below `base`.
+    pub(super) fn private_in(base: &Path) -> Directory {
+        Directory {
+            path: base.join(private::new_name()),
+            private: Some(Mutex::default()),
+            bytes: Mutex::default(),
         }
     }
 
@@ -50,49 +53,54 @@ impl Directory {
     ///
     /// What the file system says; of a private directory also that somebody else's stands in its place.
     pub(crate) fn prepare(&self) -> io::Result<()> {
-        if self.private {
-            private(&self.path)?;
-        } else {
-            fs::create_dir_all(&self.path)?;
-        }
-        self.remove_old_leftovers();
-        let probe = self
-            .path
-            .join(format!("{DRAFT}{}-probe", std::process::id()));
-        let written = super::file::create_draft(&probe).map(drop);
-        match fs::remove_file(&probe) {
-            Err(_) if written.is_err() => written,
-            removed => written.and(removed),
+        self.make()?;
+        let (probe, _file) = held::create(&self.path, name::draft)?;
+        match fs::remove_file(probe) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 
-    /// Drafts and event logs that a crash left behind. A volume may be shared: only what nobody has written to for a
-    /// day goes, and who holds it open keeps it even so.
-    fn remove_old_leftovers(&self) {
-        let Ok(entries) = fs::read_dir(&self.path) else {
-            return;
-        };
-        let day_ago = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let ours =
-                name.starts_with(DRAFT) || name.starts_with(SPOOL.0) && name.ends_with(SPOOL.1);
-            let old = || entry.metadata().and_then(|m| m.modified()).ok() < Some(day_ago);
-            if ours && old() {
-                // One that cannot be removed does no harm.
-                let _ = fs::remove_file(entry.path());
+    fn make(&self) -> io::Result<()> {
+        match &self.private {
+            None => fs::create_dir_all(&self.path),
+            Some(lock) => private::make(&self.path, &mut locked(lock)),
+        }
+    }
+
+    /// Takes over what former processes of this program have left in private directories of theirs, if this one is
+    /// private; and removes what dead processes have left here and nobody can use.
+    pub(crate) fn sweep(&self) {
+        if self.private.is_some() {
+            private::inherit(&self.path, || self.make());
+        }
+        disk::sweep(&self.path);
+    }
+
+    /// Bytes that heapray has on disk here, of all processes; half a second old at most.
+    pub(crate) fn bytes(&self) -> u64 {
+        let mut bytes = locked(&self.bytes);
+        match *bytes {
+            Some((at, bytes)) if at.elapsed() < FRESH => bytes,
+            _ => {
+                let now = disk::bytes(&self.path);
+                *bytes = Some((Instant::now(), now));
+                now
             }
         }
     }
 
     /// Removes a private directory if nothing is in it.
     pub(crate) fn remove_if_empty(&self) {
-        if self.private {
+        if self.private.is_some() {
             // Not empty, or never made: it stays as it is.
             let _ = fs::remove_dir(&self.path);
         }
     }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes a directory for this user alone, if it is missing.

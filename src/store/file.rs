@@ -5,14 +5,11 @@ use std::hash::Hasher;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use twox_hash::XxHash3_64;
 
-use super::directory::DRAFT;
-use super::limit;
-use super::{OutputKey, OutputKind};
+use super::{OutputKey, OutputKind, held, limit, name};
 
 /// What is known of an output before its first byte.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +98,10 @@ impl Output {
         self.label.snapshot
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// XXH3 of its bytes, 64 bits.
     #[must_use]
     pub fn checksum(&self) -> u64 {
@@ -155,18 +156,21 @@ pub(crate) struct Draft {
     file: BufWriter<Hashed>,
 }
 
-static DRAFTS: AtomicU64 = AtomicU64::new(0);
-
 impl Draft {
     /// A new, empty one in `directory`.
     pub(crate) fn new(directory: &Path) -> io::Result<Draft> {
-        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!("{DRAFT}{}-{number}", std::process::id()));
-        let file = create_draft(&path)?;
+        let (path, file) = held::create(directory, name::draft)?;
         Ok(Draft {
             path,
             file: BufWriter::with_capacity(256 << 10, Hashed::new(file)),
         })
+    }
+
+    /// Writing more than so many bytes fails ([`is_too_long`]).
+    pub(crate) fn at_most(mut self, bytes: u64) -> Draft {
+        let limit = &mut self.file.get_mut().limit;
+        *limit = bytes.min(*limit);
+        self
     }
 
     /// Everything written is on disk when this returns.
@@ -189,6 +193,7 @@ impl Draft {
             len: output.len,
             hash: output.hash,
             stamp: None,
+            own: Some(Arc::clone(&output.file)),
         };
         Ok((stored, output))
     }
@@ -256,6 +261,8 @@ pub(crate) struct Stored {
     /// What the file looked like when its bytes were last known to be right; `None` where that was so shortly after
     /// a change that another one might look the same.
     stamp: Option<Stamp>,
+    /// The file, of this process's own. Another process may put its own in the same place.
+    own: Option<Arc<File>>,
 }
 
 impl Stored {
@@ -283,6 +290,28 @@ impl Stored {
             len,
             hash,
             stamp: None,
+            own: None,
+        }
+    }
+
+    /// Removes the file, unless another one stands in its place.
+    pub(super) fn remove(&self) {
+        let is_own = |file: &Path| {
+            let found = fs::symlink_metadata(file).ok();
+            found.zip(self.own.as_ref()?.metadata().ok())
+        };
+        let is_own = |file: &Path| is_own(file).is_some_and(|(a, b)| is_same(&a, &b));
+        if !is_own(&self.path) {
+            return;
+        }
+        // Out of the way first: another process may put its own there at any moment.
+        let aside = self.path.with_file_name(name::draft());
+        if fs::rename(&self.path, &aside).is_ok() {
+            if !is_own(&aside) {
+                // Where there are no second names, the other process makes its own anew when it is asked for.
+                let _ = fs::hard_link(&aside, &self.path);
+            }
+            let _ = fs::remove_file(&aside);
         }
     }
 
@@ -313,14 +342,35 @@ impl Stored {
         Ok(Some(output))
     }
 
-    fn open_unchecked(&self) -> io::Result<Output> {
+    pub(super) fn open_unchecked(&self) -> io::Result<Output> {
+        let file = match &self.own {
+            // Another process's report may stand there by now, never another thing: who removes the file or puts a link
+            // in its place wants it made again.
+            Some(own) if fs::symlink_metadata(&self.path)?.is_file() => Arc::clone(own),
+            Some(_) => return Err(io::ErrorKind::NotFound.into()),
+            None => Arc::new(open(&self.path)?),
+        };
         Ok(Output {
-            file: Arc::new(open(&self.path)?),
+            file,
             label: self.label,
             len: self.len,
             hash: self.hash,
             position: 0,
         })
+    }
+}
+
+/// Whether both are the same file, maybe under two names.
+pub(super) fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (one, other);
+        true
     }
 }
 
@@ -386,21 +436,15 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a new file for this user alone. Fails where there is something of that name, even a dangling link.
-/// A new file in `directory` that takes room, and what it is called. After a crash it goes as drafts do.
+/// A new file in `directory` that takes room, and where it is. It is this process's as long as it is open; after a crash it
+/// goes as drafts do.
 pub(crate) fn room(directory: &Path) -> io::Result<(PathBuf, File)> {
-    let path = directory.join(format!("{DRAFT}{}-room", std::process::id()));
-    let _ = fs::remove_file(&path);
-    let file = create_draft(&path)?;
-    Ok((path, file))
+    held::create(directory, name::draft)
 }
 
-pub(crate) fn create_draft(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// Whether a draft was to grow above its limit.
+pub(crate) fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EFBIG)
 }
 
 /// Counts and sums up what goes through, and stops short of the process's file size limit.

@@ -4,20 +4,29 @@
 //! Nothing here knows what is in a file. Called by `profiler`, on its own threads: everything may block.
 
 mod archive;
+mod bound;
 mod directory;
+mod disk;
 mod file;
+mod held;
 mod id;
 mod key;
+mod leftover;
 mod limit;
+mod name;
 mod note;
+mod private;
 mod shelf;
 
 pub(crate) use archive::{Archive, Kept};
 pub(crate) use directory::Directory;
 pub use file::Output;
-pub(crate) use file::{Draft, Label, Stored, room};
+pub(crate) use file::{Draft, Label, Stored, is_too_long, room};
+pub(crate) use held::create as create_held;
 pub use id::ReportId;
 pub use key::{OutputKey, OutputKind};
+pub(crate) use leftover::{Leftover, leftovers};
 pub(crate) use limit::file_size_limit;
+pub(crate) use name::{life, spools as spool_names};
 pub(crate) use note::{Leak, Note, Triggered};
 pub(crate) use shelf::Shelf;

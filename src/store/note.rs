@@ -26,6 +26,8 @@ const LONGEST_NAME: usize = 2_000;
 pub(crate) struct Note {
     pub(crate) session: u64,
     pub(crate) pid: u32,
+    /// Of this process's life ([`life`](super::life)): another one may have the same number. 0 if it is not known.
+    pub(crate) life: u64,
     /// To the millisecond.
     pub(crate) started: SystemTime,
     /// To the millisecond.
@@ -76,6 +78,7 @@ impl Note {
         };
         fact("session", &self.session.to_string());
         fact("pid", &self.pid.to_string());
+        fact("life", &self.life.to_string());
         fact("started", &millis(self.started).to_string());
         fact("ended", &millis(self.ended).to_string());
         fact("report", &format!("{} {}", self.len, self.hash));
@@ -132,6 +135,7 @@ impl Note {
         Some(Note {
             session: facts.number("session")?,
             pid: facts.number("pid")?.try_into().ok()?,
+            life: facts.number("life").unwrap_or_default(),
             started: facts.moment("started")?,
             ended: facts.moment("ended")?,
             len,
@@ -209,6 +213,7 @@ pub(super) mod tests {
         Note {
             session: 3,
             pid: 7,
+            life: 9,
             started: UNIX_EPOCH + Duration::from_millis(started_ms),
             ended: UNIX_EPOCH + Duration::from_millis(started_ms + 1),
             len: 5,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::file::{Label, Output, Stored};
-use super::{Draft, OutputKey, OutputKind};
+use super::{Draft, OutputKey, OutputKind, held};
 
 /// Which outputs of which session are on disk.
 #[derive(Debug, Default)]
@@ -28,7 +28,8 @@ impl Shelf {
         if first {
             let report = directory.join(OutputKind::Report.file_name());
             let previous = directory.join("memray-report.previous.bin");
-            if fs::rename(report, &previous).is_ok() {
+            // A process that lives has its report there, not left it.
+            if !held::is_held(&report) && fs::rename(report, &previous).is_ok() {
                 tracing::info!(path = %previous.display(), "kept the report of an earlier process");
             }
         }
@@ -45,8 +46,7 @@ impl Shelf {
     fn clear(&mut self) {
         for (_, old) in self.stored.drain() {
             tracing::info!(path = %old.path().display(), "deleting the previous output");
-            // Somebody else may have deleted it.
-            let _ = fs::remove_file(old.path());
+            old.remove();
         }
     }
 

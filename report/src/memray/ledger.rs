@@ -177,6 +177,12 @@ impl Ledger {
         }
     }
 
+    /// Blocks that are live by now: what most of its memory goes to.
+    #[must_use]
+    pub fn live_blocks(&self) -> u64 {
+        self.live.count
+    }
+
     #[inline]
     fn entered(&mut self) {
         self.events += 1;

@@ -57,6 +57,14 @@ impl LogReader {
     /// # Errors
     /// The file cannot be read, or does not begin with a block. What is torn behind whole blocks is no error.
     pub fn recover(file: Arc<File>) -> io::Result<(EventLog, Names)> {
+        LogReader::recover_within(file, usize::MAX)
+    }
+
+    /// As [`recover`](Self::recover), with at most `most` call stacks.
+    ///
+    /// # Errors
+    /// Those of [`recover`](Self::recover); [`io::ErrorKind::OutOfMemory`] if there are more call stacks.
+    pub(crate) fn recover_within(file: Arc<File>, most: usize) -> io::Result<(EventLog, Names)> {
         let bytes = file.metadata()?.len();
         let mut reader = LogReader::new(Arc::clone(&file), bytes);
         reader.names = Some(Names::none());
@@ -73,6 +81,10 @@ impl LogReader {
                 }
                 Err(error) if whole.bytes == 0 => return Err(error),
                 Err(_) => break,
+            }
+            let stacks = reader.names.as_ref().map_or(0, |names| names.nodes.len());
+            if stacks > most {
+                return Err(io::ErrorKind::OutOfMemory.into());
             }
         }
         Ok((whole, reader.names.unwrap_or_else(Names::none)))

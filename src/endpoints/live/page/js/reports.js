@@ -41,6 +41,8 @@ const KINDS = {
   step: "step",
   slope: "growth",
   signal: "signal",
+  killed: "killed while recording",
+  unwritten: "written later",
 };
 
 /** @param {Kept[]} kept */

@@ -1,0 +1,205 @@
+//! What processes have left that did not live to end their session: recovered into kept reports, and cleared away.
+//!
+//! On a thread of its own, after the start of each process and of each session: it delays nothing and may take long. A log
+//! is claimed by one process at a time (the lock of its file), and goes only when its report is kept.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use heapray_report::memray::{Version, write_aggregated};
+
+use super::control::Core;
+use super::kept::leak;
+use crate::flight_recorder::{TriggerKind, memory_left};
+use crate::recover::{Bounds, RecoverError, Recovered, recover_within};
+use crate::store::{
+    self, Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Triggered, is_too_long,
+    leftovers,
+};
+use crate::symbolize::ReportOptions;
+
+/// A log up to this length becomes a report with each allocation in it; of a longer one the report has sums.
+const WHOLE: u64 = 64 << 20;
+
+/// Memory that a recovery may take: a quarter of what there is, within these.
+const MEMORY: (u64, u64) = (16 << 20, 256 << 20);
+/// Bytes that a call stack takes as its report is made, and a live block.
+const STACK: u64 = 300;
+const BLOCK: u64 = 80;
+
+/// What has become of a log.
+enum Outcome {
+    Kept(ReportId),
+    /// Nothing is in it, or nobody wants it, as is said.
+    Removed(&'static str),
+    /// It needs too much memory.
+    Aside,
+    /// The process ends.
+    Later,
+}
+
+impl Core {
+    /// Has all of it done, on the thread for that. Returns at once.
+    pub(super) fn reclaim(self: &Arc<Core>) {
+        let core = Arc::downgrade(self);
+        self.reclaimer.submit(move || {
+            // It keeps nothing alive.
+            if let Some(core) = core.upgrade() {
+                core.reclaim_all();
+            }
+        });
+    }
+
+    fn reclaim_all(&self) {
+        self.directory().sweep();
+        for path in leftovers(self.directory().path()) {
+            if self.ending.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Some(leftover) = Leftover::claim(&path) {
+                self.reclaim_one(leftover);
+            }
+        }
+        self.archive.make_room(0, false);
+    }
+
+    fn reclaim_one(&self, mut leftover: Leftover) {
+        let begun = leftover.begin_try();
+        let outcome = begun
+            .map_err(RecoverError::Io)
+            .and_then(|()| self.recover(&leftover));
+        let path = leftover.path().display().to_string();
+        let done = match outcome {
+            Ok(Outcome::Kept(id)) => {
+                tracing::warn!(%id, log = %path, "recovered the report of a session that had ended without one");
+                leftover.remove()
+            }
+            Ok(Outcome::Removed(why)) => {
+                tracing::info!(log = %path, "an event log that was left is deleted: {why}");
+                leftover.remove()
+            }
+            Ok(Outcome::Later) => leftover.put_back(),
+            Ok(Outcome::Aside) => leftover.put_aside().map(|path| {
+                let path = path.display();
+                tracing::warn!(
+                    %path,
+                    "an event log that was left needs too much memory to be recovered here: use `heapray recover`"
+                );
+            }),
+            Err(error @ (RecoverError::Empty | RecoverError::NoLog(_))) => {
+                tracing::warn!(log = %path, %error, "an event log that was left is deleted");
+                leftover.remove()
+            }
+            Err(error) => {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(log = %path, %error, source, "an event log that was left is not recovered yet");
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(log = %path, %error, "an event log that was left stays");
+        }
+    }
+
+    fn recover(&self, leftover: &Leftover) -> Result<Outcome, RecoverError> {
+        if self.config.flight.keep == 0 {
+            return Ok(Outcome::Removed("no such reports are kept"));
+        }
+        let left = memory_left(Path::new("/")).unwrap_or(u64::MAX);
+        let memory = (left / 4).clamp(MEMORY.0, MEMORY.1);
+        let ends = || self.ending.load(Ordering::Relaxed);
+        let bounds = Bounds {
+            stacks: (memory / 2 / STACK) as usize,
+            live_blocks: memory / 2 / BLOCK,
+            ends: &ends,
+        };
+        let file = Arc::clone(leftover.file());
+        let recovered = match recover_within(file, &ReportOptions::default(), &bounds) {
+            Ok(recovered) => recovered,
+            Err(RecoverError::TooLarge) => return Ok(Outcome::Aside),
+            Err(RecoverError::Io(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                return Ok(Outcome::Later);
+            }
+            Err(error) => return Err(error),
+        };
+        let (life, _) = leftover.session();
+        if self.archive.has_session(life, recovered.started()) {
+            return Ok(Outcome::Removed("its report is kept"));
+        }
+        let kept = self.keep_recovered(leftover, &recovered);
+        kept.map_err(RecoverError::Io).map(|kept| {
+            let outcome = kept.map(Outcome::Kept);
+            outcome.unwrap_or(Outcome::Removed("there is no room for its report"))
+        })
+    }
+
+    fn keep_recovered(
+        &self,
+        leftover: &Leftover,
+        recovered: &Recovered,
+    ) -> io::Result<Option<ReportId>> {
+        let path = self.directory().path();
+        let long = leftover.file().metadata()?.len() > WHOLE;
+        let whole = || {
+            let mut draft = Draft::new(path)?.at_most(self.archive.left());
+            recovered.write(Version::V13, &mut draft)?;
+            draft.sync()?;
+            Ok(draft)
+        };
+        let sums = || {
+            let mut draft = Draft::new(path)?;
+            write_aggregated(recovered.report(), Version::V13, &mut draft)?;
+            draft.sync()?;
+            Ok(draft)
+        };
+        let mut draft = match if long { sums() } else { whole() } {
+            Err(error) if is_too_long(&error) && !long => sums()?,
+            draft => draft?,
+        };
+        let label = Label {
+            key: OutputKey::new(OutputKind::Report),
+            taken: recovered.ended(),
+            snapshot: false,
+        };
+        let output = draft.written(label)?;
+        let note = self.note_of(leftover, recovered, (output.len(), output.checksum()));
+        self.archive.keep(draft.path(), &output, &note)
+    }
+
+    fn note_of(&self, leftover: &Leftover, recovered: &Recovered, (len, hash): (u64, u64)) -> Note {
+        let report = recovered.report();
+        let (life, session) = leftover.session();
+        let totals = &report.totals;
+        let pid = report.about.pid;
+        let (kind, reason) = if life == store::life() {
+            let reason = "the report could not be written when the session ended".to_owned();
+            (TriggerKind::Unwritten, reason)
+        } else {
+            let reason =
+                format!("process {pid} ended while it recorded: it was killed, or crashed");
+            (TriggerKind::Killed, reason)
+        };
+        Note {
+            session,
+            pid,
+            life,
+            started: recovered.started(),
+            ended: recovered.ended().max(recovered.started()),
+            len,
+            hash,
+            events: report.about.events,
+            allocated: totals.allocated,
+            live: totals.live,
+            high_water: totals.high_water,
+            lost_events: report.conditions.lost_events,
+            leak: leak(report),
+            trigger: Some(Triggered {
+                kind,
+                reason,
+                at_end: true,
+            }),
+        }
+    }
+}

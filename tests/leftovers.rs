@@ -1,0 +1,445 @@
+//! What processes leave that do not live to end their session, and what becomes of it: the next one on the same directory
+//! makes a report of it, nothing stands in its way, and all of it together has a bound.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure; the child talks to its parent
+mod common;
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use common::{Dir, turn};
+use heapray::{Builder, KeptReport, OutputKey, OutputKind, Profiler, ReportId, TriggerKind};
+use heapray_report::memray;
+
+/// Set in a child process, which is this program again: its directory.
+const CHILD: &str = "HEAPRAY_TEST_LEFTOVERS_DIR";
+
+/// How many such processes live, this one included.
+const LIVING: &str = "HEAPRAY_TEST_LEFTOVERS_LIVING";
+
+const BYTES: usize = 1_000_003;
+
+fn settings(dir: &Path) -> Builder {
+    let builder = heapray::builder().ignore_environment().enabled(true);
+    builder.dir(dir)
+}
+
+fn waiting(dir: &Path) -> Profiler {
+    settings(dir).wait_for_start().build().unwrap()
+}
+
+#[inline(never)]
+fn leak_of_a_killed_process() {
+    black_box(vec![1_u8; BYTES].leak());
+}
+
+/// Starts `test` as a process of its own on `dir`, and waits until it says that it is ready.
+fn child(test: &str, dir: &Path) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.as_mut().unwrap());
+    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
+    child
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Has a process record on `dir`, and kills it.
+fn leave_a_log(test: &str, dir: &Path) {
+    kill(child(test, dir));
+}
+
+/// What that process does.
+fn record_until_killed(dir: &Path) -> ! {
+    let profiler = settings(dir).init();
+    leak_of_a_killed_process();
+    // A snapshot writes the log's last block, as each second does.
+    profiler.report().unwrap();
+    println!("ready");
+    loop {
+        thread::park();
+    }
+}
+
+/// The kept reports, as soon as there are so many.
+fn once(profiler: &Profiler, so: impl Fn(&[KeptReport]) -> bool) -> Vec<KeptReport> {
+    loop {
+        let kept = profiler.kept_reports().unwrap();
+        if so(&kept) {
+            return kept;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn spools(dir: &Path) -> usize {
+    let names = names(dir);
+    names.iter().filter(|name| name.ends_with(".spool")).count()
+}
+
+/// Bytes of all files below `dir`, each once.
+fn bytes(dir: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let mut seen = std::collections::HashMap::new();
+    let mut below = vec![dir.to_owned()];
+    while let Some(dir) = below.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            // It may be gone by now.
+            let Ok(about) = entry.metadata() else {
+                continue;
+            };
+            if about.is_dir() {
+                below.push(entry.path());
+            } else {
+                seen.insert(about.ino(), about.len());
+            }
+        }
+    }
+    seen.values().sum()
+}
+
+fn leaks(report: &KeptReport) -> bool {
+    let leak = report.leak.as_ref();
+    leak.is_some_and(|leak| leak.function.contains("leak_of_a_killed_process"))
+}
+
+#[test]
+fn what_a_killed_process_recorded_becomes_a_report_of_the_next_one() {
+    let test = "what_a_killed_process_recorded_becomes_a_report_of_the_next_one";
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        record_until_killed(dir.as_ref());
+    }
+    let dir = Dir::new("recovered");
+    leave_a_log(test, &dir.0);
+    assert_eq!(spools(&dir.0), 1);
+
+    // Two at once: one of them does it.
+    let (one, two) = (waiting(&dir.0), waiting(&dir.0));
+    let kept = once(&one, |kept| !kept.is_empty());
+    once(&two, |kept| !kept.is_empty());
+    while spools(&dir.0) > 0 {
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(two.kept_reports().unwrap(), kept);
+    let [report] = &kept[..] else {
+        panic!("{kept:?}")
+    };
+    let trigger = report.trigger.as_ref().unwrap();
+    assert_eq!(trigger.kind, TriggerKind::Killed);
+    assert!(
+        trigger.reason.contains("ended while it recorded"),
+        "{trigger:?}"
+    );
+    assert!(leaks(report), "{report:?}");
+    assert!(report.live.bytes >= BYTES as u64);
+    assert_ne!(report.pid, std::process::id());
+    let id = ReportId::parse(&report.id).unwrap();
+    let output = one.kept_output(id, OutputKey::new(OutputKind::Report));
+    let capture = memray::read(output.unwrap()).unwrap();
+    assert!(capture.complete);
+    assert_eq!(capture.format, memray::Format::AllAllocations);
+    let mut stats = String::new();
+    let output = one.kept_output(id, OutputKey::new(OutputKind::Stats));
+    output.unwrap().read_to_string(&mut stats).unwrap();
+    assert!(stats.contains("recovered from the event log"), "{stats}");
+    assert_eq!(names(&dir.0), ["heapray-reports"]);
+    drop((one, two));
+}
+
+#[test]
+fn a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names() {
+    let test = "a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names";
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        record_until_killed(dir.as_ref());
+    }
+    let dir = Dir::new("replaced");
+    let own = dir.0.join("program");
+    fs::copy(std::env::current_exe().unwrap(), &own).unwrap();
+    let mut process = Command::new(&own)
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, dir.0.join("reports"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(process.stdout.as_mut().unwrap());
+    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
+    kill(process);
+    fs::remove_file(&own).unwrap();
+    fs::copy("/bin/true", &own).unwrap();
+    let profiler = waiting(&dir.0.join("reports"));
+    let kept = once(&profiler, |kept| !kept.is_empty());
+    assert!(!leaks(&kept[0]), "{kept:?}");
+    assert!(kept[0].live.bytes >= BYTES as u64);
+    let id = ReportId::parse(&kept[0].id).unwrap();
+    let output = profiler.kept_output(id, OutputKey::new(OutputKind::Report));
+    let notes = memray::read(output.unwrap())
+        .unwrap()
+        .report
+        .conditions
+        .notes;
+    let said = |note: &String| note.contains("program") && note.contains("was replaced");
+    assert!(notes.iter().any(said), "{notes:?}");
+}
+
+#[test]
+fn nothing_that_a_killed_process_has_left_stands_in_the_way() {
+    let _turn = turn();
+    let dir = Dir::new("in-the-way");
+    // As versions before named them, for the process numbers that a container has; and this one's.
+    for pid in [1, std::process::id()] {
+        for last in ["0", "1", "probe", "room"] {
+            File::create(dir.0.join(format!(".heapray-{pid}-{last}"))).unwrap();
+        }
+    }
+    fs::write(dir.0.join("heapray-1-1795252380250-1.spool"), "no log").unwrap();
+    fs::write(dir.0.join("heapray-1-0123456789abcdef-1.spool"), "").unwrap();
+    fs::write(dir.0.join(".heapray-AbC123"), "not ours").unwrap();
+    let profiler = settings(&dir.0).build().unwrap();
+    profiler.stop().unwrap();
+    assert_eq!(profiler.kept_reports().unwrap().len(), 1);
+    while spools(&dir.0) > 0 {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let drafts = names(&dir.0);
+    let drafts: Vec<_> = drafts.iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(drafts, [".heapray-AbC123"]);
+    profiler.shutdown().unwrap();
+}
+
+#[test]
+fn reports_without_a_note_and_drafts_among_the_reports_go() {
+    let _turn = turn();
+    let dir = Dir::new("orphans");
+    {
+        let profiler = settings(&dir.0).build().unwrap();
+        profiler.stop().unwrap();
+        profiler.shutdown().unwrap();
+    }
+    let reports = dir.0.join("heapray-reports");
+    let before = names(&reports);
+    fs::write(reports.join("1795252380250.bin"), vec![0; 1000]).unwrap();
+    fs::write(reports.join(".1795252380250-1"), vec![0; 1000]).unwrap();
+    let profiler = waiting(&dir.0);
+    while names(&reports) != before {
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(profiler.status().disk.bytes, bytes(&dir.0));
+}
+
+#[test]
+fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
+    let test = "a_crash_loop_loses_no_report_and_stays_within_its_bound";
+    const BOUND: u64 = 3 << 20;
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        let dir = PathBuf::from(dir);
+        let profiler = settings(&dir).keep_bytes(BOUND).init();
+        leak_of_a_killed_process();
+        profiler.report().unwrap();
+        // The life before has left its report by then.
+        once(&profiler, |_| spools(&dir) == 1);
+        println!("ready");
+        loop {
+            thread::park();
+        }
+    }
+    let dir = Dir::new("loop");
+    // A report of a session that ended well must outlive the loop.
+    {
+        let profiler = settings(&dir.0).keep_bytes(BOUND).build().unwrap();
+        profiler.stop().unwrap();
+        profiler.shutdown().unwrap();
+    }
+    let profiler = settings(&dir.0).wait_for_start().keep_bytes(BOUND);
+    let profiler = profiler.build().unwrap();
+    let first = profiler.kept_reports().unwrap()[0].id.clone();
+    let mut seen = std::collections::BTreeSet::new();
+    let lives = 12;
+    for life in 0..=lives {
+        // The last one only makes the report of the one before.
+        let child = child(test, &dir.0);
+        let kept = profiler.kept_reports().unwrap();
+        let killed = kept.iter().filter(|kept| kept.trigger.is_some());
+        seen.extend(killed.map(|kept| (kept.pid, kept.started)));
+        assert_eq!(seen.len(), life, "{kept:?}");
+        let bytes = bytes(&dir.0);
+        assert!(bytes <= BOUND, "{bytes} bytes after {life} lives");
+        kill(child);
+    }
+    let kept = profiler.kept_reports().unwrap();
+    assert!(kept.iter().any(|kept| kept.id == first), "{kept:?}");
+    assert!(kept.len() <= 1 + 6, "three of the last, three of the worst");
+}
+
+#[test]
+fn processes_on_one_directory_have_each_its_own_reports() {
+    let _turn = turn();
+    let dir = Dir::new("together");
+    // Two profilers in a process meet as two processes do: sessions take turns, but outputs do not.
+    let (one, two) = (waiting(&dir.0), waiting(&dir.0));
+    for _ in 0..10 {
+        let mut own = Vec::new();
+        for profiler in [&one, &two] {
+            profiler.start().unwrap();
+            let status = profiler.stop().unwrap();
+            own.push((profiler, status.allocated.count));
+        }
+        for (profiler, allocated) in own {
+            let report = memray::read(profiler.report().unwrap()).unwrap();
+            assert!(report.complete);
+            assert_eq!(report.report.totals.allocated.count, allocated);
+            let mut present = profiler.kept_reports().unwrap();
+            present.retain(|kept| kept.present);
+            assert_eq!(present.len(), 1);
+            assert_eq!(present[0].allocated.count, allocated);
+        }
+    }
+    // The latest one has the name that users know, and goes with its own session alone.
+    let latest = fs::read(dir.0.join("memray-report.bin")).unwrap();
+    let mut report = Vec::new();
+    two.report().unwrap().read_to_end(&mut report).unwrap();
+    assert_eq!(latest, report);
+    one.start().unwrap();
+    assert_eq!(fs::read(dir.0.join("memray-report.bin")).unwrap(), latest);
+    one.shutdown().unwrap();
+    drop((one, two));
+}
+
+#[test]
+fn a_start_and_outputs_at_the_same_moment_do_not_disturb_each_other() {
+    let _turn = turn();
+    let dir = Dir::new("same-moment");
+    let profiler = settings(&dir.0).oom(false).build().unwrap();
+    profiler.stop().unwrap();
+    for _ in 0..60 {
+        let together = Barrier::new(2);
+        thread::scope(|scope| {
+            let start = scope.spawn(|| {
+                together.wait();
+                profiler.start()
+            });
+            let kind = OutputKind::Summary;
+            together.wait();
+            profiler.output(OutputKey::new(kind)).unwrap();
+            start.join().unwrap().unwrap();
+        });
+        profiler.stop().unwrap();
+    }
+    profiler.shutdown().unwrap();
+}
+
+#[test]
+fn a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of() {
+    let test = "a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of";
+    let _turn = turn();
+    if std::env::var_os(CHILD).is_none() {
+        // Other tests need descriptors.
+        let dir = Dir::new("no-descriptor");
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD, &dir.0)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let dir = PathBuf::from(std::env::var_os(CHILD).unwrap());
+    // What is set aside for the flight recorder has a descriptor, which would do.
+    let profiler = settings(&dir).oom(false).build().unwrap();
+    leak_of_a_killed_process();
+    let mut all = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        all.push(file);
+    }
+    profiler.stop().unwrap_err();
+    assert_eq!(profiler.status().report, None);
+    drop(all);
+    assert_eq!(spools(&dir), 1);
+    profiler.start().unwrap();
+    let kept = once(&profiler, |kept| !kept.is_empty());
+    assert_eq!(
+        kept[0].trigger.as_ref().unwrap().kind,
+        TriggerKind::Unwritten
+    );
+    assert!(leaks(&kept[0]), "{kept:?}");
+    once(&profiler, |_| spools(&dir) == 1);
+    profiler.shutdown().unwrap();
+}
+
+#[test]
+fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
+    let test = "a_private_directory_is_taken_over_by_the_next_process_of_the_program";
+    let _turn = turn();
+    let of_child = |builder: Builder| builder.ignore_environment().enabled(true);
+    if std::env::var_os(CHILD).is_some() {
+        let profiler = of_child(heapray::builder()).init();
+        leak_of_a_killed_process();
+        profiler.stop().unwrap();
+        profiler.start().unwrap();
+        leak_of_a_killed_process();
+        profiler.report().unwrap();
+        // What the others have left is taken over by then, and recovered.
+        let living: usize = std::env::var(LIVING).unwrap().parse().unwrap();
+        once(&profiler, |_| {
+            let directories = names(&std::env::temp_dir());
+            let own = |name: &String| spools(&std::env::temp_dir().join(name));
+            (directories.len(), directories.iter().map(own).sum()) == (living, living)
+        });
+        println!("ready");
+        loop {
+            thread::park();
+        }
+    }
+    let dir = Dir::new("private");
+    let life = |living: u32| {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(CHILD, &dir.0)
+            .env("TMPDIR", &dir.0)
+            .env(LIVING, living.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.as_mut().unwrap());
+        assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
+        child
+    };
+    for _ in 0..3 {
+        kill(life(1));
+    }
+    // While one lives, another has its own.
+    let (one, two) = (life(1), life(2));
+    let directories = names(&dir.0);
+    assert_eq!(directories.len(), 2, "{directories:?}");
+    let kept: usize = directories
+        .iter()
+        .map(|directory| names(&dir.0.join(directory).join("heapray-reports")).len())
+        .sum();
+    // Of each of three lives a finished session's and a killed one's; of the fourth and fifth the former.
+    assert_eq!(kept, 2 * (3 + 3 + 2), "{directories:?}");
+    kill(one);
+    kill(two);
+}
