@@ -23,10 +23,7 @@ const TAKEN: HeaderName = HeaderName::from_static("x-heapray-taken");
 /// Waits, without blocking, for the output that `ask` asks for.
 pub(super) async fn wait(ask: impl FnOnce(Waiter<Result<Output, Error>>)) -> Result<Output, Error> {
     let (answer, answered) = tokio::sync::oneshot::channel();
-    ask(Box::new(move |made| {
-        // The client is gone: nobody needs it.
-        let _ = answer.send(made);
-    }));
+    ask(Box::new(answer));
     let made = answered.await;
     made.map_err(|_| Error::MAKING_PANICKED)?
 }

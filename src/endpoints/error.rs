@@ -22,7 +22,7 @@ pub struct ErrorBody {
     /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `ReportNotFound`,
     /// `ReportDamaged`, `MemoryLogNotFound`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
     /// `TooManyMarks`, `TooManyWatchers`, `NotStarted`, `CaptureFailed`, `DirectoryNotWritable`, `StorageFull`,
-    /// `OutputFailed`, `InternalError`.
+    /// `OutputFailed`, `TooManyOutputs`, `OutputsHeld`, `ServiceEnding`, `InternalError`.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -55,6 +55,7 @@ impl ApiError {
     fn status_and_kind(&self) -> (StatusCode, &'static str) {
         use profiler::Error;
         const BROKEN: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
+        const LATER: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         match self {
             ApiError::BadRequest(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
             ApiError::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
@@ -81,6 +82,10 @@ impl ApiError {
                 }
                 Error::Directory { .. } => (BROKEN, "DirectoryNotWritable"),
                 Error::Output { .. } => (BROKEN, "OutputFailed"),
+                Error::TooManyOutputs => (LATER, "TooManyOutputs"),
+                Error::OutputsHeld => (LATER, "OutputsHeld"),
+                Error::Ending => (LATER, "ServiceEnding"),
+                Error::ShutdownTooLong { .. } => (BROKEN, "OutputFailed"),
                 Error::Internal(_) => (BROKEN, "InternalError"),
             },
         }
@@ -121,10 +126,16 @@ impl ApiError {
                 let value = HeaderValue::try_from(value).expect("digits are a header value");
                 Some((header::CONTENT_RANGE, value))
             }
+            _ if self.status_and_kind().0 == StatusCode::SERVICE_UNAVAILABLE => {
+                Some((header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER)))
+            }
             _ => None,
         }
     }
 }
+
+/// Seconds: how long most outputs take, and a watcher's answer at most.
+const RETRY_AFTER: &str = "5";
 
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

@@ -10,11 +10,14 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::oneshot;
 
-use crate::profiler::Core;
+use crate::profiler::{Core, Reader};
 use crate::store::Output;
 
 /// Bytes read at once: what a slow client costs in memory.
 const PIECE: u64 = 256 << 10;
+
+/// What a client finds in the service's log at most: its connection simply ends.
+const TOO_SLOW: &str = "the client took nothing for too long";
 
 type Piece = oneshot::Receiver<io::Result<Bytes>>;
 
@@ -22,7 +25,7 @@ type Piece = oneshot::Receiver<io::Result<Bytes>>;
 #[derive(Debug)]
 pub(crate) struct FileBody {
     core: Arc<Core>,
-    output: Output,
+    reader: Arc<Reader>,
     /// What was not asked for yet.
     rest: Range<u64>,
     /// What was asked for, and its length.
@@ -31,9 +34,10 @@ pub(crate) struct FileBody {
 
 impl FileBody {
     pub(crate) fn new(core: Arc<Core>, output: Output, range: Range<u64>) -> FileBody {
+        let reader = core.readers.open(output);
         FileBody {
             core,
-            output,
+            reader,
             rest: range,
             pending: None,
         }
@@ -48,11 +52,16 @@ impl FileBody {
         let (start, end) = (self.rest.start, self.rest.end.min(self.rest.start + PIECE));
         self.rest.start = end;
         let (answer, piece) = oneshot::channel();
-        let output = self.output.clone();
+        self.reader.takes(end - start);
+        let reader = Arc::clone(&self.reader);
         self.core.files.submit(move || {
             if answer.is_closed() {
                 return;
             }
+            let Some(output) = reader.output() else {
+                let _ = answer.send(Err(io::Error::other(TOO_SLOW)));
+                return;
+            };
             let mut buffer = vec![0; usize::try_from(end - start).expect("a piece is small")];
             let read = output.read_at(&mut buffer, start);
             // The client is gone: nobody needs it.

@@ -375,6 +375,18 @@ pub(crate) enum OutputFailures {
     /// Nothing was recorded yet.
     #[response(status = 404, content_type = "application/json")]
     NoReport(ErrorBody),
+    /// Too many outputs wait to be made already; or clients that still read hold all the disk that outputs may take; or the
+    /// service is about to end.
+    #[response(
+        status = 503,
+        content_type = "application/json",
+        headers(("Retry-After" = String, description = "Seconds to wait before asking again.")),
+        example = json!({
+            "error": "too many outputs wait to be made already: ask again in a few seconds",
+            "type": "TooManyOutputs"
+        })
+    )]
+    Later(ErrorBody),
     /// None of the bytes that were asked for is there.
     #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
     Range(ErrorBody),
@@ -421,10 +433,15 @@ pub(crate) enum WatchFailures {
     #[response(status = 403, content_type = "application/json")]
     CrossSite(ErrorBody),
     /// 32 watch already.
-    #[response(status = 503, content_type = "application/json", example = json!({
-        "error": "32 clients watch already",
-        "type": "TooManyWatchers"
-    }))]
+    #[response(
+        status = 503,
+        content_type = "application/json",
+        headers(("Retry-After" = String, description = "Seconds to wait before asking again.")),
+        example = json!({
+            "error": "32 clients watch already",
+            "type": "TooManyWatchers"
+        })
+    )]
     Full(ErrorBody),
 }
 

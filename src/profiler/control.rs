@@ -6,7 +6,6 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::kept::Lately;
 use super::machine::Machine;
@@ -19,13 +18,14 @@ use crate::config::Config;
 use crate::flight_recorder::{Reason, TriggerKind, Watch};
 use crate::quiet;
 use crate::session::{Notice, Observer, Session, SessionOptions};
-use crate::store::{self, Archive, Directory, OutputKey, OutputKind};
+use crate::store::{self, Archive, Directory, OutputKind};
 
 /// An enabled profiler. Its threads:
 ///
 /// ```text
 /// control   start, stop                one at a time, in the order they were asked for
-/// output    resolve frames, render     one at a time: two at once would double the memory
+/// output    resolve frames, render     one at a time: two at once would double the memory; in the order of
+///                                      `queue`
 /// files     read chunks, look up       never waits for the other two
 /// live      what watchers see          once a second, while there are any
 /// flight    write what the recorder    never waits for the others
@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) output: Worker,
     pub(crate) files: Worker,
     #[cfg(feature = "http")]
+    pub(crate) readers: Arc<super::readers::Readers>,
+    #[cfg(feature = "http")]
     pub(super) watch: Worker,
     #[cfg(feature = "http")]
     pub(super) live: super::live::Live,
@@ -51,8 +53,6 @@ pub(crate) struct Core {
     pub(super) recorder: Recorder,
     pub(super) reclaimer: Worker,
     directory: Directory,
-    /// The service is about to end: what nobody asked for is not made.
-    pub(super) ending: AtomicBool,
     /// The process that this was made in; a forked child has another.
     pid: u32,
 }
@@ -63,12 +63,22 @@ impl Core {
             tracing::warn!("SIGUSR2 could not be handled: it will write no report");
         }
         let directory = Directory::new(config.dir.as_deref());
+        #[cfg(feature = "http")]
+        let readers = Arc::new(super::readers::Readers::new());
         Ok(Core {
             machine: Machine::default(),
             outputs: Outputs::new(),
             control: Worker::spawn("heapray-control")?,
             output: Worker::spawn("heapray-output")?,
+            #[cfg(feature = "http")]
+            files: {
+                let readers = Arc::clone(&readers);
+                Worker::spawn_with("heapray-files", move || readers.look())?
+            },
+            #[cfg(not(feature = "http"))]
             files: Worker::spawn("heapray-files")?,
+            #[cfg(feature = "http")]
+            readers,
             #[cfg(feature = "http")]
             watch: Worker::spawn("heapray-live")?,
             #[cfg(feature = "http")]
@@ -85,7 +95,6 @@ impl Core {
             reclaimer: Worker::spawn("heapray-recover")?,
             lately: Lately::default(),
             directory,
-            ending: AtomicBool::new(false),
             pid: std::process::id(),
             config,
         })
@@ -271,6 +280,8 @@ impl Core {
 
     fn finish(self: &Arc<Core>, session: Session) -> Result<(), Error> {
         let spool = session.spool().map(PathBuf::from);
+        // What clients have asked for waits from here on: this goes first.
+        let hold = self.hold();
         match session.stop() {
             Ok(last) => {
                 if last.log.is_none() {
@@ -286,7 +297,7 @@ impl Core {
             }
         }
         self.recorder.give_up_room();
-        let report = self.wait_for(OutputKey::new(OutputKind::Report));
+        let report = self.report_at_once(hold);
         if report.is_ok() {
             // The last view holds it open for whatever else is to be made of it. Without a report its name stays:
             // what was recorded is recovered then, at the next start of this process or another.

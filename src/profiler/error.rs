@@ -49,6 +49,18 @@ pub enum Error {
         /// What the file system said.
         source: Arc<io::Error>,
     },
+    /// As many outputs as may wait to be made wait already.
+    TooManyOutputs,
+    /// Outputs without a name that are still being read, snapshots most of all, take all the disk that they may.
+    OutputsHeld,
+    /// The service is about to end: [`shutdown`](crate::Profiler::shutdown) makes nothing but the session's report.
+    Ending,
+    /// [`shutdown`](crate::Profiler::shutdown) took longer than it may, and the report is not finished. The event log, if
+    /// it was not given up, is still in the profiler's directory.
+    ShutdownTooLong {
+        /// Where the event log is.
+        path: PathBuf,
+    },
     /// A fault in the profiler itself; the service runs on.
     Internal(&'static str),
 }
@@ -95,6 +107,19 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::TooManyOutputs => {
+                f.write_str("too many outputs wait to be made already: ask again in a few seconds")
+            }
+            Error::OutputsHeld => f.write_str(
+                "outputs that clients are still reading take all the disk that they may: \
+                 ask again when they have been read",
+            ),
+            Error::Ending => f.write_str("the service is about to end and makes no more outputs"),
+            Error::ShutdownTooLong { path } => write!(
+                f,
+                "the report was not finished in time: `heapray recover` makes it of the event log in {}",
+                path.display()
+            ),
             Error::Internal(what) => write!(f, "a fault in the profiler: {what}"),
         }
     }

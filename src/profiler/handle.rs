@@ -1,15 +1,19 @@
 //! The handle that a service holds.
 
 use std::io::Read;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use super::control::Core;
-use super::flight::Waiter;
+use super::outputs::Made;
+use super::waiter::Waiter;
 use super::{Error, KeptReport, Mark, State, Status};
 use crate::memory_log::Recording;
 use crate::quiet;
 use crate::store::{Output, OutputKey, OutputKind, ReportId};
+
+/// What [`Profiler::shutdown`] may take.
+const LONGEST_SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// The profiler of this process. Cheap to clone; all clones are the same profiler.
 ///
@@ -181,9 +185,13 @@ impl Profiler {
     /// Ends the session, finishes its report and closes the listeners of `serve`, and ends the memory log. For the end of
     /// `main`, or whatever a service does on `SIGTERM`. Calling it twice does no harm.
     ///
+    /// The session's report goes before all else: outputs that clients still wait for are not made any more, and the log
+    /// says how many those were. Takes 20 seconds at most, and two more for downloads from `serve`: Kubernetes gives a pod 30.
+    ///
     /// # Errors
     ///
-    /// Those of [`stop`](Profiler::stop); none where the profiler is disabled.
+    /// Those of [`stop`](Profiler::stop); [`Error::ShutdownTooLong`] if the report is not finished after 20 seconds. None
+    /// where the profiler is disabled.
     pub fn shutdown(&self) -> Result<Status, Error> {
         let ended = self.end_session();
         // Last: the report's making shows in it.
@@ -199,16 +207,33 @@ impl Profiler {
         let Ok(core) = self.core() else {
             return self.stop();
         };
-        core.ending.store(true, Ordering::Relaxed);
-        let stopped = self.stop();
+        let deadline = Instant::now() + LONGEST_SHUTDOWN;
+        let left_out = core.outputs.queue.end();
+        if left_out > 0 {
+            tracing::warn!(
+                outputs = left_out,
+                "the service ends: what clients had asked for is not made any more"
+            );
+        }
+        let job = Arc::clone(core);
+        let stopped = core.control.run_until(deadline, move || job.stop());
         #[cfg(feature = "http")]
         core.servers.close();
         // Behind whatever is being written: a process that ends leaves no draft in the directory.
-        let written = core.output.run(|| ());
-        core.recorder.wait();
-        core.ending.store(false, Ordering::Relaxed);
+        let written = core.output.run_until(deadline, || ());
+        let recorded = core.recorder.wait_until(deadline);
+        let (Some(stopped), Some(written)) = (stopped, written) else {
+            let path = core.directory().path().to_owned();
+            let error = Error::ShutdownTooLong { path };
+            tracing::error!(%error, "the service ends without the report of its last session");
+            return Err(error);
+        };
+        if !recorded {
+            tracing::error!("the service ends while the flight recorder writes a report");
+        }
+        core.outputs.queue.go_on();
         written?;
-        stopped
+        stopped?
     }
 }
 
@@ -219,18 +244,9 @@ impl Core {
         self.wait(|core, waiter| core.request(key, waiter))
     }
 
-    fn wait(
-        self: &Arc<Core>,
-        request: impl FnOnce(&Arc<Core>, Waiter<Result<Output, Error>>),
-    ) -> Result<Output, Error> {
+    pub(super) fn wait(self: &Arc<Core>, request: impl FnOnce(&Arc<Core>, Waiter<Made>)) -> Made {
         let (answer, answered) = mpsc::channel();
-        request(
-            self,
-            Box::new(move |made| {
-                // Nobody waits any more: nobody needs it.
-                let _ = answer.send(made);
-            }),
-        );
+        request(self, Box::new(answer));
         let died = |_| Error::MAKING_PANICKED;
         answered.recv().map_err(died)?
     }

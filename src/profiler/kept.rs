@@ -10,8 +10,9 @@ use heapray_report::memray::{self, Format};
 use heapray_report::views::{self, OwnSite};
 
 use super::control::Core;
-use super::flight::Waiter;
-use super::outputs::{Origin, Trip, or_panicked, render};
+use super::outputs::{Made, Origin, Trip, render};
+use super::waiter::Waiter;
+use super::while_wanted::{self, WhileWanted};
 use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind};
@@ -147,6 +148,11 @@ impl Lately {
         }
     }
 
+    /// Gives up what is only remembered: others need the room.
+    pub(super) fn make_room(&self) {
+        self.made().clear();
+    }
+
     fn forget(&self, id: ReportId) {
         self.made().retain(|(other, ..)| *other != Origin::Kept(id));
         self.verified().retain(|(other, _)| *other != id);
@@ -180,34 +186,31 @@ impl Core {
         self: &Arc<Core>,
         id: ReportId,
         key: OutputKey,
-        waiter: Waiter<Result<Output, Error>>,
+        waiter: Waiter<Made>,
     ) {
         let core = Arc::clone(self);
         self.files.submit(move || {
+            if waiter.is_gone() {
+                return;
+            }
             if core.archive.find(id).is_none() {
-                return waiter(Err(Error::NotKept(id)));
+                return waiter.give(Err(Error::NotKept(id)));
             }
             if core.present() == Some(id) {
                 return core.request(key, waiter);
             }
             if let Some(output) = core.lately.find(Origin::Kept(id), key) {
-                return waiter(Ok(output));
+                return waiter.give(Ok(output));
             }
             let trip = Trip {
                 origin: Origin::Kept(id),
                 key,
             };
-            if core.outputs.board(trip, waiter) {
-                let maker = Arc::clone(&core);
-                core.output.submit(move || {
-                    let made = or_panicked(|| maker.make_of_kept(id, key));
-                    maker.outputs.land(&trip, &made);
-                });
-            }
+            core.enqueue(trip, waiter, false);
         });
     }
 
-    fn make_of_kept(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
+    pub(super) fn make_of_kept(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
         let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
         let whole = self.open_kept(&kept)?;
         if !key.is_as_kept() {
@@ -216,13 +219,18 @@ impl Core {
         if key == OutputKey::new(OutputKind::Report) {
             return Ok(whole);
         }
+        let origin = Origin::Kept(id);
+        if let Some(output) = self.room_for(Trip { origin, key })? {
+            return Ok(output);
+        }
         let label = Label {
             key,
             taken: kept.note.ended,
             snapshot: false,
         };
         let damaged = |_| Error::Damaged(id);
-        let input = || BufReader::with_capacity(256 << 10, whole.clone());
+        let wanted = self.outputs.wanted();
+        let input = || BufReader::with_capacity(256 << 10, WhileWanted::new(whole.clone(), wanted));
         let capture = memray::read_file(input()).map_err(damaged)?;
         let prepared = self.directory().prepare();
         prepared.map_err(|error| self.not_written(error))?;
@@ -237,11 +245,17 @@ impl Core {
             let events = events.then(|| memray::events_of_file(input())).transpose();
             let events = events.map_err(io::Error::other)?;
             let events = events.map(|events| events.map(|event| event.map_err(io::Error::other)));
-            render(key, &capture.report, events, &mut draft)?;
+            let events = events.map(|events| while_wanted::items(events, wanted));
+            render(
+                key,
+                &capture.report,
+                events,
+                &mut WhileWanted::new(&mut draft, wanted),
+            )?;
             draft.detach(label)
         });
         let output = written.map_err(|error| self.not_written(error))?;
-        self.lately.remember(Origin::Kept(id), key, &output);
+        self.lately.remember(origin, key, &output);
         Ok(output)
     }
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use heapray_report::{model, views};
 
 use super::control::Core;
-use super::flight::Waiter;
 use super::kept::leak_at;
+use super::waiter::Waiter;
 use super::{Blocks, KeptReport, LeakLine, Mark, Status};
 use crate::collector::snapshot::Snapshot;
 use crate::symbolize::{self, Known, ReportOptions};
@@ -100,13 +100,17 @@ impl Core {
         }
         own.last = Some(Instant::now());
         // Before the work: who asks from now on gets the next glance, and should this panic, none waits for ever.
-        let waiting = {
+        let mut waiting = {
             let waiting = self.live.waiting.lock();
             std::mem::take(&mut *waiting.unwrap_or_else(PoisonError::into_inner))
         };
+        waiting.retain(|waiter| !waiter.is_gone());
+        if waiting.is_empty() {
+            return;
+        }
         let glance = Arc::new(self.at_a_glance(&mut own.known));
         for waiter in waiting {
-            waiter(Arc::clone(&glance));
+            waiter.give(Arc::clone(&glance));
         }
     }
 

@@ -6,25 +6,28 @@
 mod builder;
 mod control;
 mod error;
-mod flight;
 mod global;
+mod handed_out;
 mod handle;
 mod kept;
 #[cfg(feature = "http")]
 mod live;
 mod machine;
 mod outputs;
+mod queue;
+#[cfg(feature = "http")]
+mod readers;
 mod reclaim;
 mod recorder;
 mod status;
+mod waiter;
+mod while_wanted;
 mod worker;
 
 pub use builder::{Builder, builder};
 #[cfg(feature = "http")]
 pub(crate) use control::Core;
 pub use error::{Error, InitError};
-#[cfg(feature = "http")]
-pub(crate) use flight::Waiter;
 pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
@@ -34,7 +37,11 @@ pub use handle::Profiler;
 pub use kept::{KeptReport, LeakLine, WrittenBecause};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
+#[cfg(feature = "http")]
+pub(crate) use readers::Reader;
 pub use recorder::Trigger;
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status,
 };
+#[cfg(feature = "http")]
+pub(crate) use waiter::Waiter;

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heapray_report::model::Event;
@@ -12,16 +11,25 @@ use heapray_report::{Report, memray, stats, texts, views};
 
 use super::Error;
 use super::control::Core;
-use super::flight::{Flight, Waiter};
+use super::handed_out::HandedOut;
 use super::machine::View;
+use super::queue::Queue;
+use super::waiter::Waiter;
+use super::while_wanted::{self, WhileWanted};
 use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf, is_too_long};
-use crate::symbolize::{self, Resolved};
+use crate::symbolize::{self, Resolved, Wanted};
+
+/// What asking for an output gives.
+pub(crate) type Made = Result<Output, Error>;
 
 /// What was made, and what is being made.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     shelf: Mutex<Shelf>,
-    flight: Flight<Trip, Result<Output, Error>>,
+    pub(super) queue: Arc<Queue>,
+    /// Whether somebody wants what is being made.
+    wanted: Wanted,
+    handed_out: HandedOut,
     /// Which of the kept reports is which session's.
     kept_as: Mutex<Option<(u64, ReportId)>>,
 }
@@ -43,22 +51,19 @@ pub(super) enum Origin {
 
 impl Outputs {
     pub(crate) fn new() -> Outputs {
+        let queue = Arc::new(Queue::default());
+        let asked = Arc::clone(&queue);
         Outputs {
             shelf: Mutex::default(),
-            flight: Flight::new(),
+            queue,
+            wanted: Wanted::while_it(move || asked.is_wanted()),
+            handed_out: HandedOut::default(),
             kept_as: Mutex::default(),
         }
     }
 
-    /// Adds a waiter; see [`Flight::board`].
-    #[must_use]
-    pub(super) fn board(&self, trip: Trip, waiter: Waiter<Result<Output, Error>>) -> bool {
-        self.flight.board(trip, waiter)
-    }
-
-    /// Gives the result to all who wait.
-    pub(super) fn land(&self, trip: &Trip, made: &Result<Output, Error>) {
-        self.flight.land(trip, made);
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// The last session of which a report was kept, and the number under which it is.
@@ -91,49 +96,114 @@ impl Outputs {
 
 impl Core {
     /// Finds or makes an output and hands it to `waiter`, on one of the profiler's threads. Returns at once.
-    pub(crate) fn request(self: &Arc<Core>, key: OutputKey, waiter: Waiter<Result<Output, Error>>) {
+    pub(crate) fn request(self: &Arc<Core>, key: OutputKey, waiter: Waiter<Made>) {
         let core = Arc::clone(self);
         self.files.submit(move || {
-            // What is there is handed out at once, whatever is being made meanwhile.
-            let (session, recording) = core.machine.session();
-            let origin = Origin::Session {
-                number: session,
-                recording,
-            };
-            if !recording {
-                let stored = core.outputs.shelf().find(key);
-                if let Some(output) = stored.or_else(|| core.lately.find(origin, key)) {
-                    return waiter(Ok(output));
-                }
-            }
-            let trip = Trip { origin, key };
-            if core.outputs.board(trip, waiter) {
-                let maker = Arc::clone(&core);
-                core.output.submit(move || maker.fly(trip));
+            if !waiter.is_gone() {
+                core.find_or_enqueue(key, waiter, false);
             }
         });
     }
 
-    /// Makes what was boarded, lands it, and makes its cheap siblings while the resolved frames are at hand.
-    fn fly(&self, trip: Trip) {
-        let key = trip.key;
-        match or_panicked(|| self.make(key)) {
+    /// The report of the session that has just ended. It goes before whatever else is asked for. Control thread only.
+    pub(super) fn report_at_once(self: &Arc<Core>, hold: Hold) -> Made {
+        self.wait(|core, waiter| {
+            core.find_or_enqueue(OutputKey::new(OutputKind::Report), waiter, true);
+            // It goes first by itself.
+            drop(hold);
+        })
+    }
+
+    fn find_or_enqueue(self: &Arc<Core>, key: OutputKey, waiter: Waiter<Made>, is_urgent: bool) {
+        // What is there is handed out at once, whatever is being made meanwhile.
+        let (session, recording) = self.machine.session();
+        let origin = Origin::Session {
+            number: session,
+            recording,
+        };
+        let trip = Trip { origin, key };
+        if !recording {
+            let stored = self.outputs.shelf().find(key);
+            if let Some(output) = stored.or_else(|| self.lately.find(origin, key)) {
+                self.outputs.handed_out.remember(trip, &output);
+                return waiter.give(Ok(output));
+            }
+        }
+        self.enqueue(trip, waiter, is_urgent);
+    }
+
+    pub(super) fn enqueue(self: &Arc<Core>, trip: Trip, waiter: Waiter<Made>, is_urgent: bool) {
+        if self.outputs.queue.board(trip, waiter, is_urgent) {
+            self.serve_queue();
+        }
+    }
+
+    fn serve_queue(self: &Arc<Core>) {
+        let core = Arc::clone(self);
+        self.output.submit(move || core.make_next());
+    }
+
+    /// Keeps the output thread from all but the reports of sessions that end, until the guard is dropped.
+    pub(super) fn hold(self: &Arc<Core>) -> Hold {
+        self.outputs.queue.hold();
+        Hold(Arc::clone(self))
+    }
+
+    /// Makes what comes next, lands it, and makes its cheap siblings while the resolved frames are at hand.
+    fn make_next(self: &Arc<Core>) {
+        let Some(trip) = self.outputs.queue.next() else {
+            return;
+        };
+        let made = or_panicked(|| match trip.origin {
+            Origin::Session { .. } => self.make(trip),
+            Origin::Kept(id) => Ok((self.make_of_kept(id, trip.key)?, None)),
+        });
+        match made {
             Ok((output, leftover)) => {
-                self.outputs.land(&trip, &Ok(output));
+                self.outputs.handed_out.remember(trip, &output);
+                self.outputs.queue.land(&Ok(output));
                 if let Some((view, resolved)) = leftover {
-                    self.make_siblings(key, &view, &resolved);
+                    // Nobody waits for them.
+                    let siblings = || self.make_siblings(trip.key, &view, &resolved);
+                    let _ = catch_unwind(AssertUnwindSafe(siblings));
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, output = %key.kind().file_name(), "no output");
-                self.outputs.land(&trip, &Err(error));
+                if self.outputs.queue.land(&Err(error.clone())) {
+                    let output = trip.key.kind().file_name();
+                    tracing::warn!(%error, %output, "no output");
+                }
             }
+        }
+        self.serve_queue();
+    }
+
+    /// Sees to it that an output without a name may be made, or else finds one that will do.
+    pub(super) fn room_for(&self, trip: Trip) -> Result<Option<Output>, Error> {
+        let handed_out = &self.outputs.handed_out;
+        if handed_out.has_room() {
+            return Ok(None);
+        }
+        let latest = handed_out.latest(trip);
+        self.lately.make_room();
+        #[cfg(feature = "http")]
+        self.readers.make_room();
+        match latest {
+            _ if handed_out.has_room() => Ok(None),
+            Some(output) => Ok(Some(output)),
+            None => Err(Error::OutputsHeld),
         }
     }
 
     /// The output, and what it was made from if that is of further use.
     #[allow(clippy::type_complexity)] // a pair that is taken apart at its only use
-    fn make(&self, key: OutputKey) -> Result<(Output, Option<(View, Resolved)>), Error> {
+    fn make(&self, trip: Trip) -> Result<(Output, Option<(View, Resolved)>), Error> {
+        let key = trip.key;
+        if (trip.is_snapshot() || !key.kind().is_kept())
+            && let Some(output) = self.room_for(trip)?
+        {
+            return Ok((output, None));
+        }
         let view = self.machine.view()?;
         if !view.snapshot.still_recording
             && let Some(output) = self.outputs.verified(key)
@@ -143,7 +213,9 @@ impl Core {
         self.directory()
             .prepare()
             .map_err(|error| self.not_written(error))?;
-        let resolved = symbolize::resolve(&view.snapshot, &key.options());
+        let wanted = self.outputs.wanted();
+        let resolved = symbolize::resolve_while(wanted, &view.snapshot, &key.options());
+        while_wanted::check(wanted).map_err(|error| self.not_written(error))?;
         let output = self.write(key, &view, &resolved)?;
         let last = !view.snapshot.still_recording;
         if last && !key.kind().is_kept() {
@@ -164,7 +236,7 @@ impl Core {
     fn make_siblings(&self, key: OutputKey, view: &View, resolved: &Resolved) {
         for kind in [OutputKind::Stats, OutputKind::Flamegraph] {
             let sibling = key.sibling(kind);
-            if self.ending.load(Ordering::Relaxed) {
+            if !self.outputs.wanted().still() {
                 return;
             }
             if kind == key.kind() || self.outputs.shelf().stored(sibling).is_some() {
@@ -204,8 +276,10 @@ impl Core {
             snapshot,
         };
         let directory = self.directory().path();
+        let wanted = self.outputs.wanted();
         Draft::new(directory).and_then(|mut draft| {
             let events = resolved.events(&view.snapshot).filter(|_| whole);
+            let events = events.map(|events| while_wanted::items(events, wanted));
             if let Some(log) = &view.snapshot.log
                 && whole
                 && key.kind() == OutputKind::Report
@@ -216,7 +290,8 @@ impl Core {
                 }
                 draft = draft.at_most(self.archive.left());
             }
-            render(key, &resolved.report, events, &mut draft)?;
+            let mut out = WhileWanted::new(&mut draft, wanted);
+            render(key, &resolved.report, events, &mut out)?;
             if snapshot || !key.kind().is_kept() {
                 return draft.detach(label);
             }
@@ -235,6 +310,18 @@ impl Core {
     }
 }
 
+/// Keeps clients' outputs back as long as it lives.
+#[derive(Debug)]
+pub(super) struct Hold(Arc<Core>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if self.0.outputs.queue.release() {
+            self.0.serve_queue();
+        }
+    }
+}
+
 /// What `make` makes. Those who wait for it must be told if it panics, too.
 pub(super) fn or_panicked<T>(make: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(make)).unwrap_or(Err(Error::MAKING_PANICKED))
@@ -247,7 +334,7 @@ const MOST_ALLOCATIONS: u64 = 5_000_000;
 /// Rows of the page's intervals: some hundred kilobytes of it.
 const MOST_ROWS: usize = 200_000;
 
-fn write_page<E>(report: &Report, events: Option<E>, out: &mut Draft) -> io::Result<()>
+fn write_page<E>(report: &Report, events: Option<E>, out: &mut impl Write) -> io::Result<()>
 where
     E: Iterator<Item = io::Result<Event>>,
 {
@@ -276,7 +363,7 @@ pub(super) fn render<E>(
     key: OutputKey,
     report: &Report,
     events: Option<E>,
-    out: &mut Draft,
+    out: &mut impl Write,
 ) -> io::Result<()>
 where
     E: Iterator<Item = io::Result<Event>>,

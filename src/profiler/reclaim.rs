@@ -6,7 +6,6 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use heapray_report::memray::{Version, write_aggregated};
 
@@ -55,7 +54,7 @@ impl Core {
     fn reclaim_all(&self) {
         self.directory().sweep();
         for path in leftovers(self.directory().path()) {
-            if self.ending.load(Ordering::Relaxed) {
+            if self.outputs.queue.is_ending() {
                 return;
             }
             if let Some(leftover) = Leftover::claim(&path) {
@@ -109,7 +108,7 @@ impl Core {
         }
         let left = memory_left(Path::new("/")).unwrap_or(u64::MAX);
         let memory = (left / 4).clamp(MEMORY.0, MEMORY.1);
-        let ends = || self.ending.load(Ordering::Relaxed);
+        let ends = || self.outputs.queue.is_ending();
         let bounds = Bounds {
             stacks: (memory / 2 / STACK) as usize,
             live_blocks: memory / 2 / BLOCK,

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::memray::{Version, write_aggregated};
 
@@ -96,12 +96,11 @@ impl Recorder {
         })
     }
 
-    /// Waits until nothing is being written, unless the callback itself asks.
-    pub(super) fn wait(&self) {
-        if std::thread::current().name() != Some(THREAD) {
-            // A job that panicked was told of already.
-            let _ = self.worker.run(|| ());
-        }
+    /// Waits until nothing is being written, unless the callback itself asks. Whether it is so by then.
+    pub(super) fn wait_until(&self, deadline: Instant) -> bool {
+        // A job that panicked was told of already.
+        std::thread::current().name() == Some(THREAD)
+            || self.worker.run_until(deadline, || ()).is_some()
     }
 
     pub(super) fn last(&self) -> Option<Trigger> {
@@ -179,7 +178,10 @@ impl Core {
     /// Writes a report for `reason`, keeps it, and tells of it. On the recorder's thread.
     pub(super) fn record_flight(self: &Arc<Core>, reason: &Reason) {
         let at = SystemTime::now();
+        // Memory is short: what clients have asked for comes after this.
+        let hold = self.hold();
         let made = or_panicked(|| self.write_flight(reason));
+        drop(hold);
         let (report, live, trouble) = match &made {
             Ok((id, live)) => (Some(id.to_string()), *live, None),
             Err(error) => (None, Blocks::default(), Some(error.to_string())),

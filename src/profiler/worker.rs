@@ -5,8 +5,9 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::Error;
 use crate::quiet;
@@ -23,12 +24,28 @@ const DIED: Error = Error::Internal("a job panicked; see the panic's message");
 
 impl Worker {
     pub(crate) fn spawn(name: &str) -> io::Result<Worker> {
+        Worker::spawn_with(name, || None)
+    }
+
+    /// One that calls `look` before it waits for a job: again after the time that `look` returns, if no job comes before.
+    pub(crate) fn spawn_with(
+        name: &str,
+        mut look: impl FnMut() -> Option<Duration> + Send + 'static,
+    ) -> io::Result<Worker> {
         let (jobs, queue) = mpsc::channel::<Job>();
         thread::Builder::new().name(name.into()).spawn(move || {
             quiet::for_good();
-            for job in queue {
-                // A job that panics drops the sender of its answer: whoever waits learns of it.
-                let _ = catch_unwind(AssertUnwindSafe(job));
+            loop {
+                let job = match look() {
+                    Some(time) => queue.recv_timeout(time),
+                    None => queue.recv().map_err(RecvTimeoutError::from),
+                };
+                match job {
+                    // A job that panics drops the sender of its answer: whoever waits learns of it.
+                    Ok(job) => drop(catch_unwind(AssertUnwindSafe(job))),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
             }
         })?;
         Ok(Worker { jobs })
@@ -47,12 +64,34 @@ impl Worker {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let _quiet = quiet::enter();
+        self.begin(job).recv().map_err(|_| DIED)
+    }
+
+    /// As [`run`](Self::run), but no longer than to `deadline`: `None` then, and the job is done later.
+    pub(crate) fn run_until<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<Result<T, Error>> {
+        let _quiet = quiet::enter();
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.begin(job).recv_timeout(left) {
+            Ok(done) => Some(Ok(done)),
+            Err(RecvTimeoutError::Disconnected) => Some(Err(DIED)),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+
+    fn begin<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> mpsc::Receiver<T> {
         let (answer, answered) = mpsc::channel();
         self.submit(move || {
             // Nobody waits any more: nobody needs the answer.
             let _ = answer.send(job());
         });
-        answered.recv().map_err(|_| DIED)
+        answered
     }
 
     /// Does a job and waits for its answer without blocking.

@@ -26,11 +26,11 @@ pub(crate) struct Label {
 /// new session has replaced its file.
 #[derive(Debug, Clone)]
 pub struct Output {
-    file: Arc<File>,
-    label: Label,
-    len: u64,
-    hash: u64,
-    position: u64,
+    pub(super) file: Arc<File>,
+    pub(super) label: Label,
+    pub(super) len: u64,
+    pub(super) hash: u64,
+    pub(super) position: u64,
 }
 
 impl Output {

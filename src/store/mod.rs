@@ -7,6 +7,7 @@ mod archive;
 mod bound;
 mod directory;
 mod disk;
+mod faint;
 mod file;
 mod held;
 mod id;
@@ -20,6 +21,7 @@ mod shelf;
 
 pub(crate) use archive::{Archive, Kept};
 pub(crate) use directory::Directory;
+pub(crate) use faint::Faint;
 pub use file::Output;
 pub(crate) use file::{Draft, Label, Stored, is_too_long, room};
 pub(crate) use held::create as create_held;

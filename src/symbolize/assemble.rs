@@ -16,6 +16,7 @@ use super::places::Places;
 use super::resolver::ElfLookup;
 use super::stacks::{self, Tree};
 use super::threads::Threads;
+use super::wanted::Wanted;
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{RawSite, Snapshot};
 
@@ -56,6 +57,19 @@ impl Resolved {
 #[must_use]
 pub fn resolve(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
     assemble(snapshot, options, &mut ElfLookup::default())
+}
+
+/// [`resolve`], as long as the report is wanted: what is looked up later than that has no names.
+pub(crate) fn resolve_while(
+    wanted: &Wanted,
+    snapshot: &Snapshot,
+    options: &ReportOptions,
+) -> Resolved {
+    assemble(
+        snapshot,
+        options,
+        &mut ElfLookup::while_wanted(wanted.clone()),
+    )
 }
 
 /// [`resolve`] for a snapshot of another process, perhaps long ended: its modules' files are looked for where they were.

@@ -26,9 +26,11 @@ mod stacks;
 mod tests;
 mod threads;
 mod trim;
+mod wanted;
 
-pub(crate) use assemble::resolve_elsewhere;
 pub use assemble::{Resolved, resolve, resolve_again};
+pub(crate) use assemble::{resolve_elsewhere, resolve_while};
 pub use known::Known;
 pub(crate) use located::{Located, LocatedFrame};
 pub use options::{ReportOptions, ThreadMode};
+pub(crate) use wanted::Wanted;

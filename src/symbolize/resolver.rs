@@ -19,6 +19,7 @@ use blazesym::symbolize::{CodeInfo, Input, Reason, Sym, Symbolized, Symbolizer};
 use super::lookup::{Found, Lookup, Place};
 use super::names::demangle;
 use super::notes::about_modules;
+use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
 
 /// Addresses that one symbolizer looks up at most.
@@ -36,6 +37,8 @@ pub(super) struct ElfLookup {
     debug_dirs: Vec<PathBuf>,
     /// Modules are those of another process, perhaps long ended.
     elsewhere: bool,
+    /// Whoever asks throws the rest away where it is not wanted any more.
+    wanted: Wanted,
     gone: Vec<String>,
     replaced: Vec<String>,
     unreadable: Vec<String>,
@@ -56,6 +59,10 @@ impl Lookup for ElfLookup {
             }
             let mut still_left = Vec::new();
             for chunk in chunks(&left, offsets) {
+                if !self.wanted.still() {
+                    still_left.extend_from_slice(chunk);
+                    continue;
+                }
                 still_left.extend(self.look_up_chunk(&source, chunk, offsets, found));
             }
             left = still_left;
@@ -86,10 +93,19 @@ impl ElfLookup {
         }
     }
 
+    /// Looks up names as long as they are wanted.
+    pub(super) fn while_wanted(wanted: Wanted) -> Self {
+        ElfLookup {
+            wanted,
+            ..ElfLookup::default()
+        }
+    }
+
     fn with_debug_dirs(debug_dirs: Vec<PathBuf>) -> Self {
         ElfLookup {
             debug_dirs,
             elsewhere: false,
+            wanted: Wanted::default(),
             gone: Vec::new(),
             replaced: Vec::new(),
             unreadable: Vec::new(),

@@ -68,10 +68,7 @@ impl LiveBody {
 
     fn ask(&self) -> oneshot::Receiver<Arc<Glance>> {
         let (answer, next) = oneshot::channel();
-        self.core.glance(Box::new(move |glance| {
-            // The client is gone: nobody looks any more.
-            let _ = answer.send(glance);
-        }));
+        self.core.glance(Box::new(answer));
         next
     }
 }
