@@ -15,6 +15,7 @@ mod error;
 mod file_body;
 mod guard;
 mod live;
+mod log_reader;
 mod mark;
 pub(crate) mod moment;
 mod mount;
@@ -40,6 +41,7 @@ mod told;
 mod unrouted;
 
 pub use error::ErrorBody;
+pub(crate) use log_reader::LogReader;
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;
 pub(crate) use serve::Servers;

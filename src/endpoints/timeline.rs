@@ -1,7 +1,6 @@
 //! `GET timeline`: the memory log, as JSON or as the file that it is.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,6 +13,7 @@ use serde::Serialize;
 
 use super::download::download;
 use super::error::ApiError;
+use super::log_reader::LogReader;
 use super::openapi::{CommonFailures, ConditionParams, TimelineFailures, TimelineParams};
 use super::{negotiate, params, reply};
 use crate::config::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
@@ -147,10 +147,14 @@ pub(super) async fn timeline(
         Recording::Off => return Err(ApiError::NoMemoryLog(None)),
         Recording::Failed(reason) => return Err(ApiError::NoMemoryLog(Some(Arc::clone(reason)))),
     };
+    let Some(reader) = &core.log_reader else {
+        return Err(ApiError::NoMemoryLog(None));
+    };
+    let log = Arc::clone(reader);
     let mut response = if as_file {
         let name = recorder.path().file_name().unwrap_or_default();
         let disposition = format!("inline; filename=\"{}\"", name.to_string_lossy());
-        let opened = core.files.read(move || file(&recorder)).await?;
+        let opened = reader.read(move || file(&log, &recorder)).await?;
         let mut response = download(core, opened?, headers)?;
         // A machine's name is letters, digits and hyphens; any other is not told.
         if let Ok(disposition) = HeaderValue::try_from(disposition) {
@@ -160,7 +164,7 @@ pub(super) async fn timeline(
         response
     } else {
         let job = Arc::clone(core);
-        let text = core.files.read(move || json(&job, &recorder)).await?;
+        let text = reader.read(move || json(&job, &log, &recorder)).await?;
         reply::json_text(StatusCode::OK, text?)
     };
     let accept = HeaderValue::from_static("Accept");
@@ -169,23 +173,18 @@ pub(super) async fn timeline(
 }
 
 /// The file up to its last whole line.
-fn file(recorder: &Recorder) -> Result<Output, ApiError> {
+fn file(log: &LogReader, recorder: &Recorder) -> Result<Output, ApiError> {
     let label = Label {
         key: OutputKey::new(OutputKind::File(Format::Mprof)),
         taken: SystemTime::now(),
         snapshot: true,
     };
-    let opened = File::open(recorder.path()).and_then(|file| Output::lines_of(file, label));
+    let opened = log.file(recorder.path(), label, &LIMITS);
     opened.map_err(|error| unreadable(recorder, &error))
 }
 
-fn json(core: &Core, recorder: &Recorder) -> Result<Vec<u8>, ApiError> {
-    let read = File::open(recorder.path()).and_then(|file| {
-        // Up to here: a log that is written on must not keep us reading.
-        let length = file.metadata()?.len();
-        let lines = BufReader::new(file.take(length));
-        Digest::read(lines, &LIMITS).map_err(io::Error::other)
-    });
+fn json(core: &Core, log: &LogReader, recorder: &Recorder) -> Result<Vec<u8>, ApiError> {
+    let read = log.digest(recorder.path(), &LIMITS);
     let digest = read.map_err(|error| unreadable(recorder, &error))?;
     let timeline = told(recorder, digest, core.heap_curve(LIMITS.readings));
     Ok(serde_json::to_vec(&timeline).expect("our own plain types can be written as JSON"))

@@ -28,6 +28,7 @@ use crate::store::{self, Archive, Directory, OutputKind};
 ///                                      `queue`
 /// files     read chunks, look up       never waits for the other two
 /// live      what watchers see          once a second, while there are any
+/// timeline  reads the memory log       where there is one
 /// flight    write what the recorder    never waits for the others
 ///           wants written
 /// recover   what killed processes left   never waited for
@@ -40,6 +41,9 @@ pub(crate) struct Core {
     pub(crate) control: Worker,
     pub(crate) output: Worker,
     pub(crate) files: Worker,
+    /// Where a memory log is written.
+    #[cfg(feature = "http")]
+    pub(crate) log_reader: Option<Arc<crate::endpoints::LogReader>>,
     #[cfg(feature = "http")]
     pub(crate) readers: Arc<super::readers::Readers>,
     #[cfg(feature = "http")]
@@ -77,6 +81,11 @@ impl Core {
             },
             #[cfg(not(feature = "http"))]
             files: Worker::spawn("heapray-files")?,
+            #[cfg(feature = "http")]
+            log_reader: match &config.memory_log {
+                Some(_) => Some(Arc::new(crate::endpoints::LogReader::new()?)),
+                None => None,
+            },
             #[cfg(feature = "http")]
             readers,
             #[cfg(feature = "http")]

@@ -45,3 +45,5 @@ pub use status::{
 };
 #[cfg(feature = "http")]
 pub(crate) use waiter::Waiter;
+#[cfg(feature = "http")]
+pub(crate) use worker::Worker;

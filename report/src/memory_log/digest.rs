@@ -17,7 +17,7 @@ pub struct DigestLimits {
 }
 
 /// What a file tells, thinned: curves keep their peaks.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Digest {
     /// The process's memory.
     pub memory: Vec<Reading>,
@@ -31,28 +31,86 @@ pub struct Digest {
     pub more_functions: u64,
 }
 
+/// A [`Digest`] of a file that is still being written: what was added is read, and no more.
+#[derive(Debug, Clone)]
+pub struct Digesting {
+    limits: DigestLimits,
+    memory: Curve,
+    children: Vec<(String, Curve)>,
+    more_children: u64,
+    functions: Vec<Function>,
+    more_functions: u64,
+}
+
 impl Digest {
     /// Reads a file.
     ///
     /// # Errors
     /// Those of [`MemoryLog::read`](super::MemoryLog::read).
     pub fn read(from: impl BufRead, limits: &DigestLimits) -> Result<Digest, ReadError> {
-        let mut digest = Digest::default();
-        let mut memory = Curve::new(limits.readings);
-        let mut children: Vec<(String, Curve)> = Vec::new();
-        each_line(from, |line| match line {
-            Line::Memory(reading) => memory.push(reading),
+        let mut digesting = Digesting::new(*limits);
+        digesting.read(from)?;
+        Ok(digesting.digest())
+    }
+}
+
+impl Digesting {
+    /// Of an empty file.
+    #[must_use]
+    pub fn new(limits: DigestLimits) -> Digesting {
+        Digesting {
+            limits,
+            memory: Curve::new(limits.readings),
+            children: Vec::new(),
+            more_children: 0,
+            functions: Vec::new(),
+            more_functions: 0,
+        }
+    }
+
+    /// Adds further lines, whole ones.
+    ///
+    /// # Errors
+    /// Those of [`MemoryLog::read`](super::MemoryLog::read); lines are counted from the first of `from`.
+    pub fn read(&mut self, from: impl BufRead) -> Result<(), ReadError> {
+        each_line(from, |line| self.add(line))?;
+        Ok(())
+    }
+
+    /// All so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut all = self.clone();
+        all.keep_longest();
+        all.functions
+            .sort_by(|a, b| a.from.at.total_cmp(&b.from.at).then(a.level.cmp(&b.level)));
+        let children = all.children.into_iter();
+        Digest {
+            memory: all.memory.into_rows(),
+            children: children
+                .map(|(id, curve)| (id, curve.into_rows()))
+                .collect(),
+            more_children: all.more_children,
+            functions: all.functions,
+            more_functions: all.more_functions,
+        }
+    }
+
+    fn add(&mut self, line: Line<'_>) {
+        match line {
+            Line::Memory(reading) => self.memory.push(reading),
             Line::Child { id, reading } => {
-                match children.iter_mut().rev().find(|child| child.0 == id) {
+                let mut children = self.children.iter_mut().rev();
+                match children.find(|child| child.0 == id) {
                     Some((_, curve)) => curve.push(reading),
                     None => {
-                        if children.len() >= limits.children.max(1) {
-                            forget_one(&mut children);
-                            digest.more_children += 1;
+                        if self.children.len() >= self.limits.children.max(1) {
+                            forget_one(&mut self.children);
+                            self.more_children += 1;
                         }
-                        let mut curve = Curve::new(limits.readings);
+                        let mut curve = Curve::new(self.limits.readings);
                         curve.push(reading);
-                        children.push((id.to_owned(), curve));
+                        self.children.push((id.to_owned(), curve));
                     }
                 }
             }
@@ -62,35 +120,25 @@ impl Digest {
                 to,
                 level,
             } => {
-                digest.functions.push(Function {
+                self.functions.push(Function {
                     name: name.to_owned(),
                     from,
                     to,
                     level,
                 });
-                if digest.functions.len() >= 2 * limits.functions.max(1) {
-                    digest.keep_longest(limits.functions);
+                if self.functions.len() >= 2 * self.limits.functions.max(1) {
+                    self.keep_longest();
                 }
             }
             Line::Command(_) | Line::Other => {}
-        })?;
-        digest.keep_longest(limits.functions);
-        digest
-            .functions
-            .sort_by(|a, b| a.from.at.total_cmp(&b.from.at).then(a.level.cmp(&b.level)));
-        digest.memory = memory.into_rows();
-        digest.children = children
-            .into_iter()
-            .map(|(id, curve)| (id, curve.into_rows()))
-            .collect();
-        Ok(digest)
+        }
     }
 
-    fn keep_longest(&mut self, most: usize) {
+    fn keep_longest(&mut self) {
         let took = |call: &Function| call.to.at - call.from.at;
         self.functions.sort_by(|a, b| took(b).total_cmp(&took(a)));
-        let more = self.functions.len().saturating_sub(most);
-        self.functions.truncate(most);
+        let more = self.functions.len().saturating_sub(self.limits.functions);
+        self.functions.truncate(self.limits.functions);
         self.more_functions += more as u64;
     }
 }
@@ -146,5 +194,13 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, ["f95", "f96", "f97", "f98", "f99"]);
         assert_eq!(digest.more_functions, 95);
+
+        // The same, read as it grew, with looks at it in between.
+        let mut digesting = Digesting::new(limits);
+        for line in text.split_inclusive('\n') {
+            digesting.read(line.as_bytes()).unwrap();
+            let _ = digesting.digest();
+        }
+        assert_eq!(digesting.digest(), digest);
     }
 }

@@ -15,7 +15,7 @@ mod name;
 mod thin;
 
 pub use curve::Curve;
-pub use digest::{Digest, DigestLimits};
+pub use digest::{Digest, DigestLimits, Digesting};
 pub use error::ReadError;
 pub use line::{Line, MIB, Reading};
 pub use log::{Child, Function, MemoryLog};
