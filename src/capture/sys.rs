@@ -162,6 +162,24 @@ pub fn exit_at_once(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// Bytes written to the socket of this descriptor that its other end has not taken. `None` where the system does not tell.
+#[must_use]
+pub fn unsent(socket: i32) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: TIOCOUTQ (of a socket: SIOCOUTQ, the same number) writes one int to the live place it is given; a
+        // descriptor is a number, and the kernel refuses one that is not a socket's.
+        let told = unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
+        (told == 0).then(|| u32::try_from(bytes).ok())?
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = socket;
+        None
+    }
+}
+
 /// Has the file system set aside `bytes` for the file of this descriptor. Whether it did.
 #[must_use]
 pub fn set_aside(file: i32, bytes: u64) -> bool {

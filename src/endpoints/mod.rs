@@ -24,6 +24,7 @@ mod negotiate;
 mod openapi;
 mod outputs;
 mod params;
+mod patient;
 mod precondition;
 mod query;
 mod quietly;

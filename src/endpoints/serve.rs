@@ -15,6 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::patient::Patient;
 use crate::profiler::Profiler;
 use crate::quiet;
 
@@ -67,11 +68,22 @@ impl Servers {
 
 const GRACE: Duration = Duration::from_secs(2);
 
-/// At once: each is a file descriptor that the service may need. Further clients wait.
-const MOST_CONNECTIONS: usize = 64;
+/// What clients may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Connections at once: each is a file descriptor that the service may need. Further clients wait.
+    connections: usize,
+    /// A client that takes longer to say what it wants next gives up its place.
+    asking: Duration,
+    /// And so does one that takes nothing of its answer for so long.
+    taking: Duration,
+}
 
-/// A client that takes longer to say what it wants next gives up its place.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIMITS: Limits = Limits {
+    connections: 64,
+    asking: Duration::from_secs(30),
+    taking: Duration::from_secs(60),
+};
 
 impl Profiler {
     /// Serves the profiler's routes at `address`, at the root and below the job prefix, on a thread and a single-threaded
@@ -80,7 +92,8 @@ impl Profiler {
     /// [`shutdown`](Profiler::shutdown) closes it.
     ///
     /// Whoever can reach the address can call it: listen on `127.0.0.1`, or set a token. It has 64 connections at once;
-    /// further clients wait until one ends, as those do that say nothing for 30 seconds.
+    /// further clients wait until one ends, as those do that say nothing for 30 seconds, or take nothing of their answers
+    /// for 60.
     ///
     /// # Errors
     ///
@@ -106,7 +119,7 @@ impl Profiler {
             .name("heapray-http".into())
             .spawn(move || {
                 quiet::for_good();
-                if let Err(error) = runtime.block_on(run(listener, app, closed)) {
+                if let Err(error) = runtime.block_on(run(listener, app, closed, LIMITS)) {
                     tracing::error!(%error, "the profiler's own listener failed");
                 }
             });
@@ -142,12 +155,14 @@ async fn run(
     listener: TcpListener,
     app: Router,
     mut closed: oneshot::Receiver<()>,
+    limits: Limits,
 ) -> io::Result<()> {
     let mut listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(limits.connections));
     let connections = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.asking);
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;
@@ -159,7 +174,8 @@ async fn run(
             _ = &mut closed => break,
         };
         let service = TowerToHyperService::new(app.clone());
-        let connection = connections.watch(http.serve_connection(TokioIo::new(stream), service));
+        let stream = TokioIo::new(Patient::new(stream, limits.taking));
+        let connection = connections.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
             // That a client has gone, or says nothing, is no failure of ours.
             let _ = connection.await;
@@ -169,4 +185,53 @@ async fn run(
     drop(listener);
     let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, listen, run};
+    use axum::Router;
+    use axum::routing::get;
+    use bytes::Bytes;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::time::Duration;
+    use tokio::sync::oneshot;
+
+    /// More than the system holds for a connection whose client reads nothing.
+    static LONG: [u8; 32 << 20] = [b'x'; 32 << 20];
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn clients_that_take_nothing_of_their_answers_give_up_their_places() {
+        let app = Router::new()
+            .route("/long", get(|| async { Bytes::from_static(&LONG) }))
+            .route("/short", get(|| async { "short" }));
+        let listener = listen("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = Limits {
+            connections: 3,
+            asking: Duration::from_secs(600),
+            taking: Duration::from_millis(50),
+        };
+        let (close, closed) = oneshot::channel();
+        let server = tokio::spawn(run(listener, app, closed, limits));
+        let clients = tokio::task::spawn_blocking(move || {
+            let ask = |path: &str| {
+                let mut client = TcpStream::connect(address).unwrap();
+                let request =
+                    format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+                client.write_all(request.as_bytes()).unwrap();
+                client
+            };
+            // They hold every place, and never read.
+            let idle: Vec<_> = (0..limits.connections).map(|_| ask("/long")).collect();
+            let mut answer = String::new();
+            ask("/short").read_to_string(&mut answer).unwrap();
+            assert!(answer.ends_with("short"), "{answer}");
+            drop(idle);
+        });
+        clients.await.unwrap();
+        drop(close);
+        server.await.unwrap().unwrap();
+    }
 }

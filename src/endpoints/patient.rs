@@ -1,0 +1,181 @@
+//! A connection that ends when its client takes nothing of what it is sent.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::capture::sys;
+
+/// A stream that says how many of the bytes written to it are still on their way.
+pub(super) trait Sending {
+    /// `None` where the system does not tell.
+    fn unsent(&self) -> Option<u32>;
+}
+
+impl Sending for TcpStream {
+    fn unsent(&self) -> Option<u32> {
+        #[cfg(unix)]
+        return sys::unsent(std::os::fd::AsRawFd::as_raw_fd(self));
+        #[cfg(not(unix))]
+        None
+    }
+}
+
+/// `S`, whose writes fail once its client has taken nothing for so long. A client that is slow, and takes something now and
+/// then, is waited for.
+#[derive(Debug)]
+pub(super) struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    stall: Option<Stall>,
+}
+
+/// Since when nothing more could be written.
+#[derive(Debug)]
+struct Stall {
+    end: Pin<Box<Sleep>>,
+    /// What was on its way when the wait began.
+    unsent: Option<u32>,
+}
+
+impl<S: Sending> Patient<S> {
+    pub(super) fn new(stream: S, patience: Duration) -> Patient<S> {
+        Patient {
+            stream,
+            patience,
+            stall: None,
+        }
+    }
+
+    /// What a write gives, or an error if its client has not moved for too long.
+    fn wait<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stall = None;
+            return written;
+        }
+        let stall = self.stall.get_or_insert_with(|| Stall {
+            end: Box::pin(sleep(self.patience)),
+            unsent: self.stream.unsent(),
+        });
+        loop {
+            ready!(stall.end.as_mut().poll(context));
+            // What the system has taken from us long ago may still be moving.
+            let unsent = self.stream.unsent();
+            if unsent.is_none() || unsent >= stall.unsent {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            stall.unsent = unsent;
+            stall.end.as_mut().reset(Instant::now() + self.patience);
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Sending + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wait(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wait(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.wait(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Patient, Sending};
+    use std::cell::RefCell;
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+    use tokio::io::AsyncWrite;
+
+    /// Full for ever; tells one after the other of these numbers.
+    struct Full(RefCell<Vec<Option<u32>>>);
+
+    impl Sending for Full {
+        fn unsent(&self) -> Option<u32> {
+            self.0.borrow_mut().pop().unwrap()
+        }
+    }
+
+    impl AsyncWrite for Full {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_moves_is_waited_for_and_one_that_does_not_is_left() {
+        for told in [
+            vec![Some(9), Some(8), Some(7), Some(7)],
+            vec![Some(9), Some(9)],
+            vec![Some(9), None],
+            vec![None, None],
+        ] {
+            let stream = Full(RefCell::new(told.into_iter().rev().collect()));
+            let mut patient = Patient::new(stream, Duration::from_millis(2));
+            let write = std::future::poll_fn(|context| {
+                Pin::new(&mut patient).poll_write(context, b"bytes")
+            });
+            let kind = write.await.unwrap_err().kind();
+            assert_eq!(kind, io::ErrorKind::TimedOut);
+            let left = patient.stream.0.borrow().len();
+            assert_eq!(left, 0, "it was given up before it had stopped");
+        }
+    }
+}
