@@ -86,6 +86,10 @@ impl Door {
             return Ok(options(endpoint.allow()));
         }
         guard::check_origin(&request.method, &request.headers)?;
+        if endpoint.is_made() {
+            // Reading, but not for nothing: an output is made, or a file is read.
+            guard::same_origin_or_link(&request.headers)?;
+        }
         let (profiler, query, headers) = (&self.profiler, request.uri.query(), &request.headers);
         match endpoint {
             Endpoint::Page if name.is_none() => Ok(docs::redirect("memray/", query)),

@@ -98,7 +98,7 @@ impl ApiError {
                 "the profiler wants an Authorization header with the right bearer token".into()
             }
             ApiError::CrossSite => {
-                "a page of another site may not change or watch anything here".into()
+                "a page of another site may not change, watch or load anything here".into()
             }
             ApiError::NotFound => "the profiler has no such endpoint".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),

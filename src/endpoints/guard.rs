@@ -61,9 +61,21 @@ pub(crate) fn same_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
+/// As [`same_origin`], and lets through who follows a link of another site to here: a chat's, or a dashboard's. A page that
+/// would have its visitors' browsers make outputs in the background, as pictures, scripts, frames or ahead of time, is
+/// refused.
+pub(crate) fn same_origin_or_link(headers: &HeaderMap) -> Result<(), ApiError> {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
+    let is_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+    if is_link && !headers.contains_key("sec-purpose") {
+        return Ok(());
+    }
+    same_origin(headers)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{check_origin, check_token};
+    use super::{check_origin, check_token, same_origin_or_link};
     use crate::config::Token;
     use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 
@@ -97,6 +109,35 @@ mod tests {
         }
         assert!(check_token(token.as_ref(), &HeaderMap::new()).is_err());
         assert!(check_token(None, &HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn a_page_of_another_site_may_link_to_an_output_and_not_embed_it() {
+        let cross = ("sec-fetch-site", "cross-site");
+        let (mode, dest) = ("sec-fetch-mode", "sec-fetch-dest");
+        for (pairs, may) in [
+            (&[][..], true),
+            (&[("sec-fetch-site", "same-origin"), (mode, "cors")], true),
+            (&[("sec-fetch-site", "none"), (mode, "navigate")], true),
+            (&[cross, (mode, "navigate"), (dest, "document")], true),
+            (&[cross, (mode, "navigate"), (dest, "iframe")], false),
+            (&[cross, (mode, "no-cors"), (dest, "image")], false),
+            (&[cross, (mode, "cors"), (dest, "empty")], false),
+            (&[cross], false),
+            (
+                &[
+                    cross,
+                    (mode, "navigate"),
+                    (dest, "document"),
+                    ("sec-purpose", "prefetch;prerender"),
+                ],
+                false,
+            ),
+            (&[("origin", "http://evil"), ("host", "a")], false),
+        ] {
+            let given = same_origin_or_link(&headers(pairs));
+            assert_eq!(given.is_ok(), may, "{pairs:?}");
+        }
     }
 
     #[test]

@@ -235,6 +235,9 @@ pub(crate) enum TimelineFailures {
         "type": "MemoryLogNotFound"
     }))]
     NoLog(ErrorBody),
+    /// The call came from a page of another site, and not by a link that somebody followed.
+    #[response(status = 403, content_type = "application/json")]
+    CrossSite(ErrorBody),
     /// None of the bytes that were asked for is there.
     #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
     Range(ErrorBody),
@@ -372,6 +375,9 @@ pub(crate) enum OutputFailures {
     /// A parameter has a value that is not allowed.
     #[response(status = 400, content_type = "application/json")]
     BadRequest(ErrorBody),
+    /// The call came from a page of another site, and not by a link that somebody followed.
+    #[response(status = 403, content_type = "application/json")]
+    CrossSite(ErrorBody),
     /// Nothing was recorded yet.
     #[response(status = 404, content_type = "application/json")]
     NoReport(ErrorBody),

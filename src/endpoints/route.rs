@@ -59,6 +59,14 @@ impl Endpoint {
         }
     }
 
+    /// Whether reading it costs more than a look: an output is made, or a file is read.
+    pub(super) const fn is_made(self) -> bool {
+        matches!(
+            self,
+            Endpoint::Output(_) | Endpoint::ReportOutput(..) | Endpoint::Timeline
+        )
+    }
+
     /// Whether it takes `method`.
     pub(super) fn takes(self, method: &Method) -> bool {
         let mut methods = self.allow().split(", ");

@@ -98,7 +98,7 @@ pub(super) fn ticket(tickets: &Tickets, query: Option<&str>) -> Result<Response,
         .flatten()
         .unwrap_or_default();
     match Endpoint::at(&tail) {
-        Some(Endpoint::Output(_) | Endpoint::ReportOutput(..) | Endpoint::Timeline) => {
+        Some(endpoint) if endpoint.is_made() => {
             let ticket = tickets.issue(&tail, SystemTime::now());
             Ok(reply::json(StatusCode::OK, &ticket))
         }
