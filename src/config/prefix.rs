@@ -1,4 +1,4 @@
-//! The path prefix below which everything is reachable a second time.
+//! The path prefix below which the profiler is reachable a second time.
 
 /// A template such as `/pub/job/{name}/{version}`: literal segments, and segments in braces that any text matches.
 /// `/` (or nothing) is no prefix.
@@ -33,9 +33,12 @@ impl Prefix {
     }
 
     /// What follows the prefix in `path`: empty, or a path that begins with `/`. `None` where `path` is not below it.
+    ///
+    /// A path with a dot segment in it (`..`, `%2e%2e`, `a%2F..`) is not below any prefix: who takes such segments out
+    /// sees another path than we do.
     #[must_use]
     pub fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
-        if self.segments.is_empty() {
+        if self.segments.is_empty() || path.split('/').any(is_dots) {
             return None;
         }
         let mut rest = path;
@@ -91,6 +94,45 @@ fn encode(text: &str, path: &mut String) {
     }
 }
 
+/// Whether a segment of a path is `.` or `..` to somebody: as it stands, or with its percent-encoding taken off, where a
+/// slash (or, on some servers, a backslash) may come to light and make several of it.
+fn is_dots(segment: &str) -> bool {
+    // Nearly every segment: nothing to decode, no dot at the beginning.
+    if !segment.starts_with('.') && !segment.contains(['%', '\\']) {
+        return false;
+    }
+    let mut parts = decoded(segment.as_bytes()).peekable();
+    while parts.peek().is_some() {
+        let (mut dots, mut others) = (0, 0);
+        for byte in parts.by_ref().take_while(|byte| !b"/\\".contains(byte)) {
+            *(if byte == b'.' { &mut dots } else { &mut others }) += 1;
+        }
+        if others == 0 && (dots == 1 || dots == 2) {
+            return true;
+        }
+    }
+    false
+}
+
+/// `text` with its percent-encoding taken off, once. A `%` that begins nothing stands for itself.
+fn decoded(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (&first, tail) = rest.split_first()?;
+        let encoded = match *tail {
+            [high, low, ..] if first == b'%' => digit(high).zip(digit(low)),
+            _ => None,
+        };
+        let Some((high, low)) = encoded else {
+            rest = tail;
+            return Some(first);
+        };
+        rest = &tail[2..];
+        u8::try_from(high * 16 + low).ok()
+    })
+}
+
 fn segment(text: &str) -> Option<Segment> {
     if let Some(word) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -121,12 +163,43 @@ mod tests {
             ("/pub/job//1/x", None),
             ("/pub/jobs/a/1/x", None),
             ("//pub/job/a/1/x", None),
+            ("/pub/job/a./.1/x..y/...", Some("/x..y/...")),
+            ("/pub/job/a/1/x%2Fy%zz%", Some("/x%2Fy%zz%")),
             ("/health", None),
             ("/", None),
             ("", None),
             ("*", None),
         ] {
             assert_eq!(prefix.strip(path), rest, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_dot_segment_is_not_below_a_prefix() {
+        let prefix = Prefix::parse(Prefix::DEFAULT).unwrap();
+        for dots in [
+            ".",
+            "..",
+            "%2e",
+            "%2E%2e",
+            ".%2e",
+            "%2e.",
+            "a%2f..",
+            "..%2Fa",
+            "a%2f%2e%2e%2fb",
+            "a%5c..",
+            "..\\a",
+            "%2e%2e%5C",
+        ] {
+            for path in [
+                format!("/pub/job/{dots}/1/x"),
+                format!("/pub/job/a/{dots}/x"),
+                format!("/pub/job/a/1/{dots}"),
+                format!("/pub/job/a/1/{dots}/x"),
+                format!("/pub/job/a/1/x/{dots}/y"),
+            ] {
+                assert_eq!(prefix.strip(&path), None, "{path:?}");
+            }
         }
     }
 

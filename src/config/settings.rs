@@ -26,8 +26,10 @@ pub struct Config {
     pub keep_bytes: u64,
     /// What the flight recorder does.
     pub flight: FlightConfig,
-    /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`, default [`Prefix::DEFAULT`].
+    /// Where else the profiler is reachable. `MEMRAY_PROFILER_PREFIX`, default [`Prefix::DEFAULT`].
     pub prefix: Prefix,
+    /// Whether the service's own routes are reachable there, too. `MEMRAY_PROFILER_PREFIX_ROUTES`, default false.
+    pub routes_below_prefix: bool,
     /// What callers of the endpoints must know. `MEMRAY_PROFILER_TOKEN`, default: nothing.
     pub token: Option<Token>,
     /// The service's name in titles and links. `JOB_NAME`, default `JOB_NAME` (Racetrack's own placeholder).
@@ -57,6 +59,8 @@ pub struct Settings {
     pub flight: FlightSettings,
     /// See [`Config::prefix`].
     pub prefix: Option<String>,
+    /// See [`Config::routes_below_prefix`].
+    pub routes_below_prefix: Option<bool>,
     /// See [`Config::token`].
     pub token: Option<String>,
     /// See [`Config::job_name`].
@@ -103,6 +107,7 @@ impl Settings {
             keep_bytes: KEEP_BYTES,
             flight: FlightConfig::default(),
             prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
+            routes_below_prefix: false,
             token: None,
             job_name: "JOB_NAME".into(),
             job_version: "JOB_VERSION".into(),
@@ -153,6 +158,14 @@ impl Settings {
             config.prefix = Prefix::parse(&text)
                 .ok_or_else(|| ConfigError::new(setting, text, prefix::ALLOWED))?;
         }
+        config.routes_below_prefix = env
+            .parsed(
+                "MEMRAY_PROFILER_PREFIX_ROUTES",
+                truth::ALLOWED,
+                truth::parse,
+            )?
+            .or(self.routes_below_prefix)
+            .unwrap_or_default();
         if let Some((setting, text)) = env.or(
             "MEMRAY_PROFILER_TOKEN",
             token::ALLOWED,
@@ -292,6 +305,7 @@ mod tests {
         assert_eq!((config.log_limit, config.sample), (536_870_912, 0));
         assert_eq!((config.keep, config.keep_bytes), (5, 1_073_741_824));
         assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
+        assert!(!config.routes_below_prefix);
         assert_eq!(config.token, None);
         assert_eq!(
             (config.job_name.as_str(), config.job_version.as_str()),
@@ -309,6 +323,7 @@ mod tests {
             ("MEMRAY_PROFILER_KEEP", "0"),
             ("MEMRAY_PROFILER_KEEP_BYTES", "2 GB"),
             ("MEMRAY_PROFILER_PREFIX", "/x"),
+            ("MEMRAY_PROFILER_PREFIX_ROUTES", "1"),
             ("MEMRAY_PROFILER_TOKEN", "s3cret"),
             ("JOB_NAME", "adder"),
             ("JOB_VERSION", "0.1.0"),
@@ -319,6 +334,7 @@ mod tests {
         assert_eq!((config.log_limit, config.sample), (1 << 30, 512 << 10));
         assert_eq!((config.keep, config.keep_bytes), (0, 2_000_000_000));
         assert_eq!(config.prefix.filled("", ""), "/x");
+        assert!(config.routes_below_prefix);
         assert_eq!(config.job_name, "adder");
         assert_eq!(config.job_version, "0.1.0");
     }
@@ -357,6 +373,7 @@ mod tests {
                 "a number of bytes",
             ),
             ("MEMRAY_PROFILER_PREFIX", "job", "/pub/job/{name}/{version}"),
+            ("MEMRAY_PROFILER_PREFIX_ROUTES", "some", "true, t, yes"),
             ("JOB_NAME", "a\tb", "without control characters"),
             ("JOB_VERSION", "1\n0", "without control characters"),
         ] {

@@ -7,21 +7,24 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use utoipa::openapi::OpenApi;
 
 /// What the pages are made of.
 #[derive(Clone)]
 pub(crate) struct Pages {
     document: Bytes,
+    /// The profiler's routes alone.
+    own: Bytes,
     #[cfg(feature = "swagger-ui")]
     swagger: std::sync::Arc<utoipa_swagger_ui::Config<'static>>,
 }
 
 impl Pages {
-    pub(crate) fn new(document: &utoipa::openapi::OpenApi) -> Pages {
-        let text = document.to_json();
+    /// `document` tells of all routes, `own` of the profiler's.
+    pub(crate) fn new(document: &OpenApi, own: &OpenApi) -> Pages {
         Pages {
-            // `Bytes` of a `String` allocate when they are first cloned; these do so now, while the thread is quiet.
-            document: Bytes::from_owner(text.expect("an OpenAPI document can be written as JSON")),
+            document: text(document),
+            own: text(own),
             #[cfg(feature = "swagger-ui")]
             swagger: std::sync::Arc::new(
                 // No validator: it would tell a server of strangers where this one is.
@@ -30,6 +33,14 @@ impl Pages {
                     .persist_authorization(true)
                     .display_request_duration(true),
             ),
+        }
+    }
+
+    /// The same, with the document of the profiler's routes alone.
+    pub(crate) fn with_own_document(self) -> Pages {
+        Pages {
+            document: self.own.clone(),
+            ..self
         }
     }
 
@@ -74,6 +85,12 @@ impl Pages {
         );
         Some(response)
     }
+}
+
+fn text(document: &OpenApi) -> Bytes {
+    let text = document.to_json();
+    // `Bytes` of a `String` allocate when they are first cloned; these do so now, while the thread is quiet.
+    Bytes::from_owner(text.expect("an OpenAPI document can be written as JSON"))
 }
 
 /// A redirect that keeps the method and, where there is one, the query.

@@ -39,6 +39,12 @@ impl Door {
         }
     }
 
+    /// The same, with a document of the profiler's routes alone: where the app's are not.
+    pub(crate) fn with_own_document(mut self) -> Door {
+        self.pages = self.pages.with_own_document();
+        self
+    }
+
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }

@@ -14,13 +14,14 @@ use crate::profiler::Profiler;
 use crate::quiet;
 
 impl Profiler {
-    /// `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and all of
-    /// it, the app's own routes too, a second time below the job prefix (`/pub/job/{name}/{version}`; any name and
-    /// version match). The app's routes come first where both have one, save for the endpoints themselves.
+    /// `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and these a
+    /// second time below the job prefix (`/pub/job/{name}/{version}`; any name and version match). The app's routes come
+    /// first where both have one, save for the endpoints themselves. Below the prefix the app has only what it put there
+    /// itself, or all with [`routes_below_prefix`](crate::Builder::routes_below_prefix).
     ///
     /// Where the profiler is disabled this returns `app` as it is. What is layered on the result (with `layer`, not
-    /// `route_layer`) also guards the profiler; what was layered on `app` before does not. Give an app its routes and
-    /// fallback before.
+    /// `route_layer`) guards everything, service and profiler; what was layered on `app` before does not guard the
+    /// profiler. Give an app its routes and fallback before.
     ///
     /// Requests to the app's own routes do not pass by the profiler, which stands where the app's fallback stood and
     /// asks that in its turn. Only an app with a route of its own at one of the profiler's paths (`/{*path}`, say) is
@@ -111,7 +112,11 @@ impl Profiler {
     fn door(&self, document: Option<OpenApi>) -> Option<Door> {
         let _quiet = quiet::enter();
         let config = self.config()?;
-        let pages = Pages::new(&openapi::whole(config, document));
+        let own = openapi::whole(config, None);
+        let pages = match document {
+            Some(app) => Pages::new(&openapi::whole(config, Some(app)), &own),
+            None => Pages::new(&own, &own),
+        };
         Some(Door::new(self.clone(), config.clone(), pages))
     }
 }
@@ -125,8 +130,15 @@ fn beside(app: Router, door: Door) -> Router {
     rest.fallback_service(Mounted::new(app, Some(door)))
 }
 
-/// What is looked for below a prefix.
-const PROBED: [&str; 5] = ["", "/", "/x", "/x/x", "/api/v1/profiler/memray/status"];
+/// What is looked for below a prefix, and, if the app's routes are to be there, besides.
+const PROBED: [&str; 5] = [
+    "",
+    "/",
+    "/docs/",
+    "/openapi.json",
+    "/api/v1/profiler/memray/status",
+];
+const PROBED_BESIDES: [&str; 2] = ["/x", "/x/x"];
 
 /// A path of each kind that the profiler answers. The home page is not among them.
 fn paths(config: &Config) -> impl Iterator<Item = String> {
@@ -146,7 +158,11 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
     let prefixed = prefixes
         .into_iter()
         .filter(|prefix| !prefix.is_empty())
-        .flat_map(|prefix| PROBED.map(|tail| format!("{prefix}{tail}")));
+        .flat_map(|prefix| {
+            let besides = PROBED_BESIDES.iter().filter(|_| config.routes_below_prefix);
+            let tails = PROBED.iter().chain(besides);
+            tails.map(move |tail| format!("{prefix}{tail}"))
+        });
     endpoints
         .map(|path| path.replace("{id}", "1").replace("{view}", "stats"))
         .chain(others.map(String::from))

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::quietly::Quietly;
 use crate::quiet;
 
-/// Puts the profiler's routes beside those of a tower service, and everything below the job prefix as well.
+/// Puts the profiler's routes beside those of a tower service, and below the job prefix as well.
 /// From [`Profiler::layer`](crate::Profiler::layer).
 #[derive(Clone)]
 pub struct HeaprayLayer {
@@ -39,11 +39,13 @@ impl<S> Layer<S> for HeaprayLayer {
 /// An app with the profiler's routes beside its own:
 ///
 /// ```text
-/// below the prefix       the prefix is taken off, then as if it had not been there
 /// profiler's endpoints   the profiler
 /// its pages, home page   the app; where it has none (404, 405), the profiler
 /// anything else          the app
 /// ```
+///
+/// Below the prefix it is the same, and the app gets the path as it came. Only with
+/// [`routes_below_prefix`](crate::Builder::routes_below_prefix) does the app get the path without the prefix.
 #[derive(Clone)]
 pub struct Mounted<S> {
     app: S,
@@ -112,40 +114,58 @@ where
         let Some(door) = &self.door else {
             return MountFuture::app(self.app.call(request), None);
         };
-        if let Some(home) = take_prefix_off(door, &mut request) {
-            return MountFuture::ours(Quietly::new(|| std::future::ready(home)));
+        let read = matches!(*request.method(), Method::GET | Method::HEAD);
+        let whole = door.config().routes_below_prefix;
+        match below_prefix(door, request.uri().path()) {
+            None => {}
+            Some("") if read && (whole || Pages::is_page("")) => {
+                let slash = Quietly::new(|| std::future::ready(with_slash(request.uri())));
+                return match whole {
+                    true => MountFuture::ours(slash),
+                    false => MountFuture::app(self.app.call(request), Some(slash)),
+                };
+            }
+            Some(rest) if whole || Door::is_endpoint(rest) => {
+                *request.uri_mut() = without_prefix(request.uri(), rest);
+            }
+            // The app's own path, if it is one: not what the app has without the prefix.
+            Some(rest) => {
+                let page = (read && Pages::is_page(rest)).then(|| {
+                    let door = door.clone().with_own_document();
+                    page(door, request.method(), without_prefix(request.uri(), rest))
+                });
+                return MountFuture::app(self.app.call(request), page);
+            }
         }
-        let path = request.uri().path();
-        if Door::is_endpoint(path) {
+        if Door::is_endpoint(request.uri().path()) {
             let (parts, _) = request.into_parts();
             return MountFuture::ours(Quietly::new(|| door.clone().answer(parts)));
         }
-        let read = matches!(*request.method(), Method::GET | Method::HEAD);
-        let page = (read && Pages::is_page(path)).then(|| {
-            Quietly::new(|| {
-                let (parts, ()) = head(&request).into_parts();
-                door.clone().answer(parts)
-            })
-        });
+        let page = (read && Pages::is_page(request.uri().path()))
+            .then(|| page(door.clone(), request.method(), request.uri().clone()));
         MountFuture::app(self.app.call(request), page)
     }
 }
 
-/// Takes the prefix off a request's path. A page at the prefix itself must end in a slash, or its relative links would
-/// lead one level too high: the answer is a redirect there then.
-fn take_prefix_off<B>(door: &Door, request: &mut Request<B>) -> Option<Response<Body>> {
-    let uri = request.uri();
+/// What follows the prefix in `path`, if it is below it.
+fn below_prefix<'p>(door: &Door, path: &'p str) -> Option<&'p str> {
     // A prefix may be one that the endpoints' own path begins with.
-    if Door::is_endpoint(uri.path()) {
-        return None;
+    match Door::is_endpoint(path) {
+        true => None,
+        false => door.config().prefix.strip(path),
     }
-    let rest = door.config().prefix.strip(uri.path())?;
+}
+
+/// The way to the prefix with a slash at its end: the relative links of a page there would lead one level too high.
+fn with_slash(uri: &Uri) -> Response<Body> {
+    let last = uri.path().rsplit('/').next().unwrap_or_default();
+    // `./`, or a segment with a colon in it would be taken for a scheme (RFC 3986, section 4.2).
+    docs::redirect(&format!("./{last}/"), uri.query())
+}
+
+/// `uri` with the path `rest`, a part of its own.
+fn without_prefix(uri: &Uri, rest: &str) -> Uri {
     let _quiet = quiet::enter();
-    if rest.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
-        let last = uri.path().rsplit('/').next().unwrap_or_default();
-        // `./`, or a segment with a colon in it would be taken for a scheme (RFC 3986, section 4.2).
-        return Some(docs::redirect(&format!("./{last}/"), uri.query()));
-    }
     let rest = if rest.is_empty() { "/" } else { rest };
     let path_and_query = match uri.query() {
         Some(query) => PathAndQuery::try_from(format!("{rest}?{query}")),
@@ -153,17 +173,18 @@ fn take_prefix_off<B>(door: &Door, request: &mut Request<B>) -> Option<Response<
     };
     let mut parts = uri.clone().into_parts();
     // Part of a valid path is one; were it not, the request would go on as it came.
-    parts.path_and_query = Some(path_and_query.ok()?);
-    *request.uri_mut() = Uri::from_parts(parts).ok()?;
-    None
+    parts.path_and_query = path_and_query.ok().or(parts.path_and_query);
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// A request without its body and extensions: all that a page needs.
-fn head<B>(request: &Request<B>) -> Request<()> {
-    let mut head = Request::new(());
-    head.method_mut().clone_from(request.method());
-    head.uri_mut().clone_from(request.uri());
-    head
+/// The profiler's page at `uri`, of which only method and address are asked.
+fn page(door: Door, method: &Method, uri: Uri) -> Quietly {
+    Quietly::new(|| {
+        let mut head = Request::new(());
+        head.method_mut().clone_from(method);
+        *head.uri_mut() = uri;
+        door.answer(head.into_parts().0)
+    })
 }
 
 pin_project! {

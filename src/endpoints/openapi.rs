@@ -76,11 +76,13 @@ pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
 /// What `/openapi.json` tells: the app's document, where it has one, with our routes in it.
 ///
 /// Servers are relative to the document first, which is right at the root, below any prefix, and behind a proxy that
-/// takes one off; then comes the prefixed path, of which code generators can make something.
+/// takes one off; then comes the prefixed path, of which code generators can make something. Not in a joined document
+/// where the app's routes are not below the prefix.
 pub(crate) fn whole(
     config: &Config,
     app: Option<utoipa::openapi::OpenApi>,
 ) -> utoipa::openapi::OpenApi {
+    let prefixed = app.is_none() || config.routes_below_prefix;
     let mut document = match app {
         Some(mut app) => {
             app.merge(routes(config));
@@ -92,7 +94,7 @@ pub(crate) fn whole(
     here.description = Some("where this document is".into());
     let mut servers = vec![here];
     let prefix = config.prefix.filled(&config.job_name, &config.job_version);
-    if !prefix.is_empty() && !prefix.contains('{') {
+    if prefixed && !prefix.is_empty() && !prefix.contains('{') {
         let mut prefixed = Server::new(prefix);
         prefixed.description = Some("proxy prefixed path".into());
         servers.push(prefixed);

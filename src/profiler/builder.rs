@@ -155,10 +155,18 @@ impl Builder {
         self.set(|settings| settings.flight.root = Some(root.into()))
     }
 
-    /// Where else everything is reachable. `MEMRAY_PROFILER_PREFIX`; default `/pub/job/{name}/{version}`, where any
+    /// Where else the profiler is reachable. `MEMRAY_PROFILER_PREFIX`; default `/pub/job/{name}/{version}`, where any
     /// text matches a word in braces. `/` for no prefix.
     pub fn prefix(self, template: impl Into<String>) -> Builder {
         self.set(|settings| settings.prefix = Some(template.into()))
+    }
+
+    /// Whether the service's own routes are reachable below the prefix, too: `/pub/job/x/y/admin` is `/admin` then, also to
+    /// rules of a proxy or of a layer that know `/admin` only. `MEMRAY_PROFILER_PREFIX_ROUTES`; default false: there are
+    /// the profiler's own paths, and nothing else.
+    pub fn routes_below_prefix(mut self, reachable: bool) -> Builder {
+        self.settings.routes_below_prefix = Some(reachable);
+        self
     }
 
     /// What callers of the endpoints must send as `Authorization: Bearer …`. `MEMRAY_PROFILER_TOKEN`; default: none.

@@ -1,0 +1,310 @@
+//! Who may see what: one guard protects service and profiler, at the root and below the prefix, however the profiler is
+//! mounted; and nothing below the prefix leads round a rule about paths.
+#![cfg(feature = "http")]
+
+mod http_support;
+
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get as on_get;
+use http_support::{BASE, Bench, get, send};
+use tower::{Layer, ServiceExt, service_fn};
+
+const SECRET: (&str, &str) = ("x-secret", "42");
+
+/// Lets through who knows the secret.
+async fn guard(request: Request, next: Next) -> Response {
+    match request.headers().get(SECRET.0) {
+        Some(value) if value == SECRET.1 => next.run(request).await,
+        _ => StatusCode::UNAUTHORIZED.into_response(),
+    }
+}
+
+/// A rule about paths, as a proxy may have one.
+async fn no_admin(request: Request, next: Next) -> Response {
+    match request.uri().path().starts_with("/admin") {
+        true => StatusCode::FORBIDDEN.into_response(),
+        false => next.run(request).await,
+    }
+}
+
+/// A service, with routes that the profiler stands beside, or, with one for every path, behind.
+fn service(everywhere: bool) -> Router {
+    let app = Router::new().route("/admin/secret", on_get(|| async { "the secret" }));
+    match everywhere {
+        true => app.route("/{*path}", on_get(|| async { "everywhere" })),
+        false => app,
+    }
+}
+
+/// The ways to mount the profiler in such a service.
+fn mounted(bench: &Bench, everywhere: bool) -> [(&'static str, Router); 3] {
+    let app = service(everywhere);
+    let layered = bench.profiler.layer().layer(app.clone());
+    // Not axum's: any tower service.
+    let plain = service_fn(move |request: Request<Body>| {
+        let app = app.clone();
+        async move { app.oneshot(request).await }
+    });
+    let plain = bench.profiler.layer().layer(plain);
+    [
+        ("mount", bench.profiler.mount(service(everywhere))),
+        ("layer", Router::new().fallback_service(layered)),
+        ("plain", Router::new().fallback_service(plain)),
+    ]
+}
+
+const EVERYTHING: [&str; 10] = [
+    "/admin/secret",
+    "/",
+    "/docs/",
+    "/openapi.json",
+    "/nothing",
+    "/api/v1/profiler/memray",
+    "/api/v1/profiler/memray/",
+    "/api/v1/profiler/memray/status",
+    "/api/v1/profiler/memray/reports",
+    "/api/v1/profiler/memray/nothing",
+];
+
+#[tokio::test]
+async fn one_guard_layered_last_protects_service_and_profiler_with_and_without_prefix() {
+    for below in [false, true] {
+        let bench = Bench::with(|builder| builder.routes_below_prefix(below));
+        for everywhere in [false, true] {
+            for (way, app) in mounted(&bench, everywhere) {
+                let app = app.layer(from_fn(guard));
+                for prefix in ["", "/pub/job/a/1", "/pub/job/%2e%2e/%2e%2e"] {
+                    for path in EVERYTHING {
+                        let path = format!("{prefix}{path}");
+                        let answer = get(&app, &path).await;
+                        assert_eq!(answer.status, 401, "{way} {path}: {answer:?}");
+                        let answer = send(&app, axum::http::Method::GET, &path, &[SECRET]).await;
+                        assert_ne!(answer.status, 401, "{way} {path}: {answer:?}");
+                    }
+                }
+                for path in ["/admin/secret", &format!("/pub/job/a/1{BASE}/status")] {
+                    let answer = send(&app, axum::http::Method::GET, path, &[SECRET]).await;
+                    assert_eq!(answer.status, 200, "{way} {path}: {answer:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn below_the_prefix_there_is_the_profiler_and_nothing_of_the_service() {
+    let bench = Bench::new();
+    for (way, app) in mounted(&bench, false) {
+        for prefix in ["/pub/job/a/1", "/pub/job/%C3%A4/latest"] {
+            let status = get(&app, &format!("{prefix}{BASE}/status")).await;
+            assert_eq!(status.json()["state"], "stopped", "{way}");
+            for page in ["/openapi.json", "/docs/", BASE, &format!("{BASE}/")] {
+                let answer = get(&app, &format!("{prefix}{page}")).await;
+                assert!([200, 307].contains(&answer.status.as_u16()), "{way} {page}");
+            }
+            let secret = get(&app, &format!("{prefix}/admin/secret")).await;
+            assert_eq!(secret.status, 404, "{way}");
+        }
+        assert_eq!(get(&app, "/admin/secret").await.text(), "the secret");
+    }
+}
+
+#[tokio::test]
+async fn what_a_service_put_below_the_prefix_itself_is_there() {
+    let bench = Bench::new();
+    let routes = service(false).route("/docs/", on_get(|| async { "own docs" }));
+    let job = Router::new().nest("/pub/job/{name}/{version}", routes);
+    let app = bench.profiler.mount(job);
+    assert_eq!(
+        get(&app, "/pub/job/a/1/admin/secret").await.text(),
+        "the secret"
+    );
+    assert_eq!(get(&app, "/pub/job/a/1/docs/").await.text(), "own docs");
+    let status = get(&app, &format!("/pub/job/a/1{BASE}/status")).await;
+    assert_eq!(status.json()["state"], "stopped");
+    assert_eq!(get(&app, "/admin/secret").await.status, 404);
+}
+
+#[tokio::test]
+async fn dot_segments_never_lead_anywhere() {
+    for below in [false, true] {
+        let bench = Bench::with(|builder| builder.routes_below_prefix(below));
+        for (way, app) in mounted(&bench, false) {
+            for dots in [
+                "..",
+                "%2e%2e",
+                "%2E.",
+                ".",
+                "%2e",
+                "a%2f..",
+                "%2e%2e%2fb",
+                "a%5C..",
+            ] {
+                for path in [
+                    format!("/pub/job/{dots}/{dots}/admin/secret"),
+                    format!("/pub/job/{dots}/1/admin/secret"),
+                    format!("/pub/job/a/{dots}/admin/secret"),
+                    format!("/pub/job/a/1/{dots}/admin/secret"),
+                    format!("/pub/job/a/1/admin/{dots}/secret"),
+                    format!("/pub/job/{dots}/1{BASE}/status"),
+                    format!("/pub/job/a/{dots}{BASE}/status"),
+                    format!("/pub/job/a/1/{dots}{BASE}/status"),
+                    format!("/pub/job/a/1{BASE}/{dots}/memray/status"),
+                    format!("/pub/job/a/1{BASE}/x/{dots}/status"),
+                    format!("/pub/job/a/{dots}/openapi.json"),
+                    format!("/pub/job/a/{dots}"),
+                    format!("{BASE}/{dots}/status"),
+                    format!("{BASE}/reports/{dots}/status"),
+                    format!("/docs/{dots}/admin/secret"),
+                    format!("/{dots}{BASE}/status"),
+                ] {
+                    let answer = get(&app, &path).await;
+                    assert_eq!(answer.status, 404, "{way} {path}: {answer:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rule_about_paths_cannot_be_passed_by_through_the_prefix() {
+    let bench = Bench::new();
+    for everywhere in [false, true] {
+        for (way, app) in mounted(&bench, everywhere) {
+            let app = app.layer(from_fn(no_admin));
+            assert_eq!(get(&app, "/admin/secret").await.status, 403, "{way}");
+            for path in [
+                "/pub/job/a/1/admin/secret",
+                "/pub/job/%2e%2e/%2e%2e/admin/secret",
+                "/pub/job/../../admin/secret",
+                "/pub/job/a/1//admin/secret",
+                "/pub/job/a/1/pub/job/a/1/admin/secret",
+            ] {
+                let answer = get(&app, path).await;
+                assert!(
+                    !answer.text().contains("secret"),
+                    "{way} {path}: {answer:?}"
+                );
+            }
+        }
+    }
+    drop(bench);
+    // A service that asks for its routes there has them guarded on both sides: a rule about paths must see the path that
+    // the service sees.
+    let bench = Bench::with(|builder| builder.routes_below_prefix(true));
+    let app = service(false).layer(from_fn(no_admin));
+    let app = bench.profiler.mount(app).layer(from_fn(no_admin));
+    for path in ["/admin/secret", "/pub/job/a/1/admin/secret"] {
+        assert_eq!(get(&app, path).await.status, 403, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn below_the_prefix_the_document_is_the_profilers_own() {
+    let own = || {
+        let own = serde_json::json!({
+            "openapi": "3.1.0",
+            "info": { "title": "Adder", "version": "2" },
+            "paths": { "/admin/secret": { "get": { "responses": {} } } }
+        });
+        serde_json::from_value::<utoipa::openapi::OpenApi>(own).unwrap()
+    };
+    for below in [false, true] {
+        let bench = Bench::with(|builder| builder.routes_below_prefix(below));
+        let app = bench.profiler.mount_documented(service(false), own());
+        let at_root = get(&app, "/openapi.json").await.json();
+        assert!(at_root["paths"]["/admin/secret"].is_object());
+        let servers = at_root["servers"].as_array().unwrap().len();
+        assert_eq!(servers, if below { 2 } else { 1 }, "{at_root}");
+        let below_prefix = get(&app, "/pub/job/a/1/openapi.json").await.json();
+        assert_eq!(below_prefix["paths"]["/admin/secret"].is_object(), below);
+        assert!(below_prefix["paths"][format!("{BASE}/status")].is_object());
+    }
+}
+
+/// A plain hyper service, over a socket: the guard is the service that hyper is given.
+#[tokio::test]
+async fn one_guard_before_a_plain_hyper_service_protects_everything() {
+    use hyper_util::rt::TokioIo;
+    use hyper_util::service::TowerToHyperService;
+    let bench = Bench::new();
+    let app = service(false);
+    let inner = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let app = app.clone();
+        async move { app.oneshot(request.map(Body::new)).await }
+    });
+    let inner = bench.profiler.layer().layer(inner);
+    let guarded = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let inner = inner.clone();
+        async move {
+            match request.headers().get(SECRET.0) {
+                Some(value) if value == SECRET.1 => inner.oneshot(request).await,
+                _ => Ok::<_, Infallible>(StatusCode::UNAUTHORIZED.into_response()),
+            }
+        }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let service = TowerToHyperService::new(guarded.clone());
+            let http = hyper::server::conn::http1::Builder::new();
+            tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    let asked = tokio::task::spawn_blocking(move || {
+        for prefix in ["", "/pub/job/a/1"] {
+            for path in EVERYTHING {
+                assert_eq!(ask(address, &format!("{prefix}{path}"), ""), 401, "{path}");
+            }
+            let status = format!("{prefix}{BASE}/status");
+            assert_eq!(ask(address, &status, "x-secret: 42\r\n"), 200);
+        }
+        assert_eq!(ask(address, "/admin/secret", "x-secret: 42\r\n"), 200);
+        let below = ask(address, "/pub/job/a/1/admin/secret", "x-secret: 42\r\n");
+        assert_eq!(below, 404);
+    });
+    asked.await.unwrap();
+    server.abort();
+}
+
+/// On a listener of the profiler's own there is no layer: the token guards all that is a secret.
+#[test]
+fn on_a_listener_of_its_own_the_token_protects_everything_but_the_bare_pages() {
+    let bench = Bench::with(|builder| builder.token("s3cret"));
+    let address = bench.profiler.serve("127.0.0.1:0").unwrap().unwrap();
+    let right = "authorization: Bearer s3cret\r\n";
+    for prefix in ["", "/pub/job/a/1"] {
+        for endpoint in ["status", "reports", "stats", "report", "live", "nothing"] {
+            let path = format!("{prefix}{BASE}/{endpoint}");
+            assert_eq!(ask(address, &path, ""), 401, "{path}");
+        }
+        assert_eq!(ask(address, &format!("{prefix}{BASE}/status"), right), 200);
+        for page in ["/openapi.json", "/docs/", &format!("{BASE}/")] {
+            assert_eq!(ask(address, &format!("{prefix}{page}"), ""), 200, "{page}");
+        }
+    }
+    assert_eq!(ask(address, "/admin/secret", right), 404);
+}
+
+/// The status of the answer to a `GET`, over a socket.
+fn ask(address: std::net::SocketAddr, path: &str, headers: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
