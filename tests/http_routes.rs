@@ -665,6 +665,11 @@ async fn swagger_ui_is_at_docs_and_the_home_page_leads_there_relatively() {
             start.text()
         );
         assert!(
+            !start.text().contains("\"persistAuthorization\": true"),
+            "a token does not stay in the browser: {}",
+            start.text()
+        );
+        assert!(
             !start.text().contains("http"),
             "nothing from elsewhere: {}",
             start.text()

@@ -30,7 +30,8 @@ impl Pages {
                 // No validator: it would tell a server of strangers where this one is.
                 utoipa_swagger_ui::Config::from("../openapi.json")
                     .validator_url("none")
-                    .persist_authorization(true)
+                    // The token stays in the page's memory, and goes with it.
+                    .persist_authorization(false)
                     .display_request_duration(true),
             ),
         }
