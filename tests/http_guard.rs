@@ -6,15 +6,16 @@ mod http_support;
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get as on_get;
+use http_body_util::BodyExt;
 use http_support::{BASE, Bench, get, send};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -297,11 +298,137 @@ fn on_a_listener_of_its_own_the_token_protects_everything_but_the_bare_pages() {
     assert_eq!(ask(address, "/admin/secret", right), 404);
 }
 
+/// The status under a name, from a caller at `peer`, if it is known.
+async fn asked_as(app: &Router, host: &str, peer: Option<&str>) -> (u16, String) {
+    let mut request = Request::builder()
+        .uri(format!("{BASE}/status"))
+        .header("host", host)
+        .body(Body::empty())
+        .unwrap();
+    if let Some(peer) = peer {
+        let peer: SocketAddr = peer.parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(peer));
+    }
+    let answer = app.clone().oneshot(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+const NEAR: [&str; 3] = ["127.0.0.1:4711", "[::1]:4711", "[::ffff:127.0.0.1]:4711"];
+const FAR: &str = "10.1.2.3:4711";
+
+#[tokio::test]
+async fn a_strangers_name_that_leads_to_this_machine_opens_nothing() {
+    let bench = Bench::new();
+    for (_, app) in mounted(&bench, false) {
+        for peer in NEAR {
+            for host in [
+                "evil.example",
+                "evil.example:7000",
+                "localhost.evil.example",
+                "a b",
+                "",
+            ] {
+                let (status, body) = asked_as(&app, host, Some(peer)).await;
+                assert_eq!(status, 403, "{host}: {body}");
+                assert!(body.contains("HostNotAllowed"), "{body}");
+                assert!(body.contains("MEMRAY_PROFILER_HOSTS"), "{body}");
+            }
+            for host in [
+                "localhost:7000",
+                "127.0.0.1",
+                "[::1]:7000",
+                "10.0.0.1",
+                "memory-leak",
+            ] {
+                assert_eq!(asked_as(&app, host, Some(peer)).await.0, 200, "{host}");
+            }
+        }
+        // Behind a proxy and in a pod, a service has names that nobody told us.
+        for host in ["memory-leak.default:7000", "service.example.com"] {
+            assert_eq!(asked_as(&app, host, Some(FAR)).await.0, 200);
+            assert_eq!(asked_as(&app, host, None).await.0, 200);
+        }
+        // Over HTTP/2 the name is in the address; of two names both count.
+        for (uri, hosts) in [
+            ("http://evil.example", &[][..]),
+            ("http://evil.example", &["localhost"]),
+            ("", &["localhost", "evil.example"]),
+        ] {
+            let mut request = Request::builder().uri(format!("{uri}{BASE}/status"));
+            for host in hosts {
+                request = request.header("host", *host);
+            }
+            let peer: SocketAddr = NEAR[0].parse().unwrap();
+            // A server without axum tells the caller so.
+            let request = request.extension(peer).body(Body::empty()).unwrap();
+            let answer = app.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), 403, "{uri} {hosts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_that_are_listed_are_the_only_ones_and_a_token_makes_names_needless() {
+    let bench = Bench::with(|builder| builder.hosts(["profiler.example.com", "*.corp.example"]));
+    let app = bench.app();
+    for peer in [None, Some(FAR), Some(NEAR[0])] {
+        for (host, status) in [
+            ("profiler.example.com", 200),
+            ("a.corp.example:7000", 200),
+            ("localhost", 200),
+            ("evil.example", 403),
+        ] {
+            assert_eq!(asked_as(&app, host, peer).await.0, status, "{host}");
+        }
+    }
+    drop(bench);
+    let bench = Bench::with(|builder| builder.hosts(["*"]));
+    assert_eq!(
+        asked_as(&bench.app(), "evil.example", Some(NEAR[0]))
+            .await
+            .0,
+        200
+    );
+    drop(bench);
+    let bench = Bench::with(|builder| builder.token("s3cret"));
+    assert_eq!(
+        asked_as(&bench.app(), "evil.example", Some(NEAR[0]))
+            .await
+            .0,
+        401
+    );
+}
+
+#[test]
+fn a_listener_of_the_profilers_own_answers_under_names_that_no_stranger_can_own() {
+    let bench = Bench::new();
+    let address = bench.profiler.serve("127.0.0.1:0").unwrap().unwrap();
+    let status = format!("{BASE}/status");
+    for (host, expected) in [
+        ("evil.example", 403),
+        ("127.0.0.1", 200),
+        ("memory-leak.default.svc:7001", 200),
+    ] {
+        assert_eq!(ask_as(address, &status, host, ""), expected, "{host}");
+    }
+    drop(bench);
+    let bench = Bench::with(|builder| builder.token("s3cret"));
+    let address = bench.profiler.serve("127.0.0.1:0").unwrap().unwrap();
+    let right = "authorization: Bearer s3cret\r\n";
+    assert_eq!(ask_as(address, &status, "any.example", right), 200);
+}
+
 /// The status of the answer to a `GET`, over a socket.
-fn ask(address: std::net::SocketAddr, path: &str, headers: &str) -> u16 {
+fn ask(address: SocketAddr, path: &str, headers: &str) -> u16 {
+    ask_as(address, path, "localhost", headers)
+}
+
+fn ask_as(address: SocketAddr, path: &str, host: &str, headers: &str) -> u16 {
     let mut stream = TcpStream::connect(address).unwrap();
     let request =
-        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
+        format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();

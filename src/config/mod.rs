@@ -6,6 +6,7 @@
 
 mod error;
 mod flight;
+mod hosts;
 mod memory;
 mod prefix;
 mod settings;
@@ -15,7 +16,8 @@ pub(crate) mod truth;
 
 pub use error::ConfigError;
 pub use flight::{FlightConfig, FlightSettings};
+pub use hosts::Hosts;
 pub use memory::{MemoryChildren, MemoryLogConfig, MemoryLogSettings, MemoryMetric, MemoryRole};
 pub use prefix::Prefix;
 pub use settings::{Config, Settings};
-pub use token::Token;
+pub use token::{Secret, Token};

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{
-    ConfigError, FlightConfig, FlightSettings, MemoryLogConfig, MemoryLogSettings, Prefix, Token,
-    prefix, size, token, truth,
+    ConfigError, FlightConfig, FlightSettings, Hosts, MemoryLogConfig, MemoryLogSettings, Prefix,
+    Secret, Token, hosts, prefix, size, token, truth,
 };
 
 /// Everything the profiler was told, checked.
@@ -32,6 +32,9 @@ pub struct Config {
     pub routes_below_prefix: bool,
     /// What callers of the endpoints must know. `MEMRAY_PROFILER_TOKEN`, default: nothing.
     pub token: Option<Token>,
+    /// Names under which callers without a token may ask, whoever they are. `MEMRAY_PROFILER_HOSTS`, default: none are
+    /// listed, and only where the profiler listens itself or the caller is on this machine are names looked at.
+    pub hosts: Option<Hosts>,
     /// The service's name in titles and links. `JOB_NAME`, default `JOB_NAME` (Racetrack's own placeholder).
     pub job_name: String,
     /// The service's version in titles and links. `JOB_VERSION`, default `JOB_VERSION`.
@@ -62,7 +65,9 @@ pub struct Settings {
     /// See [`Config::routes_below_prefix`].
     pub routes_below_prefix: Option<bool>,
     /// See [`Config::token`].
-    pub token: Option<String>,
+    pub token: Option<Secret>,
+    /// See [`Config::hosts`].
+    pub hosts: Option<Vec<String>>,
     /// See [`Config::job_name`].
     pub job_name: Option<String>,
     /// See [`Config::job_version`].
@@ -109,6 +114,7 @@ impl Settings {
             prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
             routes_below_prefix: false,
             token: None,
+            hosts: None,
             job_name: "JOB_NAME".into(),
             job_version: "JOB_VERSION".into(),
             memory_log: self.memory_log.resolve(&env)?,
@@ -166,18 +172,17 @@ impl Settings {
             )?
             .or(self.routes_below_prefix)
             .unwrap_or_default();
+        config.token = self.token(env)?;
+        let listed = self.hosts.as_ref().map(|names| names.join(","));
         if let Some((setting, text)) = env.or(
-            "MEMRAY_PROFILER_TOKEN",
-            token::ALLOWED,
-            "Builder::token",
-            self.token.as_ref(),
+            "MEMRAY_PROFILER_HOSTS",
+            hosts::ALLOWED,
+            "Builder::hosts",
+            listed.as_ref(),
         )? {
-            // A token that is set but empty is a secret that was not mounted; to go on without one would open the
-            // door that its owner meant to lock.
-            let hidden = || format!("(hidden, {} bytes)", text.len());
-            let token = Token::parse(&text)
-                .ok_or_else(|| ConfigError::new(setting, hidden(), token::ALLOWED))?;
-            config.token = Some(token);
+            let parsed = Hosts::parse(&text);
+            config.hosts =
+                Some(parsed.ok_or_else(|| ConfigError::new(setting, text, hosts::ALLOWED))?);
         }
         for (target, variable, method, given) in [
             (
@@ -203,6 +208,29 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// The token. No error tells its value, whatever is wrong with it.
+    fn token<F: Fn(&str) -> Option<OsString>>(
+        &self,
+        env: &Environment<F>,
+    ) -> Result<Option<Token>, ConfigError> {
+        let (setting, given) = match (env.0)("MEMRAY_PROFILER_TOKEN") {
+            Some(raw) => ("MEMRAY_PROFILER_TOKEN", raw.into_string().ok()),
+            None => match &self.token {
+                Some(given) => ("Builder::token", Some(given.text().to_owned())),
+                None => return Ok(None),
+            },
+        };
+        // A token that is set but empty is a secret that was not mounted; to go on without one would open the
+        // door that its owner meant to lock.
+        let shown = match given.as_deref() {
+            Some("") => "",
+            _ => "(hidden)",
+        };
+        let token = given.as_deref().and_then(Token::parse);
+        let refused = || ConfigError::new(setting, shown, token::ALLOWED);
+        token.map(Some).ok_or_else(refused)
     }
 }
 
@@ -306,7 +334,7 @@ mod tests {
         assert_eq!((config.keep, config.keep_bytes), (5, 1_073_741_824));
         assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
         assert!(!config.routes_below_prefix);
-        assert_eq!(config.token, None);
+        assert_eq!((config.token, config.hosts), (None, None));
         assert_eq!(
             (config.job_name.as_str(), config.job_version.as_str()),
             ("JOB_NAME", "JOB_VERSION")
@@ -325,6 +353,7 @@ mod tests {
             ("MEMRAY_PROFILER_PREFIX", "/x"),
             ("MEMRAY_PROFILER_PREFIX_ROUTES", "1"),
             ("MEMRAY_PROFILER_TOKEN", "s3cret"),
+            ("MEMRAY_PROFILER_HOSTS", "a.example, *.b.example"),
             ("JOB_NAME", "adder"),
             ("JOB_VERSION", "0.1.0"),
         ])
@@ -335,6 +364,7 @@ mod tests {
         assert_eq!((config.keep, config.keep_bytes), (0, 2_000_000_000));
         assert_eq!(config.prefix.filled("", ""), "/x");
         assert!(config.routes_below_prefix);
+        assert!(config.hosts.unwrap().admit("x.b.example:7000"));
         assert_eq!(config.job_name, "adder");
         assert_eq!(config.job_version, "0.1.0");
     }
@@ -374,6 +404,7 @@ mod tests {
             ),
             ("MEMRAY_PROFILER_PREFIX", "job", "/pub/job/{name}/{version}"),
             ("MEMRAY_PROFILER_PREFIX_ROUTES", "some", "true, t, yes"),
+            ("MEMRAY_PROFILER_HOSTS", "a:80", "names of hosts"),
             ("JOB_NAME", "a\tb", "without control characters"),
             ("JOB_VERSION", "1\n0", "without control characters"),
         ] {
@@ -417,6 +448,35 @@ mod tests {
                 text.contains("MEMRAY_PROFILER_TOKEN") && !text.contains("hunter"),
                 "{text}"
             );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_token_is_never_told_whatever_is_wrong_with_it_and_wherever_it_is_from() {
+        use std::os::unix::ffi::OsStringExt;
+        let told = |error: ConfigError| format!("{error} {error:?} {}", error.value());
+        let raw = Settings::default().resolve(|name| match name {
+            "MEMRAY_PROFILER" => Some("1".into()),
+            "MEMRAY_PROFILER_TOKEN" => Some(OsString::from_vec(b"hunter\xff2".to_vec())),
+            _ => None,
+        });
+        let raw = told(raw.unwrap_err());
+        assert!(raw.contains("MEMRAY_PROFILER_TOKEN is "), "{raw}");
+        let coded = Settings {
+            enabled: Some(true),
+            token: Some("hunter 2".to_owned().into()),
+            ..Settings::default()
+        };
+        let error = told(with(&coded, &[]).unwrap_err());
+        assert!(error.contains("Builder::token is "), "{error}");
+        let good = [
+            ("MEMRAY_PROFILER", "1"),
+            ("MEMRAY_PROFILER_TOKEN", "hunter2"),
+        ];
+        let config = format!("{:?}", read(&good).unwrap());
+        for text in [raw, error, format!("{coded:?}"), config] {
+            assert!(!text.contains("hunter"), "{text}");
         }
     }
 

@@ -28,6 +28,28 @@ impl fmt::Debug for Token {
     }
 }
 
+/// A token as the code gave it, not checked yet. Its text does not show up in `Debug` output either.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Secret {
+        Secret(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
+
 /// What [`Token::parse`] takes, for error messages.
 pub(crate) const ALLOWED: &str =
     "one or more letters, digits or -._~+/ (and = at the end), as in an Authorization header";

@@ -26,6 +26,8 @@ pub(crate) struct Door {
     pages: Pages,
     tickets: std::sync::Arc<Tickets>,
     seats: Seats,
+    /// Whether the requests come from a listener of the profiler's own.
+    listens: bool,
 }
 
 impl Door {
@@ -36,6 +38,15 @@ impl Door {
             pages,
             tickets: std::sync::Arc::default(),
             seats: Seats::default(),
+            listens: false,
+        }
+    }
+
+    /// The same, behind a listener of the profiler's own.
+    pub(crate) fn at_own_listener(self) -> Door {
+        Door {
+            listens: true,
+            ..self
         }
     }
 
@@ -80,6 +91,7 @@ impl Door {
     async fn endpoint(&self, tail: &str, request: &Parts) -> Result<Response, ApiError> {
         let name = tail.strip_prefix('/');
         let endpoint = Endpoint::at(name.unwrap_or_default());
+        guard::check_host(&self.config, self.listens, request)?;
         // The page is no secret; what it shows is.
         if endpoint != Some(Endpoint::Page) {
             self.check_token(name.unwrap_or_default(), request)?;

@@ -19,7 +19,7 @@ use crate::profiler;
 pub struct ErrorBody {
     /// What happened and what to do about it, for people.
     pub error: String,
-    /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `ReportNotFound`,
+    /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `HostNotAllowed`, `ReportNotFound`,
     /// `ReportDamaged`, `MemoryLogNotFound`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
     /// `TooManyMarks`, `TooManyWatchers`, `NotStarted`, `CaptureFailed`, `DirectoryNotWritable`, `StorageFull`,
     /// `OutputFailed`, `TooManyOutputs`, `OutputsHeld`, `ServiceEnding`, `InternalError`.
@@ -34,6 +34,8 @@ pub(crate) enum ApiError {
     BadRequest(String),
     Unauthorized,
     CrossSite,
+    /// Asked for under a name that may be a stranger's.
+    Host(String),
     NotFound,
     MethodNotAllowed(&'static str),
     /// Every seat of those who watch is taken.
@@ -60,6 +62,7 @@ impl ApiError {
             ApiError::BadRequest(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
             ApiError::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             ApiError::CrossSite => (StatusCode::FORBIDDEN, "CrossSiteRequest"),
+            ApiError::Host(_) => (StatusCode::FORBIDDEN, "HostNotAllowed"),
             ApiError::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
             ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             ApiError::TooManyWatchers => (StatusCode::SERVICE_UNAVAILABLE, "TooManyWatchers"),
@@ -100,6 +103,10 @@ impl ApiError {
             ApiError::CrossSite => {
                 "a page of another site may not change, watch or load anything here".into()
             }
+            ApiError::Host(host) => format!(
+                "the profiler does not answer under the host name {host:?}: if it is this service's, list it in MEMRAY_PROFILER_HOSTS, \
+                 or set MEMRAY_PROFILER_TOKEN"
+            ),
             ApiError::NotFound => "the profiler has no such endpoint".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
             ApiError::TooManyWatchers => "32 clients watch already".into(),

@@ -1,9 +1,14 @@
 //! Who may call.
 
+use std::net::SocketAddr;
+use std::sync::Once;
+
+use axum::extract::ConnectInfo;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
 
 use super::error::ApiError;
-use crate::config::Token;
+use crate::config::{Config, Hosts, Token};
 
 /// Lets a call through that knows the token, where there is one.
 pub(crate) fn check_token(token: Option<&Token>, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -21,6 +26,54 @@ pub(crate) fn check_token(token: Option<&Token>, headers: &HeaderMap) -> Result<
     } else {
         Err(ApiError::Unauthorized)
     }
+}
+
+/// Keeps a page whose own name leads to this machine (DNS rebinding) from calling as if it were ours: refuses names that
+/// a stranger could own. Not where a token is wanted, which such a page does not know; and, if no names are listed, only
+/// where the listener is `ours` or the caller is on this machine: behind a proxy, or in a pod, a service has names that
+/// nobody told us.
+pub(crate) fn check_host(config: &Config, ours: bool, request: &Parts) -> Result<(), ApiError> {
+    if config.token.is_some() {
+        return Ok(());
+    }
+    let none = Hosts::default();
+    let hosts = match &config.hosts {
+        Some(hosts) => hosts,
+        None if ours || is_near(request) => &none,
+        None => return Ok(()),
+    };
+    // A request to a proxy, and one over HTTP/2, has its host in the address.
+    let address = request.uri.authority().map(|authority| authority.as_str());
+    let named = request.headers.get_all(header::HOST).iter();
+    let named = named.map(|host| host.to_str().unwrap_or_default());
+    match named.chain(address).find(|host| !hosts.admit(host)) {
+        Some(host) => Err(ApiError::Host(host.chars().take(LONGEST_HOST).collect())),
+        // A browser always says it.
+        None => Ok(()),
+    }
+}
+
+/// A name in an error.
+const LONGEST_HOST: usize = 100;
+
+/// Whether the request is known to come from this machine.
+fn is_near(request: &Parts) -> bool {
+    let extensions = &request.extensions;
+    let peer = extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|info| info.0);
+    let Some(peer) = peer.or_else(|| extensions.get::<SocketAddr>().copied()) else {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            tracing::info!(
+                "requests to the profiler do not tell where they come from: set MEMRAY_PROFILER_TOKEN or \
+                 MEMRAY_PROFILER_HOSTS, or serve the app with `into_make_service_with_connect_info::<SocketAddr>()`, \
+                 and pages of strangers cannot call it by DNS rebinding"
+            );
+        });
+        return false;
+    };
+    peer.ip().to_canonical().is_loopback()
 }
 
 /// Keeps a page of another site from changing anything in a visitor's name, whatever the method. Callers that are no

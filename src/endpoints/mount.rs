@@ -87,6 +87,11 @@ impl Profiler {
         Mounted::new(NoApp, self.door(None))
     }
 
+    /// The same for a listener of the profiler's own.
+    pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
+        Mounted::new(NoApp, self.door(None).map(Door::at_own_listener))
+    }
+
     /// What [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler is disabled
     /// every request goes through as it is.
     #[must_use]

@@ -91,9 +91,10 @@ impl Profiler {
     /// listens (with port 0 the system chooses one); `None`, and no listener, where the profiler is disabled.
     /// [`shutdown`](Profiler::shutdown) closes it.
     ///
-    /// Whoever can reach the address can call it: listen on `127.0.0.1`, or set a token. It has 64 connections at once;
-    /// further clients wait until one ends, as those do that say nothing for 30 seconds, or take nothing of their answers
-    /// for 60.
+    /// Whoever can reach the address can call it: listen on `127.0.0.1`, or set a token. Without a token it answers only
+    /// under addresses, names that no stranger can own, and those that were listed ([`hosts`](crate::Builder::hosts)). It
+    /// has 64 connections at once; further clients wait until one ends, as those do that say nothing for 30 seconds, or
+    /// take nothing of their answers for 60.
     ///
     /// # Errors
     ///
@@ -114,7 +115,7 @@ impl Profiler {
             .build();
         let runtime = runtime.map_err(fail)?;
         let (close, closed) = oneshot::channel();
-        let app = Router::new().fallback_service(self.service());
+        let app = Router::new().fallback_service(self.service_at_own_listener());
         let thread = thread::Builder::new()
             .name("heapray-http".into())
             .spawn(move || {

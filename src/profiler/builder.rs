@@ -171,7 +171,20 @@ impl Builder {
 
     /// What callers of the endpoints must send as `Authorization: Bearer …`. `MEMRAY_PROFILER_TOKEN`; default: none.
     pub fn token(self, token: impl Into<String>) -> Builder {
-        self.set(|settings| settings.token = Some(token.into()))
+        self.set(|settings| settings.token = Some(token.into().into()))
+    }
+
+    /// Names under which callers may ask for the profiler, without a port: `profiler.example.com`, `*.example.com` for
+    /// all below, `*` for any. Asking under other names is answered with 403, so that a stranger's page cannot have its own name lead here
+    /// (DNS rebinding). `MEMRAY_PROFILER_HOSTS`, separated by commas.
+    ///
+    /// By default none is listed, and names are looked at only where the profiler listens itself
+    /// ([`serve`](Profiler::serve)), or where the request tells that its caller is on this machine: by axum's
+    /// `ConnectInfo<SocketAddr>`, or a bare `SocketAddr` among its extensions. Addresses, names without a dot, and names that end in `.localhost`,
+    /// `.internal`, `.svc` or `.cluster.local` are always good: no stranger can own them. With a
+    /// [`token`](Builder::token) names do not matter.
+    pub fn hosts<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Builder {
+        self.set(|settings| settings.hosts = Some(names.into_iter().map(N::into).collect()))
     }
 
     /// The service's name in titles and links. `JOB_NAME`; default `JOB_NAME`.
