@@ -90,7 +90,7 @@ pub struct RawTotals {
     pub high_water: Tally,
     /// When that was, milliseconds since the start.
     pub high_water_ms: u64,
-    /// Frees of blocks that the session did not see being allocated.
+    /// Frees of blocks and ranges that the session did not see being allocated; 0 while sampling, which does not know.
     pub unknown_frees: u64,
     /// Allocations by size, smallest first.
     pub sizes: Vec<SizeCount>,

@@ -43,7 +43,7 @@ pub struct Counters {
     pub live: Tally,
     /// Live at the high-water mark.
     pub high_water: Tally,
-    /// Frees of blocks that the session did not see being allocated.
+    /// Frees of blocks and ranges that the session did not see being allocated; 0 while sampling, which does not know.
     pub unknown_frees: u64,
 }
 

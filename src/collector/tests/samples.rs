@@ -175,3 +175,22 @@ fn a_mark_that_a_mapping_brings_is_as_uncertain_as_what_lives_then() {
     let (live, mark) = apply(Kind::Mmap, 1 << 40, 64 * MEAN);
     assert_eq!(mark, live);
 }
+
+#[test]
+fn a_range_from_before_the_session_is_no_unknown_free_of_samples() {
+    let munmap = Event {
+        stamp: CLOCK.start_stamp,
+        thread: 1,
+        kind: Kind::Munmap,
+        address: 1 << 30,
+        size: 12 << 10,
+        node: NodeId::ROOT,
+    };
+    let unknown_frees = |mut tables: Tables| {
+        tables.apply(&munmap);
+        tables.counters().unknown_frees
+    };
+    // Such as the signal stack of a thread that ends.
+    assert_eq!(unknown_frees(Tables::new(CLOCK)), 1);
+    assert_eq!(unknown_frees(Tables::new(CLOCK).with_samples(MEAN)), 0);
+}
