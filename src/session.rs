@@ -7,7 +7,9 @@
 //!
 //! A process has one session at a time. Starting again begins a new one, which knows nothing of the former's blocks.
 
+use std::collections::hash_map::RandomState;
 use std::fs::File;
+use std::hash::BuildHasher;
 use std::hint::black_box;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -200,11 +202,14 @@ impl Session {
         modules::refresh();
         let ticks_per_ms = ticks_per_ms();
         let (started, start_stamp) = (SystemTime::now(), clock::stamp());
+        // Its keys are the system's random numbers.
+        let random = RandomState::new();
         let setup = Setup {
             session: number,
             spool,
             log_limit: options.log_limit,
             sample: options.sample,
+            seed: random.hash_one("rounding"),
             clock: Clock {
                 start_stamp,
                 ticks_per_ms,
@@ -231,8 +236,7 @@ impl Session {
         };
 
         if options.sample > 0 {
-            let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
-            sampling::begin(options.sample, since.as_millis() as u64 ^ start_stamp);
+            sampling::begin(options.sample, random.hash_one("points"));
         }
         control::open_session(number);
         hook::patch();

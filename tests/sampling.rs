@@ -107,6 +107,40 @@ fn what_is_freed_is_not_live_whoever_frees_it() {
     assert_eq!(snapshot.totals.unknown_frees, 0);
 }
 
+/// Each block of this size is recorded in two of three sessions, and stands for one and a half then: it is rounded up as
+/// often as down. Were it rounded alike in each session, or process, the sum would be off by a third.
+#[test]
+fn over_many_sessions_one_block_in_each_is_counted_right() {
+    const SESSIONS: u64 = 150;
+    const WIDE: u64 = 1 << 20;
+    let _turn = turn();
+    let size = (WIDE as f64 * 3_f64.ln()) as usize;
+    let (mut samples, mut count) = (0_u64, 0);
+    for _ in 0..SESSIONS {
+        let dir = Dir::new("rounding");
+        let session = Session::start(&sampled(&dir, WIDE)).unwrap();
+        drop(black_box(Vec::<u8>::with_capacity(size)));
+        let snapshot = session.stop().unwrap();
+        let of_size = |site: &&RawSite| site.allocated.bytes.abs_diff(3 * size as u64 / 2) < 4;
+        for site in my_sites(&snapshot).iter().filter(of_size) {
+            samples += 1;
+            count += site.allocated.count;
+        }
+    }
+    // Chance goes past six deviations once in 500 million runs.
+    let expected = SESSIONS as f64 * 2.0 / 3.0;
+    let deviation = (SESSIONS as f64 * 2.0 / 9.0).sqrt();
+    assert!(
+        (samples as f64 - expected).abs() < 6.0 * deviation,
+        "{samples} of {SESSIONS}"
+    );
+    let off = (count as f64 - 1.5 * samples as f64).abs();
+    assert!(
+        off < 6.0 * 0.5 * (samples as f64).sqrt(),
+        "{count} of {samples}"
+    );
+}
+
 #[test]
 fn a_reallocation_moves_what_is_live_from_one_size_to_another() {
     let _turn = turn();

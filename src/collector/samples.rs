@@ -72,6 +72,8 @@ pub(super) struct Samples {
     live: Map<u64, Sample>,
     /// How many were recorded.
     taken: u64,
+    /// What rounding goes by: another one in each session, or the same site would be rounded alike in each process.
+    seed: u64,
     allocated: Variance,
     live_variance: Variance,
     high_water: Variance,
@@ -80,7 +82,8 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) fn new(mean: u64) -> Samples {
+    /// None yet. `seed` is a random number of the session's own.
+    pub(super) fn new(mean: u64, seed: u64) -> Samples {
         let rates = vec![SamplingRate {
             at_ms: 0,
             mean_bytes: mean,
@@ -90,6 +93,7 @@ impl Samples {
             means: Map::default(),
             live: Map::default(),
             taken: 0,
+            seed,
             allocated: Variance::default(),
             live_variance: Variance::default(),
             high_water: Variance::default(),
@@ -99,9 +103,10 @@ impl Samples {
 
     /// Nothing yet, with threads that sample as these do.
     pub(super) fn begin_again(&self) -> Samples {
+        let mean = self.rates.last().map_or(0, |rate| rate.mean_bytes);
         Samples {
             means: self.means.clone(),
-            ..Samples::new(self.rates.last().map_or(0, |rate| rate.mean_bytes))
+            ..Samples::new(mean, mix(self.seed ^ self.taken))
         }
     }
 
@@ -131,7 +136,8 @@ impl Samples {
         let session = self.rates.last().map_or(0, |rate| rate.mean_bytes);
         let mean = self.means.get(&thread).copied().unwrap_or(session);
         let weight = weight(size, mean);
-        let uniform = (mix(self.taken) >> 11) as f64 / (1_u64 << 53) as f64;
+        let random = mix(mix(self.seed.wrapping_add(self.taken)));
+        let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
         let times = weight.trunc() + f64::from(u8::from(uniform < weight.fract()));
         let bytes = size as f64;
         let tally = Tally {
@@ -314,7 +320,7 @@ mod tests {
 
     #[test]
     fn weights_are_rounded_without_a_bias() {
-        let mut samples = Samples::new(1000);
+        let mut samples = Samples::new(1000, 5);
         let sum: u64 = (0..100_000).map(|_| samples.weigh(1, 900).0.count).sum();
         let exact = weight(900, 1000) * 100_000.0;
         assert!((sum as f64 - exact).abs() < 600.0, "{sum}, not {exact}");

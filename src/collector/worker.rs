@@ -120,6 +120,8 @@ pub struct Setup {
     pub log_limit: u64,
     /// Bytes between two samples, on average; 0 if every allocation is recorded.
     pub sample: u64,
+    /// A random number of the session's own, by which what samples stand for is rounded.
+    pub seed: u64,
     /// Stamps to milliseconds.
     pub clock: Clock,
     /// This process, and the wall clock's time at `clock`'s start.
@@ -176,7 +178,7 @@ impl Worker {
             tables = tables.with_log(log);
         }
         if setup.sample > 0 {
-            tables = tables.with_samples(setup.sample);
+            tables = tables.with_samples(setup.sample, setup.seed);
         }
         Worker {
             merge: Merge::new(setup.session),

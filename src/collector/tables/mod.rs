@@ -92,10 +92,11 @@ impl Tables {
         }
     }
 
-    /// Takes what is allocated for samples with a point each `mean` bytes, except ranges. Say so before the first event.
+    /// Takes what is allocated for samples with a point each `mean` bytes, except ranges. `seed` is a
+    /// random number of the session's own. Say so before the first event.
     #[must_use]
-    pub fn with_samples(mut self, mean: u64) -> Tables {
-        self.samples = Some(Box::new(Samples::new(mean)));
+    pub fn with_samples(mut self, mean: u64, seed: u64) -> Tables {
+        self.samples = Some(Box::new(Samples::new(mean, seed)));
         self
     }
 

@@ -1,5 +1,8 @@
 //! Sampled events: what is estimated of them against what was allocated.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
 use super::*;
 use crate::capture::sampling::{Meter, Private};
 use crate::collector::hash::mix;
@@ -25,7 +28,7 @@ fn size(random: u64) -> u64 {
 }
 
 fn run(seed: u64, mean: u64) -> Run {
-    let (meter, mut tables) = (Meter::default(), Tables::new(CLOCK).with_samples(mean));
+    let (meter, mut tables) = (Meter::default(), Tables::new(CLOCK).with_samples(mean, seed));
     let mut private = Private::for_test(&meter, mean, seed);
     let mut truth = (Tally::default(), [Tally::default(); SITES as usize]);
     let event = |kind, address, size, node| Event {
@@ -154,7 +157,7 @@ fn with_a_point_in_every_byte_everything_is_exact() {
 
 #[test]
 fn a_mark_that_a_mapping_brings_is_as_uncertain_as_what_lives_then() {
-    let mut tables = Tables::new(CLOCK).with_samples(MEAN);
+    let mut tables = Tables::new(CLOCK).with_samples(MEAN, 3);
     let mut apply = |kind, address, size| {
         tables.apply(&Event {
             stamp: CLOCK.start_stamp,
@@ -192,5 +195,30 @@ fn a_range_from_before_the_session_is_no_unknown_free_of_samples() {
     };
     // Such as the signal stack of a thread that ends.
     assert_eq!(unknown_frees(Tables::new(CLOCK)), 1);
-    assert_eq!(unknown_frees(Tables::new(CLOCK).with_samples(MEAN)), 0);
+    assert_eq!(unknown_frees(Tables::new(CLOCK).with_samples(MEAN, 3)), 0);
+}
+
+#[test]
+fn over_many_sessions_the_first_sample_of_each_is_rounded_without_a_bias() {
+    const SESSIONS: u64 = 4000;
+    // Each block of this size stands for one and a half.
+    let size = (MEAN as f64 * 3_f64.ln()) as u64;
+    let blocks: u64 = (0..SESSIONS)
+        .map(|session| {
+            let seed = RandomState::new().hash_one(session);
+            let mut tables = Tables::new(CLOCK).with_samples(MEAN, seed);
+            tables.apply(&Event {
+                stamp: CLOCK.start_stamp,
+                thread: 1,
+                kind: Kind::Malloc,
+                address: 1 << 20,
+                size,
+                node: NodeId::ROOT,
+            });
+            tables.counters().live.count
+        })
+        .sum();
+    // Each rounds by half a block up or down. Chance goes past six deviations once in 500 million runs.
+    let off = (blocks as f64 - 1.5 * SESSIONS as f64).abs();
+    assert!(off < 6.0 * 0.5 * (SESSIONS as f64).sqrt(), "{blocks}");
 }
