@@ -20,8 +20,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::capture::record::seen;
-use crate::capture::thread::{Busy, with_local};
+use crate::capture::record::{self, seen};
+use crate::capture::thread::Busy;
 use crate::capture::{self, clock, control, hook, modules, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
@@ -240,6 +240,9 @@ impl Session {
         }
         control::open_session(number);
         hook::patch();
+        if hook::choose_operators() {
+            hook::patch();
+        }
         session.hooks = match probe() {
             0 => return Err(StartError::NothingVisible),
             seen::GOT => "got",
@@ -422,17 +425,8 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
 
 /// Who sees an allocation of Rust code: bits of [`seen`].
 fn probe() -> u8 {
-    let was_busy = with_local(|local| {
-        let was_busy = local.is_busy();
-        local.set_busy(false);
-        local.probe.set(seen::ARMED);
-        was_busy
-    });
-    drop(black_box(Box::new(black_box(0_u64))));
-    with_local(|local| {
-        local.set_busy(was_busy);
-        local.probe.replace(0) & !seen::ARMED
-    })
+    // Who maps memory for the block does not see the block.
+    record::probe(|| drop(black_box(Box::new(black_box(0_u64))))) & (seen::GOT | seen::GLOBAL)
 }
 
 /// How fast stamps go, measured once against the monotonic clock.

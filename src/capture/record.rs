@@ -20,10 +20,16 @@ const SLEEP_NS: u64 = 10_000_000;
 pub mod seen {
     /// A probe is under way: note who sees the call, record nothing.
     pub const ARMED: u8 = 1;
-    /// The patched GOT entries saw it.
+    /// The patched GOT entries of `malloc` and its like saw it.
     pub const GOT: u8 = 2;
     /// The global allocator's wrapper saw it.
     pub const GLOBAL: u8 = 4;
+    /// The patched GOT entries of functions that align blocks saw it.
+    pub const ALIGNED: u8 = 8;
+    /// The patched GOT entries of `mmap` and its like saw it.
+    pub const MAPPING: u8 = 16;
+    /// The patched GOT entries of C++'s operators saw it.
+    pub const OPERATOR: u8 = 32;
 }
 
 /// Whether no session records: the one relaxed load that the global allocator's wrapper costs then.
@@ -58,6 +64,21 @@ pub fn probed(local: &Local, by: u8) -> bool {
         local.probe.set(probe | by);
     }
     probe != 0
+}
+
+/// Who sees what `work` allocates: bits of [`seen`]. Nothing of it is recorded. Called while a session is open.
+pub fn probe(work: impl FnOnce()) -> u8 {
+    let was_busy = thread::with_local(|local| {
+        let was_busy = local.is_busy();
+        local.set_busy(false);
+        local.probe.set(seen::ARMED);
+        was_busy
+    });
+    work();
+    thread::with_local(|local| {
+        local.set_busy(was_busy);
+        local.probe.replace(0) & !seen::ARMED
+    })
 }
 
 /// Records a block that an allocator has just handed out.

@@ -33,6 +33,15 @@ fn main() {
     library("c/plugin.c", &["-DNUMBER=1"], "plugin1.so");
     library("c/plugin.c", &["-DNUMBER=2"], "plugin2.so");
     library("c/others.c", &[], "libothers.so");
+    library("c/allocator.cc", &["-std=c++17"], "liballocator.so");
+    library(
+        "c/allocator.cc",
+        &["-std=c++17", "-DHEADER"],
+        "libheader.so",
+    );
+    // Each call is a call site of its own.
+    let calls = ["-std=c++17", "-fno-optimize-sibling-calls"];
+    library("c/operators.cc", &calls, "liboperators.so");
     let needed = ["-L", &out_dir(), "-lothers", "-Wl,-rpath,$ORIGIN"];
     // Slots in pages that the loader makes read-only, and slots that are bound at their first call.
     let now = [&["-fno-plt", "-Wl,-z,now"], &needed[..]].concat();
@@ -46,7 +55,9 @@ fn out_dir() -> String {
 }
 
 fn library(source: &str, flags: &[&str], name: &str) {
-    let compiler = cc::Build::new().opt_level(2).pic(true).get_compiler();
+    let mut build = cc::Build::new();
+    let build = build.opt_level(2).pic(true).cpp(source.ends_with(".cc"));
+    let compiler = build.get_compiler();
     let status = compiler
         .to_command()
         .args(["-shared", "-Wl,--build-id"])

@@ -1,46 +1,78 @@
 //! The list of hooked functions: the one place that names them.
+#![allow(non_snake_case)] // functions have the names of what they stand for
 
 pub mod got;
 
 mod body;
 mod entry;
 mod loader;
+mod operators;
 mod pages;
 mod real;
 
 pub use loader::{patch, patched, refresh, restore};
+pub use operators::choose as choose_operators;
 pub use real::prepare;
+
+/// Functions that are seen or not seen together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// `malloc` and its like.
+    Malloc,
+    /// Those that align blocks.
+    Aligned,
+    /// C++'s `operator new` and `delete`.
+    Operators,
+    /// `mmap` and its like.
+    Mappings,
+    /// Those that look functions up.
+    Loader,
+}
 
 /// A function whose GOT entries are replaced.
 #[derive(Debug, Clone, Copy)]
 pub struct Hooked {
     /// Its symbol.
     pub name: &'static str,
+    /// What it belongs to.
+    pub family: Family,
     /// What the entries are made to point to.
     pub entry: usize,
-    /// The real function; 0 if the process has none of that name.
+    /// The real function; 0 if the process has none of that name, or it is not to be hooked.
     pub real: usize,
 }
 
 macro_rules! hooked {
-    ($($name:ident)*) => {
+    ($($family:ident: $($name:ident)*;)*) => {
         /// How many functions are hooked.
-        pub const COUNT: usize = [$(stringify!($name)),*].len();
+        pub const COUNT: usize = [$($(stringify!($name)),*),*].len();
 
         /// Every hooked function.
         pub fn all() -> [Hooked; COUNT] {
-            [$(Hooked {
+            [$($(Hooked {
                 name: stringify!($name),
+                family: Family::$family,
                 entry: entry::$name as *const () as usize,
-                real: real::$name.address(),
-            }),*]
+                real: if Family::$family == Family::Operators && !operators::are_chosen() {
+                    0
+                } else {
+                    real::$name.address()
+                },
+            }),*),*]
         }
     };
 }
 
 hooked! {
-    malloc calloc realloc reallocarray free
-    posix_memalign aligned_alloc memalign valloc pvalloc
-    mmap mmap64 munmap mremap
-    dlsym
+    Malloc: malloc calloc realloc reallocarray free free_sized free_aligned_sized;
+    Aligned: posix_memalign aligned_alloc memalign valloc pvalloc;
+    Operators:
+        _Znwm _Znam _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t
+        _ZnwmSt11align_val_t _ZnamSt11align_val_t
+        _ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
+        _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t
+        _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t
+        _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t;
+    Mappings: mmap mmap64 munmap mremap;
+    Loader: dlsym;
 }

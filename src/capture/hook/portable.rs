@@ -8,6 +8,11 @@ pub fn prepare() {}
 /// Does nothing.
 pub fn patch() {}
 
+/// None: nothing is patched.
+pub fn choose_operators() -> bool {
+    false
+}
+
 /// Does nothing.
 pub fn restore() {}
 

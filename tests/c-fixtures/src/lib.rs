@@ -97,3 +97,12 @@ pub const RELOCATED_LATE: [&str; 2] = [
     concat!(env!("OUT_DIR"), "/allocate_now.so"),
     concat!(env!("OUT_DIR"), "/allocate_lazy.so"),
 ];
+
+/// An allocator to preload, whose `malloc` and whose `operator new` do not call each other.
+pub const ALLOCATOR: &str = concat!(env!("OUT_DIR"), "/liballocator.so");
+
+/// C++'s operators to preload, which call `malloc` and give other addresses than it does.
+pub const HEADER_OPERATORS: &str = concat!(env!("OUT_DIR"), "/libheader.so");
+
+/// A library that calls every form of C++'s operators.
+pub const OPERATORS: &str = concat!(env!("OUT_DIR"), "/liboperators.so");

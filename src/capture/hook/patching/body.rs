@@ -19,7 +19,8 @@ use crate::capture::thread::{Local, with_local};
 
 /// Runs `call` with the thread busy and records the block that `block` finds in its result.
 #[inline(always)]
-fn allocating<R: Copy>(
+pub(super) fn allocating<R: Copy>(
+    by: u8,
     kind: Kind,
     size: usize,
     registers: Registers,
@@ -28,7 +29,7 @@ fn allocating<R: Copy>(
 ) -> R {
     with_local(|local| {
         if !record::wants_allocation(local)
-            || record::probed(local, seen::GOT)
+            || record::probed(local, by)
             || !sampling::is_due(local, size)
         {
             return call();
@@ -65,7 +66,7 @@ fn is_out_of_memory() -> bool {
 }
 
 macro_rules! plain_allocations {
-    ($($name:ident($($argument:ident: $type:ty),*), $kind:ident, $size:expr;)*) => {
+    ($($name:ident($($argument:ident: $type:ty),*), $by:ident $kind:ident, $size:expr;)*) => {
         $(
             pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
                 if with_local(|local| sampling::passes(local, $size)) {
@@ -85,7 +86,7 @@ macro_rules! plain_allocations {
                 pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
                     let registers = Registers { return_address: ip, sp, bp };
                     // SAFETY: the caller's own call, handed on.
-                    allocating(Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
+                    allocating(seen::$by, Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
                 }
             )*
         }
@@ -93,13 +94,17 @@ macro_rules! plain_allocations {
 }
 
 plain_allocations! {
-    malloc(size: usize), Malloc, size;
-    valloc(size: usize), Valloc, size;
-    pvalloc(size: usize), Pvalloc, size;
+    malloc(size: usize), GOT Malloc, size;
+    valloc(size: usize), ALIGNED Valloc, size;
+    pvalloc(size: usize), ALIGNED Pvalloc, size;
     // A product that overflows makes the real function fail: nothing is recorded.
-    calloc(count: usize, size: usize), Calloc, count.saturating_mul(size);
-    aligned_alloc(alignment: usize, size: usize), AlignedAlloc, size;
-    memalign(alignment: usize, size: usize), Memalign, size;
+    calloc(count: usize, size: usize), GOT Calloc, count.saturating_mul(size);
+    aligned_alloc(alignment: usize, size: usize), ALIGNED AlignedAlloc, size;
+    memalign(alignment: usize, size: usize), ALIGNED Memalign, size;
+    _ZnwmRKSt9nothrow_t(size: usize, tag: *const c_void), OPERATOR Malloc, size;
+    _ZnamRKSt9nothrow_t(size: usize, tag: *const c_void), OPERATOR Malloc, size;
+    _ZnwmSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, tag: *const c_void), OPERATOR AlignedAlloc, size;
+    _ZnamSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, tag: *const c_void), OPERATOR AlignedAlloc, size;
 }
 
 pub(super) unsafe extern "C" fn posix_memalign(
@@ -121,6 +126,7 @@ pub(super) unsafe extern "C" fn posix_memalign(
         return unsafe { real::posix_memalign.get()(place, alignment, size) };
     }
     allocating(
+        seen::ALIGNED,
         Kind::PosixMemalign,
         size,
         registers,
@@ -162,6 +168,45 @@ unsafe extern "C" fn recorded_free(block: *mut c_void) {
     });
 }
 
+/// As `free`, for functions that are called less often: `call` gives the block back.
+#[inline(always)]
+pub(super) fn freeing(by: u8, block: *mut c_void, call: impl Fn()) {
+    if sampling::passes_free(block as usize) {
+        return call();
+    }
+    with_local(|local| {
+        if block.is_null()
+            || !record::wants_free(local)
+            || record::probed(local, by)
+            || !sampling::is_end_due(block as usize)
+        {
+            return call();
+        }
+        local.set_busy(true);
+        record::free_block(local, block as usize);
+        call();
+        local.set_busy(false);
+    });
+}
+
+pub(super) unsafe extern "C" fn free_sized(block: *mut c_void, size: usize) {
+    // SAFETY: the caller's own call, handed on.
+    freeing(seen::GOT, block, || unsafe {
+        real::free_sized.get()(block, size);
+    });
+}
+
+pub(super) unsafe extern "C" fn free_aligned_sized(
+    block: *mut c_void,
+    alignment: usize,
+    size: usize,
+) {
+    // SAFETY: the caller's own call, handed on.
+    freeing(seen::GOT, block, || unsafe {
+        real::free_aligned_sized.get()(block, alignment, size);
+    });
+}
+
 /// `realloc` is a free before the real call and an allocation after it: in between, another thread may be given the
 /// old block's address.
 fn reallocating(
@@ -171,7 +216,9 @@ fn reallocating(
     call: impl Fn() -> *mut c_void,
 ) -> *mut c_void {
     if block.is_null() {
-        return allocating(Kind::Realloc, size, registers, call, |block| block);
+        return allocating(seen::GOT, Kind::Realloc, size, registers, call, |block| {
+            block
+        });
     }
     with_local(|local| {
         if !record::wants_free(local) || record::probed(local, seen::GOT) {
@@ -288,7 +335,7 @@ macro_rules! mappings {
                 // SAFETY: the caller's own call, handed on.
                 let call = || unsafe { real::$name.get()(hint, length, protection, flags, file, offset) };
                 with_local(|local| {
-                    if !record::wants_free(local) || record::probed(local, seen::GOT) {
+                    if !record::wants_free(local) || record::probed(local, seen::MAPPING) {
                         return call();
                     }
                     local.set_busy(true);
@@ -312,7 +359,7 @@ pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c
     with_local(|local| {
         // The kernel refuses an unaligned address and a length of 0; all else it unmaps.
         let valid = (address as usize).is_multiple_of(arch::page_size()) && length != 0;
-        if !valid || !record::wants_free(local) || record::probed(local, seen::GOT) {
+        if !valid || !record::wants_free(local) || record::probed(local, seen::MAPPING) {
             // SAFETY: the caller's own call, handed on.
             return unsafe { real::munmap.get()(address, length) };
         }
@@ -343,7 +390,7 @@ pub(super) unsafe extern "C" fn mremap(
     // SAFETY: the caller's own call, handed on. The fifth argument is read only where `flags` say so.
     let call = || unsafe { real::mremap.get()(old, old_length, length, flags, wanted) };
     with_local(|local| {
-        if !record::wants_free(local) || record::probed(local, seen::GOT) {
+        if !record::wants_free(local) || record::probed(local, seen::MAPPING) {
             return call();
         }
         local.set_busy(true);

@@ -13,4 +13,9 @@ mod x86_64;
 pub(super) use x86_64::*;
 
 /// No stack is taken of a free: its entry is the body.
-pub(super) use super::body::{free, munmap};
+pub(super) use super::body::{free, free_aligned_sized, free_sized, munmap};
+pub(super) use super::operators::{
+    _ZdaPv, _ZdaPvRKSt9nothrow_t, _ZdaPvSt11align_val_t, _ZdaPvSt11align_val_tRKSt9nothrow_t,
+    _ZdaPvm, _ZdaPvmSt11align_val_t, _ZdlPv, _ZdlPvRKSt9nothrow_t, _ZdlPvSt11align_val_t,
+    _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdlPvm, _ZdlPvmSt11align_val_t,
+};

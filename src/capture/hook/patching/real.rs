@@ -30,7 +30,12 @@ impl<F: Copy> Real<F> {
         self.address.store(address as usize, Ordering::Release);
     }
 
-    /// 0 if the process has no such function.
+    /// The function is not hooked.
+    pub(super) fn forget(&self) {
+        self.address.store(0, Ordering::Release);
+    }
+
+    /// 0 if the process has no such function, or it is not hooked.
     #[inline(always)]
     pub(super) fn address(&self) -> usize {
         self.address.load(Ordering::Relaxed)
@@ -68,6 +73,9 @@ macro_rules! real {
             $(if stand_ins.contains(&$name.address()) {
                 $name.find(libc::RTLD_NEXT);
             })*
+            // What was not found is nobody's error.
+            // SAFETY: forgets the calling thread's last error, if there is one.
+            unsafe { libc::dlerror() };
         }
     };
 }
@@ -78,14 +86,52 @@ real! {
     realloc: fn(*mut c_void, usize) -> *mut c_void;
     reallocarray: fn(*mut c_void, usize, usize) -> *mut c_void;
     free: fn(*mut c_void);
+    free_sized: fn(*mut c_void, usize);
+    free_aligned_sized: fn(*mut c_void, usize, usize);
     posix_memalign: fn(*mut *mut c_void, usize, usize) -> i32;
     aligned_alloc: fn(usize, usize) -> *mut c_void;
     memalign: fn(usize, usize) -> *mut c_void;
     valloc: fn(usize) -> *mut c_void;
     pvalloc: fn(usize) -> *mut c_void;
+    _Znwm: fn(usize) -> *mut c_void;
+    _Znam: fn(usize) -> *mut c_void;
+    _ZnwmRKSt9nothrow_t: fn(usize, *const c_void) -> *mut c_void;
+    _ZnamRKSt9nothrow_t: fn(usize, *const c_void) -> *mut c_void;
+    _ZnwmSt11align_val_t: fn(usize, usize) -> *mut c_void;
+    _ZnamSt11align_val_t: fn(usize, usize) -> *mut c_void;
+    _ZnwmSt11align_val_tRKSt9nothrow_t: fn(usize, usize, *const c_void) -> *mut c_void;
+    _ZnamSt11align_val_tRKSt9nothrow_t: fn(usize, usize, *const c_void) -> *mut c_void;
+    _ZdlPv: fn(*mut c_void);
+    _ZdaPv: fn(*mut c_void);
+    _ZdlPvm: fn(*mut c_void, usize);
+    _ZdaPvm: fn(*mut c_void, usize);
+    _ZdlPvRKSt9nothrow_t: fn(*mut c_void, *const c_void);
+    _ZdaPvRKSt9nothrow_t: fn(*mut c_void, *const c_void);
+    _ZdlPvSt11align_val_t: fn(*mut c_void, usize);
+    _ZdaPvSt11align_val_t: fn(*mut c_void, usize);
+    _ZdlPvmSt11align_val_t: fn(*mut c_void, usize, usize);
+    _ZdaPvmSt11align_val_t: fn(*mut c_void, usize, usize);
+    _ZdlPvSt11align_val_tRKSt9nothrow_t: fn(*mut c_void, usize, *const c_void);
+    _ZdaPvSt11align_val_tRKSt9nothrow_t: fn(*mut c_void, usize, *const c_void);
     mmap: fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
     mmap64: fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
     munmap: fn(*mut c_void, usize) -> i32;
     mremap: fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
     dlsym: fn(*mut c_void, *const i8) -> *mut c_void;
+}
+
+/// No `delete` is hooked.
+pub(super) fn forget_deletes() {
+    _ZdlPv.forget();
+    _ZdaPv.forget();
+    _ZdlPvm.forget();
+    _ZdaPvm.forget();
+    _ZdlPvRKSt9nothrow_t.forget();
+    _ZdaPvRKSt9nothrow_t.forget();
+    _ZdlPvSt11align_val_t.forget();
+    _ZdaPvSt11align_val_t.forget();
+    _ZdlPvmSt11align_val_t.forget();
+    _ZdaPvmSt11align_val_t.forget();
+    _ZdlPvSt11align_val_tRKSt9nothrow_t.forget();
+    _ZdaPvSt11align_val_tRKSt9nothrow_t.forget();
 }

@@ -4,7 +4,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_long, c_void};
 
-use super::super::{body, loader, real};
+use super::super::{body, loader, operators, real};
 
 /// Entries of functions with one, two or three arguments: return address, the caller's `sp` and `x29` follow in the next
 /// argument registers. A call changes neither, and leaves the return address in `x30`.
@@ -37,6 +37,74 @@ entries! {
     memalign(usize, usize) -> *mut c_void, "x2" "x3" "x4";
     reallocarray(*mut c_void, usize, usize) -> *mut c_void, "x3" "x4" "x5";
     posix_memalign(*mut *mut c_void, usize, usize) -> c_int, "x3" "x4" "x5";
+    _ZnwmRKSt9nothrow_t(usize, *const c_void) -> *mut c_void, "x2" "x3" "x4";
+    _ZnamRKSt9nothrow_t(usize, *const c_void) -> *mut c_void, "x2" "x3" "x4";
+    _ZnwmSt11align_val_tRKSt9nothrow_t(usize, usize, *const c_void) -> *mut c_void, "x3" "x4" "x5";
+    _ZnamSt11align_val_tRKSt9nothrow_t(usize, usize, *const c_void) -> *mut c_void, "x3" "x4" "x5";
+}
+
+/// Where the entries of operators that may throw keep the size that they were called with.
+pub(in super::super) const SIZE_BELOW_CFA: usize = 16;
+
+/// Entries of operators that may throw: the real one is called, not jumped to, from here and not from Rust code. The
+/// personality routine takes the thread's mark away when an exception passes (0x1b: its address relative to the place, in
+/// four bytes).
+macro_rules! throwing_entries {
+    ($($name:ident($($argument:ty),*), $end:ident;)*) => {
+        $(
+            /// The entry for the C++ operator of this name.
+            #[unsafe(naked)]
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> *mut c_void {
+                naked_asm!(
+                    ".cfi_startproc",
+                    ".cfi_personality 0x1b, {pass_by}",
+                    "hint #34",
+                    "stp x29, x30, [sp, #-32]!",
+                    ".cfi_def_cfa_offset 32",
+                    ".cfi_offset x29, -32",
+                    ".cfi_offset x30, -24",
+                    "mov x29, sp",
+                    "stp x0, x1, [sp, #16]",    // the size (see SIZE_BELOW_CFA), and the alignment if there is one
+                    "bl {begin}",
+                    "mov w9, w0",
+                    "ldp x0, x1, [sp, #16]",
+                    "adrp x16, {real}",
+                    "ldr x16, [x16, :lo12:{real}]",
+                    "tbnz w9, #0, 2f",
+                    "ldp x29, x30, [sp], #32",
+                    ".cfi_remember_state",
+                    ".cfi_def_cfa_offset 0",
+                    ".cfi_restore x29",
+                    ".cfi_restore x30",
+                    "br x16",                   // by way of x16, as a PLT does: `bti c` allows that
+                    "2:",
+                    ".cfi_restore_state",
+                    "blr x16",
+                    "ldr x1, [sp, #16]",        // the size
+                    "ldp x4, x2, [sp]",         // the caller's x29, and the return address
+                    "add x3, sp, #32",          // the caller's sp after the return
+                    "bl {end}",
+                    "ldp x29, x30, [sp], #32",
+                    ".cfi_def_cfa_offset 0",
+                    ".cfi_restore x29",
+                    ".cfi_restore x30",
+                    "ret",
+                    ".cfi_endproc",
+                    begin = sym operators::begin,
+                    end = sym operators::$end,
+                    pass_by = sym operators::pass_by,
+                    real = sym real::$name,
+                )
+            }
+        )*
+    };
+}
+
+throwing_entries! {
+    _Znwm(usize), end_plain;
+    _Znam(usize), end_plain;
+    _ZnwmSt11align_val_t(usize, usize), end_aligned;
+    _ZnamSt11align_val_t(usize, usize), end_aligned;
 }
 
 /// Entries of functions for which fewer than three argument registers are left: a

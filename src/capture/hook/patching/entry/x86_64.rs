@@ -3,7 +3,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_long, c_void};
 
-use super::super::{body, loader, real};
+use super::super::{body, loader, operators, real};
 
 /// Entries of functions with one, two or three arguments: return address, the caller's `rsp` (as it is after the
 /// return) and `rbp` follow in the next argument registers.
@@ -35,6 +35,67 @@ entries! {
     memalign(usize, usize) -> *mut c_void, "rdx" "rcx" "r8";
     reallocarray(*mut c_void, usize, usize) -> *mut c_void, "rcx" "r8" "r9";
     posix_memalign(*mut *mut c_void, usize, usize) -> c_int, "rcx" "r8" "r9";
+    _ZnwmRKSt9nothrow_t(usize, *const c_void) -> *mut c_void, "rdx" "rcx" "r8";
+    _ZnamRKSt9nothrow_t(usize, *const c_void) -> *mut c_void, "rdx" "rcx" "r8";
+    _ZnwmSt11align_val_tRKSt9nothrow_t(usize, usize, *const c_void) -> *mut c_void, "rcx" "r8" "r9";
+    _ZnamSt11align_val_tRKSt9nothrow_t(usize, usize, *const c_void) -> *mut c_void, "rcx" "r8" "r9";
+}
+
+/// Where the entries of operators that may throw keep the size that they were called with.
+pub(in super::super) const SIZE_BELOW_CFA: usize = 32;
+
+/// Entries of operators that may throw: the real one is called, not jumped to, from here and not from Rust code. The
+/// personality routine takes the thread's mark away when an exception passes (0x1b: its address relative to the place, in
+/// four bytes).
+macro_rules! throwing_entries {
+    ($($name:ident($($argument:ty),*), $end:ident;)*) => {
+        $(
+            /// The entry for the C++ operator of this name.
+            #[unsafe(naked)]
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> *mut c_void {
+                naked_asm!(
+                    ".cfi_startproc",
+                    ".cfi_personality 0x1b, {pass_by}",
+                    "sub rsp, 24",
+                    ".cfi_adjust_cfa_offset 24",
+                    "mov [rsp], rdi",       // the size: see SIZE_BELOW_CFA
+                    "mov [rsp + 8], rsi",   // the alignment, if there is one
+                    "call {begin}",
+                    "mov rdi, [rsp]",
+                    "mov rsi, [rsp + 8]",
+                    "test al, al",
+                    "jnz 2f",
+                    "add rsp, 24",
+                    ".cfi_adjust_cfa_offset -24",
+                    "jmp [rip + {real}]",
+                    "2:",
+                    ".cfi_adjust_cfa_offset 24",
+                    "call [rip + {real}]",
+                    "mov rdi, rax",
+                    "mov rsi, [rsp]",
+                    "mov rdx, [rsp + 24]",  // the return address
+                    "lea rcx, [rsp + 32]",  // the caller's rsp after the return
+                    "mov r8, rbp",
+                    "call {end}",
+                    "add rsp, 24",
+                    ".cfi_adjust_cfa_offset -24",
+                    "ret",
+                    ".cfi_endproc",
+                    begin = sym operators::begin,
+                    end = sym operators::$end,
+                    pass_by = sym operators::pass_by,
+                    real = sym real::$name,
+                )
+            }
+        )*
+    };
+}
+
+throwing_entries! {
+    _Znwm(usize), end_plain;
+    _Znam(usize), end_plain;
+    _ZnwmSt11align_val_t(usize, usize), end_aligned;
+    _ZnamSt11align_val_t(usize, usize), end_aligned;
 }
 
 /// Entries of functions whose arguments fill the registers: a [`Registers`](crate::capture::arch::Registers) is

@@ -1,0 +1,233 @@
+//! C++'s `operator new` and `delete`, by the names that the Itanium C++ ABI gives them.
+//!
+//! libstdc++'s and libc++'s own call `malloc` and `free` through slots that are patched. An allocator that replaces them
+//! (jemalloc, tcmalloc, mimalloc) does not: its operators take blocks from itself. So each form of `new` is tried at the
+//! first session's start, and hooked if the blocks that it gave were not seen. One that calls `malloc` is left alone: it may
+//! give the caller another address than the one that `malloc` gave it.
+//!
+//! ```text
+//!   entry ─▶ begin ─▶ not recorded: the real operator, by a jump
+//!                 └─▶ recorded: the real operator, by a call ─▶ end
+//!                                     └─▶ it throws: pass_by
+//! ```
+//!
+//! Between `begin` and `end` no Rust function is on the stack: an exception may not pass one in a program that is built
+//! with `panic=abort`.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::body::freeing;
+use super::{entry, real};
+use crate::capture::arch::Registers;
+use crate::capture::event::Kind;
+use crate::capture::failure;
+use crate::capture::record::{self, seen};
+use crate::capture::sampling;
+use crate::capture::thread::with_local;
+
+macro_rules! deletes {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name(block: *mut c_void $(, $argument: $type)*) {
+                // SAFETY: the caller's own call, handed on.
+                freeing(seen::OPERATOR, block, || unsafe { real::$name.get()(block $(, $argument)*) });
+            }
+        )*
+    };
+}
+
+deletes! {
+    _ZdlPv();
+    _ZdaPv();
+    _ZdlPvm(size: usize);
+    _ZdaPvm(size: usize);
+    _ZdlPvRKSt9nothrow_t(tag: *const c_void);
+    _ZdaPvRKSt9nothrow_t(tag: *const c_void);
+    _ZdlPvSt11align_val_t(alignment: usize);
+    _ZdaPvSt11align_val_t(alignment: usize);
+    _ZdlPvmSt11align_val_t(size: usize, alignment: usize);
+    _ZdaPvmSt11align_val_t(size: usize, alignment: usize);
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(alignment: usize, tag: *const c_void);
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(alignment: usize, tag: *const c_void);
+}
+
+/// A `new` that may throw is about to be called. Whether it is to be recorded: then the thread is busy until `end`, or
+/// until the exception has passed.
+pub(super) extern "C" fn begin(size: usize) -> bool {
+    with_local(|local| {
+        if sampling::passes(local, size)
+            || !record::wants_allocation(local)
+            || record::probed(local, seen::OPERATOR)
+            || !sampling::is_due(local, size)
+        {
+            return false;
+        }
+        local.set_busy(true);
+        true
+    })
+}
+
+/// It has returned. Gives back what it gave.
+///
+/// # Safety
+/// `ip`, `sp` and `bp` are the registers of the caller of the entry that called `begin`.
+unsafe fn end(kind: Kind, block: *mut c_void, size: usize, registers: Registers) -> *mut c_void {
+    with_local(|local| {
+        if !block.is_null() {
+            // SAFETY: the caller's promise; the thread is busy since `begin`.
+            unsafe { record::allocation(local, kind, block as usize, size, registers) };
+        }
+        local.set_busy(false);
+    });
+    block
+}
+
+macro_rules! ends {
+    ($($name:ident $kind:ident;)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name(
+                block: *mut c_void,
+                size: usize,
+                ip: u64,
+                sp: u64,
+                bp: u64,
+            ) -> *mut c_void {
+                let registers = Registers { return_address: ip, sp, bp };
+                // SAFETY: the entry hands on what it was called with.
+                unsafe { end(Kind::$kind, block, size, registers) }
+            }
+        )*
+    };
+}
+
+ends! {
+    end_plain Malloc;
+    end_aligned AlignedAlloc;
+}
+
+/// The personality routine of the entries that call a `new` that may throw (Itanium C++ ABI, "Exception Handling", 1.6.3).
+/// The exception goes on to the caller, and the thread is not busy any more.
+pub(super) unsafe extern "C" fn pass_by(
+    _version: c_int,
+    actions: c_int,
+    _class: u64,
+    _exception: *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    const CLEANUP_PHASE: c_int = 2;
+    const CONTINUE_UNWIND: c_int = 8;
+    if actions & CLEANUP_PHASE != 0 {
+        // SAFETY: the unwinder's own function and context; the frame is that of one of the entries, which keep the size
+        // there.
+        let size = unsafe {
+            let cfa = _Unwind_GetCFA(context);
+            *((cfa - entry::SIZE_BELOW_CFA) as *const usize)
+        };
+        let _ = failure::note(size);
+        with_local(|local| local.set_busy(false));
+    }
+    CONTINUE_UNWIND
+}
+
+unsafe extern "C" {
+    /// The canonical frame address of the frame that a personality routine is asked about. The standard library links the
+    /// library that has it.
+    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+}
+
+/// Whether it is known which operators are hooked. Before, none are.
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether those whose address is known are to be hooked.
+pub(super) fn are_chosen() -> bool {
+    CHOSEN.load(Ordering::Acquire)
+}
+
+/// How many blocks are tried: one that gets many from `malloc` at once gives most of them without it.
+const TRIES: usize = 4;
+
+macro_rules! forms {
+    ($($name:ident($($argument:expr),*) / $delete:ident($($delete_argument:expr),*);)*) => {
+        /// Tries each form of `new` and forgets those that are not to be hooked, and every `delete` if that is all of them.
+        /// Called while a session is open, with `malloc` and its like patched and the thread busy. Whether any is hooked
+        /// now that was not before.
+        pub fn choose() -> bool {
+            if CHOSEN.load(Ordering::Relaxed) {
+                return false;
+            }
+            let mut any = false;
+            $({
+                let own = real::$name.address() != 0
+                    && real::$delete.address() != 0
+                    && !is_standard(real::$name.address())
+                    && gives_unseen_blocks(
+                        // SAFETY: the process's own functions of these names, called as C++ calls them.
+                        || unsafe { real::$name.get()($($argument),*) },
+                        // SAFETY: a block of its `new`, deleted once.
+                        |block| unsafe { real::$delete.get()(block $(, $delete_argument)*) },
+                    );
+                if !own {
+                    real::$name.forget();
+                }
+                any |= own;
+            })*
+            if !any {
+                real::forget_deletes();
+            }
+            CHOSEN.store(true, Ordering::Release);
+            any
+        }
+    };
+}
+
+const SIZE: usize = 48;
+const ALIGNMENT: usize = 64;
+
+/// `std::nothrow` is an object without members: only its type says something.
+static NOTHROW: u8 = 0;
+
+fn nothrow() -> *const c_void {
+    (&raw const NOTHROW).cast()
+}
+
+forms! {
+    _Znwm(SIZE) / _ZdlPv();
+    _Znam(SIZE) / _ZdaPv();
+    _ZnwmRKSt9nothrow_t(SIZE, nothrow()) / _ZdlPv();
+    _ZnamRKSt9nothrow_t(SIZE, nothrow()) / _ZdaPv();
+    _ZnwmSt11align_val_t(SIZE, ALIGNMENT) / _ZdlPvSt11align_val_t(ALIGNMENT);
+    _ZnamSt11align_val_t(SIZE, ALIGNMENT) / _ZdaPvSt11align_val_t(ALIGNMENT);
+    _ZnwmSt11align_val_tRKSt9nothrow_t(SIZE, ALIGNMENT, nothrow()) / _ZdlPvSt11align_val_t(ALIGNMENT);
+    _ZnamSt11align_val_tRKSt9nothrow_t(SIZE, ALIGNMENT, nothrow()) / _ZdaPvSt11align_val_t(ALIGNMENT);
+}
+
+/// Whether a block came without a call of `malloc` or its like that was seen.
+fn gives_unseen_blocks(new: impl Fn() -> *mut c_void, delete: impl Fn(*mut c_void)) -> bool {
+    let mut unseen = false;
+    let blocks: [*mut c_void; TRIES] = core::array::from_fn(|_| {
+        let mut block = core::ptr::null_mut();
+        let by = record::probe(|| block = new());
+        unseen |= by & (seen::GOT | seen::ALIGNED) == 0;
+        block
+    });
+    blocks.into_iter().for_each(delete);
+    unseen
+}
+
+/// Whether the operator at `address` is that of a C++ library, which calls `malloc`.
+fn is_standard(address: usize) -> bool {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for; the place is one for the answer. Outside of hooks.
+    let found = unsafe { libc::dladdr(address as *const c_void, info.as_mut_ptr()) };
+    // SAFETY: zeros are a `Dl_info`, too.
+    let path = unsafe { info.assume_init() }.dli_fname;
+    if found == 0 || path.is_null() {
+        return false;
+    }
+    // SAFETY: the loader's own string.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    file.starts_with(b"libstdc++") || file.starts_with(b"libc++")
+}

@@ -1,0 +1,183 @@
+//! C++'s `new` and `delete`, with the allocators that replace them preloaded: every block is seen, and once.
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+#![allow(clippy::unwrap_used)] // a test's failure
+mod common;
+
+use std::env;
+use std::ffi::{CString, c_int, c_void};
+use std::path::Path;
+use std::process::Command;
+
+use common::{my_sites, record, sum, tally, turn};
+use heapray::capture::event::Kind;
+use heapray::collector::snapshot::RawSite;
+use heapray_c_fixtures::{ALLOCATOR, HEADER_OPERATORS, OPERATORS};
+use heapray_report::model::Tally;
+
+/// Bytes that the operators hide before each block.
+const HEADER: &str = "HEAPRAY_TEST_HEADER";
+
+/// The library's functions.
+#[derive(Debug, Clone, Copy)]
+struct Operators {
+    take_and_give_back: extern "C" fn() -> c_int,
+    take: extern "C" fn(*mut *mut c_void),
+    ask_for_too_much: extern "C" fn() -> c_int,
+}
+
+fn operators() -> Operators {
+    let path = CString::new(OPERATORS).unwrap();
+    // SAFETY: the library's own functions by their types; it stays loaded.
+    unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        assert!(!library.is_null(), "this test needs libstdc++");
+        let find = |name: &CString| {
+            let function = libc::dlsym(library, name.as_ptr());
+            assert!(!function.is_null());
+            function
+        };
+        let name = |name: &str| CString::new(name).unwrap();
+        Operators {
+            take_and_give_back: std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(find(
+                &name("take_and_give_back"),
+            )),
+            take: std::mem::transmute::<*mut c_void, extern "C" fn(*mut *mut c_void)>(find(&name(
+                "take",
+            ))),
+            ask_for_too_much: std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(find(
+                &name("ask_for_too_much"),
+            )),
+        }
+    }
+}
+
+/// Runs the calling test again, in a process of its own with this library preloaded. False: this is that process.
+fn preloaded(test: &str, library: &str, header: u64) -> bool {
+    if env::var_os("HEAPRAY_ALONE").is_some() {
+        return false;
+    }
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command
+        .env("HEAPRAY_ALONE", "1")
+        .env(HEADER, header.to_string());
+    if !library.is_empty() {
+        command.env("LD_PRELOAD", library);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "with {library:?}: {text}");
+    assert!(text.contains("1 passed"), "with {library:?}: {text}");
+    true
+}
+
+/// Blocks of that size, and their kinds.
+fn of_size(sites: &[RawSite], size: u64, of: impl Fn(&RawSite) -> Tally) -> Tally {
+    let fitting: Vec<_> = sites
+        .iter()
+        .filter(|site| site.allocated.bytes == size * site.allocated.count)
+        .copied()
+        .collect();
+    sum(&fitting, None, of)
+}
+
+fn every_form_is_seen_once() {
+    let _turn = turn();
+    let header: u64 = env::var(HEADER).unwrap().parse().unwrap();
+    let operators = operators();
+    let mut kept = [std::ptr::null_mut(); 8];
+    // The second session finds everything decided.
+    for round in 0..2 {
+        let snapshot = record("operators", || {
+            assert_eq!((operators.take_and_give_back)(), 24);
+            (operators.take)(kept.as_mut_ptr());
+            // mimalloc ends the process where there is nothing to give.
+            if env::var_os("LD_PRELOAD")
+                .is_none_or(|path| !path.to_string_lossy().contains("mimalloc"))
+            {
+                assert_eq!((operators.ask_for_too_much)(), 8);
+            }
+            // What threw left nothing behind that would hide what comes then.
+            (operators.take)(kept.as_mut_ptr());
+        });
+        assert_eq!(snapshot.lost_events, 0);
+        let sites = my_sites(&snapshot);
+        for form in 0..8 {
+            let (short, long) = (64 * (200 + form) + header, 64 * (400 + form) + header);
+            let what = format!("round {round}, form {form}: {sites:#?}");
+            assert_eq!(
+                of_size(&sites, short, |site| site.allocated),
+                tally(3, 3 * short),
+                "{what}"
+            );
+            assert_eq!(
+                of_size(&sites, short, |site| site.live),
+                tally(0, 0),
+                "{what}"
+            );
+            assert_eq!(
+                of_size(&sites, long, |site| site.live),
+                tally(2, 2 * long),
+                "{what}"
+            );
+        }
+        let kinds = [Kind::Malloc, Kind::AlignedAlloc, Kind::PosixMemalign];
+        let is_large = |site: &RawSite| site.allocated.bytes >= 12_800 * site.allocated.count;
+        assert!(
+            sites
+                .iter()
+                .all(|site| !is_large(site) || kinds.contains(&site.kind)),
+            "{sites:#?}"
+        );
+    }
+}
+
+#[test]
+fn an_allocator_whose_operators_are_its_own_is_seen_once() {
+    if !preloaded(
+        "an_allocator_whose_operators_are_its_own_is_seen_once",
+        ALLOCATOR,
+        0,
+    ) {
+        every_form_is_seen_once();
+    }
+}
+
+#[test]
+fn operators_that_call_malloc_and_give_another_address_are_seen_once() {
+    if !preloaded(
+        "operators_that_call_malloc_and_give_another_address_are_seen_once",
+        HEADER_OPERATORS,
+        64,
+    ) {
+        every_form_is_seen_once();
+    }
+}
+
+#[test]
+fn the_standard_librarys_operators_are_seen_once() {
+    if !preloaded("the_standard_librarys_operators_are_seen_once", "", 0) {
+        every_form_is_seen_once();
+    }
+}
+
+#[test]
+fn allocators_that_the_system_has_are_seen_once() {
+    const TEST: &str = "allocators_that_the_system_has_are_seen_once";
+    if env::var_os("HEAPRAY_ALONE").is_some() {
+        return every_form_is_seen_once();
+    }
+    let folder = format!("/usr/lib/{}-linux-gnu", env::consts::ARCH);
+    for name in [
+        "libjemalloc.so.2",
+        "libtcmalloc_minimal.so.4",
+        "libmimalloc.so.2",
+        "libmimalloc.so.2.0",
+    ] {
+        let library = Path::new(&folder).join(name);
+        if library.exists() {
+            println!("with {}", library.display());
+            assert!(preloaded(TEST, library.to_str().unwrap(), 0));
+        }
+    }
+}
