@@ -33,6 +33,8 @@ fn main() {
     library("c/plugin.c", &["-DNUMBER=1"], "plugin1.so");
     library("c/plugin.c", &["-DNUMBER=2"], "plugin2.so");
     library("c/others.c", &[], "libothers.so");
+    library("c/interposer.c", &["-ldl"], "interposer.so");
+    library("c/lookup.c", &["-ldl"], "lookup.so");
     library("c/allocator.cc", &["-std=c++17"], "liballocator.so");
     library(
         "c/allocator.cc",

@@ -6,6 +6,7 @@ pub mod got;
 mod body;
 mod entry;
 mod loader;
+mod lookup;
 mod operators;
 mod pages;
 mod real;
@@ -74,5 +75,5 @@ hooked! {
         _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t
         _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t;
     Mappings: mmap mmap64 munmap mremap;
-    Loader: dlsym;
+    Loader: dlsym dlvsym;
 }

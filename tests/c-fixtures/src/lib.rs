@@ -106,3 +106,10 @@ pub const HEADER_OPERATORS: &str = concat!(env!("OUT_DIR"), "/libheader.so");
 
 /// A library that calls every form of C++'s operators.
 pub const OPERATORS: &str = concat!(env!("OUT_DIR"), "/liboperators.so");
+
+/// A library to preload, whose `malloc` and `free` call those behind it. Its `look_behind()` asks for these again,
+/// `calls_so_far()` is how often its `malloc` was called.
+pub const INTERPOSER: &str = concat!(env!("OUT_DIR"), "/interposer.so");
+
+/// A library whose `find_by_name(name)` asks the loader for a function.
+pub const LOOKUP: &str = concat!(env!("OUT_DIR"), "/lookup.so");

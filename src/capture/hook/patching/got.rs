@@ -15,8 +15,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::Hooked;
 use super::pages::{self, page_of};
+use super::{Family, Hooked};
 use crate::capture::arch::page_size;
 
 /// What slots held before they were patched, by the slot's address.
@@ -87,6 +87,18 @@ fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patc
 
 fn originals() -> MutexGuard<'static, Originals> {
     ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the object that holds `code` has slots that point to our entries: what the loader has found for it is what the
+/// entries call. False where somebody else walks the objects just now.
+pub fn has_patched_slots(code: usize) -> bool {
+    let Ok(originals) = ORIGINALS.try_lock() else {
+        return false;
+    };
+    let patched = walk(originals, |_, slot, hooked, object| {
+        object.holds(code) && hooked.family != Family::Loader && slot.value() == hooked.entry
+    });
+    patched != 0
 }
 
 /// Puts the originals back, in every object that is still loaded. Returns how many slots could not be written.

@@ -18,12 +18,9 @@ static PATCHED_UP_TO: AtomicU64 = AtomicU64::new(0);
 static PATCHED: AtomicUsize = AtomicUsize::new(0);
 
 /// A program that has opened a module asks for its functions before it calls them. (That `dlopen` was called would say less:
-/// when it begins, the module is not there yet, and when it has returned, another thread may use it.)
-pub(super) extern "C" fn dlsym() {
-    if control::session() != 0
-        && !thread::with_local(|local| local.is_busy())
-        && PATCHED_UP_TO.load(Ordering::Acquire) != modules::added()
-    {
+/// when it begins, the module is not there yet, and when it has returned, another thread may use it.) Called then.
+pub(super) fn refresh_if_new() {
+    if PATCHED_UP_TO.load(Ordering::Acquire) != modules::added() {
         refresh();
     }
 }

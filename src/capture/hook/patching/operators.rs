@@ -14,12 +14,11 @@
 //! Between `begin` and `end` no Rust function is on the stack: an exception may not pass one in a program that is built
 //! with `panic=abort`.
 
-use core::ffi::{CStr, c_int, c_void};
-use core::mem::MaybeUninit;
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::body::freeing;
-use super::{entry, real};
+use super::{entry, lookup, real};
 use crate::capture::arch::Registers;
 use crate::capture::event::Kind;
 use crate::capture::failure;
@@ -218,16 +217,6 @@ fn gives_unseen_blocks(new: impl Fn() -> *mut c_void, delete: impl Fn(*mut c_voi
 
 /// Whether the operator at `address` is that of a C++ library, which calls `malloc`.
 fn is_standard(address: usize) -> bool {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for; the place is one for the answer. Outside of hooks.
-    let found = unsafe { libc::dladdr(address as *const c_void, info.as_mut_ptr()) };
-    // SAFETY: zeros are a `Dl_info`, too.
-    let path = unsafe { info.assume_init() }.dli_fname;
-    if found == 0 || path.is_null() {
-        return false;
-    }
-    // SAFETY: the loader's own string.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
-    let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    file.starts_with(b"libstdc++") || file.starts_with(b"libc++")
+    lookup::file_of(address)
+        .is_some_and(|file| file.starts_with(b"libstdc++") || file.starts_with(b"libc++"))
 }

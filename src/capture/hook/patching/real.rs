@@ -1,6 +1,6 @@
 //! The real functions, found once, before the first session.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_char, c_void};
 use core::marker::PhantomData;
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -73,6 +73,7 @@ macro_rules! real {
             $(if stand_ins.contains(&$name.address()) {
                 $name.find(libc::RTLD_NEXT);
             })*
+            super::lookup::stay();
             // What was not found is nobody's error.
             // SAFETY: forgets the calling thread's last error, if there is one.
             unsafe { libc::dlerror() };
@@ -117,7 +118,8 @@ real! {
     mmap64: fn(*mut c_void, usize, i32, i32, i32, i64) -> *mut c_void;
     munmap: fn(*mut c_void, usize) -> i32;
     mremap: fn(*mut c_void, usize, usize, i32, *mut c_void) -> *mut c_void;
-    dlsym: fn(*mut c_void, *const i8) -> *mut c_void;
+    dlsym: fn(*mut c_void, *const c_char) -> *mut c_void;
+    dlvsym: fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 }
 
 /// No `delete` is hooked.

@@ -4,7 +4,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_long, c_void};
 
-use super::super::{body, loader, operators, real};
+use super::super::{body, lookup, operators, real};
 
 /// Entries of functions with one, two or three arguments: return address, the caller's `sp` and `x29` follow in the next
 /// argument registers. A call changes neither, and leaves the return address in `x30`.
@@ -71,8 +71,8 @@ macro_rules! throwing_entries {
                     "adrp x16, {real}",
                     "ldr x16, [x16, :lo12:{real}]",
                     "tbnz w9, #0, 2f",
-                    "ldp x29, x30, [sp], #32",
                     ".cfi_remember_state",
+                    "ldp x29, x30, [sp], #32",
                     ".cfi_def_cfa_offset 0",
                     ".cfi_restore x29",
                     ".cfi_restore x30",
@@ -148,34 +148,46 @@ wide_entries! {
     mremap(*mut c_void, usize, usize, c_int, *mut c_void, usize) -> *mut c_void;
 }
 
-/// Entries of the loader's functions: they tell that modules may change and jump to the real function with stack and
-/// return address untouched, since the loader looks at the return address to know the caller's search path.
+/// Entries of the loader's functions: what `lookup` answers, or else the real function's answer. That is jumped to with stack
+/// and return address untouched, since the loader looks at the return address to know the caller's search path.
 macro_rules! loader_entries {
-    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+    ($($name:ident($($argument:ty),*), $ip:literal;)*) => {
         $(
             /// The entry for the C function of this name.
             #[unsafe(naked)]
-            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> *mut c_void {
                 naked_asm!(
                     ".cfi_startproc",
                     "hint #34",
-                    "stp x29, x30, [sp, #-32]!",
-                    ".cfi_def_cfa_offset 32",
-                    ".cfi_offset x29, -32",
-                    ".cfi_offset x30, -24",
+                    "stp x29, x30, [sp, #-48]!",
+                    ".cfi_def_cfa_offset 48",
+                    ".cfi_offset x29, -48",
+                    ".cfi_offset x30, -40",
                     "mov x29, sp",
                     "stp x0, x1, [sp, #16]",
-                    "bl {note}",
+                    "str x2, [sp, #32]",
+                    concat!("mov ", $ip, ", x30"),
+                    "bl {lookup}",
+                    "cbnz x0, 2f",
                     "ldp x0, x1, [sp, #16]",
-                    "ldp x29, x30, [sp], #32",
+                    "ldr x2, [sp, #32]",
+                    ".cfi_remember_state",
+                    "ldp x29, x30, [sp], #48",
                     ".cfi_def_cfa_offset 0",
                     ".cfi_restore x29",
                     ".cfi_restore x30",
                     "adrp x16, {real}",
                     "ldr x16, [x16, :lo12:{real}]",
                     "br x16",               // by way of x16, as a PLT does: `bti c` allows that
+                    "2:",
+                    ".cfi_restore_state",
+                    "ldp x29, x30, [sp], #48",
+                    ".cfi_def_cfa_offset 0",
+                    ".cfi_restore x29",
+                    ".cfi_restore x30",
+                    "ret",
                     ".cfi_endproc",
-                    note = sym loader::$name,
+                    lookup = sym lookup::$name,
                     real = sym real::$name,
                 )
             }
@@ -184,5 +196,6 @@ macro_rules! loader_entries {
 }
 
 loader_entries! {
-    dlsym(*mut c_void, *const c_char) -> *mut c_void;
+    dlsym(*mut c_void, *const c_char), "x2";
+    dlvsym(*mut c_void, *const c_char, *const c_char), "x3";
 }

@@ -1,9 +1,9 @@
 //! The entries for x86-64.
 
 use core::arch::naked_asm;
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_char, c_int, c_long, c_void};
 
-use super::super::{body, loader, operators, real};
+use super::super::{body, lookup, operators, real};
 
 /// Entries of functions with one, two or three arguments: return address, the caller's `rsp` (as it is after the
 /// return) and `rbp` follow in the next argument registers.
@@ -137,32 +137,36 @@ wide_entries! {
     mremap(*mut c_void, usize, usize, c_int, *mut c_void, usize) -> *mut c_void;
 }
 
-/// Entries of the loader's functions: they tell that modules may change and jump to the real function with stack and
-/// return address untouched, since the loader looks at the return address to know the caller's search path.
+/// Entries of the loader's functions: what `lookup` answers, or else the real function's answer. That is jumped to with stack
+/// and return address untouched, since the loader looks at the return address to know the caller's search path.
 macro_rules! loader_entries {
-    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+    ($($name:ident($($argument:ty),*), $ip:literal;)*) => {
         $(
             /// The entry for the C function of this name.
             #[unsafe(naked)]
-            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> $result {
+            pub(in super::super) unsafe extern "C" fn $name($(_: $argument),*) -> *mut c_void {
                 naked_asm!(
                     ".cfi_startproc",
                     "push rdi",
                     ".cfi_adjust_cfa_offset 8",
                     "push rsi",
                     ".cfi_adjust_cfa_offset 8",
-                    "sub rsp, 8",
+                    "push rdx",
                     ".cfi_adjust_cfa_offset 8",
-                    "call {note}",
-                    "add rsp, 8",
+                    concat!("mov ", $ip, ", [rsp + 24]"),
+                    "call {lookup}",
+                    "pop rdx",
                     ".cfi_adjust_cfa_offset -8",
                     "pop rsi",
                     ".cfi_adjust_cfa_offset -8",
                     "pop rdi",
                     ".cfi_adjust_cfa_offset -8",
+                    "test rax, rax",
+                    "jnz 2f",
                     "jmp [rip + {real}]",
+                    "2: ret",
                     ".cfi_endproc",
-                    note = sym loader::$name,
+                    lookup = sym lookup::$name,
                     real = sym real::$name,
                 )
             }
@@ -171,5 +175,6 @@ macro_rules! loader_entries {
 }
 
 loader_entries! {
-    dlsym(*mut c_void, *const i8) -> *mut c_void;
+    dlsym(*mut c_void, *const c_char), "rdx";
+    dlvsym(*mut c_void, *const c_char, *const c_char), "rcx";
 }
