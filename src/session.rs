@@ -132,6 +132,8 @@ pub struct Session {
     requests: SyncSender<Request>,
     collector: Option<JoinHandle<()>>,
     spool: Option<PathBuf>,
+    /// Its lock, as long as nobody has decided what becomes of it.
+    held: Option<File>,
     sample: u64,
     hooks: &'static str,
     notes: Vec<String>,
@@ -198,6 +200,8 @@ impl Session {
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let spool = log.then(|| create_spool(&options.spool_dir, number));
         let (path, spool) = spool.transpose()?.unzip();
+        // Without a descriptor for it, the collector's own holds the lock while that runs.
+        let held = spool.as_ref().and_then(|file| file.try_clone().ok());
 
         modules::refresh();
         let ticks_per_ms = ticks_per_ms();
@@ -229,6 +233,7 @@ impl Session {
             requests,
             collector: Some(collector),
             spool: path,
+            held,
             sample: options.sample,
             hooks: "",
             notes: Vec::new(),
@@ -337,6 +342,12 @@ impl Session {
     #[must_use]
     pub fn spool(&self) -> Option<&Path> {
         self.spool.as_deref()
+    }
+
+    /// What holds the event log's lock, as the collector does: as long as it lives, no other process takes the log for
+    /// one that a dead process has left.
+    pub(crate) fn take_hold(&mut self) -> Option<File> {
+        self.held.take()
     }
 
     fn complete(&self, mut snapshot: Snapshot) -> Snapshot {

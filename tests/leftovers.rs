@@ -223,10 +223,11 @@ fn nothing_that_a_killed_process_has_left_stands_in_the_way() {
     while spools(&dir.0) > 0 {
         thread::sleep(Duration::from_millis(2));
     }
+    // Nothing is being written any more when this returns.
+    profiler.shutdown().unwrap();
     let drafts = names(&dir.0);
     let drafts: Vec<_> = drafts.iter().filter(|name| name.starts_with('.')).collect();
     assert_eq!(drafts, [".heapray-AbC123"]);
-    profiler.shutdown().unwrap();
 }
 
 #[test]

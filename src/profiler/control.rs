@@ -287,7 +287,8 @@ impl Core {
         Ok(self.status())
     }
 
-    fn finish(self: &Arc<Core>, session: Session) -> Result<(), Error> {
+    fn finish(self: &Arc<Core>, mut session: Session) -> Result<(), Error> {
+        let _held = session.take_hold();
         let spool = session.spool().map(PathBuf::from);
         // What clients have asked for waits from here on: this goes first.
         let hold = self.hold();

@@ -21,7 +21,8 @@ use crate::store::{
     Triggered,
 };
 
-/// A report that is kept: a finished session's, or one that the flight recorder wrote while its session went on.
+/// A report that is kept: a finished session's, one that the flight recorder wrote while its session went on, or one that
+/// was recovered from what a killed process had recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
 #[non_exhaustive]
@@ -68,7 +69,7 @@ pub struct KeptReport {
     pub trigger: Option<WrittenBecause>,
 }
 
-/// Why the flight recorder wrote a report.
+/// Why a report was written without being asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
 #[non_exhaustive]

@@ -348,7 +348,11 @@ pub(super) mod tests {
     #[test]
     fn the_latest_are_kept_within_both_bounds() {
         let scratch = Scratch::new("bounds");
-        let one = 1_000 + note(10).write().len() as u64;
+        let long = Note {
+            len: 1_000,
+            ..note(10)
+        };
+        let one = 1_000 + long.write().len() as u64;
         for (keep, keep_bytes, left) in [
             (3, 1_000_000, &[60, 50, 40][..]),
             (9, 2 * one, &[60, 50]),

@@ -83,18 +83,26 @@ pub(super) fn claim(path: &Path) -> Option<File> {
     if !found.is_file() {
         return None;
     }
-    let alone = match try_lock(&file) {
-        Lock::Held => return None,
-        Lock::Taken => !sys::is_shared_between_kernels(file.as_raw_fd()),
-        Lock::Unknown => false,
-    };
     // Somebody may have removed it meanwhile, and another may stand there now.
-    ((alone || is_old(&found)) && is_named(&file)).then_some(file)
+    (is_left(&file, &found) && is_named(&file)).then_some(file)
 }
 
-fn is_old(found: &fs::Metadata) -> bool {
+/// Whether nobody has `file` any more; takes its lock, where there are locks.
+fn is_left(file: &File, found: &fs::Metadata) -> bool {
     let modified = found.modified().ok();
-    modified.is_some_and(|at| at < SystemTime::now() - DAY)
+    let old = modified.is_some_and(|at| at < SystemTime::now() - DAY);
+    let shared = || sys::is_shared_between_kernels(file.as_raw_fd());
+    try_lock(file).tells_left(shared, old)
+}
+
+impl Lock {
+    fn tells_left(self, shared: impl Fn() -> bool, old: bool) -> bool {
+        match self {
+            Lock::Held => false,
+            Lock::Taken => old || !shared(),
+            Lock::Unknown => old,
+        }
+    }
 }
 
 /// Takes the lock of a directory of this process's own. It waits for who has it: that is who clears up, for moments.
@@ -112,12 +120,7 @@ pub(super) fn hold_directory(directory: &File) -> bool {
 pub(super) fn claim_directory(path: &Path) -> Option<File> {
     let directory = open(path, false).ok()?;
     let found = directory.metadata().ok()?;
-    let alone = match try_lock(&directory) {
-        Lock::Held => return None,
-        Lock::Taken => !sys::is_shared_between_kernels(directory.as_raw_fd()),
-        Lock::Unknown => false,
-    };
-    (found.is_dir() && (alone || is_old(&found))).then_some(directory)
+    (found.is_dir() && is_left(&directory, &found)).then_some(directory)
 }
 
 /// Whether another process, or another profiler of this one, has the file at `path`.
@@ -161,6 +164,22 @@ mod tests {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn where_locks_do_not_reach_everybody_only_age_tells() {
+        for (lock, shared, of_today, of_yesterday) in [
+            (Lock::Held, false, false, false),
+            (Lock::Held, true, false, false),
+            (Lock::Taken, false, true, true),
+            (Lock::Taken, true, false, true),
+            (Lock::Unknown, false, false, true),
+            (Lock::Unknown, true, false, true),
+        ] {
+            let tells = |old| lock.tells_left(|| shared, old);
+            let told = (tells(false), tells(true));
+            assert_eq!(told, (of_today, of_yesterday), "{lock:?} {shared}");
+        }
     }
 
     #[test]
