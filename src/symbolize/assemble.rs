@@ -75,7 +75,11 @@ pub(crate) fn resolve_while(
 /// [`resolve`] for a snapshot of another process, perhaps long ended: its modules' files are looked for where they were.
 /// Whose report it is stays to be said: [`About`](heapray_report::model::About) has this process's number and arguments.
 pub(crate) fn resolve_elsewhere(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
-    assemble(snapshot, options, &mut ElfLookup::elsewhere())
+    assemble(
+        snapshot,
+        options,
+        &mut ElfLookup::elsewhere(snapshot.started),
+    )
 }
 
 /// [`resolve`] for small snapshots that are taken one after the other: what was looked up before is `known`.

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
@@ -35,8 +36,8 @@ const CHUNK_SPAN: u64 = 2 << 20;
 pub(super) struct ElfLookup {
     /// Where separate debug files are, as gdb has it: `<dir>/.build-id/ab/cdef….debug`, or by debug link.
     debug_dirs: Vec<PathBuf>,
-    /// Modules are those of another process, perhaps long ended.
-    elsewhere: bool,
+    /// Modules are those of another process, perhaps long ended, that began to record then.
+    elsewhere: Option<SystemTime>,
     /// Whoever asks throws the rest away where it is not wanted any more.
     wanted: Wanted,
     gone: Vec<String>,
@@ -86,9 +87,9 @@ impl Lookup for ElfLookup {
 
 impl ElfLookup {
     /// Looks for the modules of another process.
-    pub(super) fn elsewhere() -> Self {
+    pub(super) fn elsewhere(started: SystemTime) -> Self {
         ElfLookup {
-            elsewhere: true,
+            elsewhere: Some(started),
             ..ElfLookup::default()
         }
     }
@@ -104,7 +105,7 @@ impl ElfLookup {
     fn with_debug_dirs(debug_dirs: Vec<PathBuf>) -> Self {
         ElfLookup {
             debug_dirs,
-            elsewhere: false,
+            elsewhere: None,
             wanted: Wanted::default(),
             gone: Vec::new(),
             replaced: Vec::new(),
@@ -127,7 +128,7 @@ impl ElfLookup {
         if !module.path.as_os_str().as_bytes().contains(&b'/') {
             return None;
         }
-        let path = if module.is_main && !self.elsewhere {
+        let path = if module.is_main && self.elsewhere.is_none() {
             own_program(&module.path)
         } else {
             module.path.clone()
@@ -139,7 +140,14 @@ impl ElfLookup {
         match read_elf_build_id(&path) {
             Ok(found) => {
                 let found = found.unwrap_or_default();
-                if module.build_id.is_empty() || found == module.build_id {
+                // Without a build id only its time tells a file that came later.
+                let is_same = if module.build_id.is_empty() {
+                    self.elsewhere
+                        .is_none_or(|started| !is_newer(&path, started))
+                } else {
+                    found == module.build_id
+                };
+                if is_same {
                     return Some(path);
                 }
                 self.replaced.push(name());
@@ -356,6 +364,12 @@ fn own_program(path: &Path) -> PathBuf {
     } else {
         exe.to_owned()
     }
+}
+
+/// Whether the file at `path` was written after that moment.
+fn is_newer(path: &Path, moment: SystemTime) -> bool {
+    let modified = path.metadata().and_then(|about| about.modified());
+    modified.is_ok_and(|at| at > moment)
 }
 
 #[cfg(test)]

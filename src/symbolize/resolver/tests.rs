@@ -319,3 +319,22 @@ fn chunks_change_nothing() {
         assert_eq!(frames, &few[nth / 11]);
     }
 }
+
+#[test]
+fn without_a_build_id_a_file_that_came_after_the_process_gives_no_names() {
+    let scratch = Scratch::new("later");
+    let path = scratch.0.join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+    let module = Module {
+        build_id: Vec::new(),
+        ..scratch.module("program")
+    };
+    let written = path.metadata().unwrap().modified().unwrap();
+    let mut of_after = ElfLookup::elsewhere(written);
+    assert_eq!(of_after.object(&module), Some(path));
+    let before = written - std::time::Duration::from_secs(1);
+    let mut of_before = ElfLookup::elsewhere(before);
+    assert_eq!(of_before.object(&module), None);
+    let notes = of_before.notes();
+    assert!(notes[0].contains("was replaced"), "{notes:?}");
+}
