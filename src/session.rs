@@ -243,6 +243,8 @@ impl Session {
         if options.sample > 0 {
             sampling::begin(options.sample, random.hash_one("points"));
         }
+        // A barrier that is refused by now is to be known before hooks rely on it.
+        sys::heavy_barrier();
         control::open_session(number);
         hook::patch();
         if hook::choose_operators() {
@@ -261,6 +263,7 @@ impl Session {
                     .to_owned(),
             );
         }
+        session.notes.extend(families::unseen());
         part::opened(&session.requests, session.hooks);
         Ok(session)
     }
@@ -272,7 +275,14 @@ impl Session {
     pub fn counters(&self) -> Result<Counters, SessionError> {
         let mut counters = self.ask(Request::Counters)?;
         counters.hooks = self.hooks;
+        counters.notes.clone_from(&self.notes);
         Ok(counters)
+    }
+
+    /// What limits what this session sees.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Names the present moment. `None` where a session has as many marks as it takes.
@@ -312,6 +322,13 @@ impl Session {
             return Err(SessionError);
         }
         self.close();
+        let left = hook::patched();
+        if left != 0 {
+            self.notes.push(format!(
+                "{left} words that point to heapray's entries could not be put back, since the system does not let their \
+                 pages be written (a seccomp filter?): those calls go on through heapray, and nothing is recorded"
+            ));
+        }
         let snapshot = self
             .ask(Request::Stop)
             .map(|snapshot| self.complete(snapshot));
@@ -414,6 +431,7 @@ fn create_spool(directory: &Path, session: u32) -> Result<(PathBuf, File), Start
 /// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
 /// be in the capture. No signal of the service's is ever handled on it.
 fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
+    sys::check_thread_start()?;
     let _signals = sys::BlockSignals::all();
     let (ready, is_ready) = sync_channel(1);
     let collector = std::thread::Builder::new()
@@ -455,6 +473,7 @@ fn ticks_per_ms() -> f64 {
     })
 }
 
+mod families;
 mod part;
 #[cfg(test)]
 mod tests;

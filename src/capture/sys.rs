@@ -1,9 +1,10 @@
 //! The barrier between hooks and the collector, and the few calls of the system that need no speed.
 
-use core::sync::atomic::{AtomicBool, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
+use std::io;
 
-use super::arch;
 use super::shared::fence;
+use super::{arch, clock};
 
 /// The kernel makes every running thread pass a barrier when we ask; if not, hooks must pass one themselves.
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
@@ -28,11 +29,66 @@ pub fn light_barrier() {
 /// that the caller took before is older than that barrier.
 pub fn heavy_barrier() {
     arch::fence_and_stamps();
-    if HAS_MEMBARRIER.load(Ordering::Relaxed) {
-        // Registered, so it can only succeed.
-        let _ = arch::membarrier();
+    if HAS_MEMBARRIER.load(Ordering::Relaxed) && !arch::membarrier() {
+        do_without_membarrier();
     }
     fence(Ordering::SeqCst);
+}
+
+/// The kernel refuses what it granted when the process registered: a seccomp filter has come. From now on hooks pass a
+/// barrier themselves. Those that did not know that yet are waited for: what they wrote is visible after a tiny part of
+/// that time, since a processor's store buffer drains by itself, and a thread that was interrupted has passed a barrier.
+#[cold]
+fn do_without_membarrier() {
+    const LONG_ENOUGH_MS: u64 = 10;
+    HAS_MEMBARRIER.store(false, Ordering::SeqCst);
+    let since = clock::milliseconds();
+    let nobody = AtomicU32::new(0);
+    while clock::milliseconds() - since <= LONG_ENOUGH_MS {
+        arch::futex_wait(&nobody, 0, LONG_ENOUGH_MS * 1_000_000);
+    }
+}
+
+/// Whether a thread can be started here: the standard library ends the process where a thread that begins may not map and
+/// protect the stack on which it handles signals.
+///
+/// # Errors
+/// What the system refuses.
+pub fn check_thread_start() -> io::Result<()> {
+    let (size, page) = (16 * page_size() as usize, page_size() as usize);
+    // SAFETY: a new mapping, which is this function's own until it is given back.
+    unsafe {
+        let stack = libc::mmap(
+            core::ptr::null_mut(),
+            size,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if stack == libc::MAP_FAILED {
+            return Err(refused("mmap", &io::Error::last_os_error()));
+        }
+        let is_refused = libc::mprotect(stack, page, libc::PROT_NONE) != 0;
+        let error = io::Error::last_os_error();
+        libc::munmap(stack, size);
+        if is_refused {
+            return Err(refused("mprotect", &error));
+        }
+    }
+    Ok(())
+}
+
+fn refused(call: &str, error: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "no thread can be started, for the system refuses {call} ({error}); allow it in the process's seccomp filter"
+    ))
+}
+
+/// Whether the kernel makes every running thread pass a barrier when we ask.
+#[must_use]
+pub fn has_membarrier() -> bool {
+    HAS_MEMBARRIER.load(Ordering::Relaxed)
 }
 
 /// The calling thread's name, zero padded.

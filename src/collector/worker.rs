@@ -107,6 +107,8 @@ pub struct Counters {
     pub ended: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`. Filled in by the session.
     pub hooks: &'static str,
+    /// What limits what the session sees. Filled in by the session.
+    pub notes: Vec<String>,
 }
 
 /// What a collector starts with.
@@ -416,6 +418,7 @@ impl Worker {
             sampling: self.sampling(),
             ended: self.ended.clone(),
             hooks: "",
+            notes: Vec::new(),
         }
     }
 

@@ -16,6 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::patient::Patient;
+use crate::capture::sys::check_thread_start;
 use crate::profiler::Profiler;
 use crate::quiet;
 
@@ -110,6 +111,7 @@ impl Profiler {
             source,
         };
         let bound = listener.local_addr().map_err(fail)?;
+        check_thread_start().map_err(fail)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();

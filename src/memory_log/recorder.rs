@@ -13,7 +13,7 @@ use heapray_report::memory_log::{Function, Reading};
 
 use super::sampler::Sampler;
 use super::{LogFile, Probe, probe};
-use crate::capture::sys::BlockSignals;
+use crate::capture::sys::{BlockSignals, check_thread_start};
 use crate::config::MemoryLogConfig;
 use crate::quiet;
 
@@ -183,6 +183,7 @@ impl Drop for Recorder {
 /// Starts the sampler's thread, and returns when nothing that it allocates is recorded any more. No signal of the
 /// service's is ever handled on it, nor `SIGXFSZ`: a write past a limit fails.
 fn spawn(sampler: Sampler) -> io::Result<JoinHandle<()>> {
+    check_thread_start()?;
     let _signals = BlockSignals::all();
     let (ready, is_ready) = sync_channel::<()>(0);
     let thread = thread::Builder::new()

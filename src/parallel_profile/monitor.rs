@@ -67,12 +67,14 @@ impl Monitor {
         watch.look();
         // No signal of the service's is handled on it.
         let _signals = sys::BlockSignals::all();
-        let thread = std::thread::Builder::new()
-            .name("heapray-watch".to_owned())
-            .spawn(move || {
-                quiet::for_good();
-                watch.run(&until)
-            });
+        let thread = sys::check_thread_start().and_then(|()| {
+            std::thread::Builder::new()
+                .name("heapray-watch".to_owned())
+                .spawn(move || {
+                    quiet::for_good();
+                    watch.run(&until)
+                })
+        });
         let thread = thread
             .inspect_err(|error| tracing::warn!(%error, "heapray can't watch workers"))
             .ok();

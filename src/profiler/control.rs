@@ -13,7 +13,7 @@ use super::outputs::Outputs;
 use super::recorder::{OnTrigger, Recorder};
 use super::worker::Worker;
 use super::{DiskStatus, Error, ReportStatus, State, Status};
-use crate::capture::{failure, signal};
+use crate::capture::{failure, hook, signal};
 use crate::config::Config;
 use crate::flight_recorder::{Reason, TriggerKind, Watch};
 use crate::quiet;
@@ -194,6 +194,9 @@ impl Core {
         };
         let session = Session::start_observed(&options, self.observer())
             .map_err(|error| Error::Start(Arc::new(error)))?;
+        for note in session.notes() {
+            tracing::warn!(%note, "not everything is seen");
+        }
         // Only now: a start that fails leaves the former report alone.
         let number = self.machine.begin(session);
         self.outputs.shelf().begin(number, path);
@@ -294,6 +297,12 @@ impl Core {
         let hold = self.hold();
         match session.stop() {
             Ok(last) => {
+                if hook::patched() != 0 {
+                    tracing::warn!(
+                        words = hook::patched(),
+                        "hooks could not be taken out: they hand every call on"
+                    );
+                }
                 if last.log.is_none() {
                     // Given up: on a full disk it takes what the report needs.
                     drop(spool.as_ref().map(fs::remove_file));

@@ -174,6 +174,8 @@ pub struct Status {
     pub log_given_up: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
     pub hooks: String,
+    /// What limits what the session sees or has left behind, such as calls that could not be hooked; empty if nothing does.
+    pub notes: Vec<String>,
     /// The finished session's report; null if there is none on disk.
     #[cfg_attr(feature = "http", schema(required))]
     pub report: Option<ReportStatus>,
@@ -205,6 +207,7 @@ impl Status {
             overhead: OverheadStatus::default(),
             log_given_up: None,
             hooks: String::new(),
+            notes: Vec::new(),
             report: None,
             disk: DiskStatus::default(),
             trouble: None,
@@ -232,6 +235,7 @@ impl Status {
         let ended = counters.ended;
         self.trouble = ended.map(|reason| format!("recording ended: {reason}"));
         self.hooks = counters.hooks.into();
+        self.notes = counters.notes;
     }
 
     /// Fills in what a finished session had counted.
@@ -250,5 +254,6 @@ impl Status {
         };
         self.log_given_up = last.log_given_up.clone();
         self.hooks = last.hooks.into();
+        self.notes.clone_from(&last.notes);
     }
 }

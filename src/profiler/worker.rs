@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Error;
+use crate::capture::sys::check_thread_start;
 use crate::quiet;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -32,6 +33,7 @@ impl Worker {
         name: &str,
         mut look: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<Worker> {
+        check_thread_start()?;
         let (jobs, queue) = mpsc::channel::<Job>();
         thread::Builder::new().name(name.into()).spawn(move || {
             quiet::for_good();

@@ -11,7 +11,7 @@ mod operators;
 mod pages;
 mod real;
 
-pub use loader::{patch, patched, refresh, restore};
+pub use loader::{not_hooked, patch, patched, refresh, restore};
 pub use operators::choose as choose_operators;
 pub use real::prepare;
 
@@ -29,6 +29,26 @@ pub enum Family {
     /// Those that look functions up.
     Loader,
 }
+
+impl Family {
+    /// How many there are.
+    pub const COUNT: usize = Family::Loader as usize + 1;
+
+    /// What it is called in messages.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Family::Malloc => "malloc and its like",
+            Family::Aligned => "posix_memalign and its like",
+            Family::Operators => "C++'s operators new and delete",
+            Family::Mappings => "mmap and its like",
+            Family::Loader => "dlsym",
+        }
+    }
+}
+
+/// Whether there are GOT entries to patch.
+pub const IS_NATIVE: bool = true;
 
 /// A function whose GOT entries are replaced.
 #[derive(Debug, Clone, Copy)]

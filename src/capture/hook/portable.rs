@@ -21,6 +21,14 @@ pub fn patched() -> usize {
     0
 }
 
+/// Whether there are GOT entries to patch.
+pub const IS_NATIVE: bool = false;
+
+/// Nothing is to be hooked.
+pub fn not_hooked() -> Vec<String> {
+    Vec::new()
+}
+
 /// Looks at the loaded modules, for the names in reports.
 pub fn refresh() {
     let _busy = thread::Busy::enter();

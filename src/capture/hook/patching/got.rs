@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::pages::{self, page_of};
-use super::{Family, Hooked};
+use super::{Family, Hooked, real};
 use crate::capture::arch::page_size;
 
 /// What slots held before they were patched, by the slot's address.
@@ -31,6 +31,10 @@ pub struct Patched {
     pub slots: usize,
     /// How many are to be patched when the loader has done with them: another thread opens their object just now.
     pub too_early: usize,
+    /// How many stay as they are since the system does not let their pages be written.
+    pub refused: usize,
+    /// How many hold another function, not one that is hooked, by [`Family`].
+    pub others: [usize; Family::COUNT],
 }
 
 /// Points every slot of every loaded object to our entries, save those that the loader still works at.
@@ -57,7 +61,7 @@ pub fn try_patch(is_wanted: impl Fn() -> bool) -> Option<Patched> {
 }
 
 fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patched {
-    let mut too_early = 0;
+    let (mut too_early, mut refused, mut others) = (0, 0, [0; Family::COUNT]);
     let slots = walk(originals, |originals, slot, hooked, object| {
         let now = slot.value();
         if now == hooked.entry {
@@ -73,6 +77,7 @@ fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patc
         // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
         // wrong `free`. A slot that is not bound yet points into its own object.
         if now != hooked.real && !(slot.lazy && object.holds(now)) {
+            others[hooked.family as usize] += usize::from(!real::is_stand_in(now));
             return false;
         }
         if !wait_no_longer && !object.runs() && object.is_to_be_protected(slot) {
@@ -80,9 +85,16 @@ fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patc
             return false;
         }
         originals.insert(slot.address, now);
-        slot.write(hooked.entry, object)
+        let is_written = slot.write(hooked.entry, object);
+        refused += usize::from(!is_written);
+        is_written
     });
-    Patched { slots, too_early }
+    Patched {
+        slots,
+        too_early,
+        refused,
+        others,
+    }
 }
 
 fn originals() -> MutexGuard<'static, Originals> {
@@ -103,14 +115,19 @@ pub fn has_patched_slots(code: usize) -> bool {
 
 /// Puts the originals back, in every object that is still loaded. Returns how many slots could not be written.
 pub fn restore() -> usize {
+    let mut kept = HashMap::new();
     let left = walk(originals(), |originals, slot, hooked, object| {
         if slot.value() != hooked.entry {
             return false;
         }
         let original = originals.get(&slot.address).copied().unwrap_or(hooked.real);
-        !slot.write(original, object)
+        let is_left = !slot.write(original, object);
+        if is_left {
+            kept.insert(slot.address, original);
+        }
+        is_left
     });
-    originals().take();
+    *originals() = (!kept.is_empty()).then_some(kept);
     left
 }
 
@@ -368,18 +385,22 @@ impl Object {
         self.is_main || self.holds(patch as *const () as usize)
     }
 
-    /// Whether the loader makes the slot's page read-only when it has done with the object, and has not yet.
+    /// Whether the loader makes the slot's page read-only when it has done with the object, and has not yet, or nobody says.
     fn is_to_be_protected(&self, slot: &Slot) -> bool {
-        self.relro.contains(&slot.address) && !self.is_read_only(slot)
+        self.relro.contains(&slot.address) && self.is_read_only(slot) != Some(true)
     }
 
     /// Whether the slot's page is. It is asked for once: what the loader has protected stays so.
-    fn is_read_only(&self, slot: &Slot) -> bool {
+    fn is_read_only(&self, slot: &Slot) -> Option<bool> {
         let page = page_of(slot.address);
-        if self.read_only.get() != page && !pages::is_writable(page) {
+        if self.read_only.get() == page {
+            return Some(true);
+        }
+        let is_read_only = !pages::is_writable(page)?;
+        if is_read_only {
             self.read_only.set(page);
         }
-        self.read_only.get() == page
+        Some(is_read_only)
     }
 
     /// Calls `visit` with the symbol's name for each relocation that may hold a function's address.
@@ -442,8 +463,9 @@ impl Slot {
 
     /// Writes the slot. False if its page could not be made writable.
     fn write(&self, value: usize, object: &Object) -> bool {
-        // What is writable stays so: somebody wants it to be.
-        let read_only = object.relro.contains(&self.address) && object.is_read_only(self);
+        // What is writable stays so: somebody wants it to be. Where nobody says, the loader has had its time.
+        let read_only =
+            object.relro.contains(&self.address) && object.is_read_only(self) != Some(false);
         if read_only && !self.protect(libc::PROT_READ | libc::PROT_WRITE) {
             return false;
         }

@@ -6,7 +6,14 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::got::{self, Patched};
+use super::{Family, operators};
 use crate::capture::{control, modules, thread};
+
+/// How many could not be made to, when they were last patched: the system did not let their pages be written.
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+/// How many held another function then, by [`Family`](super::Family).
+static OTHERS: [AtomicUsize; Family::COUNT] = [const { AtomicUsize::new(0) }; Family::COUNT];
 
 /// One thread at a time looks at modules. Others do not wait for its end, since the loader's lock may be theirs.
 static LOOKING: Mutex<Look> = Mutex::new(Look { waits_for: None });
@@ -55,13 +62,17 @@ pub fn patch() {
     look.patch(modules::added());
 }
 
-/// Puts the original entries back.
+/// Puts the original entries back. Where the system does not let a page be written they stay, and their calls are handed on:
+/// [`patched`] says how many.
 pub fn restore() {
     let mut look = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
     let _busy = thread::Busy::enter();
-    got::restore();
+    let left = Patched {
+        slots: got::restore(),
+        ..Patched::default()
+    };
     look.waits_for = None;
-    note_patched(0, Patched::default(), true);
+    note_patched(0, left, true);
 }
 
 /// How many GOT entries point to ours.
@@ -69,10 +80,48 @@ pub fn patched() -> usize {
     PATCHED.load(Ordering::Relaxed)
 }
 
+/// What is not hooked though it is called: a note for each reason.
+pub fn not_hooked() -> Vec<String> {
+    let mut notes = Vec::new();
+    let refused = REFUSED.load(Ordering::Relaxed);
+    if refused != 0 {
+        notes.push(format!(
+            "{refused} words that calls go through could not be made to point to heapray, since the system does not let \
+             their pages be written (a seccomp filter?): those calls are not seen"
+        ));
+    }
+    for family in [
+        Family::Malloc,
+        Family::Aligned,
+        Family::Operators,
+        Family::Mappings,
+    ] {
+        let others = OTHERS[family as usize].load(Ordering::Relaxed);
+        if others != 0 {
+            notes.push(format!(
+                "{others} words that calls of {} go through point to another library's functions than those that the \
+                 program calls: those calls are not seen",
+                family.title()
+            ));
+        }
+    }
+    if !operators::all_are_seen() {
+        notes.push(format!(
+            "calls of {} are not seen: an allocator replaces new, and not delete",
+            Family::Operators.title()
+        ));
+    }
+    notes
+}
+
 /// Whether all of the first `added` modules that are still there count as patched: if none was too early, or that does not
 /// matter any more.
 fn note_patched(added: u64, patched: Patched, in_any_case: bool) -> bool {
     PATCHED.store(patched.slots, Ordering::Relaxed);
+    REFUSED.store(patched.refused, Ordering::Relaxed);
+    for (place, others) in OTHERS.iter().zip(patched.others) {
+        place.store(others, Ordering::Relaxed);
+    }
     let is_done = in_any_case || patched.too_early == 0;
     if is_done {
         PATCHED_UP_TO.store(added, Ordering::Release);

@@ -144,6 +144,14 @@ pub(super) fn are_chosen() -> bool {
     CHOSEN.load(Ordering::Acquire)
 }
 
+/// An operator takes blocks from its own library and cannot be hooked, for there is no `delete` that would give them back.
+static UNSEEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether no operator is left out that takes blocks from elsewhere.
+pub(super) fn all_are_seen() -> bool {
+    !UNSEEN.load(Ordering::Relaxed)
+}
+
 /// How many blocks are tried: one that gets many from `malloc` at once gives most of them without it.
 const TRIES: usize = 4;
 
@@ -158,9 +166,12 @@ macro_rules! forms {
             }
             let mut any = false;
             $({
-                let own = real::$name.address() != 0
+                let replaced = real::$name.address() != 0 && !is_standard(real::$name.address());
+                if replaced && real::$delete.address() == 0 {
+                    UNSEEN.store(true, Ordering::Relaxed);
+                }
+                let own = replaced
                     && real::$delete.address() != 0
-                    && !is_standard(real::$name.address())
                     && gives_unseen_blocks(
                         // SAFETY: the process's own functions of these names, called as C++ calls them.
                         || unsafe { real::$name.get()($($argument),*) },

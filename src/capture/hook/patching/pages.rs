@@ -1,17 +1,22 @@
 //! Whether pages can be written.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::capture::arch::page_size;
 
-/// Whether a mapped page can be written.
-pub(super) fn is_writable(page: usize) -> bool {
+/// Whether a mapped page can be written; `None` where the system does not say.
+pub(super) fn is_writable(page: usize) -> Option<bool> {
     if is_asked_by_populating() {
-        populates(page)
-    } else {
-        is_listed(page)
+        match populates(page) {
+            // The kernel's word for a page that may not be written, or is not there.
+            Err(libc::EINVAL | libc::EFAULT | libc::ENOMEM) => return Some(false),
+            Ok(()) => return Some(true),
+            // A filter's.
+            Err(_) => {}
+        }
     }
+    is_listed(page)
 }
 
 /// Kernels before 5.14 do not know the question, and emulators give one answer to all.
@@ -20,21 +25,27 @@ fn is_asked_by_populating() -> bool {
     *ANSWER.get_or_init(|| {
         let writable = 0;
         let code = is_writable as *const () as usize;
-        populates(page_of((&raw const writable).addr())) && !populates(page_of(code))
+        populates(page_of((&raw const writable).addr())).is_ok()
+            && populates(page_of(code)).is_err()
     })
 }
 
-fn populates(page: usize) -> bool {
+/// # Errors
+/// The system's error number.
+fn populates(page: usize) -> Result<(), c_int> {
     // SAFETY: it changes nothing that is there, and fails where writing is not allowed or nothing is mapped.
-    unsafe { libc::madvise(page as *mut c_void, page_size(), libc::MADV_POPULATE_WRITE) == 0 }
+    match unsafe { libc::madvise(page as *mut c_void, page_size(), libc::MADV_POPULATE_WRITE) } {
+        0 => Ok(()),
+        // SAFETY: the calling thread's own word.
+        _ => Err(unsafe { *libc::__errno_location() }),
+    }
 }
 
-/// As the kernel lists mappings, which takes it a hundred times longer. Where it does not: no.
-fn is_listed(page: usize) -> bool {
-    let listed = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    listed
-        .lines()
-        .any(|line| lists_writable(line, page).unwrap_or(false))
+/// As the kernel lists mappings, which takes it a hundred times longer.
+fn is_listed(page: usize) -> Option<bool> {
+    let listed = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let lists = |line| lists_writable(line, page).unwrap_or(false);
+    Some(listed.lines().any(lists))
 }
 
 /// Whether a line, such as `7f12a000-7f12b000 rw-p 0 0:0 0`, is of a mapping that holds `page` and can be written.
@@ -59,13 +70,16 @@ mod tests {
         let on_stack = 0;
         let data = page_of((&raw const on_stack).addr());
         let code = page_of(is_listed as *const () as usize);
-        assert!(is_listed(data) && !is_listed(code));
-        assert!(!is_listed(0));
+        assert_eq!(
+            [data, code, 0].map(is_listed),
+            [true, false, false].map(Some)
+        );
         // Whichever way is taken here.
-        assert!(is_writable(data) && !is_writable(code));
+        assert_eq!([data, code].map(is_writable), [true, false].map(Some));
         // The quicker way: an emulator may refuse it, or say yes to all; this test then runs for AArch64.
         if is_asked_by_populating() || cfg!(target_arch = "x86_64") {
-            assert!(populates(data) && !populates(code), "Linux before 5.14?");
+            let told = populates(data).is_ok() && populates(code).is_err();
+            assert!(told, "Linux before 5.14?");
         }
     }
 }

@@ -1,0 +1,273 @@
+//! Services that have a seccomp filter put on themselves after `init`: what the profiler may not do any more must not hurt
+//! the service, and must not go unsaid.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+#![allow(clippy::unwrap_used)] // a test's failure
+mod common;
+
+use std::env;
+use std::hint::black_box;
+use std::process::Command;
+use std::sync::Barrier;
+use std::thread;
+
+use common::Dir;
+use heapray::State;
+use heapray::capture::sys;
+
+const ROUNDS: u64 = 200;
+const THREADS: usize = 3;
+const SIZE: u64 = 7_777;
+
+/// From this length on, a mapping is large.
+const LARGE: u32 = 1 << 20;
+
+/// A system call, or with `longer` only those whose second argument is at least that.
+#[derive(Debug, Clone, Copy)]
+struct Refused {
+    name: &'static str,
+    numbers: &'static [libc::c_long],
+    longer: u32,
+}
+
+const fn refused(name: &'static str, numbers: &'static [libc::c_long]) -> Refused {
+    Refused {
+        name,
+        numbers,
+        longer: 0,
+    }
+}
+
+const ALL: [Refused; 8] = [
+    refused("membarrier", &[libc::SYS_membarrier]),
+    refused("mprotect", &[libc::SYS_mprotect]),
+    refused("madvise", &[libc::SYS_madvise]),
+    Refused {
+        name: "mmap",
+        numbers: &[libc::SYS_mmap],
+        longer: LARGE,
+    },
+    refused("clone", &[libc::SYS_clone, libc::SYS_clone3]),
+    refused("memfd", &[libc::SYS_memfd_create]),
+    refused("openat", &[libc::SYS_openat]),
+    refused("mremap", &[libc::SYS_mremap]),
+];
+
+/// Has the kernel answer these calls with `error`, on every thread of the process.
+fn refuse(what: Refused, error: u32) {
+    let statement = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let (load, equal, at_least, answer) = (
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
+        (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16,
+        (libc::BPF_RET | libc::BPF_K) as u16,
+    );
+    let refusal = statement(answer, 0, 0, libc::SECCOMP_RET_ERRNO | error);
+    let mut program = Vec::new();
+    for &number in what.numbers {
+        // `struct seccomp_data`: the number at 0, the second argument's halves at 24 and 28.
+        program.push(statement(load, 0, 0, 0));
+        if what.longer == 0 {
+            program.push(statement(equal, 0, 1, number as u32));
+        } else {
+            program.push(statement(equal, 0, 5, number as u32));
+            program.push(statement(load, 0, 0, 28));
+            program.push(statement(at_least, 2, 0, 1));
+            program.push(statement(load, 0, 0, 24));
+            program.push(statement(at_least, 0, 1, what.longer));
+        }
+        program.push(refusal);
+    }
+    program.push(statement(answer, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: a program that lives for the call, which copies it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let how = libc::SECCOMP_FILTER_FLAG_TSYNC;
+        let set = libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            how,
+            &raw const filter,
+        );
+        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+/// The service: threads that were there before the filter allocate in three rounds, with the profiler stopped and started
+/// in between. Prints what the profiler said.
+fn serve(what: Refused, error: u32) {
+    let dir = Dir::new(&format!("refused-{}", what.name));
+    let profiler = heapray::builder()
+        .ignore_environment()
+        .enabled(true)
+        .dir(&dir.0)
+        .oom(false)
+        .init();
+    assert_eq!(profiler.status().state, State::Recording);
+    let barrier = Barrier::new(THREADS + 1);
+    let work = || {
+        for _ in 0..ROUNDS {
+            drop(black_box(vec![0_u8; SIZE as usize]));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..3 {
+                    barrier.wait();
+                    work();
+                    barrier.wait();
+                }
+            });
+        }
+        barrier.wait();
+        barrier.wait();
+        refuse(what, error);
+        let before = profiler.status().allocated;
+        barrier.wait();
+        barrier.wait();
+        let after = profiler.status();
+        println!(
+            "seen {} lost {}",
+            (after.allocated.bytes - before.bytes) >= THREADS as u64 * ROUNDS * SIZE,
+            after.lost_events
+        );
+        println!("membarrier {}", sys::has_membarrier());
+        let stopped = profiler.stop();
+        println!("stop {:?}", stopped.map(|status| status.state));
+        println!("notes {:?}", profiler.status().notes);
+        let started = profiler.start();
+        println!("start {:?}", started.map(|status| status.state));
+        println!("trouble {:?}", profiler.status().trouble);
+        barrier.wait();
+        barrier.wait();
+        println!(
+            "again {}",
+            profiler.status().allocated.bytes >= THREADS as u64 * ROUNDS * SIZE
+        );
+        println!(
+            "stop again {:?}",
+            profiler.stop().map(|status| status.state)
+        );
+        println!("end {:?}", profiler.shutdown().is_ok());
+    });
+    // With nothing that may be opened, nothing can be removed: the parent does it.
+    std::mem::forget(dir);
+}
+
+/// Runs the service in a process of its own with each of these error numbers: what it printed.
+fn served(test: &str, name: &str) -> Vec<String> {
+    let what = *ALL.iter().find(|what| what.name == name).unwrap();
+    if let Some(error) = env::var_os("HEAPRAY_REFUSE") {
+        serve(what, error.to_str().unwrap().parse().unwrap());
+        // The test's own end may want what is refused.
+        std::process::exit(0);
+    }
+    let outputs = [libc::EPERM, libc::ENOSYS].map(|error| {
+        let child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env("HEAPRAY_REFUSE", error.to_string())
+            .env("RUST_BACKTRACE", "0")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let left = format!("refused-{name}-{}", child.id());
+        let output = child.wait_with_output().unwrap();
+        drop(std::fs::remove_dir_all(
+            std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(left),
+        ));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && text.contains("end "),
+            "{name} refused with {error}: {}\n{text}{errors}",
+            output.status
+        );
+        assert!(!errors.contains("panicked"), "{name}: {errors}");
+        assert!(text.contains("seen true lost 0"), "{name}: {text}");
+        println!("{name} refused with {error}:\n{text}");
+        text
+    });
+    outputs.into()
+}
+
+#[test]
+fn a_refused_membarrier_costs_nothing_but_time() {
+    for text in served("a_refused_membarrier_costs_nothing_but_time", "membarrier") {
+        for line in [
+            "membarrier false",
+            "stop Ok(Stopped)",
+            "notes []",
+            "start Ok(Recording)",
+            "again true",
+            "stop again Ok(Stopped)",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+}
+
+#[test]
+fn where_mprotect_is_refused_the_hooks_that_stay_are_told_of_and_no_session_starts() {
+    let test = "where_mprotect_is_refused_the_hooks_that_stay_are_told_of_and_no_session_starts";
+    for text in served(test, "mprotect") {
+        assert!(text.contains("stop Ok(Stopped)"), "{text}");
+        assert!(text.contains("could not be put back"), "{text}");
+        assert!(text.contains("start Err("), "{text}");
+        assert!(text.contains("trouble Some("), "{text}");
+    }
+}
+
+#[test]
+fn a_refused_madvise_changes_nothing() {
+    for text in served("a_refused_madvise_changes_nothing", "madvise") {
+        for line in [
+            "stop Ok(Stopped)",
+            "notes []",
+            "start Ok(Recording)",
+            "again true",
+            "stop again Ok(Stopped)",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+}
+
+#[test]
+fn where_large_mappings_are_refused_the_service_lives() {
+    served("where_large_mappings_are_refused_the_service_lives", "mmap");
+}
+
+#[test]
+fn where_threads_are_refused_no_session_starts() {
+    for text in served("where_threads_are_refused_no_session_starts", "clone") {
+        assert!(
+            text.contains("stop Ok(Stopped)") && text.contains("start Err("),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_memfd_changes_nothing() {
+    for text in served("a_refused_memfd_changes_nothing", "memfd") {
+        assert!(
+            text.contains("start Ok(Recording)") && text.contains("again true"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn where_no_file_opens_the_service_lives() {
+    served("where_no_file_opens_the_service_lives", "openat");
+}
+
+#[test]
+fn where_no_mapping_grows_the_service_lives() {
+    served("where_no_mapping_grows_the_service_lives", "mremap");
+}
