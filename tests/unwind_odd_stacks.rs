@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use heapray::capture::arch::registers_here;
-use heapray::capture::unwind::{MAX_DEPTH, StackCounts};
+use heapray::capture::unwind::{LEAST_DEPTH, MAX_DEPTH, StackCounts};
 use heapray::collector::snapshot::RawNode;
 use heapray_c_fixtures::{
     jump_out_with, jump_out_without, land_with, land_without, recurse_with, recurse_without,
@@ -306,6 +306,12 @@ fn check_cut() -> Stack {
     if stack.mark.is_none() {
         assert_eq!(ours.len(), theirs.len() - 1);
     }
+    assert!(
+        stack.mark != Some(RawNode::CUT) || ours.len() >= LEAST_DEPTH,
+        "the innermost {} frames of {}",
+        ours.len(),
+        theirs.len()
+    );
     assert_eq!(
         stack.mark == Some(RawNode::CUT),
         theirs.len() - 1 > MAX_DEPTH,
@@ -326,8 +332,8 @@ fn a_stack_that_is_too_deep_is_cut_and_says_so_and_no_other_is() {
         let mut lengths: Vec<usize> = Vec::new();
         let list = (&raw mut lengths).cast();
         let depths = [
-            10, 10_000, 10_001, 9_999, 1_330, 1_340, 1_350, 1_360, 2_300, 1_345, 1_300, 9_000,
-            3_000, 100,
+            10, 10_000, 10_001, 9_999, 2_700, 2_710, 2_720, 2_730, 4_600, 2_715, 2_650, 9_000,
+            6_000, 100,
         ];
         for depth in depths {
             // SAFETY: `leaf` takes the list.
@@ -336,7 +342,7 @@ fn a_stack_that_is_too_deep_is_cut_and_says_so_and_no_other_is() {
         assert!(
             lengths[1..4]
                 .iter()
-                .all(|length| (MAX_DEPTH / 4..=MAX_DEPTH).contains(length))
+                .all(|length| (LEAST_DEPTH..=MAX_DEPTH).contains(length))
         );
         assert!(lengths[0] > 10 && lengths[13] > 100);
         assert!(counts().cut >= 6);
@@ -365,10 +371,10 @@ fn a_stack_that_passes_the_limit_step_by_step_down_and_up_is_always_told_right()
         black_box(room);
     }
     let run = || {
-        down(4_200);
+        down(6_300);
         let nodes = RECORDER.with_borrow(|recorder| recorder.tree.count());
         assert!(
-            nodes < 4_200 * 20,
+            nodes < 6_300 * 20,
             "{nodes} nodes: each cut gives all frames new ones"
         );
     };

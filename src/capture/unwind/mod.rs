@@ -29,9 +29,11 @@ pub use portable::ThreadUnwinder;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The most frames of a call stack that are recorded. Of a deeper stack the innermost ones are, between a quarter of
-/// this and all of it.
-pub const MAX_DEPTH: usize = 2048;
+/// The most frames of a call stack that are recorded: one that is not deeper is whole.
+pub const MAX_DEPTH: usize = 4096;
+
+/// Of a deeper stack at least so many frames are recorded, the innermost ones.
+pub const LEAST_DEPTH: usize = 2048;
 
 /// Addresses of the nodes that mark a stack whose root is missing: below any code, directly below the empty stack.
 pub mod mark {

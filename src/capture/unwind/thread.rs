@@ -7,7 +7,7 @@ use super::kept::{Check, Ending, KeptFrame, KeptStack};
 use super::rules::{Entry, RuleCache};
 use super::stack::{OwnStack, Slots};
 use super::walk::{Found, Frame, Walk};
-use super::{MAX_DEPTH, StackCounts};
+use super::{LEAST_DEPTH, MAX_DEPTH, StackCounts};
 use crate::capture::arch::{self, Interrupted, Registers};
 use crate::capture::call_tree::CallTree;
 use crate::capture::memory::{self, GrowArray};
@@ -31,9 +31,7 @@ const _: () = assert!(
 );
 
 /// A stack that is deeper than `MAX_DEPTH` is cut to this, so that the next deeper one need not be cut again at once.
-const CUT_TO: usize = MAX_DEPTH / 4 * 3;
-/// A stack that was cut and has lost frames since is walked further out when fewer than this are left.
-const LEAST: usize = MAX_DEPTH / 4;
+const CUT_TO: usize = (MAX_DEPTH + LEAST_DEPTH) / 2;
 
 /// Captures the call stacks of one thread. Begins with 8 KiB and grows with what it sees.
 ///
@@ -352,7 +350,8 @@ fn root(ending: Ending, own: bool, tree: &mut CallTree) -> u32 {
 /// and how many frames are known to lie beyond a cut.
 ///
 /// A stack is only cut if it is deeper than `MAX_DEPTH`, and then to a depth that leaves room for more: each cut gives
-/// all frames new nodes.
+/// all frames new nodes. One that was cut and has lost frames since is walked further out when fewer than `LEAST_DEPTH` are
+/// left.
 #[cold]
 #[inline(never)]
 fn fit(walk: &mut Walk<'_>, found: Found) -> (usize, Ending, usize) {
@@ -360,7 +359,7 @@ fn fit(walk: &mut Walk<'_>, found: Found) -> (usize, Ending, usize) {
         Found::End(ending) => ending,
         Found::Kept(kept) => {
             let depth = walk.length + kept;
-            let is_deep = depth + walk.kept.beyond > MAX_DEPTH && depth >= LEAST;
+            let is_deep = depth + walk.kept.beyond > MAX_DEPTH && depth >= LEAST_DEPTH;
             if depth <= MAX_DEPTH && is_deep {
                 return (kept, Ending::Cut, walk.kept.beyond);
             }
