@@ -84,6 +84,7 @@
 //! | `MEMRAY_PROFILER` | whether there is a profiler: `true t yes y 1`, any case | no |
 //! | `MEMRAY_PROFILER_DIR` | where reports and the event log go | a private directory below the system's temporary one |
 //! | `MEMRAY_PROFILER_LOG_LIMIT` | bytes of event log above which a session keeps sums only | 512 MiB |
+//! | `MEMRAY_PROFILER_OVERHEAD_LIMIT` | bytes that the profiler's own memory may come to, the making of reports included; at least 64 MiB | a quarter of the process's memory, from 64 MiB to 2 GiB |
 //! | `MEMRAY_PROFILER_KEEP` | reports of finished sessions that are kept, at most 1000 | 5 |
 //! | `MEMRAY_PROFILER_KEEP_BYTES` | bytes that they may have together | 1 GiB |
 //! | `MEMRAY_PROFILER_OOM` | whether a report is written when memory is at its end | yes |

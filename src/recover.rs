@@ -172,6 +172,7 @@ fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
         totals: RawTotals::default(),
         log: Some(log),
         log_given_up: None,
+        stacks_bounded: None,
         sampling: None,
         lost_events: 0,
         lost_since_ms: None,

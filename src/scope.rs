@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use heapray_report::model::{Survivors, Tally};
 use heapray_report::views;
 
-use crate::capture::call_tree::Nodes;
+use crate::capture::call_tree::{self, Nodes};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules;
 use crate::capture::scope::{self as capture, Blind, Entered};
@@ -214,6 +214,7 @@ impl Held {
             totals: RawTotals::default(),
             log: None,
             log_given_up: None,
+            stacks_bounded: None,
             sampling: None,
             lost_events: 0,
             lost_since_ms: None,
@@ -234,7 +235,7 @@ fn add(
     nodes: &mut Vec<RawNode>,
     numbers: &mut HashMap<(Nodes, u32), NodeId>,
 ) -> NodeId {
-    let (mut path, mut at) = (Vec::new(), node);
+    let (mut path, mut at) = (Vec::new(), call_tree::whole(node));
     let mut parent = loop {
         if at == 0 {
             break NodeId::ROOT;

@@ -21,8 +21,8 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use crate::capture::record::{self, seen};
-use crate::capture::thread::Busy;
-use crate::capture::{self, clock, control, hook, modules, sampling, sys};
+use crate::capture::thread::{Busy, with_local};
+use crate::capture::{self, clock, control, hook, memory, modules, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
 use crate::collector::notice::Headroom;
@@ -42,6 +42,9 @@ pub struct SessionOptions {
     pub spool_dir: PathBuf,
     /// Bytes after which the event log is given up.
     pub log_limit: u64,
+    /// Bytes that heapray's own memory may come to, the making of reports included. Where that is reached, new call stacks
+    /// are cut nearer to the root; where live blocks alone reach it, recording ends.
+    pub overhead_limit: u64,
     /// Records samples only, one each so many bytes on average, and no event log; 0 records every allocation.
     pub sample: u64,
 }
@@ -212,6 +215,7 @@ impl Session {
             session: number,
             spool,
             log_limit: options.log_limit,
+            overhead_limit: options.overhead_limit,
             sample: options.sample,
             seed: random.hash_one("rounding"),
             clock: Clock {
@@ -384,6 +388,7 @@ impl Session {
         hook::restore();
         sampling::end();
         sys::heavy_barrier();
+        memory::set_most(usize::MAX);
     }
 
     fn ask<T>(&self, request: impl FnOnce(SyncSender<T>) -> Request) -> Result<T, SessionError> {
@@ -445,6 +450,7 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
                 control::close_session();
                 hook::restore();
                 sampling::end();
+                memory::set_most(usize::MAX);
             }
         })?;
     // Nothing is sent: the other end is dropped.

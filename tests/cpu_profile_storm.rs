@@ -71,6 +71,7 @@ fn a_hundred_thousand_signals_in_a_storm_of_allocations() {
     let session = Session::start(&SessionOptions {
         spool_dir: directory.clone(),
         log_limit: 1 << 20,
+        overhead_limit: u64::MAX,
         sample: 0,
     })
     .unwrap();

@@ -24,6 +24,7 @@ fn record_until_killed(dir: &Path) -> ! {
     let options = SessionOptions {
         spool_dir: dir.to_owned(),
         log_limit: 1 << 20,
+        overhead_limit: u64::MAX,
         sample: 0,
     };
     let session = Session::start(&options).unwrap();

@@ -21,6 +21,9 @@ const FIRST_CHUNK: u32 = 256;
 /// Slots of the first hash table.
 const FIRST_SLOTS: usize = 1024;
 const CHUNKS: usize = 24;
+/// A bit of a node's number: its stack goes on, and there was no room for the rest. What is called from such a node is the
+/// same node again: a frame further in that happens to be known below it would make a stack that never was.
+const SHORT: u32 = 1 << 31;
 /// All that a tree has at first, in one piece: the chunk list, the first chunk, the first hash table.
 const BLOCK: usize = 8192;
 
@@ -99,17 +102,25 @@ impl Nodes {
     }
 
     /// Parent and return address of node `number`; the root is its own parent. A parent's number is smaller than its
-    /// children's.
+    /// children's. Of the number of a stack that was cut short, what is there of it.
     ///
     /// # Panics
     /// If there is no such node yet.
     #[must_use]
     pub fn node(self, number: u32) -> (u32, u64) {
+        let number = whole(number);
         assert!(number < self.count(), "node {number} of {}", self.count());
         // SAFETY: the head is alive as in `count`, which has just been read past `number`.
         let node = unsafe { self.0.as_ref().node(number) };
         (node.parent, node.address)
     }
+}
+
+/// The number of the node that `number` is, or that a stack was cut short at.
+#[inline]
+#[must_use]
+pub fn whole(number: u32) -> u32 {
+    number & !SHORT
 }
 
 /// A thread's call tree, for the thread that adds to it. It may be handed on to another thread, nodes and all.
@@ -180,8 +191,8 @@ impl CallTree {
         unsafe { self.head.as_ref() }
     }
 
-    /// The node for `address` called from `parent`, made if need be. Gives `parent` itself when there is no memory
-    /// for another: the stack is then short of its innermost frames.
+    /// The node for `address` called from `parent`, made if need be. Where there is no room for another, `parent` itself,
+    /// marked: the stack is then short of its innermost frames, and [`whole`] takes the mark away.
     #[inline]
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
         let tag = tag(parent, address);
@@ -207,18 +218,20 @@ impl CallTree {
 
     #[cold]
     fn add(&mut self, parent: u32, address: u64, tag: u32, mut slot: usize) -> u32 {
+        if parent & SHORT != 0 {
+            return parent;
+        }
         let used = (self.count - self.first) as usize;
         if (used + 1) * 4 > 3 << self.bits {
-            if self.rehash() {
-                slot = self.free_slot(tag);
-            } else if used + 2 > 1 << self.bits {
-                // One slot stays empty, or a search would not end.
-                return parent;
+            // A fuller table would make each search long, in a hook.
+            if !self.rehash() {
+                return parent | SHORT;
             }
+            slot = self.free_slot(tag);
         }
         if self.count == self.room {
             if !self.add_chunk() {
-                return parent;
+                return parent | SHORT;
             }
             slot = self.free_slot(tag);
         }
@@ -241,7 +254,11 @@ impl CallTree {
         let Some(room) = room.filter(|&room| room <= 1 << 31) else {
             return false;
         };
-        let Some(start) = memory::map(length as usize * size_of::<Node>()) else {
+        let bytes = length as usize * size_of::<Node>();
+        if !memory::has_room(bytes) {
+            return false;
+        }
+        let Some(start) = memory::map(bytes) else {
             return false;
         };
         self.head().chunks[chunk].store(start.cast().as_ptr(), Ordering::Release);
@@ -266,7 +283,7 @@ impl CallTree {
 
     fn rehash(&mut self) -> bool {
         let bits = self.bits + 1;
-        if bits > 31 {
+        if bits > 31 || !memory::has_room(size_of::<u32>() << bits) {
             return false;
         }
         let Some(slots) = GrowArray::mapped(1 << bits) else {
@@ -363,6 +380,22 @@ mod tests {
             // SAFETY: nobody else reads it.
             unsafe { tree.release() };
         }
+    }
+
+    #[test]
+    fn a_stack_that_was_cut_short_stays_where_it_was_cut() {
+        let mut tree = CallTree::new().unwrap();
+        let outer = tree.child(0, 0x1000);
+        let inner = tree.child(outer, 0x2000);
+        // As where there was no room for a frame between the two.
+        let cut = outer | SHORT;
+        assert_eq!(tree.child(cut, 0x2000), cut);
+        assert_ne!(tree.child(outer, 0x2000), cut);
+        assert_eq!(whole(cut), outer);
+        assert_eq!(tree.nodes().node(cut), tree.nodes().node(outer));
+        assert_eq!((tree.child(outer, 0x2000), tree.count()), (inner, 3));
+        // SAFETY: nobody else reads it.
+        unsafe { tree.release() };
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::arch;
 
@@ -15,6 +15,32 @@ static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
 #[must_use]
 pub fn own_bytes() -> usize {
     OWN_BYTES.load(Ordering::Relaxed)
+}
+
+/// What [`own_bytes`] may come to through tables that can do without more.
+static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// A table asked for more than that.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// From now on tables that can do without more do not grow where [`own_bytes`] would be more than `bytes`.
+pub fn set_most(bytes: usize) {
+    MOST.store(bytes, Ordering::Relaxed);
+}
+
+/// Whether a table that can do without more may take `bytes`.
+#[must_use]
+pub fn has_room(bytes: usize) -> bool {
+    let has_room = own_bytes().saturating_add(bytes) <= MOST.load(Ordering::Relaxed);
+    if !has_room {
+        REFUSED.store(true, Ordering::Relaxed);
+    }
+    has_room
+}
+
+/// Whether a table was refused more since this was asked last.
+pub fn was_refused() -> bool {
+    REFUSED.load(Ordering::Relaxed) && REFUSED.swap(false, Ordering::Relaxed)
 }
 
 /// `bytes` rounded up to whole pages, if that can be told.

@@ -12,6 +12,10 @@ use crate::capture::event::NodeId;
 pub struct CallTree {
     nodes: Vec<RawNode>,
     index: Positions,
+    /// No node is added past so many.
+    most: usize,
+    /// A stack was cut for that.
+    has_cut: bool,
 }
 
 impl Default for CallTree {
@@ -24,6 +28,9 @@ impl Default for CallTree {
         CallTree {
             nodes: vec![root],
             index: Positions::default(),
+            // One number stands for no node.
+            most: u32::MAX as usize,
+            has_cut: false,
         }
     }
 }
@@ -34,7 +41,8 @@ impl CallTree {
     /// is never given to one that differs from it in path, place or build id, so nothing need be forgotten when one is
     /// unloaded.
     ///
-    /// Past 2^32 - 2 stacks, which no memory holds, the caller's stack is given instead.
+    /// Where there is no [room](Self::set_room), the caller's stack is given instead. Nothing may be called from that one
+    /// then: what is known below it would make a stack that never was.
     pub fn child(&mut self, parent: NodeId, address: u64, module: ModuleId) -> NodeId {
         let node = RawNode {
             parent,
@@ -49,18 +57,36 @@ impl CallTree {
         {
             return NodeId(at);
         }
-        let Some(at) = u32::try_from(self.nodes.len())
-            .ok()
-            .filter(|&at| at < u32::MAX)
-        else {
+        if self.nodes.len() >= self.most {
+            self.has_cut = true;
             return parent;
-        };
+        }
+        let at = self.nodes.len() as u32;
         debug_assert!(parent.0 < at, "a parent is added before its children");
         // All but the root, which is nobody's child.
         self.index
             .insert(hash, at, || self.nodes.iter().map(hash_of).zip(0..).skip(1));
         self.nodes.push(node);
         NodeId(at)
+    }
+
+    /// So many nodes may be added from now on.
+    pub(super) fn set_room(&mut self, nodes: usize) {
+        let most = self.nodes.len().saturating_add(nodes);
+        self.most = most.min(u32::MAX as usize);
+    }
+
+    /// Whether a stack was ever cut for want of room.
+    pub(super) fn has_cut(&self) -> bool {
+        self.has_cut
+    }
+
+    /// The stack that stands for all those whose sites have no room. It always has.
+    pub(super) fn others(&mut self) -> NodeId {
+        let most = std::mem::replace(&mut self.most, u32::MAX as usize);
+        let node = self.child(NodeId::ROOT, RawNode::OTHER, ModuleId::NONE);
+        self.most = most;
+        node
     }
 
     /// Every node; index 0 is the empty stack, parents come first.
@@ -97,6 +123,21 @@ mod tests {
         assert_eq!(tree.child(main, 0x2000, MAIN), leaf);
         assert_ne!(tree.child(NodeId::ROOT, 0x2000, MAIN), leaf);
         assert_eq!(tree.nodes().len(), 4);
+    }
+
+    #[test]
+    fn without_room_a_stack_is_its_callers_and_what_is_known_is_found() {
+        let mut tree = CallTree::default();
+        tree.set_room(2);
+        let main = tree.child(NodeId::ROOT, 0x1000, MAIN);
+        let leaf = tree.child(main, 0x2000, MAIN);
+        assert!(!tree.has_cut());
+        assert_eq!(tree.child(main, 0x3000, MAIN), main);
+        assert!(tree.has_cut());
+        assert_eq!(tree.child(main, 0x2000, MAIN), leaf);
+        let others = tree.others();
+        assert_eq!(tree.nodes()[others.0 as usize].address, RawNode::OTHER);
+        assert_eq!((tree.others(), tree.nodes().len()), (others, 4));
     }
 
     #[test]

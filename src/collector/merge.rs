@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::call_tree::CallTree;
 use super::tables::Tables;
+use crate::capture::call_tree;
 use crate::capture::event::{Event, Kind, NodeId};
 use crate::capture::ring::{Bound, Reader, decode};
 use crate::capture::thread::{self, ThreadState};
@@ -352,6 +353,8 @@ impl Source {
     /// Maps a node of the thread's tree, and the nodes on the way to the root that were not met yet.
     #[cold]
     fn map_node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
+        // Of a stack that its thread had no room for, this is what there is.
+        let local = call_tree::whole(local);
         if self.nodes.len() <= local as usize {
             // Rather often than in large steps: there may be many threads.
             let room = (local as usize + 1).max(self.nodes.len() / 8 * 9).max(64);
@@ -367,8 +370,14 @@ impl Source {
             at = parent;
         }
         let mut node = self.nodes[at as usize];
+        let mut is_cut = false;
         for (local, address) in path.into_iter().rev() {
-            node = tree.child(node, address, modules::module_of(address));
+            if !is_cut {
+                let child = tree.child(node, address, modules::module_of(address));
+                // Without room for a node, the rest of the stack is where the last one is.
+                is_cut = child == node;
+                node = child;
+            }
             self.nodes[local as usize] = node;
         }
         node

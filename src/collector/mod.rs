@@ -7,6 +7,7 @@
 //! the high-water mark, sizes, threads, reallocations under way, samples, memory over time, the call tree, the event log.
 
 mod birth;
+mod bound;
 pub mod call_tree;
 pub mod clock;
 mod entries;

@@ -13,7 +13,9 @@ pub enum Notice {
     /// The event log was given up, for this reason. Recording goes on; the report will hold sums only.
     LogGivenUp(String),
     /// Recording has ended, for this reason. What was seen until then can be asked for, and the session be stopped.
-    RecordingEnded(String),
+    RecordingEnded(TriggerKind, String),
+    /// Call stacks have no room left: new ones are cut nearer to the root, or summed up, for this reason. Sums stay exact.
+    StacksCut(String),
     /// The flight recorder wants a report of this moment. Recording goes on.
     Triggered(TriggerKind, String),
     /// Memory's end comes closer: the flight recorder may want a report soon.

@@ -29,6 +29,14 @@ pub(super) struct Part {
 }
 
 impl Part {
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    pub(super) fn tables_mut(&mut self) -> &mut Tables {
+        &mut self.tables
+    }
+
     fn apply(&mut self, events: &[Event]) {
         let Some(thread) = self.thread else {
             return self.tables.apply_batch(events);

@@ -78,6 +78,28 @@ pub(super) struct Sites {
     kinds: Vec<Kind>,
     temporary: Vec<Tally>,
     index: Index,
+    bound: SiteBound,
+}
+
+/// Where sites have no room.
+#[derive(Debug)]
+struct SiteBound {
+    /// No site is added past so many, but for those of `others`.
+    most: usize,
+    /// The stack that stands for all others.
+    others: NodeId,
+    /// There are such sites.
+    has_folded: bool,
+}
+
+impl Default for SiteBound {
+    fn default() -> Self {
+        SiteBound {
+            most: usize::MAX,
+            others: NodeId::ROOT,
+            has_folded: false,
+        }
+    }
 }
 
 impl Sites {
@@ -97,6 +119,11 @@ impl Sites {
 
     #[cold]
     fn add(&mut self, mut key: Key, tag: u32) -> SiteId {
+        if self.hot.len() >= self.bound.most && key.node != self.bound.others {
+            self.bound.has_folded = true;
+            key.node = self.bound.others;
+            return self.of(key, key.tag());
+        }
         let next = SiteId(self.hot.len() as u32);
         if next > SiteId::OVERFLOW {
             return SiteId::OVERFLOW;
@@ -201,6 +228,18 @@ impl Sites {
             };
             (key, tallies)
         })
+    }
+
+    /// So many sites may be added from now on. Past them those of a thread and a function are summed up under the stack
+    /// `others`.
+    pub(super) fn set_room(&mut self, sites: usize, others: NodeId) {
+        self.bound.most = self.hot.len().saturating_add(sites);
+        self.bound.others = others;
+    }
+
+    /// Whether sites were ever summed up for want of room.
+    pub(super) fn has_folded(&self) -> bool {
+        self.bound.has_folded
     }
 
     /// How many sites there are.

@@ -27,6 +27,8 @@ impl RawNode {
     pub const INCOMPLETE: u64 = mark::INCOMPLETE;
     /// A root that stands for "ran on a stack that is not the thread's own".
     pub const FOREIGN: u64 = mark::FOREIGN;
+    /// A root that stands for "call stacks that the profiler has no memory to tell apart".
+    pub const OTHER: u64 = mark::OTHER;
 }
 
 /// What one thread allocated with one function from one call stack.
@@ -129,6 +131,8 @@ pub struct Snapshot {
     pub log: Option<EventLog>,
     /// Why it was given up.
     pub log_given_up: Option<String>,
+    /// Why new call stacks are cut nearer to the root, or summed up, if they are. Said in `notes`, too.
+    pub stacks_bounded: Option<String>,
     /// How the session is sampled; `None` if every allocation is recorded.
     pub sampling: Option<Sampling>,
     /// Events lost because a ring was full for too long.

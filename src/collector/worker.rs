@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::bound::{Bound, Holdings};
 use super::clock::Clock;
 use super::entries::Bounds;
 use super::export::Export;
@@ -19,7 +20,7 @@ use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
 use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
-use crate::flight_recorder::{Reason, Usage, Watch};
+use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::process_memory;
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
 
@@ -105,6 +106,8 @@ pub struct Counters {
     pub sampling: Option<Sampling>,
     /// Why recording has ended before anybody asked for it, if it has.
     pub ended: Option<String>,
+    /// Why new call stacks are cut nearer to the root, if they are.
+    pub stacks_bounded: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`. Filled in by the session.
     pub hooks: &'static str,
     /// What limits what the session sees. Filled in by the session.
@@ -120,6 +123,8 @@ pub struct Setup {
     pub spool: Option<File>,
     /// Bytes after which the log is given up.
     pub log_limit: u64,
+    /// Bytes that heapray's own memory may come to, the making of reports included.
+    pub overhead_limit: u64,
     /// Bytes between two samples, on average; 0 if every allocation is recorded.
     pub sample: u64,
     /// A random number of the session's own, by which what samples stand for is rounded.
@@ -131,6 +136,9 @@ pub struct Setup {
     /// Who is told what nobody asks for.
     pub observer: Observer,
 }
+
+/// Live blocks that come or go before room is divided anew.
+const BLOCKS: u64 = 4096;
 
 /// How often modules are looked at, besides when the program asks for a new one's functions.
 const MODULES_EVERY: Duration = Duration::from_millis(100);
@@ -159,6 +167,11 @@ pub struct Worker {
     observer: Observer,
     watch: Option<Watch>,
     headroom: Headroom,
+    bound: Bound,
+    /// What there was when room was divided last.
+    divided: Holdings,
+    /// Why call stacks are cut, if they are.
+    stacks_bounded: Option<String>,
     parts: Vec<OpenPart>,
     /// Why recording has ended already.
     ended: Option<String>,
@@ -193,6 +206,9 @@ impl Worker {
             observer: setup.observer,
             watch,
             headroom: Headroom::new(),
+            bound: Bound::new(setup.overhead_limit),
+            divided: Holdings::default(),
+            stacks_bounded: None,
             parts: Vec::new(),
             ended: None,
             log_told: false,
@@ -305,10 +321,46 @@ impl Worker {
                 };
             }
             if !self.makes_room(&shortage) {
-                self.end_recording(shortage);
+                self.end_recording(TriggerKind::AddressSpace, shortage);
             }
         }
+        if self.ended.is_none() {
+            self.divide_room();
+        }
         self.merge.pass(&mut self.tables)
+    }
+
+    /// Keeps heapray's own memory within its bound: says how far call stacks and sites may grow until the next pass, and
+    /// ends recording where all else has passed the bound.
+    fn divide_room(&mut self) {
+        if self.stacks_bounded.is_none() && (self.tables.has_cut() | memory::was_refused()) {
+            let note = self.bound.cut_note(self.clock.at_ms(clock::stamp()));
+            self.observer.tell(Notice::StacksCut(note.clone()));
+            self.stacks_bounded = Some(note);
+        }
+        let [nodes, sites, blocks] = self.tables.lengths();
+        let now = Holdings {
+            bytes: memory::own_bytes() as u64,
+            nodes,
+            sites,
+            blocks: blocks / BLOCKS * BLOCKS,
+        };
+        // Mostly nothing has grown.
+        if now == self.divided {
+            return;
+        }
+        self.divided = now;
+        let holdings = Holdings {
+            bytes: self.own_bytes(),
+            ..now
+        };
+        match self.bound.room(holdings) {
+            Some(room) => {
+                self.tables.set_room(room.nodes, room.sites);
+                memory::set_most(memory::own_bytes().saturating_add(room.tree_bytes));
+            }
+            None => self.end_recording(TriggerKind::Overhead, self.bound.end_note()),
+        }
     }
 
     /// Looks whether a report is due, if that is wanted.
@@ -346,10 +398,11 @@ impl Worker {
     }
 
     /// Hooks hand every call on from here. What is in the rings is still taken in, and what was seen stays.
-    fn end_recording(&mut self, reason: String) {
+    fn end_recording(&mut self, kind: TriggerKind, reason: String) {
         control::close_session();
         hook::restore();
-        self.observer.tell(Notice::RecordingEnded(reason.clone()));
+        self.observer
+            .tell(Notice::RecordingEnded(kind, reason.clone()));
         self.ended = Some(reason);
     }
 
@@ -417,6 +470,7 @@ impl Worker {
             log_given_up: self.tables.log_given_up(),
             sampling: self.sampling(),
             ended: self.ended.clone(),
+            stacks_bounded: self.stacks_bounded.clone(),
             hooks: "",
             notes: Vec::new(),
         }
@@ -509,6 +563,7 @@ impl Worker {
     ) -> Snapshot {
         let stacks = unwind::counts();
         let mut notes = exported.notes;
+        notes.extend(self.stacks_bounded.clone());
         if let Some(reason) = &self.ended {
             notes.push(format!("recording ended before it was stopped: {reason}"));
         }
@@ -527,6 +582,7 @@ impl Worker {
             totals: exported.totals,
             log: exported.log,
             log_given_up: exported.log_given_up,
+            stacks_bounded: self.stacks_bounded.clone(),
             sampling: self.sampling(),
             lost_events: self.lost_events(),
             lost_since_ms: self.lost_since_ms(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     ConfigError, FlightConfig, FlightSettings, Hosts, MemoryLogConfig, MemoryLogSettings, Prefix,
-    Secret, Token, hosts, prefix, size, token, truth,
+    Secret, Token, hosts, overhead, prefix, size, token, truth,
 };
 
 /// Everything the profiler was told, checked.
@@ -18,6 +18,9 @@ pub struct Config {
     pub dir: Option<PathBuf>,
     /// Bytes of event log above which a session keeps sums only. `MEMRAY_PROFILER_LOG_LIMIT`, default 512 MiB.
     pub log_limit: u64,
+    /// Bytes that the profiler's own memory may come to, the making of reports included.
+    /// `MEMRAY_PROFILER_OVERHEAD_LIMIT`, default a quarter of the process's memory, from 64 MiB to 2 GiB.
+    pub overhead_limit: Option<u64>,
     /// Bytes between two samples on average, or 0 to record every allocation. `MEMRAY_PROFILER_SAMPLE`, default 0.
     pub sample: u64,
     /// Reports of finished sessions that are kept at most. `MEMRAY_PROFILER_KEEP`, default 5.
@@ -52,6 +55,8 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
     /// See [`Config::log_limit`].
     pub log_limit: Option<u64>,
+    /// See [`Config::overhead_limit`].
+    pub overhead_limit: Option<u64>,
     /// See [`Config::sample`].
     pub sample: Option<u64>,
     /// See [`Config::keep`].
@@ -107,6 +112,7 @@ impl Settings {
             enabled,
             dir: None,
             log_limit: LOG_LIMIT,
+            overhead_limit: None,
             sample: 0,
             keep: KEEP,
             keep_bytes: KEEP_BYTES,
@@ -141,6 +147,14 @@ impl Settings {
         config.log_limit = env
             .size("MEMRAY_PROFILER_LOG_LIMIT", self.log_limit)?
             .unwrap_or(LOG_LIMIT);
+        const OVERHEAD: &str = "MEMRAY_PROFILER_OVERHEAD_LIMIT";
+        let given = self.overhead_limit.map(|bytes| bytes.to_string());
+        let method = "Builder::overhead_limit";
+        if let Some((setting, text)) = env.or(OVERHEAD, LIMITS, method, given.as_ref())? {
+            let bytes = size::parse(&text).filter(|&bytes| bytes >= overhead::LEAST);
+            let refused = || ConfigError::new(setting, text, LIMITS);
+            config.overhead_limit = Some(bytes.ok_or_else(refused)?);
+        }
         config.sample = env
             .size("MEMRAY_PROFILER_SAMPLE", self.sample)?
             .unwrap_or_default();
@@ -234,6 +248,7 @@ impl Settings {
     }
 }
 
+const LIMITS: &str = "a number of bytes from 64 MiB on, such as 256 MiB";
 const KEPT: &str = "a whole number from 0 to 1000";
 const WORD: &str = "text without control characters";
 
@@ -329,7 +344,7 @@ mod tests {
     #[test]
     fn defaults_are_the_documented_ones() {
         let config = read(&[("MEMRAY_PROFILER", "true")]).unwrap();
-        assert_eq!(config.dir, None);
+        assert_eq!((&config.dir, config.overhead_limit), (&None, None));
         assert_eq!((config.log_limit, config.sample), (536_870_912, 0));
         assert_eq!((config.keep, config.keep_bytes), (5, 1_073_741_824));
         assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
@@ -347,6 +362,7 @@ mod tests {
             ("MEMRAY_PROFILER", "Yes"),
             ("MEMRAY_PROFILER_DIR", "/var/profiles"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "1 GiB"),
+            ("MEMRAY_PROFILER_OVERHEAD_LIMIT", "64 MiB"),
             ("MEMRAY_PROFILER_SAMPLE", "512KiB"),
             ("MEMRAY_PROFILER_KEEP", "0"),
             ("MEMRAY_PROFILER_KEEP_BYTES", "2 GB"),
@@ -361,6 +377,7 @@ mod tests {
         assert!(config.enabled && config.token.is_some());
         assert_eq!(config.dir, Some(PathBuf::from("/var/profiles")));
         assert_eq!((config.log_limit, config.sample), (1 << 30, 512 << 10));
+        assert_eq!(config.overhead_limit, Some(64 << 20));
         assert_eq!((config.keep, config.keep_bytes), (0, 2_000_000_000));
         assert_eq!(config.prefix.filled("", ""), "/x");
         assert!(config.routes_below_prefix);
@@ -394,6 +411,7 @@ mod tests {
             ("MEMRAY_PROFILER", "maybe", "true, t, yes"),
             ("MEMRAY_PROFILER_DIR", "", "the path of a directory"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "lots", "a number of bytes"),
+            ("MEMRAY_PROFILER_OVERHEAD_LIMIT", "63 MiB", "from 64 MiB on"),
             ("MEMRAY_PROFILER_SAMPLE", "often", "a number of bytes"),
             ("MEMRAY_PROFILER_KEEP", "1001", "from 0 to 1000"),
             ("MEMRAY_PROFILER_KEEP", "-1", "from 0 to 1000"),

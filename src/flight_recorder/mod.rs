@@ -20,6 +20,7 @@ pub(crate) use reason::Reason;
 pub use reason::TriggerKind;
 pub(crate) use settings::WatchSettings;
 pub use settings::{Slope, Threshold};
+pub(crate) use supply::memory_of_process;
 pub(crate) use watch::{Usage, Watch};
 
 /// Bytes of memory that the process can have yet, by the nearest of its bounds; `None` where nothing is known of any.

@@ -27,10 +27,12 @@ pub enum TriggerKind {
     Killed,
     /// The report could not be written when its session ended. It was made later, from the event log.
     Unwritten,
+    /// The profiler's own memory has reached its bound, and recording has ended.
+    Overhead,
 }
 
 impl TriggerKind {
-    pub(crate) const ALL: [TriggerKind; 10] = [
+    pub(crate) const ALL: [TriggerKind; 11] = [
         TriggerKind::AllocationFailed,
         TriggerKind::ControlGroup,
         TriggerKind::Host,
@@ -41,6 +43,7 @@ impl TriggerKind {
         TriggerKind::Signal,
         TriggerKind::Killed,
         TriggerKind::Unwritten,
+        TriggerKind::Overhead,
     ];
 
     /// As JSON and files have it: `allocation_failed`.
@@ -57,6 +60,7 @@ impl TriggerKind {
             TriggerKind::Signal => "signal",
             TriggerKind::Killed => "killed",
             TriggerKind::Unwritten => "unwritten",
+            TriggerKind::Overhead => "overhead",
         }
     }
 

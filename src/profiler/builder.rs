@@ -57,6 +57,14 @@ impl Builder {
         self
     }
 
+    /// Bytes that the profiler's own memory may come to: tables, rings and the making of a report together. Past that,
+    /// new call stacks are cut nearer to the root, and sums stay exact; where live blocks alone pass it, recording ends
+    /// with a report. `MEMRAY_PROFILER_OVERHEAD_LIMIT`; default a quarter of the container's or the machine's memory, from
+    /// 64 MiB to 2 GiB; at least 64 MiB.
+    pub fn overhead_limit(self, bytes: u64) -> Builder {
+        self.set(|settings| settings.overhead_limit = Some(bytes))
+    }
+
     /// Records samples instead of every allocation: one each so many bytes that are asked for, on average. Light enough
     /// to leave on for good; sizes and counts are estimates then, and reports say how good they are. 512 KiB is a good
     /// choice for a service. `MEMRAY_PROFILER_SAMPLE`; default 0, which records every allocation.

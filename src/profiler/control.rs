@@ -14,8 +14,8 @@ use super::recorder::{OnTrigger, Recorder};
 use super::worker::Worker;
 use super::{DiskStatus, Error, ReportStatus, State, Status};
 use crate::capture::{failure, hook, signal};
-use crate::config::Config;
-use crate::flight_recorder::{Reason, TriggerKind, Watch};
+use crate::config::{Config, overhead_share};
+use crate::flight_recorder::{self, Reason, Watch};
 use crate::quiet;
 use crate::session::{Notice, Observer, Session, SessionOptions};
 use crate::store::{self, Archive, Directory, OutputKind};
@@ -190,6 +190,7 @@ impl Core {
         let options = SessionOptions {
             spool_dir: path.to_owned(),
             log_limit,
+            overhead_limit: self.overhead_limit(),
             sample,
         };
         let session = Session::start_observed(&options, self.observer())
@@ -214,6 +215,12 @@ impl Core {
             tracing::info!(%directory, sample, "recording samples of allocations");
         }
         Ok(())
+    }
+
+    /// What was set, else a share of the memory that there is.
+    fn overhead_limit(&self) -> u64 {
+        let limit = self.config.overhead_limit;
+        limit.unwrap_or_else(|| overhead_share(flight_recorder::memory_of_process()))
     }
 
     /// Has notices dealt with on the control thread. It keeps nothing alive: what the collector's thread dropped last,
@@ -252,12 +259,13 @@ impl Core {
                 %reason,
                 "the event log was given up: recording goes on, and the report will hold sums only"
             ),
-            Notice::RecordingEnded(reason) => {
+            Notice::StacksCut(reason) => tracing::warn!(%reason, "new call stacks are cut short"),
+            Notice::RecordingEnded(kind, reason) => {
                 tracing::error!(%reason, "recording has ended");
                 // Unless another session was begun meanwhile.
                 if self.machine.has_ended_early() {
                     self.recorder.set_cause(Some(Reason {
-                        kind: TriggerKind::AddressSpace,
+                        kind: *kind,
                         text: reason.clone(),
                     }));
                     let stopped = self.stop();

@@ -172,6 +172,10 @@ pub struct Status {
     /// Why there is no event log any more, so that the report holds sums only; null while there is one.
     #[cfg_attr(feature = "http", schema(required))]
     pub log_given_up: Option<String>,
+    /// Why new call stacks are cut nearer to the root, or summed up: the bound on the profiler's own memory is reached. Null
+    /// if they are not. All sums are exact either way.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub stacks_bounded: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
     pub hooks: String,
     /// What limits what the session sees or has left behind, such as calls that could not be hooked; empty if nothing does.
@@ -206,6 +210,7 @@ impl Status {
             lost_since_ms: None,
             overhead: OverheadStatus::default(),
             log_given_up: None,
+            stacks_bounded: None,
             hooks: String::new(),
             notes: Vec::new(),
             report: None,
@@ -232,6 +237,7 @@ impl Status {
             log_bytes: counters.log_bytes,
         };
         self.log_given_up = counters.log_given_up;
+        self.stacks_bounded = counters.stacks_bounded;
         let ended = counters.ended;
         self.trouble = ended.map(|reason| format!("recording ended: {reason}"));
         self.hooks = counters.hooks.into();
@@ -253,6 +259,7 @@ impl Status {
             log_bytes: last.log.as_ref().map_or(0, |log| log.bytes),
         };
         self.log_given_up = last.log_given_up.clone();
+        self.stacks_bounded = last.stacks_bounded.clone();
         self.hooks = last.hooks.into();
         self.notes.clone_from(&last.notes);
     }

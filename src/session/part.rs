@@ -20,6 +20,8 @@ use crate::capture::thread::{self, Busy, with_local};
 use crate::collector::parts::PartId;
 use crate::collector::snapshot::Snapshot;
 use crate::collector::worker::{BeginPart, Request};
+use crate::config::overhead_share;
+use crate::flight_recorder;
 
 /// The session that records, whoever holds it.
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
@@ -164,6 +166,7 @@ fn start() -> Result<Session, StartError> {
     let options = SessionOptions {
         spool_dir: PathBuf::new(),
         log_limit: 0,
+        overhead_limit: overhead_share(flight_recorder::memory_of_process()),
         sample: 0,
     };
     Session::open(&options, Observer::nobody(), false)

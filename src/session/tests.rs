@@ -30,6 +30,7 @@ impl Dir {
         SessionOptions {
             spool_dir: self.0.clone(),
             log_limit: 1 << 20,
+            overhead_limit: u64::MAX,
             sample: 0,
         }
     }

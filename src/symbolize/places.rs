@@ -212,6 +212,7 @@ impl Places {
                 RawNode::CUT => ("[stack cut: too deep]".to_owned(), Role::Entry),
                 RawNode::INCOMPLETE => ("[outer frames unknown]".to_owned(), Role::Entry),
                 RawNode::FOREIGN => ("[foreign stack]".to_owned(), Role::Entry),
+                RawNode::OTHER => ("[other call stacks]".to_owned(), Role::Entry),
                 _ => (format!("[unknown code] {address:#x}"), Role::Code),
             };
             let named = Place {
@@ -231,7 +232,7 @@ impl Places {
 
 /// The module of `node` if there is such a one. Marks are in none, and neither is address 0.
 fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
-    if node.address <= RawNode::FOREIGN || usize::from(node.module.0) >= modules.len() {
+    if node.address <= RawNode::OTHER || usize::from(node.module.0) >= modules.len() {
         ModuleId::NONE
     } else {
         node.module

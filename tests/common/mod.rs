@@ -57,6 +57,7 @@ impl Dir {
         SessionOptions {
             spool_dir: self.0.clone(),
             log_limit: 1 << 30,
+            overhead_limit: u64::MAX,
             sample: 0,
         }
     }

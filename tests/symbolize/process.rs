@@ -156,6 +156,7 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
         totals: RawTotals::default(),
         log: None,
         log_given_up: None,
+        stacks_bounded: None,
         sampling: None,
         lost_events: 0,
         lost_since_ms: None,

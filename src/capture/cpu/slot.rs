@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{CpuError, CpuTally, MOST_THREADS};
 use crate::capture::arch::{self, Registers};
-use crate::capture::call_tree::CallTree;
+use crate::capture::call_tree::{self, CallTree};
 use crate::capture::memory::GrowArray;
 use crate::capture::unwind::ThreadUnwinder;
 
@@ -61,7 +61,7 @@ impl Tables {
             self.unwinder
                 .capture_interrupted(interrupted, &mut self.tree)
         };
-        let node = node as usize;
+        let node = call_tree::whole(node) as usize;
         let has_room = node < self.tallies.capacity() || self.tallies.grow(2 * node);
         let tally = match has_room {
             true => &mut self.tallies.as_mut_slice()[node],

@@ -43,6 +43,8 @@ pub mod mark {
     pub const INCOMPLETE: u64 = 2;
     /// The code ran on a stack that is not the thread's own.
     pub const FOREIGN: u64 = 3;
+    /// Not a thread's: the collector's, for stacks that it has no memory to tell apart.
+    pub const OTHER: u64 = 4;
 }
 
 /// What captures of all threads could not do, since the process began.

@@ -29,6 +29,9 @@ use crate::capture::modules;
 /// Marks of a session: a service that sets one at every turn must not fill its memory with them.
 const MARKS: usize = 1_000;
 
+/// Below this much room for sites, the stack is named under which those without room are summed up.
+const MANY_SITES: usize = 1 << 20;
+
 /// The sums that cost nothing to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
@@ -98,6 +101,48 @@ impl Tables {
     pub fn with_samples(mut self, mean: u64, seed: u64) -> Tables {
         self.samples = Some(Box::new(Samples::new(mean, seed)));
         self
+    }
+
+    /// How many nodes, sites and live blocks (of those that a report of every event keeps books over) there are.
+    #[must_use]
+    pub(super) fn lengths(&self) -> [u64; 3] {
+        let sites = self.parts.iter().map(|part| part.tables().sites.len());
+        let sites = self.sites.len() + sites.sum::<usize>();
+        let blocks = if self
+            .log
+            .as_ref()
+            .is_some_and(|log| log.given_up().is_none())
+        {
+            self.counters.live.count
+        } else {
+            0
+        };
+        [self.call_tree.nodes().len() as u64, sites as u64, blocks]
+    }
+
+    /// So many nodes and sites may be added from now on.
+    pub(super) fn set_room(&mut self, nodes: usize, sites: usize) {
+        self.call_tree.set_room(nodes);
+        // More are not added from one look to the next.
+        let others = if sites < MANY_SITES {
+            self.call_tree.others()
+        } else {
+            NodeId::ROOT
+        };
+        let each = sites / (1 + self.parts.len());
+        self.sites.set_room(each, others);
+        for part in &mut self.parts {
+            part.tables_mut().sites.set_room(each, others);
+        }
+    }
+
+    /// Whether something was cut or summed up for want of room.
+    #[must_use]
+    pub(super) fn has_cut(&self) -> bool {
+        let mut parts = self.parts.iter();
+        self.call_tree.has_cut()
+            || self.sites.has_folded()
+            || parts.any(|part| part.tables().sites.has_folded())
     }
 
     /// Writes every event to `log`, too. Give it before the first event.

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use super::entries::Bounds;
-use super::snapshot::{ModuleId, RawSite};
+use super::snapshot::{ModuleId, RawNode, RawSite};
 use super::threads::Threads;
 use super::{Clock, Counters, Export, LogEntry, LogReader, LogWriter, Tables};
 use crate::capture::event::{Event, Kind, NodeId};
@@ -488,4 +488,57 @@ fn blocks_that_are_freed_at_once_move_the_mark_when_they_reach_it_again() {
         .map(|site| (site.node.0, site.high_water.bytes))
         .collect();
     assert_eq!(at_mark, [(b, 100)]);
+}
+
+#[test]
+fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
+    const NODES: u64 = 200;
+    let mut tables = Tables::new(CLOCK);
+    let nodes: Vec<NodeId> = (0..NODES)
+        .map(|number| {
+            let tree = tables.call_tree_mut();
+            tree.child(NodeId::ROOT, 0x10_000 + number, ModuleId::NONE)
+        })
+        .collect();
+    // Room for a part of them; half of the blocks are freed again, at some time.
+    let block = |number: u64| 0x1000 + number * 64;
+    for number in 0..10_000_u64 {
+        if number == 50 {
+            tables.set_room(0, 20);
+        }
+        let mut event = Event {
+            stamp: CLOCK.start_stamp + number,
+            thread: 1 + (number % 3) as u32,
+            kind: Kind::Malloc,
+            address: block(number),
+            size: number % 1000,
+            node: nodes[(number * 7 % NODES) as usize],
+        };
+        if number % 5 == 0 {
+            event.kind = Kind::Calloc;
+        }
+        tables.apply(&event);
+        if number % 2 == 1 {
+            event.kind = Kind::Free;
+            event.address = block(number / 2);
+            event.node = NodeId::ROOT;
+            tables.apply(&event);
+        }
+    }
+    assert!(tables.has_cut());
+    let export = tables.export();
+    let sum = |of: fn(&RawSite) -> Tally| {
+        let mut sum = Tally::default();
+        export.sites.iter().for_each(|site| sum += of(site));
+        sum
+    };
+    let totals = &export.totals;
+    assert_eq!(totals.allocated.count, 10_000);
+    assert_eq!(sum(|site| site.allocated), totals.allocated);
+    assert_eq!(sum(|site| site.live), totals.live);
+    assert_eq!(sum(|site| site.high_water), totals.high_water);
+    // Each thread and function has one site for all others, beside those that had room.
+    let others = |site: &&RawSite| export.nodes[site.node.0 as usize].address == RawNode::OTHER;
+    assert_eq!(export.sites.iter().filter(others).count(), 6);
+    assert_eq!(export.sites.len(), 50 + 20 + 6);
 }

@@ -28,7 +28,10 @@ fn size(random: u64) -> u64 {
 }
 
 fn run(seed: u64, mean: u64) -> Run {
-    let (meter, mut tables) = (Meter::default(), Tables::new(CLOCK).with_samples(mean, seed));
+    let (meter, mut tables) = (
+        Meter::default(),
+        Tables::new(CLOCK).with_samples(mean, seed),
+    );
     let mut private = Private::for_test(&meter, mean, seed);
     let mut truth = (Tally::default(), [Tally::default(); SITES as usize]);
     let event = |kind, address, size, node| Event {

@@ -50,6 +50,12 @@ impl Supplies {
     }
 }
 
+/// The least of all bounds on the memory of this process: its groups', the machine's, its own. `None` if nothing tells.
+pub(crate) fn memory_of_process() -> Option<u64> {
+    let supplies = Supplies::find(Path::new("/")).read();
+    supplies.into_iter().map(|supply| supply.limit).min()
+}
+
 /// The number after `name` in a file of names and numbers, one of each a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {

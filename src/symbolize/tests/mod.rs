@@ -83,6 +83,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         totals: RawTotals::default(),
         log: None,
         log_given_up: Some("disk full".into()),
+        stacks_bounded: None,
         sampling: None,
         lost_events: 1,
         lost_since_ms: Some(77),

@@ -43,6 +43,7 @@ const KINDS = {
   signal: "signal",
   killed: "killed while recording",
   unwritten: "written later",
+  overhead: "profiler’s memory",
 };
 
 /** @param {Kept[]} kept */

@@ -1,0 +1,221 @@
+//! The bound on the profiler's own memory: ever new call stacks and ever more live blocks, in processes of their own.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+mod common;
+
+use std::fs::File;
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::Dir;
+use heapray::{Output, Profiler, State};
+use heapray_report::memray;
+
+/// Of what the process itself takes while it works and while reports are made: their bytes on their way to the disk, and
+/// the allocator's own slack.
+const SLACK: u64 = 8 << 20;
+
+/// Runs `test` of this program in a process of its own, where `HEAPRAY_ALONE` is set.
+fn alone(test: &str) -> bool {
+    if std::env::var_os("HEAPRAY_ALONE").is_some() {
+        return false;
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("HEAPRAY_ALONE", test)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{}: {text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    true
+}
+
+/// The process's anonymous resident memory, without allocating: files' pages are the system's cache.
+fn anonymous(status: &File) -> u64 {
+    let mut text = [0; 4096];
+    let read = status.read_at(&mut text, 0).unwrap();
+    let text = std::str::from_utf8(&text[..read]).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap() * 1024
+}
+
+/// Watches how much memory the process has, again and again.
+struct Watcher {
+    most: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Watcher {
+    fn begin() -> &'static Watcher {
+        static WATCHER: Watcher = Watcher {
+            most: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        };
+        thread::spawn(|| {
+            let status = File::open("/proc/self/status").unwrap();
+            while !WATCHER.ended.load(Ordering::Relaxed) {
+                WATCHER
+                    .most
+                    .fetch_max(anonymous(&status), Ordering::Relaxed);
+                thread::sleep(Duration::from_micros(500));
+            }
+        });
+        while WATCHER.most.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        &WATCHER
+    }
+
+    /// What the process had at its height during `work`, beyond `before`.
+    fn height<R>(&self, what: &str, before: u64, work: impl FnOnce() -> R) -> (R, u64) {
+        self.most.store(0, Ordering::Relaxed);
+        let result = work();
+        let height = self.most.load(Ordering::Relaxed).saturating_sub(before);
+        println!("{what}: {} KiB at its height", height >> 10);
+        (result, height)
+    }
+}
+
+fn record_in(dir: &Dir, limit: u64) -> Profiler {
+    let builder = heapray::builder().ignore_environment().enabled(true);
+    builder
+        .dir(&dir.0)
+        .overhead_limit(limit)
+        .try_init()
+        .unwrap()
+}
+
+/// A tree of calls: each has a call stack of its own, allocates, and has freed it again or keeps it.
+#[inline(never)]
+fn descend(depth: u32, keep: &mut impl FnMut(Vec<u8>)) -> u64 {
+    keep(black_box(Vec::with_capacity(100)));
+    if depth == 0 {
+        return 1;
+    }
+    let left = descend(depth - 1, keep);
+    let right = descend(depth - 1, keep);
+    black_box(left + right + 1)
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    let text = std::env::var(variable).ok();
+    text.map_or(default, |text| text.parse().unwrap())
+}
+
+#[test]
+fn ever_new_call_stacks_stay_below_the_limit_and_sums_stay_exact() {
+    if alone("ever_new_call_stacks_stay_below_the_limit_and_sums_stay_exact") {
+        return;
+    }
+    // Others to measure with.
+    let limit = number("LIMIT_MIB", 64) << 20;
+    let depth = number("DEPTH", 18) as u32;
+    let dir = Dir::new("stacks");
+    let watcher = Watcher::begin();
+    let before = watcher.most.load(Ordering::Relaxed);
+    let profiler = record_in(&dir, limit);
+    let (mut live, mut largest) = (Vec::new(), 0);
+    let mut number = 0_u64;
+    let (calls, _) = watcher.height("recording", before, || {
+        descend(depth, &mut |block| {
+            number += 1;
+            // The last of a run of these is live, and all together at the end.
+            if number.is_multiple_of(1000) {
+                live.push(block);
+            }
+            if number.is_multiple_of(10_000) {
+                largest = largest.max(profiler.status().overhead.memory_bytes);
+            }
+        })
+    });
+    assert_eq!(calls, number);
+    let status = profiler.status();
+    println!("{:?}", (&status.stacks_bounded, status.allocated, largest));
+    let (_, stopping) = watcher.height("stopping", before, || profiler.stop().unwrap());
+    let (_, page) = watcher.height("page", before, || profiler.flamegraph().unwrap());
+    let (_, stats) = watcher.height("stats", before, || profiler.stats().unwrap());
+    watcher.ended.store(true, Ordering::Relaxed);
+    assert!(largest < limit, "{largest}");
+    let most = limit + SLACK + live.len() as u64 * 128;
+    for height in [stopping, page, stats] {
+        assert!(height < most, "{height}");
+    }
+
+    let status = profiler.status();
+    let report = memray::read_file(report(&profiler)).unwrap().report;
+    if depth >= 18 && limit < 128 << 20 {
+        assert!(status.stacks_bounded.as_ref().unwrap().contains("OVERHEAD"));
+        let notes = &report.conditions.notes;
+        assert!(
+            notes.iter().any(|note| note.contains("OVERHEAD")),
+            "{notes:?}"
+        );
+    }
+    assert_eq!(status.lost_events, 0);
+    // Other threads allocate a little, and so does the vector.
+    let of_size = report.sites.iter();
+    let sum = of_size.fold((0, 0), |(count, live), site| {
+        (count + site.allocated.count, live + site.live.count)
+    });
+    assert_eq!(sum.0, report.totals.allocated.count);
+    assert_eq!(sum.1, report.totals.live.count);
+    let others = report.totals.allocated.count - calls;
+    assert!(others < 500, "{others}");
+    let others = report.totals.live.count - live.len() as u64;
+    assert!(others < 100, "{others}");
+}
+
+fn report(profiler: &Profiler) -> Output {
+    profiler.report().unwrap()
+}
+
+#[test]
+fn live_blocks_that_have_no_room_end_the_recording_with_a_report() {
+    if alone("live_blocks_that_have_no_room_end_the_recording_with_a_report") {
+        return;
+    }
+    let limit = 64 << 20;
+    let dir = Dir::new("blocks");
+    let watcher = Watcher::begin();
+    let before = watcher.most.load(Ordering::Relaxed);
+    let profiler = record_in(&dir, limit);
+    let mut held: Vec<Box<u64>> = Vec::with_capacity(4 << 20);
+    while held.len() < held.capacity() && profiler.status().state == State::Recording {
+        held.extend((0..10_000).map(|number| black_box(Box::new(number))));
+    }
+    let service = (held.len() * (32 + 8)) as u64;
+    while profiler.status().state != State::Stopped {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let trouble = profiler.status().trouble.unwrap();
+    assert!(trouble.contains("OVERHEAD_LIMIT"), "{trouble}");
+    let most = limit + SLACK + service;
+    let height = watcher.most.load(Ordering::Relaxed) - before;
+    println!("{} blocks: {} KiB at its height", held.len(), height >> 10);
+    assert!(height < most, "{height}");
+    let kept = &profiler.kept_reports().unwrap()[0];
+    assert_eq!(
+        kept.trigger.as_ref().unwrap().kind,
+        heapray::TriggerKind::Overhead
+    );
+    let report = memray::read_file(report(&profiler)).unwrap().report;
+    let live = report.totals.live;
+    // What was recorded is exact up to the end.
+    assert!(live.count > 100_000 && live.count < held.len() as u64 + 500);
+    let sum: u64 = report.sites.iter().map(|site| site.live.count).sum();
+    assert_eq!(sum, live.count);
+    // The service goes on, and may record again.
+    drop(held);
+    profiler.start().unwrap();
+    assert_eq!(profiler.status().state, State::Recording);
+}
