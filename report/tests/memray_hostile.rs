@@ -28,6 +28,23 @@ fn a_header_that_counts_too_few_frames_takes_none_from_the_call_tree() {
     assert_eq!(report.frames.len(), 1);
 }
 
+#[test]
+fn the_largest_numbers_are_read_back_as_they_were_written() {
+    for at_ms in [0, 1, u64::MAX - 2, u64::MAX - 1, u64::MAX] {
+        let mut report = two_threads_in_one_place();
+        report.totals.high_water_ms = Some(at_ms);
+        report.conditions.lost_since_ms = Some(at_ms);
+        report.sites[0].oldest_live_ms = Some(at_ms);
+        let mut written = Vec::new();
+        write_aggregated(&report, Version::V13, &mut written).unwrap();
+        let again = read(&written[..]).unwrap();
+        assert!(again.complete);
+        assert_eq!(again.report.totals, report.totals);
+        assert_eq!(again.report.conditions, report.conditions);
+        assert_eq!(again.report.sites, report.sites);
+    }
+}
+
 /// The threads get root frames in the capture, which are not the report's.
 fn two_threads_in_one_place() -> Report {
     let mut report = Report::default();

@@ -16,7 +16,8 @@
 //! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
 //! 0x01
 //! ```
-//! Numbers are varints, texts have their length in front. Code objects are those of the capture, so this part is
+//! Numbers are varints, texts have their length in front. A number that may be missing is 0 or one more than it; behind
+//! the largest one that a varint holds comes a byte, 0 for 2^64 - 2 and 1 for 2^64 - 1. Code objects are those of the capture, so this part is
 //! of no use alone. A reader that finds it whole takes its sums from here, else from memray's records.
 
 use std::io::{self, Read, Write};
@@ -163,9 +164,12 @@ fn put_tally(out: &mut Vec<u8>, tally: Tally) {
     put_varint(out, tally.bytes);
 }
 
-/// A number that may be missing: 0, or one more than it.
+/// A number that may be missing: 0, or one more than it. The two largest would be the same then, so a byte tells them apart.
 fn put_optional(out: &mut Vec<u8>, number: Option<u64>) {
     put_varint(out, number.map_or(0, |n| n.saturating_add(1)));
+    if let Some(n) = number.filter(|&n| n >= u64::MAX - 1) {
+        out.push((n & 1) as u8);
+    }
 }
 
 fn put_about(out: &mut Vec<u8>, about: &About) {
@@ -448,7 +452,10 @@ fn small<R: Read>(source: &mut Source<R>) -> Decoded<u32> {
 }
 
 fn optional<R: Read>(source: &mut Source<R>) -> Decoded<Option<u64>> {
-    Ok(source.varint()?.checked_sub(1))
+    match source.varint()? {
+        u64::MAX => Ok(Some(u64::MAX - 1 + u64::from(flag(source)?))),
+        more => Ok(more.checked_sub(1)),
+    }
 }
 
 fn flag<R: Read>(source: &mut Source<R>) -> Decoded<bool> {
