@@ -4,8 +4,8 @@
 use std::io::Read;
 
 use heapray_report::Report;
-use heapray_report::memray::{Version, read, write_aggregated};
-use heapray_report::model::{Allocator, Frame, FrameId, Site, StackId, Tally, Thread, ThreadId};
+use heapray_report::memray::{Ledger, Version, read, write_aggregated};
+use heapray_report::model::{Allocator, Event, Frame, FrameId, Site, StackId, Tally, Thread, ThreadId};
 
 #[test]
 fn a_header_that_counts_too_few_frames_takes_none_from_the_call_tree() {
@@ -43,6 +43,46 @@ fn the_largest_numbers_are_read_back_as_they_were_written() {
         assert_eq!(again.report.conditions, report.conditions);
         assert_eq!(again.report.sites, report.sites);
     }
+}
+
+#[test]
+fn a_mapping_that_is_split_and_never_freed_has_not_been_freed_less_than_never() {
+    let (thread, stack) = (ThreadId(0), StackId(1));
+    let mut ledger = Ledger::default();
+    ledger.enter(&Event::Allocation {
+        thread,
+        allocator: Allocator::Mmap,
+        address: 0x10_0000,
+        size: 0x9000,
+        stack,
+    });
+    let mut unmap = |address, size| {
+        ledger.enter(&Event::Deallocation {
+            thread,
+            allocator: Allocator::Munmap,
+            address,
+            size,
+        });
+    };
+    unmap(0x10_1000, 0x1000);
+    unmap(0x10_3000, 0x1000);
+    let mut report = two_threads_in_one_place();
+    ledger.close(&mut report);
+    let totals = &report.totals;
+    assert_eq!(
+        totals.freed,
+        Tally {
+            count: 0,
+            bytes: 0x2000
+        }
+    );
+    assert_eq!(
+        totals.live,
+        Tally {
+            count: 3,
+            bytes: 0x7000
+        }
+    );
 }
 
 /// The threads get root frames in the capture, which are not the report's.

@@ -277,12 +277,13 @@ impl Ledger {
         if !self.at_peak {
             self.keep(site);
         }
+        // The same rule as the collector's: what is split is one more live block, and nothing that was freed.
+        self.freed.count += blocks.max(0) as u64;
         let blocks = blocks as u64;
         for live in [&mut self.live, &mut self.accounts[site as usize].live] {
             live.count = live.count.wrapping_sub(blocks);
             live.bytes = live.bytes.saturating_sub(bytes);
         }
-        self.freed.count = self.freed.count.wrapping_add(blocks);
         self.freed.bytes = self.freed.bytes.saturating_add(bytes);
         if self.at_peak {
             self.high_water = self.live;

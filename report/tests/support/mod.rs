@@ -293,7 +293,7 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
     let mut windows: BTreeMap<ThreadId, Vec<(u64, u64, usize)>> = BTreeMap::new();
     let mut totals = Totals::default();
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-    let (mut now, mut seen, mut unknown, mut freed_blocks) = (0, 0, 0, 0i64);
+    let (mut now, mut seen, mut unknown, mut freed_blocks) = (0, 0, 0, 0);
     report.timeline.clear();
     for event in events {
         match *event {
@@ -363,7 +363,11 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
                 }
                 if ranged {
                     let end = address + size;
-                    let before = (live.total(), live.runs.len());
+                    let before = live.total();
+                    let gone = |run: &&(u64, u64, usize, u64)| {
+                        size > 0 && run.0 >= address && run.1 <= end
+                    };
+                    freed_blocks += live.runs.iter().filter(gone).count() as u64;
                     live.runs = live
                         .runs
                         .iter()
@@ -378,9 +382,8 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
                                 .collect()
                         })
                         .collect();
-                    let bytes = before.0.bytes - live.total().bytes;
+                    let bytes = before.bytes - live.total().bytes;
                     totals.freed.bytes += bytes;
-                    freed_blocks += before.1 as i64 - live.runs.len() as i64;
                     unknown += u64::from(bytes == 0);
                 } else if let Some((_, bytes, _)) = live.blocks.remove(&address) {
                     totals.freed.bytes += bytes;
@@ -415,7 +418,7 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
             oldest_live_ms: oldest(site),
         })
         .collect();
-    totals.freed.count = freed_blocks as u64;
+    totals.freed.count = freed_blocks;
     totals.live = live.total();
     totals.high_water = peak.0;
     totals.high_water_ms = (!report.timeline.is_empty()).then_some(peak.2);
