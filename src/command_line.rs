@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::Read;
 
+use heapray_report::memray::in_one_line;
+
 /// Bytes of a command line that are kept.
 const LIMIT: usize = 4096;
 
@@ -27,7 +29,7 @@ fn joined(raw: &[u8]) -> String {
     if cut {
         line.push('…');
     }
-    line
+    in_one_line(&line).into_owned()
 }
 
 /// What stands for a secret.

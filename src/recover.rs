@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use heapray_report::Report;
-use heapray_report::memray::{Ledger, Version, write_all};
+use heapray_report::memray::{Ledger, Version, in_one_line, write_all};
 use heapray_report::model::{Event, Survivors};
 
 use crate::collector::snapshot::{EventLog, RawTotals, Snapshot};
@@ -117,7 +117,7 @@ pub(crate) fn recover_within(
     sum_up(&mut resolved, &snapshot, bounds)?;
     let report = &mut resolved.report;
     report.about.pid = process.pid;
-    report.about.command_line = process.command_line;
+    report.about.command_line = in_one_line(&process.command_line).into_owned();
     let ran_ms = report.timeline.last().map_or(0, |moment| moment.at_ms);
     snapshot.taken = process
         .started

@@ -4,6 +4,7 @@
 //! served: every file format, page and text here is a function of a report, or a reader into one.
 #![forbid(unsafe_code)]
 
+mod clean;
 pub mod formats;
 mod hash;
 pub mod memory_log;

@@ -5,7 +5,9 @@ use std::io::Read;
 
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, read, write_aggregated};
-use heapray_report::model::{Allocator, Event, Frame, FrameId, Site, StackId, Tally, Thread, ThreadId};
+use heapray_report::model::{
+    Allocator, Event, Frame, FrameId, Mark, Site, StackId, Tally, Thread, ThreadId,
+};
 
 #[test]
 fn a_header_that_counts_too_few_frames_takes_none_from_the_call_tree() {
@@ -43,6 +45,29 @@ fn the_largest_numbers_are_read_back_as_they_were_written() {
         assert_eq!(again.report.conditions, report.conditions);
         assert_eq!(again.report.sites, report.sites);
     }
+}
+
+#[test]
+fn texts_that_are_not_names_are_cleaned_when_they_are_read_too() {
+    let strange = "a\u{1b}[2J\nb\u{202e}c\u{fffe}";
+    let clean = "a [2J b\u{fffd}c\u{fffd}";
+    let mut report = two_threads_in_one_place();
+    report.about.command_line = strange.into();
+    report.about.source_dirs = vec![strange.into()];
+    report.conditions.notes = vec![strange.into()];
+    report.conditions.log_given_up = Some(strange.into());
+    report.marks = vec![Mark {
+        name: strange.into(),
+        ..Mark::default()
+    }];
+    let mut written = Vec::new();
+    write_aggregated(&report, Version::V13, &mut written).unwrap();
+    let again = read(&written[..]).unwrap().report;
+    assert_eq!(again.about.command_line, clean);
+    assert_eq!(again.about.source_dirs, [clean]);
+    assert_eq!(again.conditions.notes, [clean]);
+    assert_eq!(again.conditions.log_given_up.as_deref(), Some(clean));
+    assert_eq!(again.marks[0].name, clean);
 }
 
 #[test]

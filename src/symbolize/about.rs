@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use heapray_report::model::{self, About};
+use heapray_report::memray::in_one_line;
+use heapray_report::model::{self, About, Mark};
 
 use super::places::FrameTable;
 use super::trim::library_dir;
@@ -45,7 +46,7 @@ pub(super) fn module(module: &Module) -> model::Module {
         (code.start, code.end, code.offset)
     });
     model::Module {
-        path: module.path.to_string_lossy().into_owned(),
+        path: in_one_line(&module.path.to_string_lossy()).into_owned(),
         build_id: module
             .build_id
             .iter()
@@ -54,6 +55,14 @@ pub(super) fn module(module: &Module) -> model::Module {
         start,
         limit,
         offset,
+    }
+}
+
+/// `mark` with a name that harms nothing that shows it.
+pub(super) fn mark(mark: &Mark) -> Mark {
+    Mark {
+        name: in_one_line(&mark.name).into_owned(),
+        ..mark.clone()
     }
 }
 

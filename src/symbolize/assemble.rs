@@ -120,7 +120,7 @@ pub(super) fn assemble(
             threads: threads.list.clone(),
             sites: Vec::new(),
             timeline: snapshot.timeline.clone(),
-            marks: snapshot.marks.clone(),
+            marks: snapshot.marks.iter().map(about::mark).collect(),
             survivors: Survivors::default(),
             process_memory: snapshot.process_memory.clone(),
             totals: totals(snapshot),

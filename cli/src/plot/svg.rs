@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use heapray_report::memray::in_one_line;
 use resvg::{tiny_skia, usvg};
 
 use super::figure::{Call, Curve, Figure, Point};
@@ -148,13 +149,12 @@ fn text(out: &mut String, x: f64, y: f64, attributes: &str, text: &str) -> Drawn
 /// Names come from the profiled program: nothing in them ends an element, and no control character is in XML at all.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in in_one_line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
             c => out.push(c),
         }
     }

@@ -1,5 +1,7 @@
 //! The plot in a terminal: blocks, in eighths of a line.
 
+use heapray_report::memray::in_one_line;
+
 use super::figure::{Call, Curve, Figure};
 use super::labels;
 use super::scale::Scale;
@@ -24,7 +26,7 @@ pub(crate) fn terminal(figure: &Figure, width: usize, colours: bool) -> String {
     if !figure.title.is_empty() {
         out += &format!(
             "{}\n",
-            page.bold(&labels::shortened(&clean(&figure.title), width))
+            page.bold(&labels::shortened(&in_one_line(&figure.title), width))
         );
     }
     for curve in figure.curves.iter().filter(|curve| !curve.is_child) {
@@ -57,13 +59,6 @@ fn more(all: usize, shown: usize, what: &str, out: &mut String) {
     if all > shown {
         *out += &format!("{:MARGIN$} … and {} more {what}\n", "", all - shown);
     }
-}
-
-/// Names are a stranger's: nothing in them moves the cursor.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }
 
 struct Page<'f> {
@@ -162,7 +157,7 @@ impl Page<'_> {
         let (at, peak) = peak.unwrap_or_default();
         let peak = format!("peak {peak:.1} MiB after {at:.1} s");
         let room = self.columns.saturating_sub(peak.len() + 2);
-        let label = labels::shortened(&clean(&curve.label), room);
+        let label = labels::shortened(&in_one_line(&curve.label), room);
         let comma = if label.is_empty() { "" } else { ", " };
         *out += &format!("{:MARGIN$} {label}{comma}{peak}\n", "");
     }
@@ -202,7 +197,7 @@ impl Page<'_> {
         self.row(
             &blocks,
             "34",
-            &format!("{}, peak {top:.1} MiB", clean(&child.label)),
+            &format!("{}, peak {top:.1} MiB", in_one_line(&child.label)),
             out,
         );
     }
@@ -226,7 +221,7 @@ impl Page<'_> {
         self.row(
             &blocks,
             "33",
-            &format!("{nested}{} {took:.3} s", clean(&call.label)),
+            &format!("{nested}{} {took:.3} s", in_one_line(&call.label)),
             out,
         );
     }

@@ -84,7 +84,8 @@ fn subtitle(options: &Options, total: u64) -> String {
 fn empty(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
     let title = title(report, options)
         .replace('&', "&amp;")
-        .replace('<', "&lt;");
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     let measure = options.measure.title();
     writeln!(
         out,

@@ -6,28 +6,20 @@
 
 use std::borrow::Cow;
 
+pub use crate::clean::in_one_line;
+use crate::clean::replaced;
+
 const SEMICOLON: char = '\u{37e}';
 const BAR: char = '\u{2223}';
 
-/// `name` with control characters (newlines above all) replaced by blanks.
-#[must_use]
-pub fn in_one_line(name: &str) -> Cow<'_, str> {
-    if name.chars().any(char::is_control) {
-        name.replace(char::is_control, " ").into()
-    } else {
-        name.into()
-    }
-}
-
 /// `name` as it is written into a capture as a function, file or thread.
 pub(crate) fn to_capture(name: &str) -> Cow<'_, str> {
-    if name.contains(|c: char| c.is_control() || c == ';' || c == '|') {
+    if name.contains(|c: char| matches!(c, ';' | '|') || replaced(c).is_some()) {
         name.chars()
             .map(|c| match c {
                 ';' => SEMICOLON,
                 '|' => BAR,
-                c if c.is_control() => ' ',
-                c => c,
+                c => replaced(c).unwrap_or(c),
             })
             .collect()
     } else {
@@ -60,6 +52,5 @@ mod tests {
         let written = to_capture(name);
         assert!(!written.contains([';', '|', '\n', '\0']));
         assert_eq!(from_capture(&written), "<[u8; 4] as A|B>::f  x");
-        assert_eq!(in_one_line("a\nb;c"), "a b;c");
     }
 }

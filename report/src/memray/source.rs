@@ -1,10 +1,12 @@
 //! Bytes of a capture: unpacks the LZ4 frame if there is one, and decodes primitives with a position for messages.
 
+use std::borrow::Cow;
 use std::io::{self, Chain, Cursor, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
 use super::codec::{Running, unzigzag};
+use crate::clean::in_one_line;
 
 /// Longest string or line table that is believed. memray has no limit; real ones have kilobytes.
 pub(super) const LONGEST: u64 = 16 << 20;
@@ -215,7 +217,7 @@ impl<R: Read> Source<R> {
         Ok(last.add(self.signed()?))
     }
 
-    /// Bytes up to a NUL, which is taken and not given. Bytes that are no UTF-8 become U+FFFD.
+    /// Bytes up to a NUL, which is taken and not given. Bytes that are not UTF-8 become U+FFFD.
     pub(super) fn cstr(&mut self) -> Decoded<String> {
         let mut bytes = Vec::new();
         loop {
@@ -279,8 +281,14 @@ fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
     Some((n, ends.trailing_zeros() as usize / 8 + 1))
 }
 
+/// Cleaned: whatever a capture says can go to a terminal.
 fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+    match in_one_line(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cleaned) => cleaned,
+    }
 }
 
 /// Ends before the zeros at the end: memray grows its uncompressed file in advance, and a process that was killed

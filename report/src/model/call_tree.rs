@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::clean::in_one_line;
 use crate::hash::FastMap;
 
 /// A string of [`Strings`]. `StrId::EMPTY` is the empty string.
@@ -38,8 +39,10 @@ impl PartialEq for Strings {
 }
 
 impl Strings {
-    /// The handle of `text`, which is added if it is new.
+    /// The handle of `text`, which is added if it is new. Kept in one line: without control characters and the like, which
+    /// [`in_one_line`](crate::memray::in_one_line) names, so that no name can harm whatever shows it.
     pub fn intern(&mut self, text: &str) -> StrId {
+        let text = &*in_one_line(text);
         if let Some(&id) = self.index.get(text) {
             return id;
         }

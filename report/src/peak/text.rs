@@ -1,5 +1,7 @@
 //! Text in markup.
 
+use crate::clean::replaced;
+
 /// `text` for an element or an attribute of HTML or XML. What XML has no character for is replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -10,10 +12,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            c if c.is_control() => escaped.push('\u{fffd}'),
-            // What turns the reading direction of all that follows.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => escaped.push('\u{fffd}'),
+            c if replaced(c).is_some() => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }

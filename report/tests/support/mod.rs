@@ -226,7 +226,7 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
         stacks_incomplete: 1,
         unknown_frees: report.conditions.unknown_frees,
         log_given_up: None,
-        notes: vec!["a note\nof two lines".into()],
+        notes: vec!["a note; żółć".into()],
         overhead: Overhead {
             memory_bytes: 5 << 20,
             collector_cpu_ns: 123_456_789,
