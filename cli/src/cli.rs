@@ -12,7 +12,8 @@ use crate::context::Global;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done
-  1   something else failed: a file that is not there or would be overwritten, the disk, the network
+  1   something else failed: a file that is not there or would be overwritten, the disk, the network,
+      the memory limit
   2   a capture is damaged, cut short, of a version that is not read, or none at all; of one that is cut short,
       what could be read is reported all the same
   64  the command line makes no sense

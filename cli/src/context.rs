@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
-use heapray_report::memray::in_one_line;
+use heapray_report::memray::{MemoryLimit, in_one_line};
 use heapray_report::texts;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::failure::{BAD_CAPTURE, Failure};
+use crate::limit;
 use crate::output::Destination;
 
 /// Columns that no line needs.
@@ -36,6 +37,17 @@ pub(crate) struct Global {
         help_heading = "Everywhere"
     )]
     pub(crate) color: When,
+    /// Memory that the command may take, such as 4GiB; a capture that needs more is refused. By default 2 GiB, or half of
+    /// what the machine has.
+    #[arg(
+        long,
+        global = true,
+        value_name = "SIZE",
+        env = "HEAPRAY_MEMORY_LIMIT",
+        value_parser = crate::limit::memory,
+        help_heading = "Everywhere"
+    )]
+    pub(crate) memory_limit: Option<u64>,
 }
 
 /// When to use colours.
@@ -50,11 +62,12 @@ pub(crate) enum When {
 }
 
 /// One run of the command.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Context {
     json: bool,
     quiet: bool,
     color: When,
+    memory_limit: MemoryLimit,
     /// A capture ended before its end.
     incomplete: bool,
     /// The exit code of a program that was run.
@@ -67,9 +80,15 @@ impl Context {
             json: global.json,
             quiet: global.quiet,
             color: global.color,
+            memory_limit: global.memory_limit.map_or_else(limit::default, MemoryLimit),
             incomplete: false,
             exit_code: None,
         }
+    }
+
+    /// What reading captures may take.
+    pub(crate) fn memory_limit(&self) -> MemoryLimit {
+        self.memory_limit
     }
 
     /// Whether `--json` was given.
@@ -137,7 +156,7 @@ impl Context {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(doing.to_owned());
+        bar.set_message(in_one_line(doing).into_owned());
         bar
     }
 
@@ -167,7 +186,7 @@ impl Context {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
             // Nobody to tell.
-            let _ = writeln!(io::stderr(), "heapray: {text}");
+            let _ = writeln!(io::stderr(), "heapray: {}", in_one_line(text));
         }
     }
 
@@ -179,7 +198,8 @@ impl Context {
         } else if self.quiet {
             Ok(())
         } else {
-            self.print(&format!("Wrote {}\n", path.display()))
+            let path = path.display().to_string();
+            self.print(&format!("Wrote {}\n", in_one_line(&path)))
         }
     }
 

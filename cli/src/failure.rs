@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::{fmt, io};
 
-use heapray_report::memray::ReadError;
+use heapray_report::memray::{MemoryLimit, ReadError};
+use heapray_report::stats::size;
 
 /// Something outside of the capture failed: the disk, the network, a file that is not overwritten.
 pub(crate) const FAILED: u8 = 1;
@@ -39,6 +40,8 @@ pub(crate) enum Failure {
         /// What happened.
         error: io::Error,
     },
+    /// The memory that the command may take does not do.
+    Memory(MemoryLimit),
     /// Something else, in a sentence.
     Other(String),
     /// Whoever was to read the output went away. That is no failure: `heapray table FILE | head`.
@@ -50,6 +53,9 @@ impl Failure {
     pub(crate) fn reading(name: &str, error: ReadError) -> Failure {
         match error {
             ReadError::Io(error) => Failure::io(format!("cannot read {name}"), error),
+            ReadError::TooLarge(error) => {
+                Failure::Other(format!("{name}: {error}: allow more with --memory-limit"))
+            }
             error => Failure::Capture {
                 name: name.into(),
                 problem: error.to_string(),
@@ -83,7 +89,7 @@ impl Failure {
             // As a shell has it.
             Failure::NotStarted { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Failure::NotStarted { .. } => 126,
-            Failure::Io { .. } | Failure::Other(_) => FAILED,
+            Failure::Io { .. } | Failure::Memory(_) | Failure::Other(_) => FAILED,
             Failure::NobodyReads => 0,
         }
     }
@@ -96,6 +102,11 @@ impl fmt::Display for Failure {
             Failure::Capture { name, problem } => write!(f, "{name}: {problem}"),
             Failure::Io { doing, error } => write!(f, "{doing}: {error}"),
             Failure::NotStarted { program, error } => write!(f, "cannot run {program}: {error}"),
+            Failure::Memory(limit) => write!(
+                f,
+                "what is made of the capture takes more than the memory limit of {}: allow more with --memory-limit",
+                size(limit.0)
+            ),
             Failure::NobodyReads => f.write_str("nobody reads the output"),
         }
     }

@@ -109,9 +109,9 @@ impl Capture {
         let bytes = source.bytes("Reading", &name, context)?;
         let bar = bytes.progress.clone();
         let capture = if source.can_seek() {
-            memray::read_file(bytes)
+            memray::read_file_within(bytes, context.memory_limit())
         } else {
-            memray::read(bytes)
+            memray::read_within(bytes, context.memory_limit())
         };
         let capture = capture.map_err(|error| Failure::reading(&name, error));
         bar.finish_and_clear();
@@ -138,7 +138,7 @@ impl Capture {
         }
         let bytes = self.source.bytes("Following events", &self.name, context)?;
         // Only files are read twice.
-        match memray::events_of_file(bytes) {
+        match memray::events_of_file_within(bytes, context.memory_limit()) {
             Ok(events) => Ok(Some(events)),
             Err(error) => Err(Failure::reading(&self.name, error)),
         }

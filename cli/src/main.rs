@@ -11,6 +11,8 @@ mod context;
 mod failure;
 mod input;
 mod json;
+mod leftovers;
+mod limit;
 mod output;
 mod plot;
 mod remote;
@@ -18,10 +20,12 @@ mod selection;
 mod server;
 mod text;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use heapray_report::memray::in_one_line;
 
 use cli::Cli;
 use context::Context;
@@ -32,7 +36,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version count as errors in clap; where they cannot be printed nobody is there to be told.
-            let _ = error.print();
+            print_cleaned(&error);
             return match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
                 _ => ExitCode::from(USAGE),
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         }
     };
     let mut context = Context::new(&cli.global);
+    limit::watch(context.memory_limit(), &context);
     match commands::run(cli.command, &mut context) {
         Ok(()) => context.exit_code(),
         Err(Failure::NobodyReads) => ExitCode::SUCCESS,
@@ -48,4 +53,16 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// As clap prints it, unless an argument, such as a file's name, has characters in it that a terminal would obey.
+fn print_cleaned(error: &clap::Error) {
+    let text = error.render().to_string();
+    let is_clean = text.lines().all(|line| in_one_line(line) == line);
+    if is_clean {
+        let _ = error.print();
+        return;
+    }
+    let lines = text.lines().map(|line| format!("{}\n", in_one_line(line)));
+    let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
 }

@@ -1,15 +1,13 @@
 //! Where results go: standard output, or a file that appears whole or not at all and that nothing overwrites unasked.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use crate::context::{Context, printing};
 use crate::failure::Failure;
 use crate::input;
+use crate::leftovers::Temporary;
 
 /// `-o` and `-f`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -139,7 +137,7 @@ fn replace(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let failed = |error| Failure::writing(path, error);
-    let mut out = BufWriter::with_capacity(1 << 16, temporary(path).map_err(failed)?);
+    let mut out = BufWriter::with_capacity(1 << 16, Temporary::beside(path).map_err(failed)?);
     write(&mut out).map_err(failed)?;
     let file = out
         .into_inner()
@@ -147,31 +145,12 @@ fn replace(
     keep(file, path, force)
 }
 
-/// An empty file beside `path`, which goes away unless it is kept. The process's umask applies to it as to any other.
-pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    tempfile::Builder::new()
-        .prefix(".heapray-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-}
-
 /// Gives a temporary file its name.
-pub(crate) fn keep(file: NamedTempFile, path: &Path, force: bool) -> Result<(), Failure> {
-    let failed = |error| Failure::writing(path, error);
-    file.as_file().sync_all().map_err(failed)?;
-    let kept = if force {
-        file.persist(path)
-    } else {
-        file.persist_noclobber(path)
-    };
-    match kept {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(path)),
-        Err(error) => Err(failed(error.error)),
-    }
+pub(crate) fn keep(file: Temporary, path: &Path, force: bool) -> Result<(), Failure> {
+    file.keep(path, force).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::writing(path, error),
+    })
 }
 
 fn exists(path: &Path) -> Failure {

@@ -19,6 +19,15 @@ const ENDPOINTS: &str = "/api/v1/profiler/memray";
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// How long the service may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Until it answers, and between two parts of an answer.
+    pub(crate) answer: Duration,
+    /// For its report, from the first byte to the last.
+    pub(crate) download: Duration,
+}
+
 /// How much of an answer that says no is read.
 const LONGEST_REASON: u64 = 64 << 10;
 
@@ -29,13 +38,14 @@ pub(crate) type Headers = Vec<(String, String)>;
 #[derive(Debug)]
 pub(crate) struct Remote {
     agent: Agent,
+    download: Duration,
     base: String,
     headers: Headers,
 }
 
 impl Remote {
     /// The profiler of the service at `url`: its root, its path under a prefix, or any of the endpoints themselves.
-    pub(crate) fn new(url: &str, headers: Headers, patience: Duration) -> Result<Remote, Failure> {
+    pub(crate) fn new(url: &str, headers: Headers, patience: Patience) -> Result<Remote, Failure> {
         let crypto = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
@@ -46,13 +56,18 @@ impl Remote {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(patience))
+            .timeout_send_request(Some(CONNECT))
+            .timeout_recv_response(Some(patience.answer))
+            .timeout_recv_body(Some(patience.answer))
+            .timeout_per_read(Some(patience.answer))
             .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
         Ok(Remote {
             agent,
+            download: patience.download,
             base: base(url)?,
             headers,
         })
@@ -73,7 +88,8 @@ impl Remote {
     /// Downloads the report: its length, if it is told, and its bytes.
     pub(crate) fn report(&self) -> Result<(Option<u64>, impl Read + use<>), Failure> {
         let url = self.url("report");
-        let request = self.with_headers(self.agent.get(&url));
+        let request = self.with_headers(self.agent.get(&url)).config();
+        let request = request.timeout_recv_body(Some(self.download)).build();
         let answer = check(&url, request.call())?;
         let body = answer.into_body();
         Ok((body.content_length(), body.into_reader()))

@@ -245,7 +245,7 @@ impl PartArgs {
         let report = &capture.report;
         let live_at = self.live_at.unwrap_or(u64::MAX);
         let part = if self.since.is_none() && self.until.is_none() {
-            at_moment(report, &mut events, live_at)
+            at_moment(report, &mut events, live_at, context.memory_limit())
         } else {
             let since = self.since.unwrap_or(0);
             in_range(
@@ -254,6 +254,7 @@ impl PartArgs {
                 since,
                 self.until.unwrap_or(u64::MAX),
                 live_at,
+                context.memory_limit(),
             )
         };
         capture.report = part.map_err(|error| capture.failed(error))?;

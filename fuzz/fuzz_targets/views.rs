@@ -1,7 +1,7 @@
 //! Every text, page and view can be made of whatever was read.
 #![no_main]
 
-use heapray_report::memray::{events, read};
+use heapray_report::memray::{MemoryLimit, events, read};
 use heapray_report::page::Page;
 use heapray_report::stats;
 use heapray_report::views::{
@@ -47,8 +47,8 @@ fuzz_target!(|bytes: &[u8]| {
     diff(&other, &readable(report)).tree();
     merged(&[inverted(report), other]);
     if let (Ok(first), Ok(second), Ok(third)) = (events(bytes), events(bytes), events(bytes)) {
-        at_moment(report, first, 50).expect("a slice does not fail");
-        in_range(report, second, 10, 100, u64::MAX).expect("a slice does not fail");
+        at_moment(report, first, 50, MemoryLimit::NONE).expect("a slice does not fail");
+        in_range(report, second, 10, 100, u64::MAX, MemoryLimit::NONE).expect("a slice does not fail");
         temporary(report, third, 3).expect("a slice does not fail");
     }
 });

@@ -4,8 +4,8 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
+use heapray_report::memray::ReadError;
 use heapray_report::model::{Allocator, Event, StackId, Tally, ThreadId};
 use heapray_report::views::{Interval, IntervalOptions, Intervals};
 use proptest::prelude::*;
@@ -115,7 +115,7 @@ fn rows(lives: &[Life], intervals: &Intervals) -> Vec<Interval> {
 }
 
 fn intervals(program: &Program, options: IntervalOptions) -> Intervals {
-    let events = program.events.iter().copied().map(Ok::<_, Infallible>);
+    let events = program.events.iter().copied().map(Ok::<_, ReadError>);
     Intervals::of(&program.report, events, options).unwrap()
 }
 
@@ -143,7 +143,7 @@ proptest! {
     fn too_many_rows_make_slots_longer(program in program(), most in 1usize..60) {
         let lives = lives(&program);
         let fine = intervals(&program, IntervalOptions { slots: 64, ..IntervalOptions::default() });
-        let coarse = intervals(&program, IntervalOptions { slots: 64, rows: most });
+        let coarse = intervals(&program, IntervalOptions { slots: 64, rows: most, ..IntervalOptions::default() });
         prop_assert_eq!(&coarse.rows, &rows(&lives, &coarse));
         prop_assert!(coarse.rows.len() <= most || coarse.starts_ms.len() == 1);
         if fine.rows.len() <= most {
@@ -188,7 +188,7 @@ fn events_of_other_captures_are_left_out() {
         },
         allocation(StackId::EMPTY),
     ];
-    let events = events.into_iter().map(Ok::<_, Infallible>);
+    let events = events.into_iter().map(Ok::<_, ReadError>);
     let found = Intervals::of(&report, events, IntervalOptions::default()).unwrap();
     assert_eq!(found.starts_ms, (0..10).collect::<Vec<_>>());
     let only = Interval {
@@ -202,11 +202,15 @@ fn events_of_other_captures_are_left_out() {
 
 #[test]
 fn what_fails_in_the_log_fails_here() {
-    let events = std::iter::once(Err("no more"));
+    let events = std::iter::once(Err(ReadError::NoEvents));
     let failed = Intervals::of(
         &support::skeleton(1),
         events,
-        IntervalOptions { slots: 0, rows: 0 },
+        IntervalOptions {
+            slots: 0,
+            rows: 0,
+            ..IntervalOptions::default()
+        },
     );
-    assert_eq!(failed, Err("no more"));
+    assert!(matches!(failed, Err(ReadError::NoEvents)));
 }

@@ -7,7 +7,8 @@ mod support;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 use heapray_report::memray::{
-    Capture, Events, Version, events, events_of_file, read, read_file, write_aggregated, write_all,
+    Capture, Events, MemoryLimit, Version, events, events_of_file, read, read_file,
+    write_aggregated, write_all,
 };
 use heapray_report::model::{Allocator, Event, Frame, FrameId, Site, StackId, ThreadId};
 use heapray_report::{Report, views};
@@ -124,7 +125,7 @@ proptest! {
             let got = all_spelled(&short.report, events_of_file(Cursor::new(&file)).unwrap());
             prop_assert_eq!(got, expected);
             let total = views::in_range(
-                &short.report, events_of_file(Cursor::new(&file)).unwrap(), 0, u64::MAX, u64::MAX,
+                &short.report, events_of_file(Cursor::new(&file)).unwrap(), 0, u64::MAX, u64::MAX, MemoryLimit::NONE,
             );
             prop_assert_eq!(total.unwrap().totals.live, long.report.totals.live);
         }

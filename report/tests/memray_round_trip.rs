@@ -5,7 +5,7 @@ mod support;
 
 use heapray_report::Report;
 use heapray_report::memray::{
-    Format, Version, events, in_one_line, read, write_aggregated, write_all,
+    Format, MemoryLimit, Version, events, in_one_line, read, write_aggregated, write_all,
 };
 use heapray_report::model::{Event, Tally};
 use heapray_report::views::in_range;
@@ -99,7 +99,7 @@ proptest! {
         for (generation, &start) in (0..).zip(starts) {
             let end = starts.get(generation + 1).copied().unwrap_or(u64::MAX);
             let log = events(&bare[..]).unwrap();
-            let born = in_range(&report, log, start, end, u64::MAX).unwrap();
+            let born = in_range(&report, log, start, end, u64::MAX, MemoryLimit::NONE).unwrap();
             let mut live = Tally::default();
             for survivor in &report.survivors.list {
                 if survivor.generation as usize == generation {

@@ -3,16 +3,15 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-
 use heapray_report::Report;
+use heapray_report::memray::{MemoryLimit, ReadError};
 use heapray_report::model::{Allocator, Event, StackId, Tally, ThreadId};
 use heapray_report::views::{
     CallTree, Filter, Fold, Measure, Sums, Unit, at_moment, by_stack, diff, filtered, folded,
     in_range, inverted, merged, readable, sandwich, temporary,
 };
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use support::{Program, names, program, stack, sum_up};
 
 /// Thread, allocator and call stack by their names.
@@ -70,7 +69,7 @@ fn assert_sound(report: &Report) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn log(program: &Program) -> impl Iterator<Item = Result<Event, Infallible>> {
+fn log(program: &Program) -> impl Iterator<Item = Result<Event, ReadError>> {
     program.events.iter().copied().map(Ok)
 }
 
@@ -210,7 +209,7 @@ proptest! {
         let report = &program.report;
         let times: Vec<u64> = report.timeline.iter().map(|m| m.at_ms).chain([0, 1, u64::MAX]).collect();
         let t = *pick.get(&times);
-        let then = at_moment(report, log(&program), t).unwrap();
+        let then = at_moment(report, log(&program), t, MemoryLimit::NONE).unwrap();
         assert_sound(&then)?;
         let mut model = report.clone();
         sum_up(&mut model, before(&program.events, t));
@@ -231,7 +230,7 @@ proptest! {
         let report = &program.report;
         let times: Vec<u64> = report.timeline.iter().map(|m| m.at_ms).chain([0, 1, u64::MAX]).collect();
         let [t1, t2, t3] = picks.map(|pick| *pick.get(&times));
-        let part = in_range(report, log(&program), t1, t2, t3).unwrap();
+        let part = in_range(report, log(&program), t1, t2, t3, MemoryLimit::NONE).unwrap();
         assert_sound(&part)?;
         // What is born out of the range is marked by a call stack that nothing else has.
         let mut model = report.clone();

@@ -30,6 +30,11 @@ pub(crate) fn read(own_mapped: u64, own_heap: u64) -> Option<ProcessMemory> {
     Some(memory)
 }
 
+/// The control group's limit, if it has one.
+pub(crate) fn cgroup_limit() -> Option<u64> {
+    cgroup::read().1
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use heapray_report::Report;
-use heapray_report::memray::{self, Format};
+use heapray_report::memray::{self, Format, MemoryLimit, ReadError};
 use heapray_report::views::{self, OwnSite};
 
 use super::control::Core;
@@ -16,6 +16,7 @@ use super::while_wanted::{self, WhileWanted};
 use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind};
+use crate::process_memory;
 use crate::store::{
     self, Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored,
     Triggered,
@@ -126,6 +127,10 @@ const MADE: usize = 12;
 const LONGEST: u64 = 32 << 20;
 const VERIFIED: usize = 16;
 
+/// Least and most memory that reading a kept report may take. One of 100,000 call sites takes 30 MiB.
+const LEAST_MEMORY: u64 = 64 << 20;
+const MOST_MEMORY: u64 = 512 << 20;
+
 impl Lately {
     fn made(&self) -> MutexGuard<'_, VecDeque<(Origin, OutputKey, Output)>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
@@ -229,10 +234,15 @@ impl Core {
             taken: kept.note.ended,
             snapshot: false,
         };
-        let damaged = |_| Error::Damaged(id);
         let wanted = self.outputs.wanted();
         let input = || BufReader::with_capacity(256 << 10, WhileWanted::new(whole.clone(), wanted));
-        let capture = memray::read_file(input()).map_err(damaged)?;
+        let limit = memory_limit();
+        let capture = memray::read_file_within(input(), limit).map_err(|error| match error {
+            ReadError::TooLarge(error) => self.not_written(io::Error::other(format!(
+                "{error}: download the report and read it with the heapray command"
+            ))),
+            _ => Error::Damaged(id),
+        })?;
         let prepared = self.directory().prepare();
         prepared.map_err(|error| self.not_written(error))?;
         let written = Draft::new(self.directory().path()).and_then(|mut draft| {
@@ -243,7 +253,8 @@ impl Core {
                     Format::AllAllocations
                 )
             );
-            let events = events.then(|| memray::events_of_file(input())).transpose();
+            let events = events.then(|| memray::events_of_file_within(input(), limit));
+            let events = events.transpose();
             let events = events.map_err(io::Error::other)?;
             let events = events.map(|events| events.map(|event| event.map_err(io::Error::other)));
             let events = events.map(|events| while_wanted::items(events, wanted));
@@ -316,6 +327,12 @@ impl Core {
             }
         }
     }
+}
+
+/// What reading a kept report may take: a quarter of the control group's limit, if there is one.
+fn memory_limit() -> MemoryLimit {
+    let quarter = process_memory::cgroup_limit().map_or(u64::MAX, |limit| limit / 4);
+    MemoryLimit(quarter.clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
 /// What is told of a report. `why`: the flight recorder's reason, if it has one.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
 use heapray_report::page::Page;
 use heapray_report::views::{IntervalOptions, Intervals};
@@ -333,6 +334,8 @@ const MOST_BLOCKS: u64 = 250_000;
 const MOST_ALLOCATIONS: u64 = 5_000_000;
 /// Rows of the page's intervals: some hundred kilobytes of it.
 const MOST_ROWS: usize = 200_000;
+/// What both take at most; a file whose sums lie cannot take more.
+const MOST_MEMORY: MemoryLimit = MemoryLimit(64 << 20);
 
 fn write_page<E>(report: &Report, events: Option<E>, out: &mut impl Write) -> io::Result<()>
 where
@@ -344,6 +347,7 @@ where
         && sums.high_water.count.max(sums.live.count) <= MOST_BLOCKS;
     let options = IntervalOptions {
         rows: MOST_ROWS,
+        memory: MOST_MEMORY,
         ..IntervalOptions::default()
     };
     let intervals = events

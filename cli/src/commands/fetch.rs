@@ -9,14 +9,15 @@ use std::time::Duration;
 use heapray_report::memray;
 use heapray_report::stats::size;
 use serde_json::json;
-use tempfile::NamedTempFile;
 
 use crate::commands::flamegraph;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::json::tally;
+use crate::leftovers::Temporary;
+use crate::limit;
 use crate::output::{self, Destination, OutputArgs};
-use crate::remote::{Headers, Remote};
+use crate::remote::{Headers, Patience, Remote};
 
 /// Stop the profiler of a running service and download its report.
 ///
@@ -37,8 +38,14 @@ pub(crate) struct Args {
     #[arg(long)]
     no_stop: bool,
     /// How long the service may think before it answers, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=LONGEST))]
     timeout: u64,
+    /// How long the download may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=LONGEST))]
+    max_time: u64,
+    /// How large the report may be.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = limit::size)]
+    max_size: u64,
     /// Write the page too, beside the report.
     #[arg(long)]
     page: bool,
@@ -48,6 +55,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+/// A week: longer than anybody waits.
+const LONGEST: u64 = 7 * 24 * 3600;
 
 impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
@@ -61,7 +71,10 @@ impl Args {
             .then(|| Destination::beside(&path, "flamegraph", "html", force))
             .transpose()?;
 
-        let patience = Duration::from_secs(self.timeout);
+        let patience = Patience {
+            answer: Duration::from_secs(self.timeout),
+            download: Duration::from_secs(self.max_time),
+        };
         let remote = Remote::new(&self.url, self.headers(), patience)?;
         if !self.no_stop {
             let spinner = context.spinner("Stopping the profiler");
@@ -69,8 +82,11 @@ impl Args {
             spinner.finish_and_clear();
             stopped?;
         }
-        let mut file = download(&remote, &path, context)?;
-        let capture = memray::read(file.as_file_mut());
+        let mut file = self.download(&remote, &path, context)?;
+        let opened = file
+            .file()
+            .map_err(|error| Failure::writing(&path, error))?;
+        let capture = memray::read_within(opened, context.memory_limit());
         let capture = capture.map_err(|error| Failure::reading(remote.base(), error))?;
         if !capture.complete {
             let notes = &capture.report.conditions.notes;
@@ -108,6 +124,29 @@ impl Args {
         Ok(())
     }
 
+    /// The report in a temporary file beside `path`, at its start again.
+    fn download(
+        &self,
+        remote: &Remote,
+        path: &Path,
+        context: &Context,
+    ) -> Result<Temporary, Failure> {
+        let writing = |error| Failure::writing(path, error);
+        let reading = |error| Failure::io(format!("cannot download from {}", remote.base()), error);
+        let (length, body) = remote.report()?;
+        if length.is_some_and(|length| length > self.max_size) {
+            return Err(reading(too_large(self.max_size)));
+        }
+        let bar = context.progress("Downloading", length);
+        let mut temporary = Temporary::beside(path).map_err(writing)?;
+        let file = temporary.file().map_err(writing)?;
+        let copied = copy(bar.wrap_read(body), file, self.max_size);
+        bar.finish_and_clear();
+        copied.map_err(reading)?;
+        file.rewind().map_err(writing)?;
+        Ok(temporary)
+    }
+
     fn headers(&self) -> Headers {
         let token = self.token.as_ref().filter(|token| !token.is_empty());
         let bearer = token.map(|token| ("Authorization".into(), format!("Bearer {token}")));
@@ -115,24 +154,20 @@ impl Args {
     }
 }
 
-/// The report in a temporary file beside `path`, at its start again.
-fn download(remote: &Remote, path: &Path, context: &Context) -> Result<NamedTempFile, Failure> {
-    let failed = |error| Failure::writing(path, error);
-    let (length, body) = remote.report()?;
-    let bar = context.progress("Downloading", length);
-    let mut file = output::temporary(path).map_err(failed)?;
-    let copied = copy(bar.wrap_read(body), file.as_file_mut());
-    bar.finish_and_clear();
-    copied
-        .map_err(|error| Failure::io(format!("cannot download from {}", remote.base()), error))?;
-    file.as_file_mut().rewind().map_err(failed)?;
-    Ok(file)
+/// Copies at most `most` bytes; more is an error.
+fn copy(from: impl Read, to: &mut File, most: u64) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    let copied = io::copy(&mut from.take(most.saturating_add(1)), &mut to)?;
+    if copied > most {
+        return Err(too_large(most));
+    }
+    to.flush()
 }
 
-fn copy(mut from: impl Read, to: &mut File) -> io::Result<()> {
-    let mut to = BufWriter::new(to);
-    io::copy(&mut from, &mut to)?;
-    to.flush()
+fn too_large(most: u64) -> io::Error {
+    let most = size(most);
+    let text = format!("the report is larger than {most}: allow more with --max-size");
+    io::Error::new(io::ErrorKind::FileTooLarge, text)
 }
 
 fn open_in_browser(page: &PathBuf) -> Result<(), Failure> {

@@ -96,7 +96,11 @@ pub(super) fn intervals(
         ));
         return Ok(None);
     };
-    let intervals = Intervals::of(&capture.report, &mut events, IntervalOptions::default());
+    let options = IntervalOptions {
+        memory: context.memory_limit(),
+        ..IntervalOptions::default()
+    };
+    let intervals = Intervals::of(&capture.report, &mut events, options);
     let intervals = intervals.map_err(|error| capture.failed(error))?;
     capture.followed(&events, context);
     Ok(Some(intervals))

@@ -1,18 +1,19 @@
 //! What is served: bodies that are there, and bodies that are made when they are asked for.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
 type Make = Box<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
 
 enum Body {
-    Ready(Vec<u8>),
-    Made(Make),
+    Ready(Arc<[u8]>),
+    /// Made once, for the first who asks: it takes its memory once, however many ask.
+    Made(Make, Mutex<Option<Arc<[u8]>>>),
 }
 
 /// Media type and body.
-pub(super) type Answer<'a> = (&'static str, Cow<'a, [u8]>);
+pub(super) type Answer = (&'static str, Arc<[u8]>);
 
 /// Answers by path.
 #[derive(Default)]
@@ -29,7 +30,8 @@ impl fmt::Debug for Answers {
 impl Answers {
     /// Answers requests of `path` with `body`.
     pub(crate) fn put(&mut self, path: &str, kind: &'static str, body: Vec<u8>) {
-        self.by_path.insert(path.into(), (kind, Body::Ready(body)));
+        let body = Body::Ready(body.into());
+        self.by_path.insert(path.into(), (kind, body));
     }
 
     /// Answers requests of `path` with what `make` gives.
@@ -39,16 +41,29 @@ impl Answers {
         kind: &'static str,
         make: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) {
-        let body = Body::Made(Box::new(make));
+        let body = Body::Made(Box::new(make), Mutex::default());
         self.by_path.insert(path.into(), (kind, body));
     }
 
     /// The answer to a request of `path`, if there is one.
-    pub(super) fn get(&self, path: &str) -> Option<io::Result<Answer<'_>>> {
+    pub(super) fn get(&self, path: &str) -> Option<io::Result<Answer>> {
         let (kind, body) = self.by_path.get(path)?;
-        Some(match body {
-            Body::Ready(body) => Ok((kind, Cow::Borrowed(body))),
-            Body::Made(make) => make().map(|body| (*kind, Cow::Owned(body))),
-        })
+        Some(body.get().map(|body| (*kind, body)))
+    }
+}
+
+impl Body {
+    fn get(&self) -> io::Result<Arc<[u8]>> {
+        match self {
+            Body::Ready(body) => Ok(Arc::clone(body)),
+            Body::Made(make, made) => {
+                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(body) = &*made {
+                    return Ok(Arc::clone(body));
+                }
+                let body: Arc<[u8]> = make()?.into();
+                Ok(Arc::clone(made.insert(body)))
+            }
+        }
     }
 }

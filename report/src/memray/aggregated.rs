@@ -2,7 +2,9 @@
 
 use std::io::Read;
 
+use super::error::ReadError;
 use super::header::Header;
+use super::limit::{Budget, in_list, in_map};
 use super::native::Native;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::{MOST_STACKS, Tables};
@@ -10,6 +12,9 @@ use super::tag;
 use super::timeline::Timeline;
 use crate::hash::FastMap;
 use crate::model::{Allocator, FrameId, Moment, Site, StackId, Tally, ThreadId};
+
+/// What a call site takes at most.
+const SITE: u64 = in_list::<Site>() + in_map::<((u64, u64), usize)>();
 
 /// What an aggregated body holds.
 #[derive(Debug)]
@@ -30,9 +35,9 @@ pub(super) struct Aggregated {
 }
 
 impl Aggregated {
-    pub(super) fn new(header: &Header) -> Self {
+    pub(super) fn new(header: &Header, budget: Budget) -> Self {
         Aggregated {
-            tables: Tables::new(header.python_version),
+            tables: Tables::new(header.python_version, budget),
             sites: Vec::new(),
             timeline: Timeline::default(),
             header: header.clone(),
@@ -50,7 +55,7 @@ impl Aggregated {
     pub(super) fn read<R: Read>(
         &mut self,
         source: &mut Source<R>,
-    ) -> Result<Option<String>, std::io::Error> {
+    ) -> Result<Option<String>, ReadError> {
         let (record, at) = match self.records(source) {
             Ok(true) => return Ok(None),
             Ok(false) => {
@@ -59,7 +64,8 @@ impl Aggregated {
                     self.record_at
                 )));
             }
-            Err(Stop::Io(error)) => return Err(error),
+            Err(Stop::Io(error)) => return Err(ReadError::Io(error)),
+            Err(Stop::TooLarge(error)) => return Err(error.into()),
             Err(Stop::Cut) => (self.record, None),
             Err(Stop::Damaged(what)) => (self.record, Some(what)),
         };
@@ -90,9 +96,9 @@ impl Aggregated {
                 tag::PYTHON_FRAME_INDEX => self.frame(source)?,
                 tag::NATIVE_TRACE_INDEX => {
                     self.record = "native frame";
-                    self.native.read_node(source)?;
+                    self.native.read_node(source, &mut self.tables)?;
                 }
-                tag::MEMORY_MAP_START => self.native.start_generation()?,
+                tag::MEMORY_MAP_START => self.native.start_generation(&mut self.tables)?,
                 tag::SEGMENT_HEADER => {
                     self.record = "image";
                     self.native.read_image(source, &mut self.tables)?;
@@ -144,7 +150,8 @@ impl Aggregated {
         let code = source.varint()?;
         let offset = source.signed()?;
         let _is_entry = source.byte()?;
-        self.frames.push(self.tables.frame(code, offset));
+        self.tables.budget.take(in_list::<FrameId>())?;
+        self.frames.push(self.tables.frame(code, offset)?);
         Ok(())
     }
 
@@ -160,6 +167,7 @@ impl Aggregated {
         if self.nodes.len() >= MOST_STACKS {
             return damaged("more call stacks than there can be");
         }
+        self.tables.budget.take(in_list::<StackId>())?;
         self.nodes.push(stack);
         Ok(())
     }
@@ -205,6 +213,9 @@ impl Aggregated {
         }
         let key = (u64::from(stack.0), u64::from(thread.0) << 8 | u64::from(id));
         let sites = &mut self.sites;
+        if !self.known.contains_key(&key) {
+            self.tables.budget.take(SITE)?;
+        }
         let index = *self.known.entry(key).or_insert_with(|| {
             sites.push(Site {
                 thread,

@@ -4,6 +4,7 @@
 //! others: those are kept by the caller's number, so that a path that is walked again lies in memory as it was walked.
 //! What calls many is looked for by everything that makes a call.
 
+use super::limit::in_list;
 use crate::model::StackId;
 
 /// Which code at which offset, and to which stack that leads.
@@ -27,6 +28,9 @@ pub(super) struct Calls {
     near: Vec<[Near; 2]>,
     far: Box<[Far]>,
 }
+
+/// Bytes that each stack may take here.
+pub(super) const A_STACK: u64 = in_list::<[Near; 2]>();
 
 /// Must be a power of two.
 const FAR: usize = 1 << 15;

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use super::limit::TooLarge;
+
 /// Why a capture could not be read at all. A capture that is merely cut short, or damaged behind its header, is
 /// read up to there, and its report's notes say so.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub enum ReadError {
         /// What is wrong.
         problem: String,
     },
+    /// It holds more than fits into the memory that reading it may take.
+    TooLarge(TooLarge),
     /// Events were asked of an aggregated capture, which has none.
     NoEvents,
 }
@@ -38,6 +42,7 @@ impl fmt::Display for ReadError {
             ReadError::Header { at, problem } => {
                 write!(f, "bad capture header at byte {at}: {problem}")
             }
+            ReadError::TooLarge(error) => error.fmt(f),
             ReadError::NoEvents => {
                 write!(f, "an aggregated capture holds sums, no single events")
             }
@@ -58,6 +63,7 @@ impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> io::Error {
         match error {
             ReadError::Io(error) => error,
+            ReadError::TooLarge(error) => error.into(),
             other => io::Error::new(io::ErrorKind::InvalidData, other),
         }
     }

@@ -6,6 +6,7 @@ use super::codec::{Running, unpack_address};
 use super::error::ReadError;
 use super::header::{ALL_ALLOCATIONS, Header};
 use super::ledger::Sink;
+use super::limit::{Budget, MemoryLimit, TooLarge, in_list};
 use super::native::Native;
 use super::recent::{MISS, Recent};
 use super::shortcut::Shortcut;
@@ -20,12 +21,21 @@ use crate::model::{Allocator, Event, StackId, ThreadId};
 /// # Errors
 /// As [`read`](super::read), and [`ReadError::NoEvents`] for an aggregated capture.
 pub fn events<R: Read>(input: R) -> Result<Events<R>, ReadError> {
+    events_within(input, MemoryLimit::default())
+}
+
+/// Opens a capture for its events as [`events`] does, within `limit`.
+///
+/// # Errors
+/// As [`events`].
+pub fn events_within<R: Read>(input: R, limit: MemoryLimit) -> Result<Events<R>, ReadError> {
     let mut source = Source::new(input).map_err(ReadError::Io)?;
-    let header = Header::read(&mut source)?;
+    let mut budget = Budget::new(limit);
+    let header = Header::read(&mut source, &mut budget)?;
     if header.format != ALL_ALLOCATIONS {
         return Err(ReadError::NoEvents);
     }
-    Ok(Events::new(source, header))
+    Ok(Events::new(source, header, budget))
 }
 
 /// Opens a capture for its events, from the start of an input that can seek: their handles are those of the report that
@@ -33,13 +43,27 @@ pub fn events<R: Read>(input: R) -> Result<Events<R>, ReadError> {
 ///
 /// # Errors
 /// As [`events`], and if the input cannot be set to its start.
-pub fn events_of_file<R: Read + Seek>(mut input: R) -> Result<Events<R>, ReadError> {
-    let shortcut = Shortcut::take(&mut input);
+pub fn events_of_file<R: Read + Seek>(input: R) -> Result<Events<R>, ReadError> {
+    events_of_file_within(input, MemoryLimit::default())
+}
+
+/// Opens a capture for its events as [`events_of_file`] does, within `limit`.
+///
+/// # Errors
+/// As [`events_of_file`].
+pub fn events_of_file_within<R: Read + Seek>(
+    mut input: R,
+    limit: MemoryLimit,
+) -> Result<Events<R>, ReadError> {
+    let shortcut = Shortcut::take(&mut input, limit);
     input.rewind().map_err(ReadError::Io)?;
-    let mut events = events(input)?;
+    let mut events = events_within(input, limit)?;
     if let Some(Shortcut { tables, .. }) = shortcut {
         let threads = tables.threads.len();
-        events.tables.expect(tables.stacks, threads);
+        let expected = events.tables.expect(tables.stacks, threads);
+        if expected.is_err() {
+            return Err(TooLarge { limit }.into());
+        }
     }
     Ok(events)
 }
@@ -59,6 +83,8 @@ pub struct Events<R: Read> {
     /// The kind of the record that is being read, and where it began.
     record: &'static str,
     record_at: u64,
+    /// Where memory was looked at last.
+    weighed_at: u64,
     ended: bool,
     pub(super) problem: Option<String>,
 }
@@ -129,15 +155,20 @@ impl Sink for Next {
     }
 
     #[inline(always)]
-    fn memory(&mut self, at_ms: u64, rss: u64) {
+    fn reading(&mut self, at_ms: u64, rss: u64) {
         self.0 = Some(Event::Memory { at_ms, rss });
+    }
+
+    /// What is made of it is counted elsewhere.
+    fn memory(&self) -> u64 {
+        0
     }
 }
 
 impl<R: Read> Events<R> {
-    pub(super) fn new(source: Source<R>, header: Header) -> Self {
+    pub(super) fn new(source: Source<R>, header: Header, budget: Budget) -> Self {
         Events {
-            tables: Tables::new(header.python_version),
+            tables: Tables::new(header.python_version, budget),
             source,
             header,
             native: Native::default(),
@@ -147,6 +178,7 @@ impl<R: Read> Events<R> {
             threads: Vec::new(),
             record: "record",
             record_at: 0,
+            weighed_at: 0,
             ended: false,
             problem: None,
         }
@@ -176,7 +208,7 @@ impl<R: Read> Events<R> {
             Err(stop) => {
                 self.ended = true;
                 if let Some(error) = self.stopped(stop) {
-                    return Err(ReadError::Io(error));
+                    return Err(error);
                 }
             }
         }
@@ -184,10 +216,11 @@ impl<R: Read> Events<R> {
     }
 
     #[cold]
-    fn stopped(&mut self, stop: Stop) -> Option<std::io::Error> {
+    fn stopped(&mut self, stop: Stop) -> Option<ReadError> {
         let (record, at) = (self.record, self.record_at);
         self.problem = Some(match stop {
-            Stop::Io(error) => return Some(error),
+            Stop::Io(error) => return Some(ReadError::Io(error)),
+            Stop::TooLarge(error) => return Some(error.into()),
             Stop::Cut => format!(
                 "the capture is cut short inside of the {record} at byte {at}: what came after is missing"
             ),
@@ -202,6 +235,10 @@ impl<R: Read> Events<R> {
     #[inline]
     fn step(&mut self, sink: &mut impl Sink) -> Decoded<bool> {
         loop {
+            if self.source.buffer_at() != self.weighed_at {
+                self.weighed_at = self.source.buffer_at();
+                self.tables.budget.fits(sink.memory())?;
+            }
             self.record_at = self.source.position();
             self.record = "record";
             let Some(tag) = self.source.peek()? else {
@@ -230,7 +267,7 @@ impl<R: Read> Events<R> {
                 self.record = "memory record";
                 let rss = self.source.varint()?;
                 let at_ms = self.source.varint()?;
-                sink.memory(at_ms, rss);
+                sink.reading(at_ms, rss);
                 return Ok(true);
             } else if tag == tag::TRAILER {
                 return Ok(false);
@@ -268,9 +305,9 @@ impl<R: Read> Events<R> {
             }
             tag::NATIVE_TRACE_INDEX => {
                 self.record = "native frame";
-                self.native.read_node(&mut self.source)
+                self.native.read_node(&mut self.source, &mut self.tables)
             }
-            tag::MEMORY_MAP_START => self.native.start_generation(),
+            tag::MEMORY_MAP_START => self.native.start_generation(&mut self.tables),
             tag::SEGMENT_HEADER => {
                 self.record = "image";
                 self.native.read_image(&mut self.source, &mut self.tables)
@@ -297,6 +334,10 @@ impl<R: Read> Events<R> {
                 stack = StackId::EMPTY;
             }
             stack = self.tables.call(stack, code, offset)?;
+            if calls.path.len() == calls.path.capacity() {
+                let more = calls.path.len().max(4) as u64;
+                self.tables.budget.take(more * in_list::<StackId>())?;
+            }
             calls.path.push(stack);
             match self.source.at_hand() {
                 Some(next) if next & !(tag::FRAME_PUSH - 1) == tag::FRAME_PUSH => {

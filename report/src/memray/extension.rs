@@ -23,6 +23,7 @@
 use std::io::{self, Read, Write};
 
 use super::codec::{put_signed, put_varint};
+use super::limit::{Budget, in_list};
 use super::signpost::Signpost;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::MOST_STACKS;
@@ -346,7 +347,10 @@ fn put_places<W: Write>(sink: &mut Sink<W>, report: &Report, codes: &[u32]) -> i
 }
 
 /// Reads the extension; `None` if none follows, or one of a version that is not known here.
-pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>> {
+pub(super) fn read<R: Read>(
+    source: &mut Source<R>,
+    budget: &mut Budget,
+) -> Decoded<Option<Extension>> {
     match source.peek()? {
         Some(first) if first == MAGIC[0] => {}
         // Between its frames: a packed capture of heapray's own always has it.
@@ -357,14 +361,15 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         return Ok(None);
     }
     let mut extension = Extension {
-        about: about(source)?,
+        about: about(source, budget)?,
         ..Extension::default()
     };
     for _ in 0..count(source, MOST_ROWS)? {
+        budget.take(in_list::<ThreadEntry>())?;
         extension.threads.push(ThreadEntry {
             tid: source.varint()?,
             threads: small(source)?,
-            name: source.text()?,
+            name: text(source, budget)?,
         });
     }
     for own in 1..=count(source, MOST_SITES)? {
@@ -374,6 +379,8 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
             return damaged("a call stack whose caller comes later");
         };
         let code = small(source)?;
+        // And its number in the capture's own tree.
+        budget.take(in_list::<(NodeEntry, StackId)>())?;
         extension.stacks.push(NodeEntry { parent, code });
     }
     for _ in 0..count(source, MOST_SITES)? {
@@ -383,11 +390,13 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
         {
             return damaged("a call site without thread or call stack");
         }
+        budget.take(in_list::<Site>())?;
         extension.sites.push(site);
     }
     let mut at_ms = 0u64;
     for _ in 0..count(source, MOST_ROWS)? {
         at_ms = at_ms.wrapping_add(source.signed()? as u64);
+        budget.take(in_list::<Moment>())?;
         extension.timeline.push(Moment {
             at_ms,
             rss: source.varint()?,
@@ -395,19 +404,21 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
             own: source.varint()?,
         });
     }
-    extension.totals = totals(source)?;
-    extension.conditions = conditions(source)?;
+    extension.totals = totals(source, budget)?;
+    extension.conditions = conditions(source, budget)?;
     for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<Mark>())?;
         extension.marks.push(Mark {
-            name: source.text()?,
+            name: text(source, budget)?,
             at_ms: source.varint()?,
             live: tally(source)?,
         });
     }
-    extension.survivors = survivors(source, extension.sites.len())?;
-    extension.process_memory = process_memory(source)?;
+    extension.survivors = survivors(source, extension.sites.len(), budget)?;
+    extension.process_memory = process_memory(source, budget)?;
     for _ in 0..count(source, MOST_NOTES)? {
-        extension.modules.push(module(source)?);
+        budget.take(in_list::<Module>())?;
+        extension.modules.push(module(source, budget)?);
     }
     let mut address = 0u64;
     for _ in 0..count(source, MOST_SITES)? {
@@ -419,9 +430,10 @@ pub(super) fn read<R: Read>(source: &mut Source<R>) -> Decoded<Option<Extension>
             address,
             inlined: flag(source)?,
         };
+        budget.take(2 * in_list::<(u32, Place)>())?;
         extension.places.push((code, place));
     }
-    extension.conditions.sampling = sampling(source)?;
+    extension.conditions.sampling = sampling(source, budget)?;
     if source.byte()? != END {
         return damaged("an end that is none");
     }
@@ -444,6 +456,13 @@ const MOST_ROWS: u64 = 1 << 22;
 /// More call sites or survivors.
 const MOST_SITES: u64 = MOST_STACKS as u64;
 
+/// A text, whose bytes are counted.
+fn text<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<String> {
+    let text = source.text()?;
+    budget.take(text.capacity() as u64 + 32)?;
+    Ok(text)
+}
+
 fn small<R: Read>(source: &mut Source<R>) -> Decoded<u32> {
     match u32::try_from(source.varint()?) {
         Ok(n) => Ok(n),
@@ -462,10 +481,11 @@ fn flag<R: Read>(source: &mut Source<R>) -> Decoded<bool> {
     Ok(source.byte()? != 0)
 }
 
-fn texts<R: Read>(source: &mut Source<R>) -> Decoded<Vec<String>> {
+fn texts<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Vec<String>> {
     let mut texts = Vec::new();
     for _ in 0..count(source, MOST_NOTES)? {
-        texts.push(source.text()?);
+        budget.take(in_list::<String>())?;
+        texts.push(text(source, budget)?);
     }
     Ok(texts)
 }
@@ -493,17 +513,17 @@ fn getter<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
     }
 }
 
-fn about<R: Read>(source: &mut Source<R>) -> Decoded<About> {
+fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About> {
     Ok(About {
-        command_line: source.text()?,
+        command_line: text(source, budget)?,
         pid: small(source)?,
         start_ms: source.signed()?,
         end_ms: source.signed()?,
         events: source.varint()?,
-        library_dir: source.text()?,
-        package_dirs: texts(source)?,
-        source_dirs: texts(source)?,
-        producer: source.text()?,
+        library_dir: text(source, budget)?,
+        package_dirs: texts(source, budget)?,
+        source_dirs: texts(source, budget)?,
+        producer: text(source, budget)?,
         python_allocator: source.byte()?,
     })
 }
@@ -521,7 +541,7 @@ fn site<R: Read>(source: &mut Source<R>) -> Decoded<Site> {
     })
 }
 
-fn totals<R: Read>(source: &mut Source<R>) -> Decoded<Totals> {
+fn totals<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Totals> {
     let mut totals = Totals {
         allocated: tally(source)?,
         freed: tally(source)?,
@@ -533,9 +553,11 @@ fn totals<R: Read>(source: &mut Source<R>) -> Decoded<Totals> {
     };
     for _ in 0..count(source, MOST_NOTES)? {
         let allocator = allocator(source)?;
+        budget.take(in_list::<(Allocator, Tally)>())?;
         totals.by_allocator.push((allocator, tally(source)?));
     }
     for _ in 0..count(source, MOST_ROWS)? {
+        budget.take(in_list::<SizeCount>())?;
         totals.sizes.push(SizeCount {
             size: source.varint()?,
             count: source.varint()?,
@@ -544,16 +566,16 @@ fn totals<R: Read>(source: &mut Source<R>) -> Decoded<Totals> {
     Ok(totals)
 }
 
-fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
+fn conditions<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Conditions> {
     let still_recording = flag(source)?;
-    let hooks = source.text()?;
+    let hooks = text(source, budget)?;
     let lost_events = source.varint()?;
     let stacks_cut = source.varint()?;
     let stacks_incomplete = source.varint()?;
     let unknown_frees = source.varint()?;
     let lost_since_ms = optional(source)?;
     let given_up = flag(source)?;
-    let why = source.text()?;
+    let why = text(source, budget)?;
     Ok(Conditions {
         still_recording,
         hooks,
@@ -563,7 +585,7 @@ fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
         stacks_incomplete,
         unknown_frees,
         log_given_up: given_up.then_some(why),
-        notes: texts(source)?,
+        notes: texts(source, budget)?,
         overhead: Overhead {
             memory_bytes: source.varint()?,
             collector_cpu_ns: source.varint()?,
@@ -573,12 +595,13 @@ fn conditions<R: Read>(source: &mut Source<R>) -> Decoded<Conditions> {
     })
 }
 
-fn sampling<R: Read>(source: &mut Source<R>) -> Decoded<Option<Sampling>> {
+fn sampling<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Option<Sampling>> {
     if !flag(source)? {
         return Ok(None);
     }
     let mut rates = Vec::new();
     for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<SamplingRate>())?;
         rates.push(SamplingRate {
             at_ms: source.varint()?,
             mean_bytes: source.varint()?,
@@ -594,11 +617,16 @@ fn sampling<R: Read>(source: &mut Source<R>) -> Decoded<Option<Sampling>> {
     }))
 }
 
-fn survivors<R: Read>(source: &mut Source<R>, sites: usize) -> Decoded<Survivors> {
+fn survivors<R: Read>(
+    source: &mut Source<R>,
+    sites: usize,
+    budget: &mut Budget,
+) -> Decoded<Survivors> {
     let mut survivors = Survivors::default();
     let mut start = 0u64;
     for _ in 0..count(source, MOST_NOTES)? {
         start = start.wrapping_add(source.signed()? as u64);
+        budget.take(in_list::<u64>())?;
         survivors.starts_ms.push(start);
     }
     let mut site = 0i64;
@@ -615,12 +643,16 @@ fn survivors<R: Read>(source: &mut Source<R>, sites: usize) -> Decoded<Survivors
         if survivor.generation as usize >= survivors.starts_ms.len() {
             return damaged("survivors of no generation");
         }
+        budget.take(in_list::<Survivor>())?;
         survivors.list.push(survivor);
     }
     Ok(survivors)
 }
 
-fn process_memory<R: Read>(source: &mut Source<R>) -> Decoded<Option<ProcessMemory>> {
+fn process_memory<R: Read>(
+    source: &mut Source<R>,
+    budget: &mut Budget,
+) -> Decoded<Option<ProcessMemory>> {
     if !flag(source)? {
         return Ok(None);
     }
@@ -637,8 +669,9 @@ fn process_memory<R: Read>(source: &mut Source<R>) -> Decoded<Option<ProcessMemo
         ..ProcessMemory::default()
     };
     for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<AllocatorMemory>())?;
         memory.allocators.push(AllocatorMemory {
-            name: source.text()?,
+            name: text(source, budget)?,
             in_use: source.varint()?,
             kept: source.varint()?,
         });
@@ -648,8 +681,8 @@ fn process_memory<R: Read>(source: &mut Source<R>) -> Decoded<Option<ProcessMemo
     Ok(Some(memory))
 }
 
-fn module<R: Read>(source: &mut Source<R>) -> Decoded<Module> {
-    let (path, build_id) = (source.text()?, source.text()?);
+fn module<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Module> {
+    let (path, build_id) = (text(source, budget)?, text(source, budget)?);
     let start = source.varint()?;
     Ok(Module {
         path,

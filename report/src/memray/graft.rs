@@ -20,22 +20,23 @@ pub(super) fn graft(tables: &mut Tables, mut extension: Extension) -> Decoded<Gr
     }
     let mut stacks = vec![StackId::EMPTY];
     for node in std::mem::take(&mut extension.stacks) {
-        let frame = tables.frame(u64::from(node.code), 0);
+        let frame = tables.frame(u64::from(node.code), 0)?;
         // Parents come first: the extension's reader has checked it, as it has the sites' stacks.
         stacks.push(tables.child(stacks[node.parent as usize], frame)?);
     }
     for site in &mut extension.sites {
         site.stack = stacks[site.stack.0 as usize];
     }
-    for (thread, entry) in tables.threads.iter_mut().zip(&extension.threads) {
+    for (index, entry) in extension.threads.iter().enumerate() {
         let ThreadEntry { tid, threads, name } = entry;
-        (thread.tid, thread.threads) = (*tid, *threads);
-        thread.name = tables.strings.intern(name);
+        let name = tables.intern(name)?;
+        let thread = &mut tables.threads[index];
+        (thread.tid, thread.threads, thread.name) = (*tid, *threads, name);
     }
-    let places = std::mem::take(&mut extension.places).into_iter();
-    let places = places
-        .map(|(code, place)| (tables.frame(u64::from(code), 0), place))
-        .collect();
+    let mut places = Vec::with_capacity(extension.places.len());
+    for (code, place) in std::mem::take(&mut extension.places) {
+        places.push((tables.frame(u64::from(code), 0)?, place));
+    }
     Ok(Grafted { extension, places })
 }
 

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use super::codec::put_cstr;
 use super::error::ReadError;
+use super::limit::{Budget, in_list};
 use super::names;
 use super::source::{Decoded, Source, Stop, damaged};
 use crate::model::About;
@@ -141,7 +142,10 @@ impl Header {
         }
     }
 
-    pub(super) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, ReadError> {
+    pub(super) fn read<R: Read>(
+        source: &mut Source<R>,
+        budget: &mut Budget,
+    ) -> Result<Header, ReadError> {
         let mut magic = [0; MAGIC.len()];
         for (byte, expected) in magic.iter_mut().zip(MAGIC) {
             match source.byte() {
@@ -158,10 +162,14 @@ impl Header {
         }
         let number = source.i32().map_err(|stop| stopped(source, stop))?;
         let version = Version::from_number(number).ok_or(ReadError::UnsupportedVersion(number))?;
-        Header::read_fields(source, version).map_err(|stop| stopped(source, stop))
+        Header::read_fields(source, version, budget).map_err(|stop| stopped(source, stop))
     }
 
-    fn read_fields<R: Read>(source: &mut Source<R>, version: Version) -> Decoded<Header> {
+    fn read_fields<R: Read>(
+        source: &mut Source<R>,
+        version: Version,
+        budget: &mut Budget,
+    ) -> Decoded<Header> {
         let python_version = source.i32()?;
         let native_traces = source.byte()? != 0;
         let format = source.byte()?;
@@ -193,6 +201,7 @@ impl Header {
                     if paths.len() == MOST_PATHS {
                         return damaged("a list of directories without an end");
                     }
+                    budget.take(in_list::<String>() + path.len() as u64 * 2 + 32)?;
                     paths.push(names::from_capture(&path).into_owned());
                 }
             }
@@ -217,6 +226,7 @@ const MOST_PATHS: usize = 1 << 16;
 fn stopped<R: Read>(source: &Source<R>, stop: Stop) -> ReadError {
     match stop {
         Stop::Io(error) => ReadError::Io(error),
+        Stop::TooLarge(error) => error.into(),
         Stop::Cut => ReadError::Header {
             at: source.position(),
             problem: "the capture ends here".into(),

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::limit::{in_list, in_map};
 use super::live_blocks::{Block, LiveBlocks};
 use super::ranges::Taken;
 use super::timeline::Timeline;
@@ -42,10 +43,16 @@ struct Account {
     temporary: Tally,
 }
 
+/// What each of these takes at most, in the books and in the report.
+const SITE: u64 = in_list::<Account>() + in_map::<(u64, u32)>() + in_list::<(Site, Option<u64>)>();
+const SURVIVOR: u64 = in_map::<(u64, Tally)>() + in_list::<Survivor>();
+const LARGE_SIZE: u64 = in_map::<(u64, u64)>() + in_list::<SizeCount>();
+
 /// A thread's last two allocations, the newest first: address, size and site.
 type Window = [Option<(u64, u64, u32)>; 2];
 
-/// Sums up events. Memory grows with live blocks and distinct call sites, never with the number of events.
+/// Sums up events. Memory grows with live blocks and distinct call sites, never with the number of events;
+/// [`Ledger::memory`] says how far it has grown.
 #[derive(Debug)]
 pub struct Ledger {
     accounts: Vec<Account>,
@@ -113,7 +120,9 @@ pub(super) trait Sink {
         stack: StackId,
     );
     fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64);
-    fn memory(&mut self, at_ms: u64, rss: u64);
+    fn reading(&mut self, at_ms: u64, rss: u64);
+    /// Bytes that all of it takes, now and when it is closed.
+    fn memory(&self) -> u64;
 }
 
 impl Sink for Ledger {
@@ -150,8 +159,19 @@ impl Sink for Ledger {
         self.entered();
     }
 
-    fn memory(&mut self, at_ms: u64, rss: u64) {
-        self.reading(at_ms, rss);
+    #[cold]
+    fn reading(&mut self, at_ms: u64, rss: u64) {
+        self.now_ms = at_ms;
+        self.timeline.add(Moment {
+            at_ms,
+            rss,
+            heap: self.live.bytes,
+            own: 0,
+        });
+    }
+
+    fn memory(&self) -> u64 {
+        Ledger::memory(self)
     }
 }
 
@@ -173,7 +193,7 @@ impl Ledger {
                 address,
                 size,
             } => self.deallocation(thread, allocator, address, size),
-            Event::Memory { at_ms, rss } => self.memory(at_ms, rss),
+            Event::Memory { at_ms, rss } => self.reading(at_ms, rss),
         }
     }
 
@@ -181,6 +201,19 @@ impl Ledger {
     #[must_use]
     pub fn live_blocks(&self) -> u64 {
         self.live.count
+    }
+
+    /// Bytes of memory that the books take at most, those included that closing them takes.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        let blocks = self.blocks.len() as u64;
+        let sites = self.accounts.len() as u64;
+        let survivors = blocks.min(sites.saturating_mul(GENERATIONS));
+        self.blocks.memory()
+            + sites * SITE
+            + survivors * SURVIVOR
+            + self.large_sizes.len() as u64 * LARGE_SIZE
+            + self.windows.capacity() as u64 * size_of::<Window>() as u64
     }
 
     #[inline]
@@ -272,7 +305,7 @@ impl Ledger {
     fn take(&mut self, site: u32, blocks: i64, bytes: u64) {
         if self.at_peak && bytes > 0 {
             self.at_peak = false;
-            self.peaks += 1;
+            self.peaks = self.peaks.wrapping_add(1);
         }
         if !self.at_peak {
             self.keep(site);
@@ -310,17 +343,6 @@ impl Ledger {
             self.take(part.site, 1 - i64::from(part.left), part.bytes);
         }
         self.taken = taken;
-    }
-
-    #[cold]
-    fn reading(&mut self, at_ms: u64, rss: u64) {
-        self.now_ms = at_ms;
-        self.timeline.add(Moment {
-            at_ms,
-            rss,
-            heap: self.live.bytes,
-            own: 0,
-        });
     }
 
     /// What is still live by age, in equal parts of the time between the first and the last reading of memory.

@@ -6,7 +6,8 @@
 //! conditions, overhead, totals of an aggregated capture, …) follows memray's end-of-capture record,
 //! where memray does not look (`extension.rs`). It holds every sum, so [`read_file`] passes over the events.
 //!
-//! Nothing here holds a whole file. Reading never panics and never allocates what a length merely claims.
+//! Nothing here holds a whole file. Reading never panics, never allocates what a length merely claims, and takes no more
+//! memory than it may (`limit.rs`).
 
 mod aggregated;
 mod calls;
@@ -17,6 +18,7 @@ mod extension;
 mod graft;
 mod header;
 mod ledger;
+pub(crate) mod limit;
 mod line_table;
 pub(crate) mod live_blocks;
 mod names;
@@ -34,12 +36,13 @@ mod write_all;
 mod writer;
 
 pub use error::ReadError;
-pub use events::{Events, events, events_of_file};
+pub use events::{Events, events, events_of_file, events_of_file_within, events_within};
 pub use header::{Facts, Version};
 pub use ledger::Ledger;
+pub use limit::{MemoryLimit, TooLarge};
 pub use names::in_one_line;
 pub(crate) use names::to_capture;
-pub use read::{Capture, Format, read, read_file};
+pub use read::{Capture, Format, read, read_file, read_file_within, read_within};
 pub use write_aggregated::write_aggregated;
 pub use write_all::write_all;
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::codec::Running;
+use super::limit::{in_list, in_map, in_tree};
 use super::source::{Decoded, Source, damaged};
 use super::tables::{MOST_STACKS, Tables};
 use super::tag;
@@ -17,6 +18,12 @@ const MOST_NODES: usize = 1 << 23;
 
 /// One is written for each `dlopen` and `dlclose`.
 const MOST_GENERATIONS: usize = 1 << 20;
+
+/// What each of these takes at most. A node may be on a path that is walked, too.
+const NODE: u64 = 2 * in_list::<(u64, u64)>();
+const GENERATION: u64 = in_list::<Images>();
+const SEGMENT: u64 = in_tree::<(u64, (u64, StrId))>();
+const STACK: u64 = in_map::<((u64, u64), StackId)>();
 
 /// Segments by start: end and image.
 type Images = BTreeMap<u64, (u64, StrId)>;
@@ -36,7 +43,11 @@ pub(super) struct Native {
 
 impl Native {
     /// Reads the body of a NATIVE_TRACE_INDEX record.
-    pub(super) fn read_node<R: Read>(&mut self, source: &mut Source<R>) -> Decoded<()> {
+    pub(super) fn read_node<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        tables: &mut Tables,
+    ) -> Decoded<()> {
         let ip = source.delta(&mut self.ip)?;
         let parent = source.delta(&mut self.last_node)?;
         if parent > self.nodes.len() as u64 {
@@ -47,15 +58,17 @@ impl Native {
         if self.nodes.len() >= MOST_NODES {
             return damaged("more native frames than there can be");
         }
+        tables.budget.take(NODE)?;
         self.nodes.push((ip, parent));
         Ok(())
     }
 
     /// A MEMORY_MAP_START record: from here on other images are loaded.
-    pub(super) fn start_generation(&mut self) -> Decoded<()> {
+    pub(super) fn start_generation(&mut self, tables: &mut Tables) -> Decoded<()> {
         if self.generations.len() >= MOST_GENERATIONS {
             return damaged("more changes of the loaded images than there can be");
         }
+        tables.budget.take(GENERATION)?;
         self.generations.push(Images::new());
         Ok(())
     }
@@ -72,7 +85,7 @@ impl Native {
         tables: &mut Tables,
     ) -> Decoded<()> {
         let path = source.cstr()?;
-        let path = tables.strings.intern(&path);
+        let path = tables.intern(&path)?;
         let segments = source.varint()?;
         let load = source.u64()?;
         for _ in 0..segments {
@@ -81,8 +94,10 @@ impl Native {
             }
             let start = load.wrapping_add(source.u64()?);
             let end = start.saturating_add(source.varint()?);
-            if let Some(images) = self.generations.last_mut() {
-                images.insert(start, (end, path));
+            if let Some(images) = self.generations.last_mut()
+                && images.insert(start, (end, path)).is_none()
+            {
+                tables.budget.take(SEGMENT)?;
             }
         }
         Ok(())
@@ -115,12 +130,13 @@ impl Native {
         }
         for (node, ip) in path.into_iter().rev() {
             let frame = Frame {
-                function: tables.strings.intern(&format!("{ip:#x}")),
+                function: tables.intern(&format!("{ip:#x}"))?,
                 file: self.image(ip.wrapping_sub(1), generation),
                 line: 0,
             };
-            let frame = tables.intern_frame(frame);
+            let frame = tables.intern_frame(frame)?;
             stack = tables.child(stack, frame)?;
+            tables.budget.take(STACK)?;
             self.stacks.insert((generation, node), stack);
         }
         Ok(stack)

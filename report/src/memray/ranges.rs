@@ -26,6 +26,9 @@ pub(crate) struct Taken {
     pub(crate) last: bool,
 }
 
+/// How a piece is kept.
+pub(super) type Entry = ((u64, u64), Piece, (u64, u32));
+
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     /// By start and a number that tells ranges of one start apart.
@@ -103,6 +106,11 @@ impl Ranges {
             _ => {}
         }
         false
+    }
+
+    /// How many pieces there are.
+    pub(super) fn len(&self) -> usize {
+        self.pieces.len()
     }
 
     /// Every piece with its start and its mapping's number, by start.

@@ -9,6 +9,7 @@ use super::extension::{self, Extension};
 use super::graft::{Grafted, graft};
 use super::header::{ALL_ALLOCATIONS, Facts, Header, Version};
 use super::ledger::Ledger;
+use super::limit::{Budget, MemoryLimit};
 use super::shortcut::Shortcut;
 use super::source::{Source, Stop};
 use super::tables::Tables;
@@ -46,18 +47,31 @@ pub struct Capture {
 /// memray, and a note in the report's conditions.
 ///
 /// Memory grows with what the capture holds (call stacks, live blocks), not with the number of events, nor with any
-/// length that it merely claims.
+/// length that it merely claims, and not beyond [`MemoryLimit`].
 ///
 /// # Errors
-/// If the input fails, is no capture, is of another version, or its header is damaged.
+/// If the input fails, is not a capture, is of another version, its header is damaged, or it holds more than fits into the
+/// default [`MemoryLimit`].
 pub fn read(input: impl Read) -> Result<Capture, ReadError> {
+    read_within(input, MemoryLimit::default())
+}
+
+/// Reads a capture as [`read`] does, within `limit`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_within(input: impl Read, limit: MemoryLimit) -> Result<Capture, ReadError> {
     let mut source = Source::new(input).map_err(ReadError::Io)?;
-    let header = Header::read(&mut source)?;
+    let mut budget = Budget::new(limit);
+    let header = Header::read(&mut source, &mut budget)?;
     let (version, facts) = (header.version, header.facts());
     let (format, (report, problem)) = if header.format == ALL_ALLOCATIONS {
-        (Format::AllAllocations, read_all(source, header)?)
+        (Format::AllAllocations, read_all(source, header, budget)?)
     } else {
-        (Format::Aggregated, read_aggregated(source, &header)?)
+        (
+            Format::Aggregated,
+            read_aggregated(source, &header, budget)?,
+        )
     };
     let mut capture = Capture {
         report,
@@ -79,23 +93,38 @@ pub fn read(input: impl Read) -> Result<Capture, ReadError> {
 ///
 /// # Errors
 /// As [`read`], and if the input cannot be set to its start.
-pub fn read_file<R: Read + Seek>(mut input: R) -> Result<Capture, ReadError> {
-    if let Some(shortcut) = Shortcut::take(&mut input) {
+pub fn read_file<R: Read + Seek>(input: R) -> Result<Capture, ReadError> {
+    read_file_within(input, MemoryLimit::default())
+}
+
+/// Reads a capture as [`read_file`] does, within `limit`.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_file_within<R: Read + Seek>(
+    mut input: R,
+    limit: MemoryLimit,
+) -> Result<Capture, ReadError> {
+    if let Some(shortcut) = Shortcut::take(&mut input, limit) {
         return Ok(shortcut.into_capture());
     }
     input.rewind().map_err(ReadError::Io)?;
-    read(input)
+    read_within(input, limit)
 }
 
 /// A report, and why it is not whole if it is not.
 type Partial = (Report, Option<String>);
 
-fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadError> {
+fn read_all<R: Read>(
+    source: Source<R>,
+    header: Header,
+    budget: Budget,
+) -> Result<Partial, ReadError> {
     let mut report = Report {
         about: header.about.clone(),
         ..Report::default()
     };
-    let mut events = Events::new(source, header);
+    let mut events = Events::new(source, header, budget);
     let mut ledger = Ledger::default();
     events.drain(&mut ledger)?;
     let mut problem = events.problem.take();
@@ -112,8 +141,11 @@ fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadE
         mut tables,
         ..
     } = events;
-    let extension = read_extension(&mut source, &tables, &mut problem)?;
-    let grafted = extension.and_then(|extension| try_graft(&mut tables, extension, &mut problem));
+    let extension = read_extension(&mut source, &mut tables, &mut problem)?;
+    let grafted = match extension {
+        Some(extension) => try_graft(&mut tables, extension, &mut problem)?,
+        None => None,
+    };
     tables.give_to(&mut report);
     if let Some(grafted) = grafted {
         grafted.give_to(&mut report);
@@ -121,13 +153,17 @@ fn read_all<R: Read>(source: Source<R>, header: Header) -> Result<Partial, ReadE
     Ok((report, problem))
 }
 
-fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Partial, ReadError> {
+fn read_aggregated<R: Read>(
+    mut source: Source<R>,
+    header: &Header,
+    budget: Budget,
+) -> Result<Partial, ReadError> {
     let mut report = Report {
         about: header.about.clone(),
         ..Report::default()
     };
-    let mut body = Aggregated::new(header);
-    let mut problem = body.read(&mut source).map_err(ReadError::Io)?;
+    let mut body = Aggregated::new(header, budget);
+    let mut problem = body.read(&mut source)?;
     let Aggregated {
         mut tables,
         sites,
@@ -140,11 +176,11 @@ fn read_aggregated<R: Read>(mut source: Source<R>, header: &Header) -> Result<Pa
         report.totals.live += site.live;
     }
     report.sites = sites;
-    let extension = read_extension(&mut source, &tables, &mut problem)?;
+    let extension = read_extension(&mut source, &mut tables, &mut problem)?;
     if let Some(extension) = extension {
         // Rows that share a stack were given root frames for memray; the extension's call tree has none.
         let rows_tree = tables.forget_stacks();
-        match try_graft(&mut tables, extension, &mut problem) {
+        match try_graft(&mut tables, extension, &mut problem)? {
             Some(grafted) => {
                 forget_roots(&mut tables, header);
                 tables.give_to(&mut report);
@@ -169,16 +205,17 @@ pub(super) fn forget_roots(tables: &mut Tables, header: &Header) {
 /// The extension behind the end mark, if heapray wrote the capture and it is whole.
 fn read_extension<R: Read>(
     source: &mut Source<R>,
-    tables: &Tables,
+    tables: &mut Tables,
     problem: &mut Option<String>,
 ) -> Result<Option<Extension>, ReadError> {
     if !tables.ours || problem.is_some() {
         return Ok(None);
     }
     let at = source.position();
-    match extension::read(source) {
+    match extension::read(source, &mut tables.budget) {
         Ok(extension) => return Ok(extension),
         Err(Stop::Io(error)) => return Err(ReadError::Io(error)),
+        Err(Stop::TooLarge(error)) => return Err(error.into()),
         Err(Stop::Cut) => {
             *problem = Some(format!(
                 "what heapray adds to the capture at byte {at} is cut short and ignored"
@@ -198,13 +235,13 @@ fn try_graft(
     tables: &mut Tables,
     extension: Extension,
     problem: &mut Option<String>,
-) -> Option<Grafted> {
+) -> Result<Option<Grafted>, ReadError> {
     match graft(tables, extension) {
-        Ok(grafted) => Some(grafted),
-        Err(Stop::Damaged(what)) => {
-            *problem = Some(damage(0, &what));
-            None
-        }
-        Err(_) => None,
+        Ok(grafted) => return Ok(Some(grafted)),
+        Err(Stop::Damaged(what)) => *problem = Some(damage(0, &what)),
+        Err(Stop::TooLarge(error)) => return Err(error.into()),
+        // Nothing is read here.
+        Err(Stop::Io(_) | Stop::Cut) => {}
     }
+    Ok(None)
 }

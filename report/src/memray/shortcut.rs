@@ -9,6 +9,7 @@ use std::io::{Read, Seek, SeekFrom};
 use super::extension;
 use super::graft::{Grafted, graft};
 use super::header::{ALL_ALLOCATIONS, Header};
+use super::limit::{Budget, MemoryLimit};
 use super::read::{Capture, Format, forget_roots};
 use super::signpost::Signpost;
 use super::source::{Decoded, Source};
@@ -26,19 +27,20 @@ pub(super) struct Shortcut {
 
 impl Shortcut {
     /// Takes the short way, if there is one. Leaves `input` anywhere.
-    pub(super) fn take(input: &mut (impl Read + Seek)) -> Option<Shortcut> {
+    pub(super) fn take(input: &mut (impl Read + Seek), limit: MemoryLimit) -> Option<Shortcut> {
         let signpost = Signpost::find(input)?;
         input.rewind().ok()?;
         let mut source = Source::new(&mut *input).ok()?;
-        let header = Header::read(&mut source).ok()?;
-        let mut tables = Tables::new(header.python_version);
+        let mut budget = Budget::new(limit);
+        let header = Header::read(&mut source, &mut budget).ok()?;
+        let mut tables = Tables::new(header.python_version, budget);
         let whole = read_tables(&mut source, &header, &mut tables, signpost.tables).ok()?;
         if !whole || !tables.ours {
             return None;
         }
         input.seek(SeekFrom::Start(signpost.extension)).ok()?;
         let mut source = Source::new(input).ok()?;
-        let extension = extension::read(&mut source).ok()??;
+        let extension = extension::read(&mut source, &mut tables.budget).ok()??;
         let ends = source.peek().ok()?.is_none();
         if !ends || !source.is_packed() || !extension.codes().all(|code| tables.defines(code)) {
             return None;

@@ -6,10 +6,11 @@ use std::io::{self, Chain, Cursor, Read};
 use lz4_flex::frame::FrameDecoder;
 
 use super::codec::{Running, unzigzag};
+use super::limit::TooLarge;
 use crate::clean::in_one_line;
 
 /// Longest string or line table that is believed. memray has no limit; real ones have kilobytes.
-pub(super) const LONGEST: u64 = 16 << 20;
+pub(super) const LONGEST: u64 = 4 << 20;
 
 const LZ4_MAGIC: [u8; 4] = 0x184D_2204u32.to_le_bytes();
 
@@ -20,6 +21,8 @@ pub(super) enum Stop {
     Cut,
     /// What follows makes no sense.
     Damaged(String),
+    /// There is more than fits into the memory that it may take.
+    TooLarge(TooLarge),
     /// The input itself failed.
     Io(io::Error),
 }
@@ -82,6 +85,12 @@ impl<R: Read> Source<R> {
     /// Whether the bytes come out of an LZ4 frame.
     pub(super) fn is_packed(&self) -> bool {
         !matches!(self.container, Container::Bare(_))
+    }
+
+    /// Changes with every 64 KiB that are read, at least.
+    #[inline]
+    pub(super) fn buffer_at(&self) -> u64 {
+        self.base
     }
 
     /// Bytes of the uncompressed capture that were taken so far.

@@ -5,14 +5,27 @@ use std::io::Read;
 
 use super::calls::Calls;
 use super::codec::Running;
+use super::limit::{Budget, in_list, in_map};
 use super::source::{Decoded, LONGEST, Source, damaged};
-use super::{PRODUCER_THREAD, line_table, names};
+use super::{PRODUCER_THREAD, calls, line_table, names};
 use crate::hash::FastMap;
-use crate::model::{Frame, FrameId, Report, StackId, Stacks, StrId, Strings, Thread, ThreadId};
+use crate::model::{
+    Frame, FrameId, Place, Report, StackId, StackNode, Stacks, StrId, Strings, Thread, ThreadId,
+};
+use std::sync::Arc;
 
 /// More than any capture has; past it the capture is taken for damaged.
 pub(super) const MOST_STACKS: usize = 1 << 26;
 const MOST_THREADS: usize = 1 << 24;
+
+/// What each of these takes at most, beside the bytes of a text: here, in its index, and where others keep it by number.
+const STRING: u64 = in_list::<Arc<str>>() + in_map::<(Arc<str>, StrId)>() + 32;
+const FRAME: u64 = in_list::<(Frame, Place)>() + in_map::<(Frame, FrameId)>();
+const PLACE: u64 = in_map::<((u64, u64), FrameId)>();
+const CODE_OBJECT: u64 = in_map::<(u64, CodeObject)>();
+const STACK: u64 = in_list::<StackNode>() + in_map::<(u64, StackId)>() + calls::A_STACK;
+/// With the call stack and the last allocations that the events' reader and the ledger keep of each thread.
+const THREAD: u64 = in_list::<Thread>() + in_map::<(u64, ThreadId)>() + 256;
 
 #[derive(Debug)]
 struct CodeObject {
@@ -24,6 +37,7 @@ struct CodeObject {
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
+    pub(super) budget: Budget,
     python_version: i32,
     /// heapray wrote this capture, so that what it packs into names and addresses can be unpacked.
     pub(super) ours: bool,
@@ -44,8 +58,9 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(python_version: i32) -> Self {
+    pub(super) fn new(python_version: i32, budget: Budget) -> Self {
         Tables {
+            budget,
             python_version,
             most_stacks: MOST_STACKS,
             most_threads: MOST_THREADS,
@@ -55,10 +70,22 @@ impl Tables {
 
     /// Takes over the call tree that another reading of the same capture found. From then on a stack that is not in it,
     /// or a thread beyond the `threads` first ones, is damage: whoever has that reading's report knows neither.
-    pub(super) fn expect(&mut self, stacks: Stacks, threads: usize) {
+    pub(super) fn expect(&mut self, stacks: Stacks, threads: usize) -> Decoded<()> {
+        self.budget.take(stacks.len() as u64 * STACK)?;
         self.most_stacks = stacks.len();
         self.most_threads = threads;
         self.stacks = stacks;
+        Ok(())
+    }
+
+    /// The handle of `text`.
+    pub(super) fn intern(&mut self, text: &str) -> Decoded<StrId> {
+        let known = self.strings.len();
+        let id = self.strings.intern(text);
+        if self.strings.len() > known {
+            self.budget.take(STRING + text.len() as u64)?;
+        }
+        Ok(id)
     }
 
     /// Reads the body of a CODE_OBJECT record (section 3.3).
@@ -72,7 +99,8 @@ impl Tables {
             return damaged(format!("a line table of {length} bytes"));
         }
         let line_table = source.bytes(length)?;
-        self.code_objects.insert(
+        self.budget.take(line_table.capacity() as u64 + 32)?;
+        let known = self.code_objects.insert(
             id,
             CodeObject {
                 function,
@@ -81,32 +109,36 @@ impl Tables {
                 line_table,
             },
         );
+        if known.is_none() {
+            self.budget.take(CODE_OBJECT)?;
+        }
         if self.ours {
             // Its only frame, at once: frames keep the order that they were written in.
-            self.frame(id, 0);
+            self.frame(id, 0)?;
         }
         Ok(())
     }
 
     fn read_name<R: Read>(&mut self, source: &mut Source<R>) -> Decoded<StrId> {
         let name = source.cstr()?;
-        Ok(if self.ours {
-            self.strings.intern(&names::from_capture(&name))
+        if self.ours {
+            self.intern(&names::from_capture(&name))
         } else {
-            self.strings.intern(&name)
-        })
+            self.intern(&name)
+        }
     }
 
     /// The frame of an instruction. A code object that was not defined gives a frame without names, as in memray.
     #[inline]
-    pub(super) fn frame(&mut self, code: u64, offset: i64) -> FrameId {
+    pub(super) fn frame(&mut self, code: u64, offset: i64) -> Decoded<FrameId> {
         if let Some(&frame) = self.places.get(&(code, offset as u64)) {
-            return frame;
+            return Ok(frame);
         }
         let frame = self.resolve(code, offset);
-        let id = self.intern_frame(frame);
+        let id = self.intern_frame(frame)?;
+        self.budget.take(PLACE)?;
         self.places.insert((code, offset as u64), id);
-        id
+        Ok(id)
     }
 
     /// The stack of `parent` with a call of `code` at `offset`.
@@ -114,13 +146,13 @@ impl Tables {
     pub(super) fn call(&mut self, parent: StackId, code: u64, offset: i64) -> Decoded<StackId> {
         let (Ok(short_code), Ok(short_offset)) = (u32::try_from(code), i32::try_from(offset))
         else {
-            let frame = self.frame(code, offset);
+            let frame = self.frame(code, offset)?;
             return self.child(parent, frame);
         };
         if let Some(stack) = self.calls.find(parent, short_code, short_offset) {
             return Ok(stack);
         }
-        let frame = self.frame(code, offset);
+        let frame = self.frame(code, offset)?;
         let stack = self.child(parent, frame)?;
         self.calls.remember(parent, short_code, short_offset, stack);
         Ok(stack)
@@ -153,19 +185,27 @@ impl Tables {
     }
 
     /// The handle of a frame with these names.
-    pub(super) fn intern_frame(&mut self, frame: Frame) -> FrameId {
-        *self.frame_ids.entry(frame).or_insert_with(|| {
-            self.frames.push(frame);
-            FrameId(self.frames.len() as u32 - 1)
-        })
+    pub(super) fn intern_frame(&mut self, frame: Frame) -> Decoded<FrameId> {
+        if let Some(&id) = self.frame_ids.get(&frame) {
+            return Ok(id);
+        }
+        self.budget.take(FRAME)?;
+        let id = FrameId(self.frames.len() as u32);
+        self.frames.push(frame);
+        self.frame_ids.insert(frame, id);
+        Ok(id)
     }
 
     /// The stack of `parent` with `frame` called from it.
     #[inline]
     pub(super) fn child(&mut self, parent: StackId, frame: FrameId) -> Decoded<StackId> {
+        let known = self.stacks.len();
         let stack = self.stacks.child(parent, frame);
         if stack.0 as usize > self.most_stacks {
             return damaged("more call stacks than there can be");
+        }
+        if self.stacks.len() > known {
+            self.budget.take(STACK)?;
         }
         Ok(stack)
     }
@@ -181,6 +221,7 @@ impl Tables {
         if self.threads.len() >= self.most_threads {
             return damaged("more threads than there can be");
         }
+        self.budget.take(THREAD)?;
         let thread = ThreadId(self.threads.len() as u32);
         self.threads.push(Thread {
             tid,

@@ -5,8 +5,10 @@
 //! and still live in a third, or what the heap was in any slot, by adding rows.
 
 use crate::hash::FastMap;
+use crate::memray::limit::in_map;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
+use crate::memray::{MemoryLimit, TooLarge};
 use crate::model::{Allocator, Event, Report, StackId, Tally, ThreadId};
 
 /// How fine [`Intervals`] are.
@@ -16,6 +18,8 @@ pub struct IntervalOptions {
     pub slots: u32,
     /// Most rows; 2,000,000 by default. Where they do not do, two neighbouring slots become one, and so on.
     pub rows: usize,
+    /// Memory that following the events may take.
+    pub memory: MemoryLimit,
 }
 
 impl Default for IntervalOptions {
@@ -23,6 +27,7 @@ impl Default for IntervalOptions {
         IntervalOptions {
             slots: 256,
             rows: 2_000_000,
+            memory: MemoryLimit::default(),
         }
     }
 }
@@ -59,15 +64,18 @@ impl Intervals {
     /// whole capture has more: two a call site.
     ///
     /// # Errors
-    /// What `events` fail with.
-    pub fn of<E>(
+    /// What `events` fail with, and [`TooLarge`] at the limit of memory.
+    pub fn of<E: From<TooLarge>>(
         report: &Report,
         events: impl Iterator<Item = Result<Event, E>>,
         options: IntervalOptions,
     ) -> Result<Intervals, E> {
         let mut builder = Builder::new(report, options);
-        for event in events {
+        for (number, event) in events.enumerate() {
             builder.enter(&event?);
+            if number.is_multiple_of(LOOK) {
+                options.memory.holds(builder.memory())?;
+            }
         }
         Ok(builder.finish())
     }
@@ -127,6 +135,9 @@ fn key(thread: ThreadId, stack: StackId, allocator: u8) -> (u64, u64) {
 /// "Never freed", in the key of a row.
 const NEVER: u32 = u32::MAX;
 
+/// So many events are followed between two looks at the memory that they take.
+pub(super) const LOOK: usize = 4096;
+
 struct Builder {
     sites: SiteNumbers,
     live: LiveBlocks,
@@ -159,6 +170,10 @@ impl Builder {
             now: 0,
             taken: Vec::new(),
         }
+    }
+
+    fn memory(&self) -> u64 {
+        self.live.memory() + self.rows.len() as u64 * in_map::<((u64, u64), Tally)>()
     }
 
     #[inline]

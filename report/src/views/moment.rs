@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 
-use super::intervals::SiteNumbers;
+use super::intervals::{LOOK, SiteNumbers};
 use super::rebuild::{Sites, StackCopier, shell, sum_up};
 use crate::Report;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
+use crate::memray::{MemoryLimit, TooLarge};
 use crate::model::{Allocator, Event, Site, Survivors, Tally};
 
 /// What was allocated from `t1` to `t2` (milliseconds since the start, `t2` not included) and is still live at `t3`.
@@ -20,16 +21,17 @@ use crate::model::{Allocator, Event, Site, Survivors, Tally};
 /// unmapped in its middle counts as two, as memray counts it. Events of sites that `report` does not have are left out.
 ///
 /// # Errors
-/// What `events` fail with.
-pub fn in_range<E>(
+/// What `events` fail with, and [`TooLarge`] where the live blocks do not fit into `limit`.
+pub fn in_range<E: From<TooLarge>>(
     report: &Report,
     events: impl Iterator<Item = Result<Event, E>>,
     t1: u64,
     t2: u64,
     t3: u64,
+    limit: MemoryLimit,
 ) -> Result<Report, E> {
     let mut span = Span::new(report, t1, t2, t3);
-    span.run(events)?;
+    span.run(events, limit)?;
     let mut part = span.close();
     part.conditions.notes.push(format!(
         "only what was allocated from {} to {} and still live at {}",
@@ -44,14 +46,15 @@ pub fn in_range<E>(
 /// `high_water` of each site; `allocated` is what was allocated until then. Otherwise as [`in_range`].
 ///
 /// # Errors
-/// What `events` fail with.
-pub fn at_moment<E>(
+/// As [`in_range`].
+pub fn at_moment<E: From<TooLarge>>(
     report: &Report,
     events: impl Iterator<Item = Result<Event, E>>,
     t: u64,
+    limit: MemoryLimit,
 ) -> Result<Report, E> {
     let mut span = Span::new(report, 0, t, t);
-    span.run(events)?;
+    span.run(events, limit)?;
     let mut part = span.close();
     let note = format!("the heap as it was at {}", moment(t));
     part.conditions.notes.push(note);
@@ -98,10 +101,17 @@ impl<'a> Span<'a> {
         self.now < t || t == u64::MAX
     }
 
-    fn run<E>(&mut self, events: impl Iterator<Item = Result<Event, E>>) -> Result<(), E> {
+    fn run<E: From<TooLarge>>(
+        &mut self,
+        events: impl Iterator<Item = Result<Event, E>>,
+        limit: MemoryLimit,
+    ) -> Result<(), E> {
         let mut taken: Vec<Taken> = Vec::new();
-        for event in events {
+        for (number, event) in events.enumerate() {
             let event = event?;
+            if number.is_multiple_of(LOOK) {
+                limit.holds(self.live.memory())?;
+            }
             match event {
                 Event::Memory { at_ms, .. } => {
                     // Readings rise; one that does not is of a damaged capture, and time stands still.

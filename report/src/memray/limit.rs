@@ -1,0 +1,128 @@
+//! How much memory reading a capture may take, whatever the capture says.
+//!
+//! A few hundred kilobytes of LZ4 can hold millions of definitions or of blocks that are never freed. So everything that
+//! grows with a capture is counted here before it grows, at what it takes in the worst case: a hash map while it moves to one
+//! twice as large, a list with as much room again. At the limit reading ends with an error; it never gives a part as the whole.
+
+use std::fmt;
+
+use super::error::ReadError;
+use super::source::{Decoded, Stop};
+
+/// How many bytes of memory a reader's tables may take; 2 GiB by default.
+///
+/// Buffers and the text that is being read come on top, up to 64 MiB. Not included is what is made of a report afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemoryLimit(pub u64);
+
+impl MemoryLimit {
+    /// No limit, for input that is not a stranger's.
+    pub const NONE: MemoryLimit = MemoryLimit(u64::MAX);
+
+    /// Whether `bytes` fit in.
+    pub(crate) fn holds(self, bytes: u64) -> Result<(), TooLarge> {
+        if bytes > self.0 {
+            return Err(TooLarge { limit: self });
+        }
+        Ok(())
+    }
+}
+
+impl Default for MemoryLimit {
+    fn default() -> Self {
+        MemoryLimit(2 << 30)
+    }
+}
+
+/// Following a capture takes more memory than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The limit that it would exceed.
+    pub limit: MemoryLimit,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = crate::stats::size(self.limit.0);
+        write!(
+            f,
+            "the capture holds more call stacks, names or live blocks than fit into the memory limit of {limit}"
+        )
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+impl From<TooLarge> for ReadError {
+    fn from(error: TooLarge) -> ReadError {
+        ReadError::TooLarge(error)
+    }
+}
+
+impl From<TooLarge> for std::io::Error {
+    fn from(error: TooLarge) -> std::io::Error {
+        std::io::Error::new(std::io::ErrorKind::OutOfMemory, error)
+    }
+}
+
+/// What is left of a [`MemoryLimit`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    limit: MemoryLimit,
+    taken: u64,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::new(MemoryLimit::NONE)
+    }
+}
+
+impl Budget {
+    pub(super) fn new(limit: MemoryLimit) -> Self {
+        Budget { limit, taken: 0 }
+    }
+
+    /// Counts `bytes` that are taken from now on.
+    pub(super) fn take(&mut self, bytes: u64) -> Decoded<()> {
+        self.taken = self.taken.saturating_add(bytes);
+        self.fits(0)
+    }
+
+    /// Whether `others` fit in besides what was taken.
+    pub(super) fn fits(&self, others: u64) -> Decoded<()> {
+        let all = self.taken.saturating_add(others);
+        self.limit.holds(all).map_err(Stop::TooLarge)
+    }
+}
+
+/// Bytes that one entry of a hash map takes at most: while the map grows there are the old one, 7/8 full, and one of twice
+/// its size, with a byte beside each entry.
+pub(crate) const fn in_map<T>() -> u64 {
+    (size_of::<T>() as u64 + 1) * 24 / 7 + 1
+}
+
+/// Bytes that one entry of a list takes at most: half of it may be room. The system moves pages of a list that grows.
+pub(crate) const fn in_list<T>() -> u64 {
+    size_of::<T>() as u64 * 2
+}
+
+/// Bytes that one entry of a tree map takes at most: nodes are half full at least, and have links.
+pub(crate) const fn in_tree<T>() -> u64 {
+    size_of::<T>() as u64 * 2 + 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_adds_up_to_the_limit_and_no_further() {
+        let mut budget = Budget::new(MemoryLimit(100));
+        assert!(budget.take(60).is_ok() && budget.fits(40).is_ok());
+        assert!(matches!(budget.fits(41), Err(Stop::TooLarge(_))));
+        assert!(budget.take(40).is_ok());
+        assert!(matches!(budget.take(1), Err(Stop::TooLarge(_))));
+        assert!(budget.take(u64::MAX).is_err() && budget.take(0).is_err());
+    }
+}
