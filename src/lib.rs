@@ -197,7 +197,7 @@ pub use profiler::{mount, openapi, router, serve};
 pub use recover::{RecoverError, Recovered, recover};
 pub use scope::{Held, Scope, scope};
 pub use store::{Output, OutputKey, OutputKind, ReportId};
-pub use symbolize::{ReportOptions, ThreadMode};
+pub use symbolize::{NameMode, ReportOptions, ThreadMode};
 
 /// The example in the README.
 #[cfg(all(doctest, feature = "http"))]

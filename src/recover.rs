@@ -15,7 +15,7 @@ use heapray_report::model::{Event, Survivors};
 
 use crate::collector::snapshot::{EventLog, RawTotals, Snapshot};
 use crate::collector::{LogReader, Names, Process};
-use crate::symbolize::{ReportOptions, Resolved, resolve_elsewhere};
+use crate::symbolize::{NameMode, ReportOptions, Resolved, resolve_elsewhere};
 
 /// Why an event log could not be read.
 #[derive(Debug)]
@@ -113,7 +113,12 @@ pub(crate) fn recover_within(
         return Err(RecoverError::Empty);
     };
     let mut snapshot = snapshot(names, log, &process);
-    let mut resolved = resolve_elsewhere(&snapshot, options);
+    let mut options = *options;
+    if options.names == NameMode::Plain {
+        // Whoever reads the capture chooses.
+        options.names = NameMode::Both;
+    }
+    let mut resolved = resolve_elsewhere(&snapshot, &options);
     sum_up(&mut resolved, &snapshot, bounds)?;
     let report = &mut resolved.report;
     report.about.pid = process.pid;

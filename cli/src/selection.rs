@@ -7,8 +7,8 @@ use heapray_report::Report;
 use heapray_report::memray::Version;
 use heapray_report::model::Allocator;
 use heapray_report::views::{
-    Filter, Fold, Measure, Unit, at_moment, filtered, folded, in_range, inverted, readable,
-    temporary,
+    Filter, Fold, Measure, Names, Unit, agree_on_names, at_moment, filtered, folded, in_range,
+    inverted, named, readable, temporary,
 };
 
 use crate::context::Context;
@@ -98,7 +98,7 @@ pub(crate) struct PartArgs {
     /// Join frames of no interest into one.
     #[arg(long, value_enum, value_name = "WHOSE")]
     fold: Option<FoldArg>,
-    /// Show function names as the code has them: without generic arguments, closures and the plumbing of `async`.
+    /// Show call stacks as the code was written: without closures and the plumbing of `async`.
     #[arg(long)]
     readable: bool,
     /// Only what was allocated from this moment on, such as `1.5s` or `300ms` after the start.
@@ -129,6 +129,46 @@ impl From<FoldArg> for Fold {
             FoldArg::Runtime => Fold::Runtime,
             FoldArg::Packages => Fold::Packages,
             FoldArg::Others => Fold::AllButOwn,
+        }
+    }
+}
+
+/// `--full-names`.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct NamesArgs {
+    /// Call functions by their full names, with generic arguments. Without it names are plain and not too long, and call
+    /// sites that differ in type parameters alone are one.
+    #[arg(long)]
+    full_names: bool,
+}
+
+impl NamesArgs {
+    /// Gives `report` the full names if they are asked for. The capture's events fit it still.
+    pub(crate) fn spell_out(self, report: &mut Report) {
+        if self.full_names {
+            self.apply(report);
+        }
+    }
+
+    /// Gives `report` the names that are asked for.
+    pub(crate) fn apply(self, report: &mut Report) {
+        let names = if self.full_names {
+            Names::Full
+        } else {
+            Names::Plain
+        };
+        if let Some(renamed) = named(report, names) {
+            *report = renamed;
+        }
+    }
+
+    /// [`apply`](Self::apply) for reports that are compared.
+    pub(crate) fn apply_to_all(self, reports: &mut [Report]) {
+        if !self.full_names {
+            agree_on_names(reports);
+        }
+        for report in reports {
+            self.apply(report);
         }
     }
 }
@@ -174,14 +214,17 @@ impl VersionArgs {
 }
 
 impl PartArgs {
-    /// Reads the capture at `path`, and reduces it to what is asked for.
+    /// Reads the capture at `path`, and reduces it to what is asked for. Full names are as `names` say; plain ones are left
+    /// to the caller, who may want both.
     pub(crate) fn read(
         &self,
         path: &Path,
         side: &SideArgs,
+        names: NamesArgs,
         context: &mut Context,
     ) -> Result<Capture, Failure> {
         let mut capture = Capture::read(path, self.passes(side), context)?;
+        names.spell_out(&mut capture.report);
         self.apply(&mut capture, side, context)?;
         Ok(capture)
     }

@@ -10,7 +10,7 @@ use heapray_report::texts;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::OutputArgs;
-use crate::selection::{PartArgs, SideArgs, UnitArgs};
+use crate::selection::{NamesArgs, PartArgs, SideArgs, UnitArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TextArgs {
@@ -23,6 +23,8 @@ pub(crate) struct TextArgs {
     output: OutputArgs,
     #[command(flatten)]
     side: SideArgs,
+    #[command(flatten)]
+    names: NamesArgs,
     #[command(flatten)]
     part: PartArgs,
 }
@@ -38,7 +40,11 @@ impl TextArgs {
         text: impl FnOnce(&Report, &texts::Options, &mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let out = self.output.or_stdout()?;
-        let capture = self.part.read(&self.capture, &self.side, context)?;
+        let capture = self
+            .part
+            .read(&self.capture, &self.side, self.names, context);
+        let mut capture = capture?;
+        self.names.apply(&mut capture.report);
         let report = order(capture.report);
         if context.json() {
             let options = FormatOptions::default();

@@ -1,7 +1,10 @@
-//! Names are shortened as `names.json` says, which the page's script is held to as well.
+//! Names are made plain and short as `names.json` says, which the page's script is held to as well.
 #![allow(clippy::unwrap_used)]
 
-use heapray_report::views::{brief_name, is_plumbing, logical_name, plain_name};
+use heapray_report::views::{
+    LONGEST_SHOWN, brief_name, is_of_any_type, is_plumbing, logical_name, plain_name, short_name,
+    trait_name,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -26,19 +29,97 @@ fn a_name_that_is_nested_without_end_stays_as_it_is() {
 }
 
 #[test]
+fn hostile_names_take_time_in_proportion_to_their_length() {
+    // A pass over 64 KiB for each of their characters would take minutes.
+    for part in [
+        "\"",
+        "\"\\",
+        "'",
+        "<\"",
+        "operator<",
+        "<a as ",
+        "<impl ",
+        "[a]",
+        "{{",
+        "(<",
+        "o",
+    ] {
+        let name = part.repeat((64 << 10) / part.len());
+        let _ = (plain_name(&name), trait_name(&name), brief_name(&name));
+    }
+}
+
+#[test]
 fn python_names_stay() {
     for name in ["<module>", "<listcomp>", "Cart.add"] {
         assert_eq!(logical_name(name), name);
     }
 }
 
+/// What names are made of.
+const PARTS: &[&str] = &[
+    "<",
+    ">",
+    "::",
+    " as ",
+    "impl ",
+    " for ",
+    "{closure#0}",
+    "{{closure}}",
+    "{shim:vtable#0}",
+    "T",
+    "core::fmt",
+    "[u8; 4]",
+    "[1a2b]",
+    "(",
+    ")",
+    "()",
+    "&",
+    "'a ",
+    "'x'",
+    "\"",
+    "dyn ",
+    " + ",
+    "->",
+    "operator<",
+    "operator",
+    "operator ",
+    "<<",
+    ", ",
+    "fn(u8)",
+    "{",
+    "}",
+    "*mut ",
+    "::h0123456789abcdef",
+    "u8",
+    "ß",
+    ";",
+    ".",
+    "</",
+    "for<'a> ",
+];
+
 proptest! {
     #[test]
-    fn no_name_is_too_strange(name in "[<>:{}&*() a-zß'-]{0,40}", any: String) {
-        for name in [name, any] {
-            prop_assert!(brief_name(&name).len() <= name.len());
-            let _ = is_plumbing(&name);
-            prop_assert!(logical_name(&name).len() <= name.len());
+    fn no_name_is_too_strange(
+        name in "[<>:{}&*() a-zß'-]{0,40}",
+        parts in prop::collection::vec(prop::sample::select(PARTS), 0..14),
+        any: String,
+        bytes: Vec<u8>,
+    ) {
+        let bytes = String::from_utf8_lossy(&bytes).into_owned();
+        for name in [name, parts.concat(), any, bytes] {
+            let plain = plain_name(&name).into_owned();
+            prop_assert_eq!(&plain, &*plain_name(&plain), "a plain name stays");
+            let short = short_name(&name).into_owned();
+            prop_assert_eq!(&short, &*short_name(&short));
+            prop_assert!(short.chars().count() <= LONGEST_SHOWN);
+            prop_assert!(brief_name(&name).len() <= plain.len());
+            prop_assert!(logical_name(&name).len() <= plain.len());
+            let _ = (is_plumbing(&name), is_of_any_type(&name));
+            if let Some(by_trait) = trait_name(&name) {
+                prop_assert_eq!(&by_trait, &*plain_name(&by_trait));
+            }
         }
     }
 }

@@ -9,11 +9,12 @@ use heapray_report::formats::{Format, Options};
 use heapray_report::memray::{Version, write_aggregated};
 use heapray_report::page::flamegraph;
 use heapray_report::peak::{self, Index, Order};
+use heapray_report::views::{Names, named};
 
 use crate::collector::snapshot::Snapshot;
 use crate::profiler::{Blocks, SamplingStatus};
 use crate::store::Draft;
-use crate::symbolize::{self, ReportOptions};
+use crate::symbolize::{self, NameMode, ReportOptions};
 use crate::when::rfc3339;
 
 const INDEX: &str = "index.html";
@@ -58,10 +59,18 @@ pub struct ScopeReport {
 /// Writes all of it. Each file is whole or not there; the index comes last.
 pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<ScopeReport> {
     fs::create_dir_all(dir)?;
-    let report = symbolize::resolve(snapshot, &ReportOptions::default()).report;
+    let options = ReportOptions {
+        names: NameMode::Both,
+        ..ReportOptions::default()
+    };
+    let both = symbolize::resolve(snapshot, &options).report;
     let mut draft = Draft::new(dir)?;
-    write_aggregated(&report, Version::V13, &mut draft)?;
+    write_aggregated(&both, Version::V13, &mut draft)?;
     draft.place(dir, REPORT)?;
+    let mut draft = Draft::new(dir)?;
+    flamegraph(&both, &mut draft)?;
+    draft.place(dir, PAGE)?;
+    let report = named(&both, Names::Plain).unwrap_or(both);
     let mut draft = Draft::new(dir)?;
     let options = Options {
         lines: true,
@@ -74,9 +83,6 @@ pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<ScopeReport> 
         peak::svg(&report, order, &mut draft)?;
         draft.place(dir, name)?;
     }
-    let mut draft = Draft::new(dir)?;
-    flamegraph(&report, &mut draft)?;
-    draft.place(dir, PAGE)?;
     let mut draft = Draft::new(dir)?;
     let index = Index {
         report: &report,

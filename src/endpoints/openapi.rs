@@ -130,6 +130,10 @@ pub(crate) struct MakingParams {
     /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a
     /// call stack is the code that asked for memory.
     full: Option<bool>,
+    /// Call functions by their full names, with generic arguments: true, t, yes, y or 1. By default names are plain, and
+    /// call sites that differ in type parameters alone are one. A page holds both.
+    #[param(rename = "full-names")]
+    full_names: Option<bool>,
     /// `name`: threads of one name count as one; `each`: they are kept apart.
     #[param(inline)]
     threads: Option<Threads>,

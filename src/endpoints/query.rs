@@ -31,6 +31,7 @@ pub(super) fn read(
     for (name, value) in params::pairs(query) {
         key = match (name, value) {
             ("full", value) => key.full(truth(name, value)?),
+            ("full-names", value) => key.full_names(truth(name, value)?),
             ("inverted", value) => key.inverted(truth(name, value)?),
             ("lines", value) => key.lines(truth(name, value)?),
             ("threads", "each") => key.threads(ThreadMode::Each),
@@ -105,6 +106,8 @@ mod tests {
             ("full=Y", REPORT.full(true)),
             ("full", REPORT.full(true)),
             ("full=0", REPORT),
+            ("full-names=true", REPORT.full_names(true)),
+            ("full-names", REPORT.full_names(true)),
             ("threads=each", REPORT.threads(ThreadMode::Each)),
             ("threads=name", REPORT),
             ("version=12", REPORT.version(Version::V12)),
@@ -155,6 +158,7 @@ mod tests {
             "format=",
             "format=xml",
             "inverted=2",
+            "full-names=2",
         ] {
             assert!(read(query).is_err(), "{query:?}");
         }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use heapray_report::Report;
 use heapray_report::memray::{self, Format, MemoryLimit, ReadError};
-use heapray_report::views::{self, OwnSite};
+use heapray_report::views::{self, Names, OwnSite};
 
 use super::control::Core;
 use super::outputs::{Made, Origin, Trip, render};
@@ -368,6 +368,8 @@ pub(super) fn note(
 
 /// The line with the most that is still live.
 pub(super) fn leak(report: &Report) -> Option<Leak> {
+    let plain = views::named(report, Names::Plain);
+    let report = plain.as_ref().unwrap_or(report);
     let sites = views::own_sites(report, &views::Origins::of(report));
     leak_at(report, sites.first()?)
 }

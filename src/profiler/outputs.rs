@@ -372,6 +372,8 @@ pub(super) fn render<E>(
 where
     E: Iterator<Item = io::Result<Event>>,
 {
+    let renamed = key.names().and_then(|names| views::named(report, names));
+    let report = renamed.as_ref().unwrap_or(report);
     let inverted;
     let shown = if key.is_inverted() {
         inverted = views::inverted(report);

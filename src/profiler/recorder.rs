@@ -18,7 +18,7 @@ use super::{Blocks, Error};
 use crate::capture::{failure, memory, sys};
 use crate::flight_recorder::{Reason, TriggerKind};
 use crate::store::{Draft, Label, OutputKey, OutputKind, ReportId, file_size_limit};
-use crate::symbolize::{self, Known, ReportOptions};
+use crate::symbolize::{self, Known, NameMode, ReportOptions};
 
 /// What made the flight recorder write a report, and what became of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,8 +261,11 @@ impl Core {
             .map_err(|error| self.not_written(error))?;
         self.recorder.give_up_room();
         let mut known = std::mem::take(&mut *lock(&self.recorder.known));
-        let report =
-            symbolize::resolve_again(&snapshot, &ReportOptions::default(), &mut known).report;
+        let options = ReportOptions {
+            names: NameMode::Both,
+            ..ReportOptions::default()
+        };
+        let report = symbolize::resolve_again(&snapshot, &options, &mut known).report;
         drop(known);
         let label = Label {
             key: OutputKey::new(OutputKind::Report),

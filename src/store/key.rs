@@ -3,9 +3,9 @@
 use heapray_report::formats::{self, Format};
 use heapray_report::memray::Version;
 use heapray_report::texts;
-use heapray_report::views::{Measure, Unit};
+use heapray_report::views::{Measure, Names, Unit};
 
-use crate::symbolize::ThreadMode;
+use crate::symbolize::{NameMode, ThreadMode};
 
 /// What is made from a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +91,7 @@ impl OutputKind {
 pub struct OutputKey {
     kind: OutputKind,
     full: bool,
+    full_names: bool,
     each_thread: bool,
     version_12: bool,
     measure: Measure,
@@ -107,6 +108,7 @@ impl OutputKey {
         OutputKey {
             kind,
             full: false,
+            full_names: false,
             each_thread: false,
             version_12: false,
             measure: Measure::HighWater,
@@ -120,6 +122,14 @@ impl OutputKey {
     #[must_use]
     pub const fn full(mut self, full: bool) -> OutputKey {
         self.full = full;
+        self
+    }
+
+    /// Whether functions have the names that the compiler gave them, with generic arguments, instead of plain ones. A page
+    /// and a report have both unless this says so.
+    #[must_use]
+    pub const fn full_names(mut self, full_names: bool) -> OutputKey {
+        self.full_names = full_names;
         self
     }
 
@@ -217,6 +227,15 @@ impl OutputKey {
         }
     }
 
+    /// The names that it shows; `None` if it holds both.
+    pub(crate) const fn names(self) -> Option<Names> {
+        match self.kind {
+            _ if self.full_names => Some(Names::Full),
+            OutputKind::Report | OutputKind::Flamegraph => None,
+            _ => Some(Names::Plain),
+        }
+    }
+
     pub(crate) fn options(self) -> crate::symbolize::ReportOptions {
         crate::symbolize::ReportOptions {
             full: self.full,
@@ -225,6 +244,11 @@ impl OutputKey {
             } else {
                 ThreadMode::ByName
             },
+            names: match self.names() {
+                Some(Names::Full) => NameMode::Full,
+                Some(Names::Plain) => NameMode::Plain,
+                None => NameMode::Both,
+            },
         }
     }
 
@@ -232,6 +256,7 @@ impl OutputKey {
     pub(crate) const fn sibling(self, kind: OutputKind) -> OutputKey {
         OutputKey {
             full: self.full,
+            full_names: self.full_names,
             each_thread: self.each_thread,
             ..OutputKey::new(kind)
         }
@@ -243,9 +268,10 @@ impl OutputKey {
         let name = self.kind.file_name();
         let (stem, extension) = name.split_once('.').expect("file names have extensions");
         let full = if self.full { ".full" } else { "" };
+        let names = if self.full_names { ".full-names" } else { "" };
         let each = if self.each_thread { ".each" } else { "" };
         let version = if self.version_12 { ".v12" } else { "" };
-        format!("{stem}{full}{each}{version}.{extension}")
+        format!("{stem}{full}{names}{each}{version}.{extension}")
     }
 }
 
@@ -264,12 +290,16 @@ mod tests {
     fn other_makings_have_other_names() {
         let key = OutputKey::new(OutputKind::Report)
             .full(true)
+            .full_names(true)
             .threads(ThreadMode::Each)
             .version(Version::V12);
-        assert_eq!(key.stored_name(), "memray-report.full.each.v12.bin");
+        assert_eq!(
+            key.stored_name(),
+            "memray-report.full.full-names.each.v12.bin"
+        );
         assert_eq!(
             key.sibling(OutputKind::Stats).stored_name(),
-            "memray-stats.full.each.txt"
+            "memray-stats.full.full-names.each.txt"
         );
     }
 

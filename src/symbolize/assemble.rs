@@ -94,10 +94,11 @@ pub(super) fn assemble(
     options: &ReportOptions,
     lookup: &mut dyn Lookup,
 ) -> Resolved {
-    let places = Places::find(&snapshot.nodes, &snapshot.modules, lookup);
+    let places = Places::find(&snapshot.nodes, &snapshot.modules, options.names, lookup);
     let Tree {
         mut strings,
         frames,
+        full_names,
         places: places_of_frames,
         stacks,
         of_node,
@@ -114,6 +115,7 @@ pub(super) fn assemble(
             about,
             strings,
             frames,
+            full_names,
             places: places_of_frames,
             modules: snapshot.modules.iter().map(about::module).collect(),
             stacks,

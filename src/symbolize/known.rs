@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::lookup::{Found, Lookup, Place};
+use super::names::FunctionName;
 use super::resolver::ElfLookup;
 use crate::collector::snapshot::Module;
 
@@ -20,7 +21,7 @@ pub struct Known {
 /// A [`Place`] with its texts.
 #[derive(Debug, Clone)]
 struct Remembered {
-    function: String,
+    function: FunctionName,
     file: String,
     line: u32,
 }
@@ -37,7 +38,7 @@ impl Lookup for Known {
         if !new.is_empty() {
             ElfLookup::default().lookup(module, &new, &mut |nth, places| {
                 let remembered = places.iter().map(|place| Remembered {
-                    function: place.function.to_owned(),
+                    function: place.function.as_ref().clone(),
                     file: place.file.as_ref().to_owned(),
                     line: place.line,
                 });
@@ -49,7 +50,7 @@ impl Lookup for Known {
             let places: Vec<Place<'_>> = places
                 .iter()
                 .map(|place| Place {
-                    function: &place.function,
+                    function: Cow::Borrowed(&place.function),
                     file: Cow::Borrowed(&place.file),
                     line: place.line,
                 })

@@ -1,5 +1,6 @@
 //! The frames of call stacks that are no allocations' and belong to no report.
 
+use super::options::NameMode;
 use super::places::Places;
 use super::resolver::ElfLookup;
 use crate::capture::event::NodeId;
@@ -14,7 +15,7 @@ pub(crate) struct Located {
 /// A function's frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocatedFrame<'l> {
-    /// The demangled name, or `module+0xoffset`.
+    /// The plain name, or `module+0xoffset`.
     pub(crate) function: &'l str,
     /// The source file, or the module's path; empty if neither is known.
     pub(crate) file: &'l str,
@@ -26,7 +27,7 @@ impl Located {
     /// Looks up every address of `nodes`.
     pub(crate) fn find(nodes: &[RawNode], modules: &[Module]) -> Located {
         Located {
-            places: Places::find(nodes, modules, &mut ElfLookup::default()),
+            places: Places::find(nodes, modules, NameMode::Plain, &mut ElfLookup::default()),
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use super::names::FunctionName;
 use crate::collector::snapshot::Module;
 
 /// One frame that an address stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The demangled name; empty if unknown.
-    pub(crate) function: &'a str,
+    /// Its name; the texts in it are empty if it is unknown.
+    pub(crate) function: Cow<'a, FunctionName>,
     /// The source file as the compiler saw it; empty if unknown.
     pub(crate) file: Cow<'a, str>,
     /// Line in `file`, from 1; 0 if unknown.

@@ -26,11 +26,12 @@ mod stacks;
 mod tests;
 mod threads;
 mod trim;
+mod v0;
 mod wanted;
 
 pub use assemble::{Resolved, resolve, resolve_again};
 pub(crate) use assemble::{resolve_elsewhere, resolve_while};
 pub use known::Known;
 pub(crate) use located::{Located, LocatedFrame};
-pub use options::{ReportOptions, ThreadMode};
+pub use options::{NameMode, ReportOptions, ThreadMode};
 pub(crate) use wanted::Wanted;

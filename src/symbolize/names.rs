@@ -2,6 +2,70 @@
 
 use std::borrow::Cow;
 
+use heapray_report::views::{plain_name, short_name, trait_name};
+
+use super::v0;
+
+/// Bytes of the longest name that is kept: generic code within generic code can have names of megabytes.
+const LONGEST: usize = 64 << 10;
+
+/// What a report calls a function.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct FunctionName {
+    /// As the compiler calls it.
+    pub(crate) full: String,
+    /// The same whatever the mangling, and short enough to be shown.
+    pub(crate) plain: String,
+    /// As `full`, but where that has only the type for which generic code was made: the trait that has the code.
+    pub(crate) of_whom: String,
+}
+
+impl FunctionName {
+    /// The name of `symbol`, mangled or not.
+    pub(crate) fn of(symbol: &str) -> FunctionName {
+        let mut full = demangle(symbol).into_owned();
+        if full.len() > LONGEST {
+            let end = full.floor_char_boundary(LONGEST);
+            full.truncate(end);
+            full.push('…');
+        }
+        let by_trait = v0::is_of_any_type(symbol, &full).then(|| trait_name(&full));
+        let of_whom = by_trait.flatten().unwrap_or_default();
+        let plain = if of_whom.is_empty() {
+            plain_name(&full)
+        } else {
+            Cow::Borrowed(&*of_whom)
+        };
+        FunctionName {
+            plain: short_name(&plain).into_owned(),
+            of_whom,
+            full,
+        }
+    }
+
+    /// A name that is not a symbol's.
+    pub(crate) fn plain(name: String) -> FunctionName {
+        FunctionName {
+            plain: name.clone(),
+            full: name,
+            of_whom: String::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.full.is_empty()
+    }
+
+    /// The name by which it is decided whose code it is.
+    pub(crate) fn whose(&self) -> &str {
+        if self.of_whom.is_empty() {
+            &self.full
+        } else {
+            &self.of_whom
+        }
+    }
+}
+
 /// `symbol` demangled: Rust (v0, and legacy without its hash) or C++; any other name as it is.
 ///
 /// C names are told apart by their prefix, since to a C++ demangler `f` is the type `float`.
@@ -22,7 +86,123 @@ pub(crate) fn demangle(symbol: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::demangle;
+    use super::{FunctionName, LONGEST, demangle};
+    use heapray_report::views::LONGEST_SHOWN;
+
+    /// The same functions as rustc 1.95 mangles them in both ways, and their plain name.
+    #[test]
+    fn a_function_has_one_plain_name_whatever_the_mangling() {
+        let cases = [
+            (
+                "_ZN4shop5inner4each17hcdf437e5042e8a20E",
+                "_RINvNtCskK9ONXSS8Nz_4shop5inner4eachReKj1_EB4_",
+                "shop::inner::each",
+            ),
+            (
+                "_ZN4shop12Row$LT$T$GT$4keep17h03dd8aceafa362cfE",
+                "_RNvMs3_CskK9ONXSS8Nz_4shopINtB5_3RowhE4keepB5_",
+                "shop::Row::keep",
+            ),
+            (
+                "_ZN4shop5inner38_$LT$impl$u20$shop..Row$LT$u64$GT$$GT$3out17he8ce10e7e34a702cE",
+                "_RNvMNtCskK9ONXSS8Nz_4shop5innerINtB4_3RowyE3out",
+                "shop::Row::out",
+            ),
+            (
+                "_ZN48_$LT$shop..Row$LT$T$GT$$u20$as$u20$shop..Job$GT$3run17h1635faba81d6a9b9E",
+                "_RNvXs_CskK9ONXSS8Nz_4shopINtB4_3RowhENtB4_3Job3runB4_",
+                "shop::Row::run",
+            ),
+            (
+                "_ZN32_$LT$u8$u20$as$u20$shop..Job$GT$3run17hff468553ce5689acE",
+                "_RNvXs0_CskK9ONXSS8Nz_4shophNtB5_3Job3run",
+                "u8::run",
+            ),
+            (
+                "_ZN58_$LT$shop..Row$LT$u8$GT$$u20$as$u20$core..fmt..Display$GT$3fmt17h52bf4b3aecf44f2dE",
+                "_RNvXs2_CskK9ONXSS8Nz_4shopINtB5_3RowhENtNtCsgEmfK2I1SDS_4core3fmt7Display3fmt",
+                "shop::Row::fmt",
+            ),
+            // The trait's own code.
+            (
+                "_ZN4shop3Job5twice17h71f168dc59508da6E",
+                "_RNvYINtCskK9ONXSS8Nz_4shop3RowhENtB5_3Job5twiceB5_",
+                "shop::Job::twice",
+            ),
+            // Generic over the type, which is a function and a closure.
+            (
+                "_ZN35_$LT$F$u20$as$u20$shop..Handler$GT$4call17h7bdcb287119f7c4cE",
+                "_RNvXs1_CskK9ONXSS8Nz_4shopNvB5_5fortyNtB5_7Handler4callB5_",
+                "shop::Handler::call",
+            ),
+            (
+                "_ZN35_$LT$F$u20$as$u20$shop..Handler$GT$4call17hc73ec562286f685fE",
+                "_RNvXs1_CskK9ONXSS8Nz_4shopNCNvB5_3alls0_0NtB5_7Handler4callB5_",
+                "shop::Handler::call",
+            ),
+            (
+                "_ZN5alloc7raw_vec20RawVecInner$LT$A$GT$11finish_grow17h821bb1a23e0ac061E",
+                "_RNvMs4_NtCslNYArtu3iFV_5alloc7raw_vecNtB5_11RawVecInner11finish_growCskK9ONXSS8Nz_4shop",
+                "alloc::raw_vec::RawVecInner::finish_grow",
+            ),
+        ];
+        for (legacy, v0, plain) in cases {
+            assert_eq!(FunctionName::of(legacy).plain, plain, "{legacy}");
+            assert_eq!(FunctionName::of(v0).plain, plain, "{v0}");
+        }
+        // Generic over the type, which has a name: only a build with the other mangling can tell.
+        let legacy =
+            FunctionName::of("_ZN33_$LT$T$u20$as$u20$shop..Spawn$GT$5spawn17h91d5c3d5e82998f4E");
+        let v0 = FunctionName::of("_RNvXCskK9ONXSS8Nz_4shopINtB2_3RowhENtB2_5Spawn5spawnB2_");
+        assert_eq!(legacy.plain, "shop::Spawn::spawn");
+        assert_eq!(v0.plain, "shop::Row::spawn");
+    }
+
+    #[test]
+    fn the_librarys_code_for_any_type_is_the_traits() {
+        // impl<T: Display> ToString for T
+        let name = FunctionName::of(
+            "_RNvXs_NtCslNYArtu3iFV_5alloc6stringNtCskK9ONXSS8Nz_4shop3RowNtB4_8ToString9to_string",
+        );
+        assert_eq!(
+            name.full,
+            "<shop::Row as alloc::string::ToString>::to_string"
+        );
+        assert_eq!(name.plain, "alloc::string::ToString::to_string");
+        assert_eq!(name.whose(), name.plain);
+        // Its code for a type of its own.
+        let name = FunctionName::of(
+            "_RNvXsZ_NtCslNYArtu3iFV_5alloc6stringNtB5_6StringNtNtCsgEmfK2I1SDS_4core3fmt5Write9write_str",
+        );
+        assert_eq!(name.plain, "alloc::string::String::write_str");
+        assert_eq!(name.whose(), name.full);
+    }
+
+    #[test]
+    fn long_names_are_short_where_they_are_plain_and_bounded_where_they_are_full() {
+        let long = format!("_ZN15000{}3addE", "x".repeat(15_000));
+        let name = FunctionName::of(&long);
+        assert_eq!(name.full.len(), 15_005);
+        assert_eq!(name.plain.chars().count(), LONGEST_SHOWN);
+        let name = FunctionName::of(&"x".repeat(LONGEST + 7));
+        assert!(name.full.len() <= LONGEST + 4);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_symbol_is_too_strange(
+            parts in proptest::collection::vec(proptest::sample::select(&[
+                "_R", "N", "v", "X", "Y", "I", "C", "B", "s", "_", "0", "3foo", "4core", "Nt", "E", "R", "L", "t", "5alloc", "h", "Cs1_", "u",
+            ][..]), 0..24),
+            any: String,
+        ) {
+            for symbol in [parts.concat(), format!("_R{}", parts.concat()), format!("_R{any}"), any] {
+                let name = FunctionName::of(&symbol);
+                let _ = super::v0::is_of_any_type(&symbol, &symbol);
+                proptest::prop_assert!(name.plain.chars().count() <= LONGEST_SHOWN);
+            }
+        }
+    }
 
     #[test]
     fn names_of_each_language_are_demangled() {

@@ -9,6 +9,21 @@ pub struct ReportOptions {
     pub full: bool,
     /// How threads are told apart.
     pub threads: ThreadMode,
+    /// How functions are called.
+    pub names: NameMode,
+}
+
+/// How a report calls functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NameMode {
+    /// By plain names, which are the same whatever the mangling: without generic arguments (the default). Call sites that
+    /// differ in type parameters alone are one.
+    #[default]
+    Plain,
+    /// As the compiler calls them.
+    Full,
+    /// Both: frames that differ in full names are apart, and their plain names show what belongs together.
+    Both,
 }
 
 /// How a report tells threads apart.

@@ -9,41 +9,60 @@ use std::collections::HashMap;
 use heapray_report::model::{self, Frame, StrId, Strings};
 
 use super::lookup::{Lookup, Place};
+use super::names::FunctionName;
+use super::options::NameMode;
 use super::trim::{Role, is_c_runtime, role};
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, ModuleId, RawNode};
 
-/// Distinct frames, each with the part it plays when stacks are trimmed.
+/// A frame, the full name of its function where the report is to have both, and the part it plays when stacks are trimmed.
+type Row = (Frame, StrId, Role);
+
+/// Distinct frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
     pub(super) strings: Strings,
-    frames: Vec<(Frame, Role)>,
+    names: NameMode,
+    rows: Vec<Row>,
     /// Where each frame was met first.
     places: Vec<model::Place>,
-    index: HashMap<(Frame, Role), u32>,
+    index: HashMap<Row, u32>,
 }
 
 impl FrameTable {
     /// The frame of `named`, which is met at `place`.
     fn add(&mut self, named: &Place<'_>, role: Role, place: model::Place) -> u32 {
+        let name = &named.function;
+        let (function, full) = match self.names {
+            NameMode::Plain => (&name.plain, ""),
+            NameMode::Full => (&name.full, ""),
+            NameMode::Both => (&name.plain, &*name.full),
+        };
         let frame = Frame {
-            function: self.strings.intern(named.function),
+            function: self.strings.intern(function),
             file: self.strings.intern(&named.file),
             line: named.line,
         };
-        *self.index.entry((frame, role)).or_insert_with(|| {
-            self.frames.push((frame, role));
+        let row = (frame, self.strings.intern(full), role);
+        *self.index.entry(row).or_insert_with(|| {
+            self.rows.push(row);
             self.places.push(place);
-            u32::try_from(self.frames.len() - 1).expect("fewer than 2^32 distinct frames")
+            u32::try_from(self.rows.len() - 1).expect("fewer than 2^32 distinct frames")
         })
     }
 
     pub(super) fn frame(&self, id: u32) -> Frame {
-        self.frames[id as usize].0
+        self.rows[id as usize].0
+    }
+
+    /// The full name of a frame's function; nothing where the frame has the only name that the report is to have.
+    pub(super) fn full_name(&self, id: u32) -> Option<&str> {
+        let of_both = self.names == NameMode::Both;
+        of_both.then(|| self.strings.get(self.rows[id as usize].1))
     }
 
     pub(super) fn role(&self, id: u32) -> Role {
-        self.frames[id as usize].1
+        self.rows[id as usize].2
     }
 
     pub(super) fn place(&self, id: u32) -> model::Place {
@@ -51,12 +70,12 @@ impl FrameTable {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.frames.len()
+        self.rows.len()
     }
 
     /// The distinct source files (and, where unknown, modules' paths) of all frames.
     pub(super) fn files(&self) -> Vec<StrId> {
-        let mut files: Vec<StrId> = self.frames.iter().map(|(frame, _)| frame.file).collect();
+        let mut files: Vec<StrId> = self.rows.iter().map(|(frame, ..)| frame.file).collect();
         files.sort_unstable();
         files.dedup();
         files
@@ -87,8 +106,13 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Looks up every address of `nodes`.
-    pub(super) fn find(nodes: &[RawNode], modules: &[Module], lookup: &mut dyn Lookup) -> Places {
+    /// Looks up every address of `nodes`; functions are called as `names` says.
+    pub(super) fn find(
+        nodes: &[RawNode],
+        modules: &[Module],
+        names: NameMode,
+        lookup: &mut dyn Lookup,
+    ) -> Places {
         let key = |node: u32| {
             let node = &nodes[node as usize];
             (known_module(modules, node), node.address)
@@ -99,7 +123,10 @@ impl Places {
         order.sort_unstable_by_key(|&node| key(node));
 
         let mut places = Places {
-            table: FrameTable::default(),
+            table: FrameTable {
+                names,
+                ..FrameTable::default()
+            },
             main: Coverage::default(),
             span_of_node: vec![0; nodes.len()],
             // The empty stack's node has no frame.
@@ -155,7 +182,7 @@ impl Places {
         lookup.lookup(module, &offsets, &mut |nth, found| {
             let start = frames.len();
             let unnamed = Place {
-                function: "",
+                function: Cow::default(),
                 file: Cow::Borrowed(""),
                 line: 0,
             };
@@ -166,17 +193,15 @@ impl Places {
             };
             let mut with_lines = false;
             for (depth, place) in found.iter().enumerate() {
-                let role = match role(place.function, &place.file, place.line) {
+                let role = match role(place.function.whose(), &place.file, place.line) {
                     Role::Code if c_runtime => Role::Entry,
                     role => role,
                 };
                 with_lines |= role == Role::Code && place.line > 0;
-                let offset_name;
                 let function = if place.function.is_empty() {
-                    offset_name = name_by_offset(&path, offsets[nth]);
-                    &offset_name
+                    Cow::Owned(FunctionName::plain(name_by_offset(&path, offsets[nth])))
                 } else {
-                    place.function
+                    Cow::Borrowed(&*place.function)
                 };
                 let file: &str = if place.file.is_empty() {
                     &path
@@ -216,7 +241,7 @@ impl Places {
                 _ => (format!("[unknown code] {address:#x}"), Role::Code),
             };
             let named = Place {
-                function: &function,
+                function: Cow::Owned(FunctionName::plain(function)),
                 file: Cow::Borrowed(""),
                 line: 0,
             };

@@ -18,7 +18,7 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Reason, Sym, Symbolized, Symbolizer};
 
 use super::lookup::{Found, Lookup, Place};
-use super::names::demangle;
+use super::names::FunctionName;
 use super::notes::about_modules;
 use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
@@ -322,13 +322,15 @@ enum Answer<'a> {
 
 /// Demangled names of one chunk: most occur many times.
 #[derive(Debug, Default)]
-struct Names<'s>(HashMap<&'s str, Cow<'s, str>>);
+struct Names<'s>(HashMap<&'s str, FunctionName>);
 
 impl<'s> Names<'s> {
     fn learn(&mut self, sym: &'s Sym<'_>) {
         let inlined = sym.inlined.iter().map(|inlined| inlined.name.as_ref());
         for symbol in inlined.chain([sym.name.as_ref()]) {
-            self.0.entry(symbol).or_insert_with(|| demangle(symbol));
+            self.0
+                .entry(symbol)
+                .or_insert_with(|| FunctionName::of(symbol));
         }
     }
 
@@ -347,7 +349,7 @@ impl<'s> Names<'s> {
             Cow::Owned(path) => Cow::Owned(path.to_string_lossy().into_owned()),
         });
         Place {
-            function: self.0.get(symbol).map_or("", |name| name),
+            function: self.0.get(symbol).map_or_else(Cow::default, Cow::Borrowed),
             file,
             line: code.and_then(|code| code.line).unwrap_or(0),
         }

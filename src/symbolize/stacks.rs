@@ -3,7 +3,9 @@
 //! Parents come before children, so each table is filled in one pass without recursion, however deep a stack
 //! is. Only stacks and frames that a trimmed stack needs are put into the report.
 
-use heapray_report::model::{Frame, FrameId, Place, StackId, Stacks, Strings};
+use std::collections::HashMap;
+
+use heapray_report::model::{Frame, FrameId, Place, StackId, Stacks, StrId, Strings};
 
 use super::places::{FrameTable, Places};
 use super::trim::Role;
@@ -15,6 +17,7 @@ use crate::collector::snapshot::RawNode;
 pub(super) struct Tree {
     pub(super) strings: Strings,
     pub(super) frames: Vec<Frame>,
+    pub(super) full_names: Vec<StrId>,
     pub(super) places: Vec<Place>,
     pub(super) stacks: Stacks,
     pub(super) of_node: Vec<StackId>,
@@ -39,6 +42,7 @@ pub(super) fn build(nodes: &[RawNode], places: &Places, full: bool) -> Tree {
         tree: Tree::default(),
         table: &places.table,
         used: vec![None; places.table.len()],
+        known: HashMap::new(),
     };
     builder.tree.of_node = vec![StackId::EMPTY; nodes.len()];
     let mut whole = vec![StackId::EMPTY; nodes.len()];
@@ -126,6 +130,8 @@ struct Builder<'p> {
     tree: Tree,
     table: &'p FrameTable,
     used: Vec<Option<FrameId>>,
+    /// Frames that differ in nothing but their part in trimming are one.
+    known: HashMap<(Frame, Option<StrId>), FrameId>,
 }
 
 impl Builder<'_> {
@@ -152,9 +158,15 @@ impl Builder<'_> {
             file: self.tree.strings.intern(strings.get(file)),
             line,
         };
-        let used = FrameId(index(self.tree.frames.len()));
-        self.tree.frames.push(frame);
-        self.tree.places.push(self.table.place(id));
+        let full_name = self.table.full_name(id);
+        let full_name = full_name.map(|name| self.tree.strings.intern(name));
+        let tree = &mut self.tree;
+        let used = *self.known.entry((frame, full_name)).or_insert_with(|| {
+            tree.frames.push(frame);
+            tree.full_names.extend(full_name);
+            tree.places.push(self.table.place(id));
+            FrameId(index(tree.frames.len() - 1))
+        });
         self.used[id as usize] = Some(used);
         used
     }

@@ -1,9 +1,10 @@
 //! Which frames stand between the code that asks for memory and the allocator.
 //!
 //! A call stack's leaf should be the code that asked. Three roles decide: frames of the language's own
-//! library are passed over from the leaf on, until a frame of anything else. The file decides, because a
-//! generic of the library that is instantiated in the user's crate bears the user's types in its name; the
-//! name decides only where no file is known.
+//! library are passed over from the leaf on, until a frame of anything else. A name decides that is the program's beyond
+//! doubt: without the debug information of its unit (`.dwo`) a function has its own name and the file of what was inlined
+//! into it. Else the file decides, because a generic of the library that is instantiated in the user's crate bears the
+//! user's types in its name, and where no file is known, the name again.
 
 /// The part that a frame plays when a stack's leaf is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,7 +30,8 @@ const ENTRIES: [&str; 9] = [
     "start_thread",
 ];
 
-/// The role of a frame; `file` is empty if unknown, and so is a `line` of 0.
+/// The role of a frame; `file` is empty if unknown, and so is a `line` of 0. `function` is
+/// [`FunctionName::whose`](super::names::FunctionName::whose).
 pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     if is_allocator(function) {
         return Role::Library;
@@ -39,7 +41,7 @@ pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     }
     // Code that the compiler made has line 0, and then its file is often that of the crate's root.
     let name_decides = line == 0 || has_library_sources(file);
-    let library = library_dir(file).is_some()
+    let library = (library_dir(file).is_some() && !is_own_name(function))
         || is_vendored(file)
         || (name_decides && is_library_name(function));
     if library { Role::Library } else { Role::Code }
@@ -130,6 +132,43 @@ fn is_library_name(function: &str) -> bool {
     }
 }
 
+/// What the library's directory holds besides.
+const BUNDLED: [&str; 18] = [
+    "__rustc",
+    "addr2line",
+    "backtrace",
+    "backtrace_rs",
+    "compiler_builtins",
+    "core_arch",
+    "core_simd",
+    "gimli",
+    "miniz_oxide",
+    "object",
+    "panic_abort",
+    "panic_unwind",
+    "proc_macro",
+    "rustc_demangle",
+    "std_detect",
+    "std_float",
+    "test",
+    "unwind",
+];
+
+/// Whether a demangled name is of code outside of the library, whatever the file: a path of another crate, or a method of
+/// a type or trait of one.
+fn is_own_name(function: &str) -> bool {
+    let is_own = |path: &str| {
+        head(path).is_some_and(|head| !LIBRARIES.contains(&head) && !BUNDLED.contains(&head))
+    };
+    let Some(inner) = function.strip_prefix('<') else {
+        return is_own(function);
+    };
+    match split_as(inner) {
+        Some((of, of_trait)) => is_own(of) || is_own(of_trait),
+        None => is_own(inner),
+    }
+}
+
 fn is_library_path(path: &str) -> bool {
     head(path).is_some_and(|head| LIBRARIES.contains(&head))
 }
@@ -175,8 +214,18 @@ mod tests {
         let cases = [
             ("alloc::raw_vec::finish_grow", std_file("alloc/src/raw_vec/mod.rs"), Role::Library),
             ("<alloc::vec::Vec<app::Row>>::push", std_file("alloc/src/vec/mod.rs"), Role::Library),
-            // A generic of the library whose name begins with the user's type.
-            ("<app::Row as core::convert::Into<app::Cell>>::into", std_file("core/src/convert/mod.rs"), Role::Library),
+            // A generic of the library that is made for the user's type.
+            ("core::convert::Into::into", std_file("core/src/convert/mod.rs"), Role::Library),
+            ("<[app::Row] as alloc::slice::Join>::join", std_file("alloc/src/slice.rs"), Role::Library),
+            ("<alloc::boxed::Box<app::Row>>::new", std_file("alloc/src/boxed.rs"), Role::Library),
+            ("push<app::Row>", std_file("alloc/src/vec/mod.rs"), Role::Library),
+            ("panic_unwind::real_imp::panic", std_file("panic_unwind/src/gcc.rs"), Role::Library),
+            // Without the unit's debug information: the file of what was inlined.
+            ("app::cart::add", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
+            ("app::cart::add::{closure#0}", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
+            ("<app::Row>::add", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
+            ("<app::Row as core::clone::Clone>::clone", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
+            ("<alloc::vec::Vec<u8> as app::Encode>::encode", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
             ("__rust_begin_short_backtrace", std_file("std/src/sys/backtrace.rs"), Role::Library),
             // The user's closure bears the library's name in none of its parts that matter.
             ("<alloc::vec::Vec<u8> as app::Encode>::encode", "/home/me/app/src/encode.rs".into(), Role::Code),
@@ -252,7 +301,8 @@ mod tests {
         assert_eq!(role(hashbrown, root, 7), Role::Code);
         assert_eq!(role("app::main", root, 0), Role::Code);
         let library = format!("{RUSTC}/library/core/src/ub_checks.rs");
-        assert_eq!(role("app::main", &library, 0), Role::Library);
+        assert_eq!(role("app::main", &library, 0), Role::Code);
+        assert_eq!(role("main", &library, 0), Role::Library);
     }
 
     #[test]

@@ -149,6 +149,6 @@ fn a_derived_clone_is_the_users_own_code() {
     let stack = stack_of_first_allocation(|| row.clone());
     let resolved = resolve(&snapshot(modules(), &[stack]), &ReportOptions::default());
     let frames = stack_frames(&resolved.report, resolved.report.sites[0].stack);
-    let expected = "<symbolize::allocations::Row as core::clone::Clone>::clone";
+    let expected = "symbolize::allocations::Row::clone";
     assert_eq!(frames[0].0, expected, "{frames:#?}");
 }

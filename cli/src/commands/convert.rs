@@ -10,7 +10,7 @@ use heapray_report::memray::write_aggregated;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::OutputArgs;
-use crate::selection::{OrderArgs, PartArgs, SideArgs, UnitArgs, VersionArgs};
+use crate::selection::{NamesArgs, OrderArgs, PartArgs, SideArgs, UnitArgs, VersionArgs};
 
 /// Write a capture in the format of another tool.
 ///
@@ -47,6 +47,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     side: SideArgs,
     #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
     part: PartArgs,
 }
 
@@ -76,7 +78,14 @@ impl Args {
         if !format.is_text() {
             out = out.for_binary()?;
         }
-        let capture = self.part.read(&self.capture, &self.side, context)?;
+        let capture = self
+            .part
+            .read(&self.capture, &self.side, self.names, context);
+        let mut capture = capture?;
+        // A capture holds both.
+        if format != Format::Memray {
+            self.names.apply(&mut capture.report);
+        }
         // A picture is turned over by its writer, which titles it so.
         let report = match format {
             Format::Svg => capture.report,

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::json::tally;
 use crate::output::OutputArgs;
-use crate::selection::{PartArgs, SideArgs, UnitArgs};
+use crate::selection::{NamesArgs, PartArgs, SideArgs, UnitArgs};
 
 /// Compare two captures, such as before and after, or two replicas: what grew and what shrank, by the line of the
 /// service's own code.
@@ -37,6 +37,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     side: SideArgs,
     #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
     part: PartArgs,
 }
 
@@ -49,8 +51,10 @@ impl Args {
         };
         let mut reports = Vec::new();
         for path in [&self.before, &self.after] {
-            reports.push(self.part.read(path, &self.side, context)?.report);
+            let capture = self.part.read(path, &self.side, self.names, context)?;
+            reports.push(capture.report);
         }
+        self.names.apply_to_all(&mut reports);
         let diff = diff(&reports[0], &reports[1]);
         // Both are in it by now.
         drop(reports);

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
-use crate::selection::{OrderArgs, PartArgs, SideArgs};
+use crate::selection::{NamesArgs, OrderArgs, PartArgs, SideArgs};
 
 /// Write the page: flame graph, tables, trees and the curve of memory in one HTML file that needs no network.
 ///
@@ -35,6 +35,8 @@ pub(crate) struct Args {
     #[arg(long)]
     split_threads: bool,
     #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
     part: PartArgs,
 }
 
@@ -47,6 +49,7 @@ impl Args {
             self.part.passes(&self.side)
         };
         let mut capture = Capture::read(&self.capture, passes, context)?;
+        self.names.spell_out(&mut capture.report);
         let intervals = intervals(&mut capture, self.temporal, context)?;
         self.part.apply(&mut capture, &self.side, context)?;
         let page = page(&capture.report, capture.format, intervals.as_ref());

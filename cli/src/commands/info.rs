@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::json::tally;
+use crate::selection::NamesArgs;
 
 /// Say what a capture is: of which process, when, how it was made, and what is in it.
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,8 @@ impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut values = Vec::new();
         for (index, path) in self.captures.iter().enumerate() {
-            let capture = Capture::read(path, Passes::One, context)?;
+            let mut capture = Capture::read(path, Passes::One, context)?;
+            NamesArgs::default().apply(&mut capture.report);
             if context.json() {
                 values.push(as_json(&capture));
             } else {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use heapray_report::memray::{Version, write_aggregated};
-use heapray_report::views::merged;
+use heapray_report::views::{agree_on_names, merged};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -33,6 +33,7 @@ impl Args {
         for path in &self.captures {
             reports.push(Capture::read(path, Passes::One, context)?.report);
         }
+        agree_on_names(&mut reports);
         let merged = merged(&reports);
         out.write(context, |out| write_aggregated(&merged, Version::V13, out))
     }

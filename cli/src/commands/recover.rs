@@ -44,6 +44,7 @@ impl Args {
             } else {
                 ThreadMode::ByName
             },
+            ..ReportOptions::default()
         };
         let recovered =
             heapray::recover(&self.spool, &options).map_err(|error| self.refused(error))?;

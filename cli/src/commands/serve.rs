@@ -11,6 +11,7 @@ use crate::commands::flamegraph::{intervals, page};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
+use crate::selection::NamesArgs;
 use crate::server::{Answers, Server};
 
 /// Show the page of a capture in a browser, from this machine to this machine only, until interrupted.
@@ -28,6 +29,8 @@ pub(crate) struct Args {
     /// Let the page show any stretch of time, from the events of the capture.
     #[arg(long)]
     temporal: bool,
+    #[command(flatten)]
+    names: NamesArgs,
 }
 
 impl Args {
@@ -39,6 +42,7 @@ impl Args {
             Passes::One
         };
         let mut capture = Capture::read(&self.capture, passes, context)?;
+        self.names.spell_out(&mut capture.report);
         let intervals = intervals(&mut capture, self.temporal, context)?;
         let report = &capture.report;
         let page = page(report, capture.format, intervals.as_ref());
@@ -48,7 +52,8 @@ impl Args {
 
         let mut answers = Answers::default();
         answers.put("/", "text/html; charset=utf-8", html);
-        let text = stats::text(report).into_bytes();
+        self.names.apply(&mut capture.report);
+        let text = stats::text(&capture.report).into_bytes();
         let report = Arc::new(capture.report);
         answers.put("/stats", "text/plain; charset=utf-8", text);
         for &format in Format::ALL {

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
+use crate::selection::NamesArgs;
 
 /// Print what a capture sums up to: what `memray stats` prints, then what is still live.
 ///
@@ -21,13 +22,16 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "N", default_value_t = 5)]
     num_largest: usize,
     #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let out = self.output.or_stdout()?;
-        let capture = Capture::read(&self.capture, Passes::One, context)?;
+        let mut capture = Capture::read(&self.capture, Passes::One, context)?;
+        self.names.apply(&mut capture.report);
         if context.json() {
             let options = JsonOptions {
                 num_largest: self.num_largest,

@@ -77,7 +77,8 @@ import { Shape } from "./shape.js";
  * @typedef {object} Profile
  * @property {Head} head
  * @property {string[]} strings
- * @property {{function: Int32Array, file: Int32Array, line: Int32Array, package: Int32Array}} frames
+ * @property {{function: Int32Array, full: Int32Array, file: Int32Array, line: Int32Array, package: Int32Array}} frames
+ *   functions by plain names, or by full ones; frames that differ in full names alone are equal but for those
  * @property {Shape} shape
  * @property {Rows} rows
  * @property {Int32Array | null} source by row, its number among the rows of the whole report; null: the same
@@ -242,6 +243,7 @@ function parse(data) {
   const strings = Array.from(lengths, (length) => utf8.decode(reader.slice(length)));
   const frames = {
     function: reader.integers(counts.frames),
+    full: reader.integers(counts.frames),
     file: reader.integers(counts.frames),
     line: reader.integers(counts.frames),
     package: reader.integers(counts.frames),

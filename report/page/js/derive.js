@@ -51,14 +51,15 @@ export function filtered(profile, { thread, allocator, frames, crate }) {
 /**
  * @param {Profile} profile
  * @param {Uint8Array} fold by frame, as `Shape.without` takes it
+ * @param {Int32Array | null} same by frame, the frame that stands for it; null: itself
  * @returns {Profile} without the frames that are hidden
  */
-export function foldedBy(profile, fold) {
+export function foldedBy(profile, fold, same = null) {
   const allocated = new Uint8Array(profile.shape.size);
   for (const node of profile.rows.node) {
     allocated[node] = 1;
   }
-  const { shape, nodeOf } = profile.shape.without(fold, allocated);
+  const { shape, nodeOf } = profile.shape.without(fold, allocated, same);
   const node = profile.rows.node.map((at) => nodeOf[at]);
   const order = Int32Array.from(node.keys());
   // Rows stand by node; most are in order already.
@@ -66,6 +67,39 @@ export function foldedBy(profile, fold) {
     order.sort((a, b) => node[a] - node[b] || a - b);
   }
   return { ...taken(profile, order, node), shape };
+}
+
+/**
+ * Frames that differ in full names alone: the first of them stands for all.
+ * @param {Profile} profile
+ * @returns {{same: Int32Array, versions: Int32Array} | null} by frame, which stands for it, and how many it stands for;
+ *   null where each stands for itself
+ */
+export function sameByName({ frames }) {
+  /** @type {Map<string, number>} */
+  const known = new Map();
+  const versions = new Int32Array(frames.function.length);
+  const same = frames.function.map((name, frame) => {
+    const key = `${name} ${frames.file[frame]} ${frames.line[frame]}`;
+    const first = known.get(key) ?? frame;
+    known.set(key, first);
+    versions[first] += 1;
+    return first;
+  });
+  return known.size < same.length ? { same, versions } : null;
+}
+
+/**
+ * @param {Profile} profile
+ * @param {boolean} plain
+ * @param {Int32Array | null} same of {@link sameByName}
+ * @returns {Profile} with plain names, call sites that differ in full names alone as one; or with full names
+ */
+export function withNames(profile, plain, same) {
+  if (plain) {
+    return same === null ? profile : foldedBy(profile, new Uint8Array(same.length), same);
+  }
+  return { ...profile, frames: { ...profile.frames, function: profile.frames.full } };
 }
 
 /**

@@ -22,7 +22,7 @@ const PLUMBING =
   /^(poll(_.*)?|call|call_mut|call_once|call_once_force|with|with_mut|try_with|catch_unwind|do_call|do_catch|try_call|__rust_try|__rust_(begin|end)_short_backtrace|in_scope|budget|with_budget|enter_runtime|block_on)$/;
 
 /**
- * @param {string} name
+ * @param {string} name a plain one
  * @returns {boolean} whether a function only passes on what was asked; `views::is_plumbing` in Rust
  */
 export function isPlumbing(name) {
@@ -36,7 +36,7 @@ export function isPlumbing(name) {
  * @returns {string} what an odd name means, or empty
  */
 export function explained(name) {
-  if (name.includes("{{vtable.shim}}")) {
+  if (name.includes("{vtable.shim}") || name.includes("{shim:vtable")) {
     return "The compiler’s entry for a call through dyn.";
   }
   const inside = /\{(closure|async)[^}]*\}/.test(name);

@@ -3,7 +3,7 @@
 import { CallTree } from "./call_tree.js";
 import { swatches } from "./colors.js";
 import { OWN, measureOf } from "./decode.js";
-import { filtered, foldedBy, withRange } from "./derive.js";
+import { filtered, foldedBy, sameByName, withNames, withRange } from "./derive.js";
 import { hiding } from "./fold.js";
 import { InvertedTree } from "./inverted_tree.js";
 import { Names, commonDirectory } from "./names.js";
@@ -54,11 +54,12 @@ export class Model {
     });
     const own = profile.frames.file.filter((_, frame) => kindOf(profile, frame) === OWN);
     const files = [...new Set(own)].map((file) => profile.strings[file]);
-    this.names = new Names(profile, commonDirectory(files));
+    this.same = sameByName(profile);
+    this.names = new Names(profile, commonDirectory(files), this.same?.versions ?? null);
     /** @type {Map<string, {whole: CallTree, tree: CallTree, inverted: InvertedTree | null}>} */
     this.parts = new Map();
-    /** @type {{search: string, hits: Uint8Array | null, error: string}} */
-    this.searched = { search: "", hits: null, error: "" };
+    /** @type {{search: string, plain: boolean, hits: Uint8Array | null, error: string}} */
+    this.searched = { search: "", plain: true, hits: null, error: "" };
   }
 
   /** @param {import("./decode.js").View} view */
@@ -87,7 +88,7 @@ export class Model {
    * @returns {Look}
    */
   look(state) {
-    this.names.plain = state.names === "plain";
+    this.names.choose(state.names === "plain");
     this.search(state.search);
     const matching = state.matching === "1" && this.searched.hits !== null ? state.search : null;
     const key = JSON.stringify([
@@ -138,6 +139,7 @@ export class Model {
     if (state.view === "range" && range !== null && this.source !== null) {
       profile = withRange(profile, rangeColumns(this.source, range, profile.rows.node.length));
     }
+    profile = withNames(profile, state.names === "plain", this.same?.same ?? null);
     const frames = state.matching === "1" ? this.searched.hits : null;
     const { packages } = profile.head;
     const crate =
@@ -154,9 +156,10 @@ export class Model {
 
   /** @param {string} search */
   search(search) {
-    if (search !== this.searched.search) {
+    const { plain, profile } = this.names;
+    if (search !== this.searched.search || plain !== this.searched.plain) {
       const { regex, error } = compile(search);
-      this.searched = { search, error, hits: regex === null ? null : matchingFrames(this.profile, regex) };
+      this.searched = { search, plain, error, hits: regex === null ? null : matchingFrames(profile, regex) };
     }
   }
 

@@ -1,15 +1,12 @@
 // Function names and paths made short enough to read. The full ones stay in tooltips and copied stacks.
 
 /**
- * A name without generic arguments, trait casts and hash, as path segments:
- * `<hyper::Conn<T> as Future>::poll` gives `["hyper", "Conn", "poll"]`.
- * A name that is no path (hostile, or of another language) is one segment, unchanged.
- * @param {string} name
+ * The parts of a function's plain name between `::`; what stands in parentheses, as parameters of C++ do, is not cut.
+ * @param {string} plain as reports have it: `views::plain_name` in Rust
  * @returns {string[]}
  */
-export function segments(name) {
-  const plain = simplify(name.replace(/::h[0-9a-f]{16}$/, ""));
-  return plain === "" ? [name] : plain.split("::");
+export function segments(plain) {
+  return split(plain, "(", ")").parts;
 }
 
 /**
@@ -28,77 +25,27 @@ export function logical(parts) {
 
 /**
  * @param {string} name
- * @returns {string} empty where it is no name this can read
+ * @param {string} open brackets between which nothing is cut
+ * @param {string} close
+ * @returns {{parts: string[], closed: boolean}} the parts between `::`, and whether all brackets are closed
  */
-function simplify(name) {
-  if (/["';]|<\//.test(name)) {
-    return "";
-  }
-  let rest = name;
-  let head = "";
-  if (rest.startsWith("<")) {
-    const end = closing(rest, 0);
-    if (end < 0) {
-      return "";
-    }
-    const inner = rest.slice(1, end);
-    const cast = topLevel(inner, " as ");
-    head = simplify((cast < 0 ? inner : inner.slice(0, cast)).replace(/^(?:[&*(]|mut |const |dyn |impl )+/, ""));
-    rest = rest.slice(end + 1);
-    if (head === "") {
-      return "";
-    }
-  }
-  let plain = "";
-  for (let at = 0; at < rest.length; at += 1) {
-    if (rest[at] === "<") {
-      const end = closing(rest, at);
-      if (end < 0) {
-        return "";
-      }
-      plain = plain.replace(/::$/, "");
-      at = end;
-    } else {
-      plain += rest[at];
-    }
-  }
-  return (head + plain).replaceAll("{{", "{").replaceAll("}}", "}");
-}
-
-/**
- * @param {string} text
- * @param {number} open where a `<` stands
- * @returns {number} where its `>` stands, or -1
- */
-function closing(text, open) {
+function split(name, open, close) {
+  const parts = [];
   let depth = 0;
-  for (let at = open; at < text.length; at += 1) {
-    if (text[at] === "<") {
+  let from = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    if (open.includes(name[at])) {
       depth += 1;
-    } else if (text[at] === ">" && text[at - 1] !== "-") {
-      depth -= 1;
-      if (depth === 0) {
-        return at;
-      }
+    } else if (close.includes(name[at]) && name[at - 1] !== "-") {
+      depth = Math.max(0, depth - 1);
+    } else if (depth === 0 && name.startsWith("::", at)) {
+      parts.push(name.slice(from, at));
+      from = at + 2;
+      at += 1;
     }
   }
-  return -1;
-}
-
-/**
- * @param {string} text
- * @param {string} word
- * @returns {number} where `word` stands outside of angle brackets, or -1
- */
-function topLevel(text, word) {
-  let depth = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    if (depth === 0 && text.startsWith(word, at)) {
-      return at;
-    }
-    depth += text[at] === "<" ? 1 : text[at] === ">" && text[at - 1] !== "-" ? -1 : 0;
-  }
-  return -1;
+  parts.push(name.slice(from));
+  return { parts, closed: depth === 0 };
 }
 
 /**
@@ -204,19 +151,34 @@ export function shortPath(path, common) {
 
 /** @typedef {import("./decode.js").Profile} Profile */
 
+/** Characters of the longest full name that is shown without being asked for. */
+const LONGEST_SHOWN = 240;
+
 /** The names of a profile's functions and places, as the page writes them. */
 export class Names {
   /**
    * @param {Profile} profile
    * @param {string} common what own files' paths begin with, as {@link commonDirectory} tells
+   * @param {Int32Array | null} versions by frame, for how many that differ in full names it stands; null: for itself alone
    */
-  constructor(profile, common) {
+  constructor(profile, common, versions) {
+    /** The functions of its frames are called by the chosen names. */
     this.profile = profile;
     this.common = common;
+    this.versions = versions;
+    this.frames = { plain: profile.frames, full: { ...profile.frames, function: profile.frames.full } };
     /** Whether closures and generic arguments are left out. */
     this.plain = true;
     /** @type {(string[] | undefined)[][]} by whether they are plain, and by string */
     this.known = [[], []];
+  }
+
+  /** @param {boolean} plain whether functions are called by their plain names, or by their full ones */
+  choose(plain) {
+    if (plain !== this.plain) {
+      this.plain = plain;
+      this.profile = { ...this.profile, frames: plain ? this.frames.plain : this.frames.full };
+    }
   }
 
   /**
@@ -253,10 +215,16 @@ export class Names {
 
   /**
    * @param {number} frame
-   * @returns {string} the whole name
+   * @returns {string} the whole name. Among plain names it is left out where it is not the only one, or too long to be read
    */
   full(frame) {
-    return frame < 0 ? "no call stack" : this.profile.strings[this.profile.frames.function[frame]];
+    if (frame < 0) {
+      return "no call stack";
+    }
+    const { strings, frames } = this.profile;
+    const full = strings[frames.full[frame]];
+    const readable = full.length <= LONGEST_SHOWN && (this.versions === null || this.versions[frame] === 1);
+    return !this.plain || readable ? full : strings[frames.function[frame]];
   }
 
   /**
@@ -290,17 +258,6 @@ export class Names {
  * @returns {string[]} its segments, each with its generic arguments
  */
 function fullSegments(name) {
-  const parts = [];
-  let depth = 0;
-  let from = 0;
-  for (let at = 0; at < name.length; at += 1) {
-    if (depth === 0 && name.startsWith("::", at)) {
-      parts.push(name.slice(from, at));
-      from = at + 2;
-      at += 1;
-    } else {
-      depth += name[at] === "<" ? 1 : name[at] === ">" && name[at - 1] !== "-" ? -1 : 0;
-    }
-  }
-  return depth === 0 && !/["';]|<\//.test(name) ? [...parts, name.slice(from)] : [name];
+  const { parts, closed } = split(name, "<([", ">)]");
+  return closed && !/[";]|<\//.test(name) ? parts : [name];
 }

@@ -180,7 +180,7 @@ export class Page {
       this.toast("Select a frame first.");
       return;
     }
-    this.change({ tab: "sandwich", function: this.model.profile.frames.function[frame].toString(36) }, true);
+    this.change({ tab: "sandwich", function: this.model.names.profile.frames.function[frame].toString(36) }, true);
   }
 
   /**

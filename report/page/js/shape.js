@@ -45,9 +45,10 @@ export class Shape {
    * caller then, and stacks that have become equal are one.
    * @param {Uint8Array} fold by frame, {@link VISIBLE} and so on
    * @param {Uint8Array} allocated by node, 1: it allocated itself
+   * @param {Int32Array | null} same by frame, the frame that stands for it; null: itself
    * @returns {{shape: Shape, nodeOf: Int32Array}} and by old node, the new one
    */
-  without(fold, allocated) {
+  without(fold, allocated, same = null) {
     const made = new Int32Array(this.size);
     const frames = new Int32Array(this.size);
     const parents = new Int32Array(this.size);
@@ -59,7 +60,8 @@ export class Shape {
     const slots = new Int32Array(mask + 1);
     for (let node = 1; node < this.size; node += 1) {
       const caller = made[this.parent[node]];
-      const frame = this.frame[node];
+      const own = this.frame[node];
+      const frame = same === null ? own : same[own];
       const how = fold[frame];
       if (how === HIDDEN || (how === HIDDEN_BETWEEN && allocated[node] === 0) || (how === HIDDEN_FIRST && caller === 0)) {
         made[node] = caller;

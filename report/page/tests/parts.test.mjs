@@ -7,7 +7,7 @@ import test from "node:test";
 import { adviceOn } from "../js/advice.js";
 import { CallTree, nodeAt } from "../js/call_tree.js";
 import { measureOf } from "../js/decode.js";
-import { eachSurvivor, filtered, foldedBy, withRange } from "../js/derive.js";
+import { eachSurvivor, filtered, foldedBy, sameByName, withNames, withRange } from "../js/derive.js";
 import { explained, hiding, isPlumbing } from "../js/fold.js";
 import { functionSums } from "../js/functions.js";
 import { compared, generationsOf } from "../js/generations.js";
@@ -215,23 +215,60 @@ test("a node's rows are those of its stacks, in either order", () => {
   });
 });
 
+test("call sites that differ in full names alone are one among plain names, and apart among full ones", () => {
+  for (let seed = 1; seed <= 40; seed += 1) {
+    const { profile } = randomProfile(seed);
+    assert.equal(sameByName(profile), null, "names differ");
+    // Every other frame is the one before it with another full name.
+    const { frames } = profile;
+    const plain = frames.function.map((name) => name - (name % 2));
+    const both = { ...profile, frames: { ...frames, function: plain, file: plain, line: plain } };
+    const { same, versions } = sameByName(both) ?? assert.fail("frames are equal");
+    assert.deepEqual([...same], [...plain]);
+    assert.ok(versions.every((count, frame) => count === (frame % 2 === 0 ? Math.min(2, plain.length - frame) : 0)));
+
+    const full = new CallTree(withNames(both, false, same));
+    assert.deepEqual(full.profile.frames.function, frames.function);
+    assert.equal(full.size, new CallTree(profile).size);
+
+    const one = new CallTree(withNames(both, true, same));
+    assert.ok(one.size <= full.size);
+    const sums = (/** @type {CallTree} */ tree) => {
+      /** @type {Map<string, number[]>} */
+      const found = new Map();
+      for (let node = 0; node < tree.size; node += 1) {
+        const path = [];
+        for (let at = node; at > 0; at = tree.parentOf(at)) {
+          path.push(plain[tree.frameOf(at)]);
+        }
+        const values = Array.from({ length: 8 }, (_, measure) => tree.valueOf(node, measure));
+        const known = found.get(path.join()) ?? values.map(() => 0);
+        found.set(path.join(), values.map((value, measure) => value + known[measure]));
+      }
+      return found;
+    };
+    assert.deepEqual(sums(one), sums(full));
+    assert.equal(one.size, sums(full).size, "each path once");
+  }
+});
+
 test("closures are part of their functions, and plumbing is hidden in others' code only", () => {
   const { cases } = JSON.parse(readFileSync(new URL("../../tests/names.json", import.meta.url), "utf8"));
   assert.ok(cases.length > 40);
   for (const { raw, plain, brief: short, logical: inside, plumbing } of cases) {
-    assert.equal(segments(raw).join("::"), plain);
-    assert.equal(brief(segments(raw)), short);
-    assert.equal(logical(segments(raw)).join("::"), inside);
-    assert.equal(isPlumbing(raw), plumbing, raw);
+    assert.equal(segments(plain).join("::"), plain);
+    assert.equal(brief(segments(plain)), short);
+    assert.equal(logical(segments(plain)).join("::"), inside);
+    assert.equal(isPlumbing(plain), plumbing, raw);
   }
   assert.match(explained("shop::a::{{closure}}"), /async fn/);
   assert.equal(explained("shop::a"), "");
   const names = [
     "shop::a",
-    "shop::a::{{closure}}",
-    "<shop::X as core::future::future::Future>::poll",
-    "<tokio::X as core::future::future::Future>::poll",
-    "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+    "shop::a::{closure}",
+    "shop::X::poll",
+    "tokio::X::poll",
+    "core::ops::function::FnOnce::call_once{vtable.shim}",
     "tokio::runtime::Runtime::block_on",
     "serde_json::de::from_slice",
     "__clone3",
@@ -242,7 +279,7 @@ test("closures are part of their functions, and plumbing is hidden in others' co
   const profile = {
     head: { packages: [["shop", 0], ["tokio", 1], ["core", 2], ["serde_json", 1], ["native", 3]] },
     strings: names,
-    frames: { function: all, file: all, line: all, package: Int32Array.from(kinds) },
+    frames: { function: all, full: all, file: all, line: all, package: Int32Array.from(kinds) },
   };
   const hidden = (fold, plain) => {
     const fate = hiding(profile, fold, plain);

@@ -54,7 +54,7 @@ export function randomProfile(seed) {
       conditions: { log_given_up: null },
     },
     strings: Array.from({ length: FRAMES }, (_, i) => `f${i}`),
-    frames: { function: all, file: all, line: all, package: all.map((i) => i % 4) },
+    frames: { function: all, full: all, file: all, line: all, package: all.map((i) => i % 4) },
     shape: Shape.of(Int32Array.from(closed), Int32Array.from(frame)),
     rows: { node: Int32Array.from(node), thread, allocator, values, oldest: new Float64Array(node.length) },
     source: null,

@@ -1,7 +1,7 @@
 //! What memray's format cannot say, behind the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 3
+//! "heapray\0"  u32 version = 4
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
@@ -14,6 +14,7 @@
 //! modules      count, each: path, build id, start, length, offset
 //! places       count, each: code object, module + 1 or 0, address from the last, inlined
 //! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
+//! full names   count, each: code object, the name where it is not the capture's
 //! 0x01
 //! ```
 //! Numbers are varints, texts have their length in front. A number that may be missing is 0 or one more than it; behind
@@ -35,7 +36,7 @@ use crate::model::{
 };
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const END: u8 = 1;
 
 /// A thread as the extension has it.
@@ -69,13 +70,17 @@ pub(super) struct Extension {
     pub(super) modules: Vec<Module>,
     /// By code object.
     pub(super) places: Vec<(u32, Place)>,
+    /// By code object.
+    pub(super) full_names: Vec<(u32, String)>,
 }
 
 impl Extension {
     /// Every code object that is referred to.
     pub(super) fn codes(&self) -> impl Iterator<Item = u32> {
         let of_stacks = self.stacks.iter().map(|node| node.code);
-        of_stacks.chain(self.places.iter().map(|&(code, _)| code))
+        let of_places = self.places.iter().map(|&(code, _)| code);
+        let of_names = self.full_names.iter().map(|&(code, _)| code);
+        of_stacks.chain(of_places).chain(of_names)
     }
 }
 
@@ -140,6 +145,7 @@ fn write<W: Write>(report: &Report, codes: &[u32], sink: &mut Sink<W>) -> io::Re
     put_modules(&mut sink.buffer, &report.modules);
     put_places(sink, report, codes)?;
     put_sampling(&mut sink.buffer, report.conditions.sampling.as_ref());
+    put_full_names(sink, report, codes)?;
     sink.buffer.push(END);
     Ok(())
 }
@@ -321,26 +327,41 @@ fn put_modules(out: &mut Vec<u8>, modules: &[Module]) {
     }
 }
 
-/// Of frames that are equal, and so share a code object, the first one's place.
-fn put_places<W: Write>(sink: &mut Sink<W>, report: &Report, codes: &[u32]) -> io::Result<()> {
-    let known = report.places.iter().zip(codes);
+/// Of frames that are equal, and so share a code object, the first one with it.
+fn firsts<'r, T>(of_frames: &'r [T], codes: &'r [u32]) -> impl Iterator<Item = (&'r T, u32)> {
     let mut last_code = 0;
-    let firsts: Vec<_> = known
-        .filter(|&(_, &code)| {
-            let is_first = code > last_code;
-            last_code = last_code.max(code);
-            is_first
-        })
-        .collect();
+    of_frames.iter().zip(codes).filter_map(move |(of, &code)| {
+        let is_first = code > last_code;
+        last_code = last_code.max(code);
+        is_first.then_some((of, code))
+    })
+}
+
+fn put_places<W: Write>(sink: &mut Sink<W>, report: &Report, codes: &[u32]) -> io::Result<()> {
+    let firsts: Vec<_> = firsts(&report.places, codes).collect();
     put_count(&mut sink.buffer, firsts.len());
     let mut last = 0;
-    for (place, &code) in firsts {
+    for (place, code) in firsts {
         let out = &mut sink.buffer;
         put_varint(out, u64::from(code));
         put_optional(out, place.module.map(u64::from));
         put_signed(out, place.address.wrapping_sub(last) as i64);
         last = place.address;
         out.push(u8::from(place.inlined));
+        sink.pack_if_full()?;
+    }
+    Ok(())
+}
+
+fn put_full_names<W: Write>(sink: &mut Sink<W>, report: &Report, codes: &[u32]) -> io::Result<()> {
+    let both: Vec<_> = report.frames.iter().zip(&report.full_names).collect();
+    let others: Vec<_> = firsts(&both, codes)
+        .filter(|((frame, full), _)| frame.function != **full)
+        .collect();
+    put_count(&mut sink.buffer, others.len());
+    for ((_, full), code) in others {
+        put_varint(&mut sink.buffer, u64::from(code));
+        put_text(&mut sink.buffer, report.strings.get(**full));
         sink.pack_if_full()?;
     }
     Ok(())
@@ -434,6 +455,11 @@ pub(super) fn read<R: Read>(
         extension.places.push((code, place));
     }
     extension.conditions.sampling = sampling(source, budget)?;
+    for _ in 0..count(source, MOST_SITES)? {
+        let code = small(source)?;
+        budget.take(2 * in_list::<(u32, String)>())?;
+        extension.full_names.push((code, text(source, budget)?));
+    }
     if source.byte()? != END {
         return damaged("an end that is none");
     }

@@ -3,7 +3,7 @@
 use super::extension::{Extension, ThreadEntry};
 use super::source::{Decoded, damaged};
 use super::tables::Tables;
-use crate::model::{FrameId, Place, Report, StackId};
+use crate::model::{FrameId, Place, Report, StackId, StrId};
 
 /// An extension whose numbers of stacks and frames are those of the capture's tables.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub(super) struct Grafted {
     extension: Extension,
     /// By frame.
     places: Vec<(FrameId, Place)>,
+    /// By frame.
+    full_names: Vec<(FrameId, StrId)>,
 }
 
 /// Adds the extension's call stacks and names of threads to the tables.
@@ -37,13 +39,26 @@ pub(super) fn graft(tables: &mut Tables, mut extension: Extension) -> Decoded<Gr
     for (code, place) in std::mem::take(&mut extension.places) {
         places.push((tables.frame(u64::from(code), 0)?, place));
     }
-    Ok(Grafted { extension, places })
+    let mut full_names = Vec::with_capacity(extension.full_names.len());
+    for (code, name) in std::mem::take(&mut extension.full_names) {
+        let frame = tables.frame(u64::from(code), 0)?;
+        full_names.push((frame, tables.intern(&name)?));
+    }
+    Ok(Grafted {
+        extension,
+        places,
+        full_names,
+    })
 }
 
 impl Grafted {
     /// Gives `report`, which has the tables already, everything that the extension says better than memray's records.
     pub(super) fn give_to(self, report: &mut Report) {
-        let Grafted { extension, places } = self;
+        let Grafted {
+            extension,
+            places,
+            full_names,
+        } = self;
         report.about = extension.about;
         report.sites = extension.sites;
         report.timeline = extension.timeline;
@@ -52,6 +67,14 @@ impl Grafted {
         report.marks = extension.marks;
         report.survivors = extension.survivors;
         report.process_memory = extension.process_memory;
+        if !full_names.is_empty() {
+            report.full_names = report.frames.iter().map(|frame| frame.function).collect();
+            for (frame, name) in full_names {
+                if let Some(known) = report.full_names.get_mut(frame.0 as usize) {
+                    *known = name;
+                }
+            }
+        }
         if !places.is_empty() {
             report.modules = extension.modules;
             report.places = vec![Place::default(); report.frames.len()];

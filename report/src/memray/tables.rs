@@ -135,7 +135,12 @@ impl Tables {
             return Ok(frame);
         }
         let frame = self.resolve(code, offset);
-        let id = self.intern_frame(frame)?;
+        // heapray gives frames of equal names code objects of their own where only their full names differ.
+        let id = if self.ours {
+            self.add_frame(frame)?
+        } else {
+            self.intern_frame(frame)?
+        };
         self.budget.take(PLACE)?;
         self.places.insert((code, offset as u64), id);
         Ok(id)
@@ -186,14 +191,18 @@ impl Tables {
 
     /// The handle of a frame with these names.
     pub(super) fn intern_frame(&mut self, frame: Frame) -> Decoded<FrameId> {
-        if let Some(&id) = self.frame_ids.get(&frame) {
-            return Ok(id);
+        if let Some(&known) = self.frame_ids.get(&frame) {
+            return Ok(known);
         }
-        self.budget.take(FRAME)?;
-        let id = FrameId(self.frames.len() as u32);
-        self.frames.push(frame);
+        let id = self.add_frame(frame)?;
         self.frame_ids.insert(frame, id);
         Ok(id)
+    }
+
+    fn add_frame(&mut self, frame: Frame) -> Decoded<FrameId> {
+        self.budget.take(FRAME)?;
+        self.frames.push(frame);
+        Ok(FrameId(self.frames.len() as u32 - 1))
     }
 
     /// The stack of `parent` with `frame` called from it.

@@ -9,7 +9,7 @@ use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use super::codec::{Running, put_cstr, put_signed, put_varint};
 use super::signpost::Signpost;
 use super::{PRODUCER_THREAD, names, tag};
-use crate::model::{Frame, Report};
+use crate::model::{Frame, Report, StrId};
 
 /// Bytes that are gathered before they are packed.
 const CHUNK: usize = 64 << 10;
@@ -147,7 +147,8 @@ pub(super) fn thread_numbers(report: &Report) -> Vec<u64> {
         .collect()
 }
 
-/// One code object per distinct frame (section 3.3): its first line is the frame's.
+/// One code object per distinct frame (section 3.3): its first line is the frame's. Frames that differ in the full names of
+/// their functions are distinct, although the capture calls them the same.
 #[derive(Debug)]
 pub(super) struct CodeObjects {
     /// By frame: its code object's number, from 1.
@@ -167,15 +168,17 @@ impl CodeObjects {
             count: 0,
             last_line: Running::default(),
         };
-        let mut known: HashMap<Frame, u32> = HashMap::with_capacity(report.frames.len());
-        for frame in &report.frames {
-            let id = match known.get(frame) {
+        let mut known: HashMap<(Frame, StrId), u32> = HashMap::with_capacity(report.frames.len());
+        let full_names = report.full_names.iter().copied();
+        let full_names = full_names.chain(std::iter::repeat(StrId::EMPTY));
+        for (frame, full_name) in report.frames.iter().zip(full_names) {
+            let id = match known.get(&(*frame, full_name)) {
                 Some(&id) => id,
                 None => {
                     let function = report.strings.get(frame.function);
                     let file = report.strings.get(frame.file);
                     let id = objects.add(&mut sink.buffer, function, file, frame.line);
-                    known.insert(*frame, id);
+                    known.insert((*frame, full_name), id);
                     sink.pack_if_full()?;
                     id
                 }

@@ -27,6 +27,11 @@ pub struct Report {
     pub strings: Strings,
     /// The distinct frames.
     pub frames: Vec<Frame>,
+    /// Each frame's function as the compiler calls it, by the numbers of `frames`, which have plain names then: frames that
+    /// differ in nothing else are equal. Empty where frames have the only names that are known.
+    ///
+    /// [`views::named`](crate::views::named) decides which of the two are shown.
+    pub full_names: Vec<StrId>,
     /// Where each frame's code is, by the numbers of `frames`; empty where the source format does not tell.
     pub places: Vec<Place>,
     /// The ELF objects that places lie in.

@@ -3,7 +3,7 @@
 //! ```text
 //! length, head              JSON: who, when, conditions, totals, threads, packages, and how long each table is
 //! strings                   length of each; then their UTF-8 bytes, back to back
-//! frames                    function of each; file of each; line of each; package of each
+//! frames                    function of each by its plain name; by its full name; file of each; line of each; package
 //! nodes, in preorder        frames closed before each (0: child of its predecessor); frame of each
 //! rows: call sites by node  step from the node before; thread; allocator; live blocks; live bytes; high-water
 //!                           blocks; bytes; allocated blocks; bytes; temporary blocks; bytes; oldest live block's
@@ -74,6 +74,10 @@ fn write_strings_and_frames(
     let frame = |&old: &u32| report.frames.get(old as usize).copied().unwrap_or_default();
     let string = |id: StrId| u64::from(used.string_number[id.0 as usize]);
     column(out, &used.frames, |old| string(frame(old).function))?;
+    column(out, &used.frames, |&old| {
+        let full = report.full_names.get(old as usize).copied();
+        string(full.unwrap_or(frame(&old).function))
+    })?;
     column(out, &used.frames, |old| string(frame(old).file))?;
     column(out, &used.frames, |old| u64::from(frame(old).line))?;
     column(out, &used.frames, |&old| {
@@ -233,6 +237,7 @@ mod tests {
         let mut numbers =
             |count: usize| -> Vec<u64> { (0..count).map(|_| read(&mut rest)).collect() };
         assert_eq!(numbers(2), [0, 2], "functions");
+        assert_eq!(numbers(2), [0, 2], "full names");
         assert_eq!(numbers(2), [1, 1], "files");
         assert_eq!(numbers(2), [2, 3], "lines");
         numbers(2);

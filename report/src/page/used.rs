@@ -40,6 +40,9 @@ impl Used {
                 let frame = report.frames.get(old as usize).copied();
                 let Frame { function, file, .. } = frame.unwrap_or_default();
                 used.string(function);
+                if let Some(&full) = report.full_names.get(old as usize) {
+                    used.string(full);
+                }
                 used.string(file);
             }
         }

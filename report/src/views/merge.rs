@@ -98,6 +98,7 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
         joint.places.push(Default::default());
     }
     let mut frames = FrameTable::emptied(&mut joint);
+    let has_full_names = reports.iter().any(|report| !report.full_names.is_empty());
     let mut threads: HashMap<String, ThreadId> = HashMap::new();
     let renamed = reports
         .iter()
@@ -112,7 +113,14 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
                     place.module = place
                         .module
                         .and_then(|module| modules.get(module as usize).copied());
-                    frames.intern(&mut joint, frame, place)
+                    if !has_full_names {
+                        return frames.intern(&mut joint, frame, place);
+                    }
+                    let full = report.full_names.get(number as usize);
+                    let full = full.map_or(frame.function, |&full| {
+                        rename(&mut joint.strings, report, full)
+                    });
+                    frames.intern_in_full(&mut joint, frame, full, place)
                 })
                 .collect();
             for thread in &report.threads {

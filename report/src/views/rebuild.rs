@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, Frame, FrameId, Place, Report, Site, StackId, Stacks, Strings, Survivor, Survivors,
-    Tally, ThreadId, Totals,
+    Allocator, Frame, FrameId, Place, Report, Site, StackId, Stacks, StrId, Strings, Survivor,
+    Survivors, Tally, ThreadId, Totals,
 };
 
 /// Call sites, each (thread, stack, allocator) once, in the order in which they first came.
@@ -90,6 +90,7 @@ pub(super) fn shell(report: &Report) -> Report {
         about: report.about.clone(),
         strings: report.strings.clone(),
         frames: report.frames.clone(),
+        full_names: report.full_names.clone(),
         places: report.places.clone(),
         modules: report.modules.clone(),
         stacks: Stacks::default(),
@@ -210,7 +211,7 @@ pub(super) fn restack(
 /// The frames of a report that is being made, each once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
-    index: HashMap<Frame, FrameId>,
+    index: HashMap<(Frame, StrId), FrameId>,
     with_places: bool,
 }
 
@@ -219,6 +220,7 @@ impl FrameTable {
     pub(super) fn emptied(report: &mut Report) -> FrameTable {
         let with_places = !report.places.is_empty();
         report.frames.clear();
+        report.full_names.clear();
         report.places.clear();
         FrameTable {
             index: HashMap::new(),
@@ -228,7 +230,27 @@ impl FrameTable {
 
     /// The handle of `frame` in `report`; `place` is kept of the first one that is the same.
     pub(super) fn intern(&mut self, report: &mut Report, frame: Frame, place: Place) -> FrameId {
-        *self.index.entry(frame).or_insert_with(|| {
+        self.put(report, frame, StrId::EMPTY, place)
+    }
+
+    /// The same for a frame whose function has a full name, too: one of another full name is another frame.
+    pub(super) fn intern_in_full(
+        &mut self,
+        report: &mut Report,
+        frame: Frame,
+        full_name: StrId,
+        place: Place,
+    ) -> FrameId {
+        let known = report.frames.len();
+        let id = self.put(report, frame, full_name, place);
+        if report.frames.len() > known {
+            report.full_names.push(full_name);
+        }
+        id
+    }
+
+    fn put(&mut self, report: &mut Report, frame: Frame, full: StrId, place: Place) -> FrameId {
+        *self.index.entry((frame, full)).or_insert_with(|| {
             if self.with_places {
                 report.places.push(place);
             }

@@ -83,7 +83,7 @@ fn look_up(
     lookup.lookup(module, offsets, &mut |nth, places| {
         let frames = places.iter().map(|place| {
             (
-                place.function.to_owned(),
+                place.function.full.clone(),
                 place.file.to_string(),
                 place.line,
             )

@@ -43,7 +43,7 @@ fn parse(frame: &str) -> Place<'_> {
     let (function, place) = frame.split_once(" @ ").unwrap_or((frame, ""));
     let (file, line) = place.split_once(" : ").unwrap_or((place, "0"));
     Place {
-        function,
+        function: Cow::Owned(FunctionName::of(function)),
         file: Cow::Borrowed(file),
         line: line.parse().unwrap(),
     }

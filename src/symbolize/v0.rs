@@ -1,0 +1,169 @@
+//! What names in Rust's v0 mangling hold and their demangled form does not: whether a method's code is that of the trait,
+//! or of every type, although the name has the type that it was made for.
+//!
+//! ```text
+//! _RNvXs_4app4MailNtB_3Run3run      <app::Mail as app::Run>::run    X: of an impl, which stands at app
+//! _RNvYNtB_4MailNtB_3Run3run        <app::Mail as app::Run>::run    Y: of the trait itself
+//! ```
+//!
+//! The grammar is that of RFC 2603. Symbols come from files: whatever does not read as expected is of one type.
+
+/// Crates that know no others, but each other.
+const LIBRARY: [&str; 3] = ["alloc", "core", "std"];
+
+/// Whether `symbol`, which is `full` when demangled, is `<T as Trait>::f` for any `T`: legacy names of such code have the
+/// type parameter, or the trait alone.
+///
+/// Not every `impl<T> Trait for T` can be told from that of one type. It can where the type is a closure or a function,
+/// which nobody can implement traits for by name, and where the language's library cannot know the type's crate.
+pub(super) fn is_of_any_type(symbol: &str, full: &str) -> bool {
+    let mut symbol = Symbol::of(symbol);
+    match symbol.root() {
+        Some('Y') => true,
+        Some('X') => {
+            let Some(at_crate) = symbol.impl_crate() else {
+                return false;
+            };
+            symbol.is_function_or_closure()
+                || (LIBRARY.contains(&at_crate) && !is_library_type(full))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the type in `<T as Trait>::f` is, or may be, one that the library knows.
+fn is_library_type(full: &str) -> bool {
+    let kind = full.strip_prefix('<').unwrap_or(full);
+    let kind = kind.trim_start_matches("&").trim_start_matches("mut ");
+    let end = kind.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let (head, rest) = kind.split_at(end.unwrap_or(kind.len()));
+    !rest.starts_with("::") || LIBRARY.contains(&head)
+}
+
+/// A mangled name behind its prefix, and how far it is read.
+struct Symbol<'s> {
+    text: &'s str,
+    at: usize,
+}
+
+impl<'s> Symbol<'s> {
+    fn of(symbol: &'s str) -> Symbol<'s> {
+        let text = ["_R", "__R"].iter().find_map(|&p| symbol.strip_prefix(p));
+        Symbol {
+            text: text.unwrap_or_default(),
+            at: 0,
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at..)?.chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    fn skip(&mut self, c: char) -> bool {
+        let is_next = self.peek() == Some(c);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// What kind of path the outermost function's path begins with: arguments and the function's own name are passed over.
+    fn root(&mut self) -> Option<char> {
+        loop {
+            match self.next()? {
+                'I' => {}
+                'N' => {
+                    self.next()?;
+                }
+                kind => return Some(kind),
+            }
+        }
+    }
+
+    /// The crate of the path at which an `impl` stands; reads that path.
+    fn impl_crate(&mut self) -> Option<&'s str> {
+        self.disambiguator()?;
+        let mut names = 0;
+        loop {
+            match self.next()? {
+                'N' => {
+                    self.next()?;
+                    names += 1;
+                }
+                'C' => break,
+                _ => return None,
+            }
+        }
+        let at_crate = self.identifier()?;
+        for _ in 0..names {
+            self.identifier()?;
+        }
+        Some(at_crate)
+    }
+
+    /// Whether the type that follows is that of a function or a closure.
+    fn is_function_or_closure(&mut self) -> bool {
+        for _ in 0..8 {
+            match self.next() {
+                // References to it are as nameless; `R` may have a lifetime.
+                Some('R' | 'Q') => {
+                    if self.skip('L') && self.number().is_none() {
+                        return false;
+                    }
+                }
+                Some('I') => {}
+                Some('N') => return matches!(self.next(), Some('v' | 'C')),
+                Some('B') => match self.number() {
+                    // Backwards only.
+                    Some(to) if to < self.at => self.at = to,
+                    _ => return false,
+                },
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// `s`, and a number that is not needed; or nothing.
+    fn disambiguator(&mut self) -> Option<()> {
+        if self.skip('s') {
+            self.number()?;
+        }
+        Some(())
+    }
+
+    fn identifier(&mut self) -> Option<&'s str> {
+        self.disambiguator()?;
+        self.skip('u'); // Punycode
+        let digits = self.text.get(self.at..)?;
+        let end = digits.find(|c: char| !c.is_ascii_digit())?;
+        let length: usize = digits[..end].parse().ok()?;
+        self.at += end;
+        self.skip('_');
+        let name = self.text.get(self.at..self.at.checked_add(length)?)?;
+        self.at += length;
+        Some(name)
+    }
+
+    /// A number of base 62: `_` is 0, `0_` is 1.
+    fn number(&mut self) -> Option<usize> {
+        let mut number = 0usize;
+        let mut is_zero = true;
+        loop {
+            let digit = match self.next()? {
+                '_' if is_zero => return Some(0),
+                '_' => return number.checked_add(1),
+                c @ '0'..='9' => c as usize - '0' as usize,
+                c @ 'a'..='z' => c as usize - 'a' as usize + 10,
+                c @ 'A'..='Z' => c as usize - 'A' as usize + 36,
+                _ => return None,
+            };
+            is_zero = false;
+            number = number.checked_mul(62)?.checked_add(digit)?;
+        }
+    }
+}
