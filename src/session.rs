@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use crate::capture::record::{self, seen};
-use crate::capture::thread::{Busy, with_local};
+use crate::capture::thread::Busy;
 use crate::capture::{self, clock, control, hook, memory, modules, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
