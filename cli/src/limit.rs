@@ -26,11 +26,8 @@ pub(crate) fn default() -> MemoryLimit {
 }
 
 fn memory_there_is() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-        let kb: u64 = line?.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        kb.checked_mul(1 << 10)
-    });
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| kilobytes(&text, "MemTotal:"));
     let groups = [
         "/sys/fs/cgroup/memory.max",
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -59,11 +56,17 @@ pub(crate) fn watch(limit: MemoryLimit, context: &Context) {
     });
 }
 
-/// Resident memory in bytes: the second number of `statm`, in pages.
+/// Resident memory in bytes; `None` where the system does not tell.
 fn resident() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(rustix::param::page_size() as u64)
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    kilobytes(&text, "VmRSS:")
+}
+
+/// The figure of a line of the kernel's: a name, blanks, a number and `kB`.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kb.checked_mul(1 << 10)
 }
 
 /// `512MiB`, `2GiB`, `1.5G`, or a number of bytes.
