@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use heapray_report::Report;
-use heapray_report::memray::{Ledger, Version, in_one_line, write_all};
+use heapray_report::memray::{Ledger, Version, in_one_line, write_all_apart};
 use heapray_report::model::{Event, Survivors};
+use heapray_report::views::temporary;
 
 use crate::collector::snapshot::{EventLog, RawTotals, Snapshot};
 use crate::collector::{LogReader, Names, Process};
-use crate::symbolize::{NameMode, ReportOptions, Resolved, resolve_elsewhere};
+use crate::symbolize::{Apart, NameMode, ReportOptions, Resolved, Wanted, resolve_elsewhere};
 
 /// Why an event log could not be read.
 #[derive(Debug)]
@@ -138,6 +139,9 @@ pub(crate) fn recover_within(
     Ok(Recovered { snapshot, resolved })
 }
 
+/// Allocations in between for a block to be a temporary one: as sessions count, and memray by default.
+const TEMPORARY: usize = 1;
+
 /// Books over all events of the log.
 fn sum_up(
     resolved: &mut Resolved,
@@ -157,6 +161,16 @@ fn sum_up(
         }
     }
     ledger.close(&mut resolved.report);
+    let apart =
+        Apart::of(resolved, snapshot, &Wanted::default()).map_err(RecoverError::Io)?;
+    if !apart.threads().is_empty() {
+        // The ledger goes by the report's threads, of which one may stand for several.
+        let mut report = resolved.report.clone();
+        report.threads.extend_from_slice(apart.threads());
+        let events = apart.events(resolved, snapshot).into_iter().flatten();
+        let counted = temporary(&report, events, TEMPORARY).map_err(RecoverError::Io)?;
+        resolved.report.sites = counted.sites;
+    }
     Ok(())
 }
 
@@ -217,6 +231,9 @@ impl Recovered {
     /// # Errors
     /// Those of `out`, and of reading the log.
     pub fn write(&self, version: Version, out: impl Write) -> io::Result<()> {
-        write_all(self.report(), self.events(), version, out)
+        let apart = Apart::of(&self.resolved, &self.snapshot, &Wanted::default())?;
+        let events = apart.events(&self.resolved, &self.snapshot);
+        let events = events.into_iter().flatten();
+        write_all_apart(self.report(), apart.threads(), events, version, out)
     }
 }

@@ -13,11 +13,11 @@ pub(super) fn mix(key: u64) -> u64 {
 }
 
 /// A standard map with this hash.
-pub(super) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<MixHasher>>;
+pub(crate) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<MixHasher>>;
 
 /// [`mix`] for the standard maps.
 #[derive(Debug, Default, Clone)]
-pub(super) struct MixHasher(u64);
+pub(crate) struct MixHasher(u64);
 
 impl Hasher for MixHasher {
     fn finish(&self) -> u64 {

@@ -37,6 +37,7 @@ pub mod worker;
 pub use call_tree::CallTree;
 pub use clock::Clock;
 pub use export::Export;
+pub(crate) use hash::Map;
 pub use log::{LogEntry, LogReader, LogWriter, Names, Process};
 pub use tables::{Counters, Tables};
 

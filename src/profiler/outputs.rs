@@ -18,7 +18,7 @@ use super::queue::Queue;
 use super::waiter::Waiter;
 use super::while_wanted::{self, WhileWanted};
 use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf, is_too_long};
-use crate::symbolize::{self, Resolved, Wanted};
+use crate::symbolize::{self, Apart, Resolved, Wanted};
 
 /// What asking for an output gives.
 pub(crate) type Made = Result<Output, Error>;
@@ -279,8 +279,6 @@ impl Core {
         let directory = self.directory().path();
         let wanted = self.outputs.wanted();
         Draft::new(directory).and_then(|mut draft| {
-            let events = resolved.events(&view.snapshot).filter(|_| whole);
-            let events = events.map(|events| while_wanted::items(events, wanted));
             if let Some(log) = &view.snapshot.log
                 && whole
                 && key.kind() == OutputKind::Report
@@ -292,7 +290,13 @@ impl Core {
                 draft = draft.at_most(self.archive.left());
             }
             let mut out = WhileWanted::new(&mut draft, wanted);
-            render(key, &resolved.report, events, &mut out)?;
+            if key.kind() == OutputKind::Report && whole {
+                write_report(key, view, resolved, wanted, &mut out)?;
+            } else {
+                let events = resolved.events(&view.snapshot).filter(|_| whole);
+                let events = events.map(|events| while_wanted::items(events, wanted));
+                render(key, &resolved.report, events, &mut out)?;
+            }
             if snapshot || !key.kind().is_kept() {
                 return draft.detach(label);
             }
@@ -360,6 +364,29 @@ where
         has_log,
     };
     page.write(out)
+}
+
+/// Writes the session's report, in which memray tells threads of one name apart where it has to.
+fn write_report(
+    key: OutputKey,
+    view: &View,
+    resolved: &Resolved,
+    wanted: &Wanted,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let apart = Apart::of(resolved, &view.snapshot, wanted)?;
+    let renamed = key
+        .names()
+        .and_then(|names| views::named(&resolved.report, names));
+    let report = renamed.as_ref().unwrap_or(&resolved.report);
+    match apart.events(resolved, &view.snapshot) {
+        Some(events) => {
+            let events = while_wanted::items(events, wanted);
+            let threads = apart.threads();
+            memray::write_all_apart(report, threads, events, key.format(), out)
+        }
+        None => memray::write_aggregated(report, key.format(), out),
+    }
 }
 
 /// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one.

@@ -19,7 +19,7 @@ impl Resolved {
         Some(reader.map(|entry| self.event(entry?)))
     }
 
-    fn event(&self, entry: LogEntry) -> io::Result<Event> {
+    pub(super) fn event(&self, entry: LogEntry) -> io::Result<Event> {
         Ok(match entry {
             LogEntry::Allocation {
                 thread,

@@ -11,6 +11,7 @@
 //! Nothing here fails: what has no symbols becomes `module+0xoffset`, and the report's notes say why.
 
 mod about;
+mod apart;
 mod assemble;
 mod events;
 mod known;
@@ -29,6 +30,7 @@ mod trim;
 mod v0;
 mod wanted;
 
+pub(crate) use apart::Apart;
 pub use assemble::{Resolved, resolve, resolve_again};
 pub(crate) use assemble::{resolve_elsewhere, resolve_while};
 pub use known::Known;

@@ -76,7 +76,7 @@ fn as_text(capture: &Capture) -> String {
         ("length", duration(length_ms(report))),
         ("whole", if capture.complete { "yes" } else { "no" }.into()),
         ("events", about.events.to_string()),
-        ("threads", report.threads.len().to_string()),
+        ("threads", threads(report).to_string()),
         ("call sites", report.sites.len().to_string()),
         ("call stacks", report.stacks.len().to_string()),
         ("high-water mark", amount(totals.high_water)),
@@ -129,7 +129,7 @@ fn as_json(capture: &Capture) -> Value {
         "start_ms": about.start_ms,
         "end_ms": about.end_ms,
         "events": about.events,
-        "threads": report.threads.len(),
+        "threads": threads(report),
         "call_sites": report.sites.len(),
         "call_stacks": report.stacks.len(),
         "high_water": tally(totals.high_water),
@@ -144,4 +144,9 @@ fn as_json(capture: &Capture) -> Value {
         "sampled": estimates(report),
         "notes": conditions.notes,
     })
+}
+/// Entries of threads, without those that only tell threads of one entry apart.
+fn threads(report: &Report) -> usize {
+    let entries = report.threads.iter();
+    entries.filter(|thread| thread.threads > 0).count()
 }

@@ -32,7 +32,7 @@ use super::writer::Sink;
 use crate::model::{
     About, Allocator, AllocatorMemory, Conditions, Mark, Module, Moment, Overhead, Place,
     ProcessMemory, Report, Sampling, SamplingRate, Site, SizeCount, StackId, Survivor, Survivors,
-    Tally, ThreadId, Totals,
+    Tally, Thread, ThreadId, Totals,
 };
 
 const MAGIC: [u8; 8] = *b"heapray\0";
@@ -88,22 +88,28 @@ impl Extension {
 /// bytes of the unpacked capture up to the last of them.
 pub(super) fn finish<W: Write>(
     report: &Report,
+    apart: &[Thread],
     codes: &[u32],
     tables: u64,
     sink: Sink<W>,
 ) -> io::Result<()> {
     let (mut sink, extension) = sink.next_frame()?;
-    write(report, codes, &mut sink)?;
+    write(report, apart, codes, &mut sink)?;
     sink.finish(&Signpost { extension, tables })
 }
 
 /// Writes all of `report` that is not strings and frames.
-fn write<W: Write>(report: &Report, codes: &[u32], sink: &mut Sink<W>) -> io::Result<()> {
+fn write<W: Write>(
+    report: &Report,
+    apart: &[Thread],
+    codes: &[u32],
+    sink: &mut Sink<W>,
+) -> io::Result<()> {
     sink.buffer.extend_from_slice(&MAGIC);
     sink.buffer.extend_from_slice(&VERSION.to_le_bytes());
     put_about(&mut sink.buffer, &report.about);
-    put_count(&mut sink.buffer, report.threads.len());
-    for thread in &report.threads {
+    put_count(&mut sink.buffer, report.threads.len() + apart.len());
+    for thread in report.threads.iter().chain(apart) {
         put_varint(&mut sink.buffer, thread.tid);
         put_varint(&mut sink.buffer, u64::from(thread.threads));
         put_text(&mut sink.buffer, report.strings.get(thread.name));

@@ -44,7 +44,7 @@ pub use names::in_one_line;
 pub(crate) use names::to_capture;
 pub use read::{Capture, Format, read, read_file, read_file_within, read_within};
 pub use write_aggregated::write_aggregated;
-pub use write_all::write_all;
+pub use write_all::{write_all, write_all_apart};
 
 /// Record tags of both bodies (capture format, sections 3 and 4).
 mod tag {

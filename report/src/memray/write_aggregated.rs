@@ -23,8 +23,8 @@ pub fn write_aggregated(report: &Report, version: Version, out: impl Write) -> i
     let mut sink = Sink::new(out);
     Header::of(&report.about, version, AGGREGATED, report.frames.len()).write(&mut sink.buffer);
     put_snapshots(report, &mut sink)?;
-    let tids = thread_numbers(report);
-    put_threads(&mut sink.buffer, report, &tids);
+    let tids = thread_numbers(report, &[]);
+    put_threads(&mut sink.buffer, report, &[], &tids);
     let mut codes = CodeObjects::write(report, &mut sink)?;
     let roots = put_roots(report, &apart, &mut codes, &mut sink);
     let tables = sink.position();
@@ -47,7 +47,7 @@ pub fn write_aggregated(report: &Report, version: Version, out: impl Write) -> i
         sink.pack_if_full()?;
     }
     sink.buffer.push(tag::AGGREGATED_TRAILER);
-    extension::finish(report, &codes.ids, tables, sink)
+    extension::finish(report, &[], &codes.ids, tables, sink)
 }
 
 /// What one thread has of one stack.

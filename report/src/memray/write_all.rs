@@ -7,7 +7,7 @@ use super::header::{ALL_ALLOCATIONS, Header, Version};
 use super::recent::{MISS, Recent};
 use super::writer::{CodeObjects, Sink, put_context_switch, put_threads, thread_numbers};
 use super::{CLOSING_ADDRESS, extension, tag};
-use crate::model::{Allocator, Event, Report, StackId, ThreadId};
+use crate::model::{Allocator, Event, Report, StackId, Thread, ThreadId};
 
 /// Writes `report` and its `events` as a capture that memray and heapray read.
 ///
@@ -23,11 +23,27 @@ pub fn write_all(
     version: Version,
     out: impl Write,
 ) -> io::Result<()> {
+    write_all_apart(report, &[], events, version, out)
+}
+
+/// [`write_all`] for events some of whose threads are not the report's: behind those come the ones in `apart`. Their
+/// [`threads`](Thread::threads) is 0. memray goes by the numbers of threads where it looks for temporary allocations, so
+/// that threads which are one in the report are kept apart where that matters.
+///
+/// # Errors
+/// As [`write_all`].
+pub fn write_all_apart(
+    report: &Report,
+    apart: &[Thread],
+    events: impl Iterator<Item = io::Result<Event>>,
+    version: Version,
+    out: impl Write,
+) -> io::Result<()> {
     let mut sink = Sink::new(out);
     Header::of(&report.about, version, ALL_ALLOCATIONS, report.frames.len())
         .write(&mut sink.buffer);
-    let tids = thread_numbers(report);
-    put_threads(&mut sink.buffer, report, &tids);
+    let tids = thread_numbers(report, apart);
+    put_threads(&mut sink.buffer, report, apart, &tids);
     let codes = CodeObjects::write(report, &mut sink)?;
     let tables = sink.position();
     let nodes = nodes(report, &codes)?;
@@ -48,7 +64,7 @@ pub fn write_all(
         body.sink.pack_if_full()?;
     }
     body.close(report);
-    extension::finish(report, &codes.ids, tables, body.sink)
+    extension::finish(report, apart, &codes.ids, tables, body.sink)
 }
 
 /// What a walk through the call tree needs of a stack, in one cache line with its neighbours.

@@ -9,7 +9,7 @@ use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use super::codec::{Running, put_cstr, put_signed, put_varint};
 use super::signpost::Signpost;
 use super::{PRODUCER_THREAD, names, tag};
-use crate::model::{Frame, Report, StrId};
+use crate::model::{Frame, Report, StrId, Thread};
 
 /// Bytes that are gathered before they are packed.
 const CHUNK: usize = 64 << 10;
@@ -116,26 +116,27 @@ pub(super) fn put_context_switch(out: &mut Vec<u8>, tid: u64) {
 }
 
 /// Names the producer and every thread.
-pub(super) fn put_threads(out: &mut Vec<u8>, report: &Report, tids: &[u64]) {
+pub(super) fn put_threads(out: &mut Vec<u8>, report: &Report, apart: &[Thread], tids: &[u64]) {
     let producer: Cow<'_, str> = if report.about.producer.is_empty() {
         "heapray".into()
     } else {
         names::in_one_line(&report.about.producer)
     };
     put_thread(out, PRODUCER_THREAD, &producer);
-    for (thread, &tid) in report.threads.iter().zip(tids) {
+    for (thread, &tid) in report.threads.iter().chain(apart).zip(tids) {
         put_thread(out, tid, report.strings.get(thread.name));
     }
 }
 
 /// A number for each thread: the operating system's, unless that is taken (it gives numbers out again) or means
 /// something to memray (0 and 2^64 - 1, section 3.1).
-pub(super) fn thread_numbers(report: &Report) -> Vec<u64> {
+pub(super) fn thread_numbers(report: &Report, apart: &[Thread]) -> Vec<u64> {
     let mut taken = HashSet::from([0, u64::MAX, PRODUCER_THREAD]);
     let mut spare = 1u64 << 32;
     report
         .threads
         .iter()
+        .chain(apart)
         .map(|thread| {
             let mut tid = thread.tid;
             while !taken.insert(tid) {

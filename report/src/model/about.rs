@@ -13,7 +13,8 @@ pub struct Thread {
     pub tid: u64,
     /// Its name; empty if it had none.
     pub name: StrId,
-    /// How many threads this entry stands for.
+    /// How many threads this entry stands for. 0: its threads are those of the entry of the same name, and it only tells
+    /// them apart in events.
     pub threads: u32,
 }
 

@@ -99,7 +99,11 @@ pub(super) fn duration_ms(report: &Report) -> u64 {
 
 /// The index of each site by what events say of it.
 #[derive(Debug)]
-pub(super) struct SiteNumbers(FastMap<(u64, u64), u32>);
+pub(super) struct SiteNumbers {
+    sites: FastMap<(u64, u64), u32>,
+    /// By thread: the one that its sites have.
+    threads: Vec<ThreadId>,
+}
 
 impl SiteNumbers {
     pub(super) fn of(report: &Report) -> SiteNumbers {
@@ -109,7 +113,10 @@ impl SiteNumbers {
                 .entry(key(site.thread, site.stack, site.allocator.id()))
                 .or_insert(number);
         }
-        SiteNumbers(numbers)
+        SiteNumbers {
+            sites: numbers,
+            threads: threads_of_sites(report),
+        }
     }
 
     /// `None` for an event that is no allocation, or one of a site that the report does not have.
@@ -121,10 +128,31 @@ impl SiteNumbers {
                 allocator,
                 stack,
                 ..
-            } => self.0.get(&key(thread, stack, allocator.id())).copied(),
+            } => {
+                let thread = self.threads.get(thread.0 as usize).unwrap_or(&thread);
+                let key = key(*thread, stack, allocator.id());
+                self.sites.get(&key).copied()
+            }
             _ => None,
         }
     }
+}
+
+/// Each thread, or the one that it is told apart from in events.
+fn threads_of_sites(report: &Report) -> Vec<ThreadId> {
+    let mut by_name = FastMap::default();
+    let threads = || (0u32..).map(ThreadId).zip(&report.threads);
+    for (id, thread) in threads() {
+        if thread.threads > 0 {
+            by_name.entry(thread.name).or_insert(id);
+        }
+    }
+    threads()
+        .map(|(id, thread)| match by_name.get(&thread.name) {
+            Some(&of_all) if thread.threads == 0 => of_all,
+            _ => id,
+        })
+        .collect()
 }
 
 fn key(thread: ThreadId, stack: StackId, allocator: u8) -> (u64, u64) {

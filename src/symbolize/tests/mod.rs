@@ -1,5 +1,6 @@
 //! The assembly of reports with symbols that are made up: what is trimmed, merged and kept.
 
+mod apart;
 mod properties;
 mod tables;
 

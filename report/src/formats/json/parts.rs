@@ -243,6 +243,7 @@ list!(Allocators, |report| {
 
 list!(Threads, |report| {
     let threads = report.threads.iter().zip(by_thread(report));
+    let threads = threads.filter(|(thread, _)| thread.threads > 0);
     threads.map(|(thread, sums)| ThreadRow {
         tid: thread.tid,
         name: in_one_line(report.strings.get(thread.name)),
