@@ -27,6 +27,7 @@ use crate::profiler::{Profiler, Status};
     responses(
         (status = 200, description = "A session is running: this is its state.", body = Status),
         (status = 400, description = "`sample` is no number of bytes.", body = ErrorBody),
+        (status = 503, description = "The service is about to end.", body = ErrorBody),
         CommonFailures,
         WriteFailures,
     )

@@ -146,6 +146,10 @@ impl Core {
     /// that samples otherwise goes on at that rate, and one of the other kind ends first, as by [`stop`](Core::stop), since
     /// what is exact and what is estimated cannot be one report. Control thread only.
     pub(crate) fn start(self: &Arc<Core>, sample: Option<u64>) -> Result<Status, Error> {
+        if self.outputs.queue.is_ending() {
+            // Asked for before: the last report must not wait for it.
+            return Err(Error::Ending);
+        }
         if let Some(lost) = self.machine.end_lost() {
             // Its collector is gone, and with it all it knew: nothing would come of stopping it.
             let ended = self.finish(lost);

@@ -53,7 +53,8 @@ pub enum Error {
     TooManyOutputs,
     /// Outputs without a name that are still being read, snapshots most of all, take all the disk that they may.
     OutputsHeld,
-    /// The service is about to end: [`shutdown`](crate::Profiler::shutdown) makes nothing but the session's report.
+    /// The service is about to end: [`shutdown`](crate::Profiler::shutdown) makes nothing but the session's report, and
+    /// no session begins.
     Ending,
     /// [`shutdown`](crate::Profiler::shutdown) took longer than it may, and the report is not finished. The event log, if
     /// it was not given up, is still in the profiler's directory.
@@ -114,7 +115,9 @@ impl fmt::Display for Error {
                 "outputs that clients are still reading take all the disk that they may: \
                  ask again when they have been read",
             ),
-            Error::Ending => f.write_str("the service is about to end and makes no more outputs"),
+            Error::Ending => {
+                f.write_str("the service is about to end: no session begins, and no output is made")
+            }
             Error::ShutdownTooLong { path } => write!(
                 f,
                 "the report was not finished in time: `heapray recover` makes it of the event log in {}",
