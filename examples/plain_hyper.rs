@@ -9,8 +9,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
-use tower::{Layer, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
@@ -20,8 +19,14 @@ async fn main() -> std::io::Result<()> {
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     loop {
-        let (stream, _) = listener.accept().await?;
-        let service = TowerToHyperService::new(service.clone());
+        let (stream, peer) = listener.accept().await?;
+        let service = service.clone();
+        // Here is the place for a guard of everything, too: it sees each request to the app and to the profiler.
+        let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            // Who calls: a stranger's page in a browser on this machine cannot call the profiler then.
+            request.extensions_mut().insert(peer);
+            service.clone().oneshot(request)
+        });
         tokio::spawn(async move {
             let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             if let Err(error) = served.await {

@@ -48,6 +48,33 @@
 //! our OpenAPI document with the service's own. Without the feature `http`, [`start`], [`stop`], [`status`],
 //! [`report()`], [`flamegraph`] and [`stats`] do in code what the endpoints do.
 //!
+//! # Who may call
+//!
+//! What is layered last, after `mount`, guards every request, to service and profiler, with and without the prefix:
+//!
+//! ```
+//! # #[cfg(feature = "http")] {
+//! use axum::{Router, extract::Request, http::StatusCode, middleware, response::Response, routing::get};
+//!
+//! async fn guard(request: Request, next: middleware::Next) -> Result<Response, StatusCode> {
+//!     let key = request.headers().get("x-api-key");
+//!     if key.is_some_and(|key| key == "the key") {
+//!         return Ok(next.run(request).await);
+//!     }
+//!     Err(StatusCode::UNAUTHORIZED)
+//! }
+//!
+//! let app = Router::new().route("/hello", get(|| async { "hello" }));
+//! let app: Router = heapray::mount(app).layer(middleware::from_fn(guard));
+//! # }
+//! ```
+//!
+//! With [`Profiler::layer`] the guard is outside of it; with plain hyper it is in the function that hyper is given; with
+//! [`serve`] it is the token ([`Builder::token`]). What was layered on the app before `mount` does not see the
+//! profiler's requests. Below the prefix there are the profiler's own paths and nothing else, so that a rule about the
+//! service's paths cannot be passed by there; with [`Builder::routes_below_prefix`] such a rule must be layered before and after.
+//! [`Builder::hosts`] says under which host names a caller without a token is answered.
+//!
 //! # Endpoints
 //!
 //! At the root and below the job prefix (`/pub/job/{name}/{version}`; any name and version match), with and without a
@@ -96,8 +123,10 @@
 //! | `MEMRAY_PROFILER_TRIGGER_PAUSE` | time between two reports for one reason | 60 s |
 //! | `MEMRAY_PROFILER_TRIGGER_KEEP` | of these reports, so many of the last and of the worst are kept, at most 100 | 3 |
 //! | `MEMRAY_PROFILER_SIGUSR2` | whether `SIGUSR2` has a report written | no |
-//! | `MEMRAY_PROFILER_PREFIX` | where else everything is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
+//! | `MEMRAY_PROFILER_PREFIX` | where else the profiler is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
+//! | `MEMRAY_PROFILER_PREFIX_ROUTES` | whether the service's own routes are there, too | no |
 //! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
+//! | `MEMRAY_PROFILER_HOSTS` | host names under which callers without a token may ask, separated by commas; `*` for any | none but those that no stranger can own, where the caller is on this machine or the listener ours |
 //! | `MEMRAY_PROFILER_MEMORY_LOG` | whether memory over time is written to a file for `mprof` and `heapray memory plot`, with or without the profiler | no |
 //! | `MEMRAY_PROFILER_MEMORY_DIR` | where that file goes | in a worker `COMPSS_WORKER_PROFILE_PATH`, else the current directory |
 //! | `MEMRAY_PROFILER_MEMORY_ROLE` | `main` or `worker`: how it is named | `main` |
