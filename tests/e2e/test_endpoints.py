@@ -175,3 +175,13 @@ def test_a_directory_that_cannot_be_written_is_told_and_the_service_runs_on(tmp_
         assert answer.status >= 400
         assert str(blocked) in answer.json()["error"]
         service.perform(1)
+
+
+def test_a_strangers_host_name_and_dot_segments_lead_nowhere(service):
+    for host, status in [("localhost", 200), ("127.0.0.1:7000", 200), ("evil.example", 403), ("evil.example:80", 403)]:
+        answer = service.get(f"{PROFILER}/status", headers={"Host": host})
+        assert answer.status == status, (host, answer)
+    assert "MEMRAY_PROFILER_HOSTS" in answer.json()["error"]
+    for dots in ["..", "%2e%2e", ".%2E", "%2e", "a%2f.."]:
+        for path in [f"/pub/job/{dots}/{dots}/live", f"/pub/job/a/{dots}/live", f"/pub/job/a/{dots}{PROFILER}/status"]:
+            assert service.get(path).status == 404, path

@@ -8,7 +8,7 @@ mod options;
 
 use std::future::IntoFuture;
 use std::io::IsTerminal;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,8 +23,12 @@ use options::{Command, Options};
 fn main() -> ExitCode {
     let command = options::read(std::env::args().skip(1), std::env::var("PORT").ok());
     let done = match command {
-        // First of all that a service does: from here on every allocation is seen.
-        Ok(Command::Run(options)) => run(heapray::init(), options),
+        // First of all that a service does: from here on every allocation is seen. Racetrack calls a job below a prefix: its
+        // own routes are to be there as well as the profiler's.
+        Ok(Command::Run(options)) => {
+            let profiler = heapray::builder().routes_below_prefix(true).init();
+            run(profiler, options)
+        }
         // A process of its own, every few seconds: it is not the service, and must not record, or write where that does.
         Ok(Command::HealthCheck(options)) => health::check(options.port),
         Ok(Command::Help) => {
@@ -67,11 +71,13 @@ async fn serve(profiler: heapray::Profiler, cache: Cache, options: Options) -> s
         .route("/ready", get(health::ready))
         .route("/api/v1/perform", post(leak::perform))
         .with_state(cache);
-    // Racetrack calls a job below this prefix, profiled or not.
-    let job = Router::new()
-        .nest("/pub/job/{name}/{version}", routes.clone())
-        .merge(routes);
-    let app = profiler.mount(job);
+    let app = match profiler.is_enabled() {
+        true => profiler.mount(routes),
+        // Not profiled it is called there, too.
+        false => Router::new()
+            .nest("/pub/job/{name}/{version}", routes.clone())
+            .merge(routes),
+    };
 
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, options.port)).await?;
     say(&options::what_next(
@@ -83,6 +89,8 @@ async fn serve(profiler: heapray::Profiler, cache: Cache, options: Options) -> s
         signal(SignalKind::interrupt())?,
     );
     let (told, telling) = tokio::sync::oneshot::channel();
+    // With the caller's address, so that a stranger's page in a browser on this machine cannot call the profiler.
+    let app = app.into_make_service_with_connect_info::<SocketAddr>();
     let server = axum::serve(listener, app).with_graceful_shutdown(async move {
         tokio::select! {
             _ = stop.0.recv() => {}
