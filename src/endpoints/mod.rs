@@ -32,6 +32,7 @@ mod range;
 mod reply;
 mod reports;
 mod route;
+mod schemas;
 mod serve;
 mod start;
 mod status;

@@ -169,7 +169,7 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
             tails.map(move |tail| format!("{prefix}{tail}"))
         });
     endpoints
-        .map(|path| path.replace("{id}", "1").replace("{view}", "stats"))
+        .map(|path| path.replace("{id}", "1"))
         .chain(others.map(String::from))
         .chain(docs.into_iter().filter(|_| cfg!(feature = "swagger-ui")))
         .chain(prefixed)

@@ -2,10 +2,11 @@
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Info, PathItem, Server};
+use utoipa::openapi::{HttpMethod, Info, PathItem, RefOr, Server};
 use utoipa::{IntoParams, IntoResponses, OpenApi, ToSchema};
 
 use super::error::ErrorBody;
+use super::schemas::{LiveEvent, Statistics, Truth};
 use super::{live, mark, outputs, reports, start, status, stop, ticket, timeline};
 use crate::config::Config;
 
@@ -27,11 +28,10 @@ use crate::config::Config;
         reports::list,
         reports::one,
         reports::delete,
-        outputs::kept,
         live::live,
         ticket::ticket,
     ),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, LiveEvent, Statistics)),
     tags(
         (name = "profiler", description = "Where the memory of this service went: heapray, its built-in heap profiler. \
                                            [The live page](../api/v1/profiler/memray/) shows it while it records."),
@@ -51,27 +51,81 @@ pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
     let mut document = Ours::openapi();
     #[cfg(feature = "svg")]
     document.merge(Pictures::openapi());
+    describe_kept(&mut document);
     document.info = Info::new(
         format!("Job - {}", config.job_name),
         config.job_version.clone(),
     );
-    document.info.description =
-        Some("The service's built-in memory profiler. Everything is also reachable below the job's prefix.".into());
-    if config.token.is_some() {
+    document.info.description = Some(
+        "The service's built-in memory profiler. It is also reachable below the job's prefix."
+            .into(),
+    );
+    let guarded = config.token.is_some();
+    if guarded {
         let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         let components = document.components.get_or_insert_default();
         components
             .security_schemes
             .insert(SCHEME.into(), scheme.into());
-        for item in document.paths.paths.values_mut() {
-            for operation in operations(item) {
-                let bearer = SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, []);
-                operation.security.get_or_insert_default().push(bearer);
+    }
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            // An empty list says that nothing is wanted, whatever the rest of a joined document wants.
+            let wanted = operation.security.get_or_insert_default();
+            if guarded {
+                wanted.push(SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, []));
             }
         }
     }
     document
 }
+
+/// The views that kept reports have too, below `reports/{id}/`.
+const VIEWS: [&str; 8] = [
+    "report",
+    "flamegraph",
+    "stats",
+    "table",
+    "tree",
+    "summary",
+    "pprof",
+    "flamegraph.svg",
+];
+
+/// Describes the views of kept reports, each as that of the present session.
+fn describe_kept(document: &mut utoipa::openapi::OpenApi) {
+    for view in VIEWS {
+        let item = document.paths.paths.get(&format!("{BASE}/{view}"));
+        // Without the feature there is no picture.
+        let Some(mut view_of_kept) = item.and_then(|item| item.get.clone()) else {
+            continue;
+        };
+        let name = view.replace('.', "_");
+        view_of_kept.operation_id = Some(format!("heapray_kept_output_{name}"));
+        view_of_kept.tags = Some(vec!["reports".into()]);
+        let summary = view_of_kept.summary.get_or_insert_default();
+        summary.push_str(", of a kept report");
+        // These are of the present session only.
+        let id = ReportIdParam::into_params(|| None).into_iter();
+        let others = view_of_kept.parameters.take().unwrap_or_default();
+        let others = others.into_iter().filter(|parameter| match parameter {
+            RefOr::T(parameter) => !["full", "threads"].contains(&parameter.name.as_str()),
+            RefOr::Ref(_) => true,
+        });
+        let parameters = id.map(RefOr::T).chain(others).collect();
+        view_of_kept.parameters = Some(parameters);
+        let responses = &mut view_of_kept.responses.responses;
+        responses.extend(KeptFailures::responses());
+        if let Some(RefOr::T(whole)) = responses.get_mut("200") {
+            whole.headers.remove("X-Heapray-Snapshot");
+        }
+        let item = PathItem::new(HttpMethod::Get, view_of_kept);
+        let path = format!("{BASE}/reports/{{id}}/{view}");
+        document.paths.paths.insert(path, item);
+    }
+}
+
+const BASE: &str = "/api/v1/profiler/memray";
 
 /// What `/openapi.json` tells: the app's document, where it has one, with our routes in it.
 ///
@@ -90,7 +144,7 @@ pub(crate) fn whole(
         }
         None => routes(config),
     };
-    let mut here = Server::new("./");
+    let mut here = Server::new(".");
     here.description = Some("where this document is".into());
     let mut servers = vec![here];
     let prefix = config.prefix.filled(&config.job_name, &config.job_version);
@@ -119,6 +173,9 @@ pub(crate) struct StartParams {
     /// Record samples, one each so many bytes on average (`512KiB`; `1MB`; a number alone is of bytes), or every allocation
     /// with `0`. By default what `MEMRAY_PROFILER_SAMPLE` says.
     // No example: Swagger UI would fill it in, and a plain start would sample.
+    #[param(
+        pattern = r"^ *0*([0-9]{1,19} *B?|[0-9]{1,16} *(K|KiB|kB)|[0-9]{1,13} *(M|MiB|MB)|[0-9]{1,10} *(G|GiB|GB)|[0-9]{1,7} *(T|TiB|TB)) *$"
+    )]
     sample: Option<String>,
 }
 
@@ -129,11 +186,12 @@ pub(crate) struct StartParams {
 pub(crate) struct MakingParams {
     /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a
     /// call stack is the code that asked for memory.
-    full: Option<bool>,
+    #[param(inline)]
+    full: Option<Truth>,
     /// Call functions by their full names, with generic arguments: true, t, yes, y or 1. By default names are plain, and
     /// call sites that differ in type parameters alone are one. A page holds both.
-    #[param(rename = "full-names")]
-    full_names: Option<bool>,
+    #[param(inline, rename = "full-names")]
+    full_names: Option<Truth>,
     /// `name`: threads of one name count as one; `each`: they are kept apart.
     #[param(inline)]
     threads: Option<Threads>,
@@ -151,9 +209,11 @@ pub(crate) struct FileParams {
     #[param(inline)]
     unit: Option<ShownUnit>,
     /// Leaf first instead of root first: true, t, yes, y or 1.
-    inverted: Option<bool>,
+    #[param(inline)]
+    inverted: Option<Truth>,
     /// Frames with file and line, where a format leaves it to choose: true, t, yes, y or 1.
-    lines: Option<bool>,
+    #[param(inline)]
+    lines: Option<Truth>,
 }
 
 /// Which file a report comes as.
@@ -193,21 +253,8 @@ enum StatsFormat {
 #[allow(dead_code)]
 pub(crate) struct ReportIdParam {
     /// Its number, from the list.
-    #[param(example = "1795252380250")]
+    #[param(example = "1795252380250", pattern = "^(0|[1-9][0-9]{0,19})$")]
     id: String,
-}
-
-/// Which kept report, and which view of it.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[allow(dead_code)]
-pub(crate) struct KeptOutputParams {
-    /// Its number, from the list.
-    #[param(example = "1795252380250")]
-    id: String,
-    /// `report`, `flamegraph`, `stats`, `table`, `tree`, `summary`, `pprof`, and `flamegraph.svg` where the service has it.
-    #[param(inline)]
-    view: View,
 }
 
 /// How the memory log comes.
@@ -255,23 +302,13 @@ pub(crate) enum TimelineFailures {
 #[allow(dead_code)]
 pub(crate) struct MarkParams {
     /// 1 to 200 characters, none of them a control character.
-    #[param(example = "before the load test")]
+    #[param(
+        example = "before the load test",
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+    )]
     name: String,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[allow(dead_code)]
-enum View {
-    Report,
-    Flamegraph,
-    Stats,
-    Table,
-    Tree,
-    Summary,
-    Pprof,
-    #[schema(rename = "flamegraph.svg")]
-    Svg,
 }
 
 #[derive(ToSchema)]
@@ -282,6 +319,7 @@ enum FileFormat {
     Pprof,
     Speedscope,
     Collapsed,
+    #[cfg(feature = "svg")]
     Svg,
     Csv,
     Json,
@@ -325,17 +363,12 @@ enum FormatVersion {
     V13,
 }
 
-/// Headers of a request that wants less than everything.
+/// Headers of a request whose sender has a copy. `Range` and `If-Range` are told of with `Accept-Ranges`: a range that is not
+/// there is refused, which no schema can say.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code)]
 pub(crate) struct ConditionParams {
-    /// One range of bytes, such as `bytes=0-1023`.
-    #[param(rename = "Range", required = false)]
-    range: String,
-    /// An `ETag`: the range counts only if nothing has changed.
-    #[param(rename = "If-Range", required = false)]
-    if_range: String,
     /// An `ETag`: 304 if nothing has changed.
     #[param(rename = "If-None-Match", required = false)]
     if_none_match: String,
@@ -351,6 +384,9 @@ pub(crate) enum CommonFailures {
     /// The bearer token is missing or wrong.
     #[response(status = 401, content_type = "application/json", headers(("WWW-Authenticate" = String, description = "`Bearer`.")))]
     Unauthorized(ErrorBody),
+    /// The call came from a page of another site, or under a host name that may be a stranger's.
+    #[response(status = 403, content_type = "application/json")]
+    Forbidden(ErrorBody),
     /// This process was forked from the profiled one.
     #[response(status = 409, content_type = "application/json")]
     Forked(ErrorBody),
@@ -363,9 +399,6 @@ pub(crate) enum CommonFailures {
 #[derive(IntoResponses)]
 #[allow(dead_code)]
 pub(crate) enum WriteFailures {
-    /// The call came from a page of another site.
-    #[response(status = 403, content_type = "application/json")]
-    CrossSite(ErrorBody),
     /// The disk, or a limit on it, is full.
     #[response(status = 507, content_type = "application/json", example = json!({
         "error": "no output could be written to /var/profiles: No space left on device (os error 28)",
@@ -432,18 +465,12 @@ pub(crate) enum MarkFailures {
         "type": "BadRequest"
     }))]
     Name(ErrorBody),
-    /// The call came from a page of another site.
-    #[response(status = 403, content_type = "application/json")]
-    CrossSite(ErrorBody),
 }
 
 /// What watching can meet besides.
 #[derive(IntoResponses)]
 #[allow(dead_code)]
 pub(crate) enum WatchFailures {
-    /// The call came from a page of another site.
-    #[response(status = 403, content_type = "application/json")]
-    CrossSite(ErrorBody),
     /// 32 watch already.
     #[response(
         status = 503,
@@ -463,7 +490,22 @@ pub(crate) enum WatchFailures {
 #[allow(dead_code)]
 pub(crate) struct TicketParams {
     /// The path below `…/memray/`.
-    #[param(rename = "for", example = "reports/1795252380250/flamegraph")]
+    #[cfg_attr(
+        feature = "svg",
+        param(
+            rename = "for",
+            example = "reports/1795252380250/flamegraph",
+            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph(\.svg)?|stats|table|tree|summary|pprof)|timeline)/?$"
+        )
+    )]
+    #[cfg_attr(
+        not(feature = "svg"),
+        param(
+            rename = "for",
+            example = "reports/1795252380250/flamegraph",
+            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph|stats|table|tree|summary|pprof)|timeline)/?$"
+        )
+    )]
     path: String,
 }
 
@@ -477,7 +519,4 @@ pub(crate) enum TicketFailures {
         "type": "BadRequest"
     }))]
     For(ErrorBody),
-    /// The call came from a page of another site.
-    #[response(status = 403, content_type = "application/json")]
-    CrossSite(ErrorBody),
 }

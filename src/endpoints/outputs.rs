@@ -7,10 +7,10 @@ use axum::response::Response;
 use super::download::{self, download};
 use super::error::ApiError;
 use super::openapi::{
-    CommonFailures, ConditionParams, FileParams, KeptOutputParams, MakingParams, OutputFailures,
-    ReportParams, StatsParams,
+    CommonFailures, ConditionParams, FileParams, MakingParams, OutputFailures, ReportParams,
+    StatsParams,
 };
-use super::told::{AnyOutput, OutputResponses, Page, Profile, ReportFile, Statistics, Text};
+use super::told::{OutputResponses, Page, Profile, ReportFile, Statistics, Text};
 use super::{negotiate, query};
 use crate::profiler::Profiler;
 use crate::store::{OutputKind, ReportId};
@@ -154,18 +154,3 @@ pub(super) fn pprof() {}
 )]
 #[allow(dead_code)]
 pub(super) fn picture() {}
-
-/// A kept report, or what is made of it
-///
-/// Every view that the present session has, of a session before it. `full` and `threads=each` are of the present session
-/// only.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/reports/{id}/{view}",
-    tag = "reports",
-    operation_id = "heapray_kept_output",
-    params(KeptOutputParams, MakingParams, ReportParams, FileParams, ConditionParams),
-    responses(OutputResponses<AnyOutput>, OutputFailures, CommonFailures)
-)]
-#[allow(dead_code)]
-pub(super) fn kept() {}

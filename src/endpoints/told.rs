@@ -4,17 +4,28 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use utoipa::IntoResponses;
-use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
-use utoipa::openapi::{Content, ContentBuilder, Header, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::{Content, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder};
 
 /// What an output is: the type parameter of [`OutputResponses`].
 pub(crate) trait Told {
     /// What the answer is, in a sentence.
     const WHAT: &'static str;
-    /// Its media types; whether each is text; an example, or nothing.
-    const TYPES: &'static [(&'static str, bool, &'static str)];
+    /// Its media types; what each is; an example, or nothing.
+    const TYPES: &'static [(&'static str, Shape, &'static str)];
     /// The name under which it is saved; empty for an answer that is not to be saved.
     const FILE: &'static str;
+}
+
+/// What the body of an answer is.
+#[derive(Clone, Copy)]
+pub(crate) enum Shape {
+    Bytes,
+    Text,
+    /// JSON for another tool, or of a format that has its own description.
+    AnyJson,
+    /// JSON with a schema of that name.
+    Json(&'static str),
 }
 
 /// The answers to a request for an output that were no failure.
@@ -27,7 +38,10 @@ const HEADERS: [(&str, &str); 6] = [
         "Last-Modified",
         "The moment that it describes, in whole seconds.",
     ),
-    ("Accept-Ranges", "`bytes`."),
+    (
+        "Accept-Ranges",
+        "`bytes`: with a `Range` header, such as `bytes=1000-`, and if wanted `If-Range` with an `ETag`, a part of it comes.",
+    ),
     (
         "Cache-Control",
         "`private, no-cache` of a finished session, `no-store` of a snapshot.",
@@ -70,33 +84,37 @@ fn text(says: &str) -> Header {
     header
 }
 
-fn described(what: &str, types: &[(&str, bool, &str)]) -> Response {
+fn described(what: &str, types: &[(&str, Shape, &str)]) -> Response {
     let mut response = ResponseBuilder::new().description(what);
-    for &(media, is_text, example) in types {
-        response = response.content(media, content(is_text, example));
+    for &(media, shape, example) in types {
+        response = response.content(media, content(shape, example));
     }
     response.build()
 }
 
-fn content(is_text: bool, example: &str) -> Content {
-    let mut schema = ObjectBuilder::new().schema_type(Type::String);
-    if !is_text {
-        schema = schema.format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
-    }
+fn content(shape: Shape, example: &str) -> Content {
+    let typed = |of| ObjectBuilder::new().schema_type(of);
+    let binary = SchemaFormat::KnownFormat(KnownFormat::Binary);
+    let schema: RefOr<Schema> = match shape {
+        Shape::Bytes => typed(Type::String).format(Some(binary)).into(),
+        Shape::Text => typed(Type::String).into(),
+        Shape::AnyJson => typed(Type::Object).into(),
+        Shape::Json(name) => Ref::from_schema_name(name).into(),
+    };
     let content = ContentBuilder::new().schema(Some(schema));
     let example = (!example.is_empty()).then(|| example.into());
     content.example(example).build()
 }
 
 macro_rules! told {
-    ($($name:ident: $what:literal, $file:literal, [$($type:tt),* $(,)?];)*) => {
+    ($($name:ident: $what:literal, $file:literal, [$($(#[$cfg:meta])* ($($type:tt)*)),* $(,)?];)*) => {
         $(
             /// See [`Told`].
             pub(crate) struct $name;
 
             impl Told for $name {
                 const WHAT: &'static str = $what;
-                const TYPES: &'static [(&'static str, bool, &'static str)] = &[$($type),*];
+                const TYPES: &'static [(&'static str, Shape, &'static str)] = &[$($(#[$cfg])* ($($type)*)),*];
                 const FILE: &'static str = $file;
             }
         )*
@@ -105,34 +123,28 @@ macro_rules! told {
 
 told! {
     ReportFile: "The capture file, or a file for another tool.", "memray-report.bin", [
-        ("application/octet-stream", false, ""),
-        ("application/json", true, ""),
-        ("text/csv; charset=utf-8", true, ""),
-        ("text/plain; charset=utf-8", true, "main;app::run;app::load 24000168\n"),
-        ("image/svg+xml", true, ""),
+        ("application/octet-stream", Shape::Bytes, ""),
+        ("application/json", Shape::AnyJson, ""),
+        ("text/csv; charset=utf-8", Shape::Text, ""),
+        ("text/plain; charset=utf-8", Shape::Text, "main;app::run;app::load 24000168\n"),
+        #[cfg(feature = "svg")]
+        ("image/svg+xml", Shape::Text, ""),
     ];
-    Page: "The page.", "memray-flamegraph.html", [("text/html; charset=utf-8", true, "")];
-    Text: "The text.", "", [("text/plain; charset=utf-8", true, "")];
+    Page: "The page.", "memray-flamegraph.html", [("text/html; charset=utf-8", Shape::Text, "")];
+    Text: "The text.", "", [("text/plain; charset=utf-8", Shape::Text, "")];
     Statistics: "The text, or JSON.", "", [
+        // First, so that made clients have its type.
+        ("application/json", Shape::Json("Statistics"), ""),
         (
             "text/plain; charset=utf-8",
-            true,
+            Shape::Text,
             "📏 Total allocations:\n\t1206\n\n📦 Total memory allocated:\n\t24.310MB\n"
         ),
-        ("application/json", true, ""),
     ];
-    Profile: "The profile.", "memray-report.pb.gz", [("application/octet-stream", false, "")];
-    AnyOutput: "What was asked for.", "", [
-        ("application/octet-stream", false, ""),
-        ("text/html; charset=utf-8", true, ""),
-        ("text/plain; charset=utf-8", true, ""),
-        ("application/json", true, ""),
-        ("text/csv; charset=utf-8", true, ""),
-        ("image/svg+xml", true, ""),
-    ];
+    Profile: "The profile.", "memray-report.pb.gz", [("application/octet-stream", Shape::Bytes, "")];
 }
 
 #[cfg(feature = "svg")]
 told! {
-    Picture: "The picture.", "memray-report.svg", [("image/svg+xml", true, "")];
+    Picture: "The picture.", "memray-report.svg", [("image/svg+xml", Shape::Text, "")];
 }

@@ -9,6 +9,7 @@ use axum::response::Response;
 
 use super::error::ApiError;
 use super::openapi::{CommonFailures, WatchFailures};
+use super::schemas::LiveEvent;
 use crate::profiler::Profiler;
 
 pub(super) use page::page;
@@ -18,7 +19,8 @@ pub(super) use stream::Seats;
 ///
 /// Server-sent events, once a second: `status` (the state), `curve` (memory over time so far: milliseconds, resident,
 /// heap, and heapray's own bytes a row; and the marks), `now` (the curve's latest row), `top` (the service's lines with
-/// the most live bytes, while it records) and `reports` (the kept reports); what has not changed is not sent again.
+/// the most live bytes, while it records) and `reports` (the kept reports); what has not changed is not sent again. The schema
+/// is that of one event.
 ///
 /// An answer ends after ten seconds, so that it never keeps a service that shuts down; ask again at once.
 #[utoipa::path(
@@ -30,9 +32,9 @@ pub(super) use stream::Seats;
         (
             status = 200,
             description = "The events.",
-            body = String,
+            body = LiveEvent,
             content_type = "text/event-stream",
-            example = "event: now\ndata: [1250,48230400,24310168,4194304]\n\n"
+            example = json!({ "event": "now", "data": "[1250,48230400,24310168,4194304]" })
         ),
         WatchFailures,
         CommonFailures,
