@@ -444,3 +444,29 @@ fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
     kill(one);
     kill(two);
 }
+
+#[test]
+fn where_the_bound_is_reached_a_report_holds_sums_and_what_lives_stays() {
+    use std::os::fd::AsRawFd;
+    const BOUND: u64 = 1 << 20;
+    let _turn = turn();
+    let dir = Dir::new("bound");
+    // Another process's log, which that writes on.
+    let other = dir.0.join("heapray-1-0123456789abcdef-1.spool");
+    let file = File::create(&other).unwrap();
+    file.set_len(BOUND).unwrap();
+    // SAFETY: an open descriptor.
+    let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
+    assert_eq!(locked, 0);
+    let profiler = settings(&dir.0).keep_bytes(BOUND).build().unwrap();
+    leak_of_a_killed_process();
+    let status = profiler.stop().unwrap();
+    assert_eq!(status.disk.bound_bytes, BOUND);
+    assert_eq!(status.log_given_up, None);
+    let report = memray::read(profiler.report().unwrap()).unwrap();
+    assert!(report.complete);
+    assert_eq!(report.format, memray::Format::Aggregated);
+    assert_eq!(report.report.totals.live.bytes, status.live.bytes);
+    assert!(other.exists());
+    profiler.shutdown().unwrap();
+}
