@@ -250,4 +250,4 @@ def test_what_a_killed_container_recorded_is_there_in_the_next_one(tmp_path, mad
             answer = last.get(f"{PROFILER}/reports/{report['id']}/report")
             assert answer.status == 200 and len(answer.body) == report["report_bytes"], (report, answer.status)
         assert last.terminate() == 0
-    print(f"at most {volume.bytes() >> 20} MiB on the disk, {len(volume.owed)} reports and sessions owed")
+    print(f"at most {volume.most_bytes / (1 << 20):.1f} MiB on the disk, {len(volume.owed)} reports and sessions owed")
