@@ -127,7 +127,7 @@ pub fn program() -> impl Strategy<Value = Program> {
 /// What no event tells: each sort of number, a missing one too.
 fn fill_marks_and_memory(report: &mut Report, now: u64) {
     report.marks = vec![Mark {
-        name: "a mark\nof two lines".into(),
+        name: "a mark; of żółć".into(),
         at_ms: now / 2,
         live: report.totals.live,
     }];
