@@ -22,6 +22,8 @@ mod notes;
 mod options;
 mod places;
 mod resolver;
+mod sections;
+mod split;
 mod stacks;
 #[cfg(test)]
 mod tests;

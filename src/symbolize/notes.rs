@@ -1,5 +1,8 @@
 //! Sentences for people about what a report could not find, and what to do about it.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use super::places::Coverage;
 
 /// What to know about the program's own symbols.
@@ -24,15 +27,43 @@ pub(super) fn about_program(main: &Coverage) -> Option<String> {
 /// At most this many modules are named in one sentence.
 const NAMED: usize = 8;
 
+/// `modules` have debug information that is compressed in a way that is not read.
+pub(super) fn about_compressed(modules: &[String]) -> Option<String> {
+    (!modules.is_empty()).then(|| {
+        format!(
+            "the debug information of {} is compressed with zstd, which is not read: files, lines and inlined functions \
+             are missing; link with `--compress-debug-sections=zlib` or none",
+            listed(modules)
+        )
+    })
+}
+
+/// `files` of split debug information were not found.
+pub(super) fn about_missing_units(files: &BTreeSet<PathBuf>) -> Option<String> {
+    let first = files.first()?;
+    Some(format!(
+        "{} files of split debug information (`.dwo`) are missing, {} among them: inlined functions in that code are not \
+         shown, and lines may be those of inlined code; keep the files where they were made, or build with \
+         `split-debuginfo = \"packed\"` and keep the `.dwp` file beside the program",
+        files.len(),
+        first.display()
+    ))
+}
+
+fn listed(modules: &[String]) -> String {
+    let mut names = modules[..modules.len().min(NAMED)].join(", ");
+    if modules.len() > NAMED {
+        names.push_str(&format!(" and {} more", modules.len() - NAMED));
+    }
+    names
+}
+
 /// `modules` could not be read for the reason given: one sentence for all of them.
 pub(super) fn about_modules(modules: &[String], reason: &str) -> Option<String> {
     if modules.is_empty() {
         return None;
     }
-    let mut names = modules[..modules.len().min(NAMED)].join(", ");
-    if modules.len() > NAMED {
-        names.push_str(&format!(" and {} more", modules.len() - NAMED));
-    }
+    let names = listed(modules);
     Some(format!(
         "code of {names} is shown as offsets, because the file {reason}"
     ))

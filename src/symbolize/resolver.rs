@@ -5,7 +5,7 @@
 //! are looked up in ascending chunks and the symbolizer is dropped after each.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -19,7 +19,9 @@ use blazesym::symbolize::{CodeInfo, Input, Reason, Sym, Symbolized, Symbolizer};
 
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
-use super::notes::about_modules;
+use super::notes::{about_compressed, about_missing_units, about_modules};
+use super::sections::Sections;
+use super::split::{SplitProgram, is_split};
 use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
 
@@ -43,6 +45,10 @@ pub(super) struct ElfLookup {
     gone: Vec<String>,
     replaced: Vec<String>,
     unreadable: Vec<String>,
+    /// Debug information that is compressed in a way that is not read.
+    compressed: Vec<String>,
+    /// Files of split debug information that were not found, over all modules.
+    missing: BTreeSet<PathBuf>,
 }
 
 impl Default for ElfLookup {
@@ -58,13 +64,22 @@ impl Lookup for ElfLookup {
             if left.is_empty() {
                 break;
             }
+            if Sections::of(&source).is_some_and(|sections| sections.has_zstd()) {
+                self.compressed.push(file_name(&module.path));
+            }
+            let is_split = catch_unwind(|| is_split(&source)).unwrap_or(false);
             let mut still_left = Vec::new();
             for chunk in chunks(&left, offsets) {
                 if !self.wanted.still() {
                     still_left.extend_from_slice(chunk);
                     continue;
                 }
-                still_left.extend(self.look_up_chunk(&source, chunk, offsets, found));
+                let chunk = if is_split {
+                    self.look_up_split(&source, chunk, offsets, found)
+                } else {
+                    chunk.to_vec()
+                };
+                still_left.extend(self.look_up_chunk(&source, &chunk, offsets, found));
             }
             left = still_left;
         }
@@ -78,6 +93,8 @@ impl Lookup for ElfLookup {
             about_modules(&self.gone, "is no longer there"),
             about_modules(&self.replaced, "was replaced since it was loaded"),
             about_modules(&self.unreadable, "could not be read"),
+            about_compressed(&self.compressed),
+            about_missing_units(&self.missing),
         ]
         .into_iter()
         .flatten()
@@ -110,6 +127,8 @@ impl ElfLookup {
             gone: Vec::new(),
             replaced: Vec::new(),
             unreadable: Vec::new(),
+            compressed: Vec::new(),
+            missing: BTreeSet::new(),
         }
     }
 
@@ -133,10 +152,7 @@ impl ElfLookup {
         } else {
             module.path.clone()
         };
-        let name = || {
-            let name = module.path.file_name().unwrap_or(module.path.as_os_str());
-            name.to_string_lossy().into_owned()
-        };
+        let name = || file_name(&module.path);
         match read_elf_build_id(&path) {
             Ok(found) => {
                 let found = found.unwrap_or_default();
@@ -171,6 +187,37 @@ impl ElfLookup {
             .iter()
             .map(|dir| dir.join(&name))
             .find(|path| matches!(read_elf_build_id(path), Ok(Some(found)) if found == build_id))
+    }
+
+    /// Looks up those of `offsets` that `chunk` names in split debug information. Returns what was not found.
+    fn look_up_split(
+        &mut self,
+        path: &Path,
+        chunk: &[usize],
+        offsets: &[u64],
+        found: &mut Found<'_>,
+    ) -> Vec<usize> {
+        let Some(program) = SplitProgram::open(path) else {
+            return chunk.to_vec();
+        };
+        let mut left = Vec::new();
+        for &nth in chunk {
+            // As with blazesym: what is damaged must not take the service down.
+            let frames = catch_unwind(AssertUnwindSafe(|| program.frames(offsets[nth])));
+            let frames = frames.unwrap_or_default();
+            if frames.is_empty() {
+                left.push(nth);
+                continue;
+            }
+            let places = frames.iter().map(|frame| Place {
+                function: Cow::Borrowed(&frame.function),
+                file: Cow::Borrowed(&*frame.file),
+                line: frame.line,
+            });
+            found(nth, &places.collect::<Vec<_>>());
+        }
+        self.missing.extend(program.missing());
+        left
     }
 
     /// Looks up those of `offsets` that `chunk` names, first with debug information, then, where that is
@@ -246,6 +293,11 @@ impl ElfLookup {
             }
         }
     }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 /// What the file says about each address; nothing if it says nonsense.

@@ -116,26 +116,152 @@ fn functions_of_rust_have_their_paths_where_debug_information_is_lines_only() {
                   #[unsafe(no_mangle)]\n\
                   pub extern \"C\" fn run(x: u32) -> u32 { shop::cart::add(x) }\n";
     std::fs::write(scratch.0.join("lib.rs"), source).unwrap();
+    for mangling in ["-Copt-level=0", "-Csymbol-mangling-version=v0"] {
+        let args = [
+            "--edition=2024",
+            "--crate-type=cdylib",
+            "-Cpanic=abort",
+            "-Cdebuginfo=line-tables-only",
+            "-Clink-arg=-nostartfiles",
+            "-olib.so",
+            "lib.rs",
+            mangling,
+        ];
+        if !scratch.run("rustc", &args) {
+            return;
+        }
+        let offsets: Vec<u64> = (0..0x4000).collect();
+        let frames = look_up(&mut lookup(), &scratch.module("lib.so"), &offsets);
+        for (name, line) in [("lib::shop::cart::add", 6), ("run", 9)] {
+            let found = frames.iter().flatten().any(|(function, file, at)| {
+                function == name && file.ends_with("lib.rs") && *at == line
+            });
+            assert!(found, "{mangling}, {name}: {frames:?}");
+        }
+    }
+}
+
+/// Where the code of `lib::cart::add` begins in a library, and its size.
+fn code_of_add(library: &Path) -> std::ops::Range<u64> {
+    let output = Command::new("nm").arg("-S").arg(library).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("cart3add"));
+    let mut numbers = line.unwrap().split(' ').map(|n| u64::from_str_radix(n, 16));
+    let start = numbers.next().unwrap().unwrap();
+    start..start + numbers.next().unwrap().unwrap()
+}
+
+#[test]
+fn split_debug_information_is_read_from_its_files_and_from_their_package() {
+    let scratch = Scratch::new("split");
+    let source = "pub mod cart {\n\
+                  #[inline(never)]\n\
+                  pub fn add(list: &mut Vec<u64>, x: u64) {\n\
+                      list.push(x);\n\
+                      list.push(x + 1);\n\
+                  } }\n\
+                  #[unsafe(no_mangle)]\n\
+                  pub extern \"C\" fn run(x: u64) -> usize { let mut v = Vec::new(); cart::add(&mut v, x); v.len() }\n";
+    std::fs::write(scratch.0.join("lib.rs"), source).unwrap();
     let args = [
         "--edition=2024",
         "--crate-type=cdylib",
-        "-Cpanic=abort",
-        "-Cdebuginfo=line-tables-only",
-        "-Clink-arg=-nostartfiles",
+        "-O",
+        "-Cdebuginfo=1",
+        "-Csplit-debuginfo=unpacked",
         "-olib.so",
         "lib.rs",
     ];
     if !scratch.run("rustc", &args) {
         return;
     }
-    let offsets: Vec<u64> = (0..0x4000).collect();
-    let frames = look_up(&mut lookup(), &scratch.module("lib.so"), &offsets);
-    for (name, line) in [("lib::shop::cart::add", 6), ("run", 9)] {
-        let found = frames.iter().flatten().any(|(function, file, at)| {
-            function == name && file.ends_with("lib.rs") && *at == line
-        });
-        assert!(found, "{name}: {frames:?}");
+    let module = scratch.module("lib.so");
+    let offsets: Vec<u64> = code_of_add(&module.path).collect();
+    let whole = |lookup: &mut ElfLookup| {
+        let frames = look_up(lookup, &module, &offsets);
+        let mut lines = [false; 2];
+        let mut inlined = 0;
+        for frames in &frames {
+            let (function, file, line) = &frames[0];
+            assert_eq!(function, "lib::cart::add", "{frames:?}");
+            assert!(file.ends_with("lib.rs") || *line == 0, "{frames:?}");
+            lines[0] |= *line == 4;
+            lines[1] |= *line == 5;
+            inlined += usize::from(
+                frames
+                    .iter()
+                    .any(|(function, ..)| function.contains("push")),
+            );
+        }
+        assert!(lines == [true; 2] && inlined > 0, "{frames:?}");
+    };
+    let mut unpacked = lookup();
+    whole(&mut unpacked);
+    assert_eq!(unpacked.notes(), Vec::<String>::new());
+
+    // Packed, beside the library.
+    if !scratch.run("dwp", &["-e", "lib.so"]) {
+        return;
     }
+    let units: Vec<PathBuf> = std::fs::read_dir(&scratch.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|is| is == "dwo"))
+        .collect();
+    assert!(!units.is_empty());
+    for unit in &units {
+        std::fs::remove_file(unit).unwrap();
+    }
+    let mut packed = lookup();
+    whole(&mut packed);
+    assert_eq!(packed.notes(), Vec::<String>::new());
+
+    // Nowhere: the function has its name, and the report says what is missing.
+    std::fs::remove_file(scratch.0.join("lib.so.dwp")).unwrap();
+    // A file of another build under that name is none.
+    std::fs::copy(&module.path, &units[0]).unwrap();
+    let mut without = lookup();
+    for frames in look_up(&mut without, &module, &offsets) {
+        let (function, file, line) = &frames[0];
+        assert_eq!(function, "lib::cart::add");
+        let role = super::super::trim::role(function, file, *line);
+        assert_eq!(role, super::super::trim::Role::Code, "{file}:{line}");
+    }
+    let notes = without.notes().join("; ");
+    assert!(
+        notes.contains("files of split debug information"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains(".dwo are missing") || notes.contains(".dwo among"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn debug_information_that_zstd_compresses_is_said_to_be_there() {
+    let scratch = Scratch::new("zstd");
+    // Enough for the sections to become smaller.
+    let functions = (0..300).map(|n| format!("int f{n}(int x{n}) {{ return x{n} / 3; }}\n"));
+    std::fs::write(scratch.0.join("lib.c"), functions.collect::<String>()).unwrap();
+    let cc = ["-g", "-shared", "-fPIC", "-o", "lib.so", "lib.c"];
+    let objcopy = ["--compress-debug-sections=zstd", "lib.so", "packed.so"];
+    if !scratch.run("cc", &cc) || !scratch.run("objcopy", &objcopy) {
+        return;
+    }
+    let mut lookup = lookup();
+    let offsets: Vec<u64> = (0x1000..0x4000).collect();
+    let frames = look_up(&mut lookup, &scratch.module("packed.so"), &offsets);
+    let named = frames
+        .iter()
+        .flatten()
+        .any(|(function, ..)| function == "f7");
+    assert!(named, "by the table of symbols: {frames:?}");
+    let notes = lookup.notes().join("; ");
+    assert!(
+        notes.contains("packed.so is compressed with zstd"),
+        "{notes}"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ use heapray_report::Report;
 use heapray_report::model::{StackId, Survivors, Tally};
 
 use super::lookup::{Found, Lookup, Place};
+use super::names::FunctionName;
 use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::{Module, ModuleId, RawNode, RawSite, RawTotals, Snapshot};
 

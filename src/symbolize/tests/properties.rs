@@ -100,7 +100,7 @@ fn trimmed(whole: &[String]) -> &[String] {
         .iter()
         .map(|frame| {
             let place = parse(frame);
-            role(place.function, &place.file, place.line)
+            role(place.function.whose(), &place.file, place.line)
         })
         .collect();
     let entries = roles
@@ -137,7 +137,7 @@ proptest! {
 
         let expected_stack = |node: usize| -> Vec<String> {
             let kept = if full { &whole[node][..] } else { trimmed(&whole[node]) };
-            kept.iter().map(|frame| parse(frame).function.to_owned()).collect()
+            kept.iter().map(|frame| parse(frame).function.plain.clone()).collect()
         };
         for node in 0..snapshot.nodes.len() {
             let stack = resolved.stack_of(NodeId(node as u32));

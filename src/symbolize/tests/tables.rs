@@ -92,7 +92,7 @@ fn a_stack_ends_at_the_code_that_asked_for_memory() {
         let all: Vec<String> = stack
             .iter()
             .flat_map(|frames| frames.split(" | "))
-            .map(|frame| parse(frame).function.to_owned())
+            .map(|frame| parse(frame).function.plain.clone())
             .collect();
         assert_eq!(resolve_stack(stack, &full), all, "{case}, in full");
         let kept = &all[..kept.unwrap_or(all.len())];

@@ -1,0 +1,121 @@
+//! The sections of an ELF file, read one by one: no more of a large file is in memory than is asked for.
+//!
+//! Files may be damaged or hostile: whatever does not fit is not there. Only 64-bit little-endian files are read, which is
+//! what all supported machines have.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+const MAGIC: &[u8] = b"\x7fELF\x02\x01";
+const HEADER: usize = 64;
+const ENTRY: usize = 64;
+const SHT_NOBITS: u32 = 8;
+const SHF_COMPRESSED: u64 = 1 << 11;
+const ELFCOMPRESS_ZSTD: u32 = 2;
+
+/// A file and its table of sections.
+#[derive(Debug)]
+pub(super) struct Sections {
+    file: File,
+    length: u64,
+    list: Vec<Section>,
+}
+
+#[derive(Debug)]
+struct Section {
+    name: String,
+    flags: u64,
+    offset: u64,
+    size: u64,
+}
+
+impl Sections {
+    /// The sections of the file at `path`; `None` if it is not such a file.
+    pub(super) fn of(path: &Path) -> Option<Sections> {
+        let file = File::open(path).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() {
+            return None;
+        }
+        let length = metadata.len();
+        let header = read(&file, length, 0, HEADER as u64).ok()?;
+        if !header.starts_with(MAGIC) || u16_at(&header, 58)? as usize != ENTRY {
+            return None;
+        }
+        let (count, of_names) = (u16_at(&header, 60)?, u16_at(&header, 62)?);
+        let table = u64_at(&header, 40)?;
+        let table = read(&file, length, table, u64::from(count) * ENTRY as u64).ok()?;
+        let entry = |number: u16| table.chunks_exact(ENTRY).nth(usize::from(number));
+        let names = entry(of_names)?;
+        let names = read(&file, length, u64_at(names, 24)?, u64_at(names, 32)?).ok()?;
+        let list = table.chunks_exact(ENTRY).filter_map(|entry| {
+            let name = names.get(u32_at(entry, 0)? as usize..)?;
+            let name = name.split(|&byte| byte == 0).next()?;
+            let has_bytes = u32_at(entry, 4)? != SHT_NOBITS;
+            Some(Section {
+                name: String::from_utf8_lossy(name).into_owned(),
+                flags: u64_at(entry, 8)?,
+                offset: u64_at(entry, 24)?,
+                size: if has_bytes { u64_at(entry, 32)? } else { 0 },
+            })
+        });
+        let list = list.collect();
+        Some(Sections { file, length, list })
+    }
+
+    fn find(&self, name: &str) -> Option<&Section> {
+        let found = self.list.iter().find(|section| section.name == name);
+        found.filter(|section| section.size > 0)
+    }
+
+    /// Whether there is something in a section of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The bytes of a section; none if it is not there, is compressed, or is not whole.
+    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+        let Some(section) = self.find(name) else {
+            return Vec::new();
+        };
+        if section.flags & SHF_COMPRESSED != 0 {
+            return Vec::new();
+        }
+        read(&self.file, self.length, section.offset, section.size).unwrap_or_default()
+    }
+
+    /// Whether debug information is compressed by zstd.
+    pub(super) fn has_zstd(&self) -> bool {
+        self.list
+            .iter()
+            .filter(|section| section.name.starts_with(".debug_"))
+            .filter(|section| section.flags & SHF_COMPRESSED != 0)
+            .any(|section| {
+                let kind = read(&self.file, self.length, section.offset, 4);
+                kind.is_ok_and(|kind| u32_at(&kind, 0) == Some(ELFCOMPRESS_ZSTD))
+            })
+    }
+}
+
+/// `size` bytes at `offset` of a file of `length` bytes.
+fn read(file: &File, length: u64, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+    let whole = offset.checked_add(size).is_some_and(|end| end <= length);
+    let size = usize::try_from(size).ok().filter(|_| whole);
+    let mut bytes = vec![0; size.ok_or(io::ErrorKind::UnexpectedEof)?];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
