@@ -143,6 +143,11 @@ pub(crate) struct NamesArgs {
 }
 
 impl NamesArgs {
+    /// The page's own spelling of what was asked for; nothing where it opens so by itself.
+    pub(crate) fn opens_at(self) -> Option<&'static str> {
+        self.full_names.then_some("names=full")
+    }
+
     /// Gives `report` the full names if they are asked for. The capture's events fit it still.
     pub(crate) fn spell_out(self, report: &mut Report) {
         if self.full_names {

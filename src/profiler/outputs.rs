@@ -341,7 +341,12 @@ const MOST_ROWS: usize = 200_000;
 /// What both take at most; a file whose sums lie cannot take more.
 const MOST_MEMORY: MemoryLimit = MemoryLimit(64 << 20);
 
-fn write_page<E>(report: &Report, events: Option<E>, out: &mut impl Write) -> io::Result<()>
+fn write_page<E>(
+    report: &Report,
+    events: Option<E>,
+    opens_at: &str,
+    out: &mut impl Write,
+) -> io::Result<()>
 where
     E: Iterator<Item = io::Result<Event>>,
 {
@@ -363,7 +368,7 @@ where
         intervals: intervals.as_ref(),
         has_log,
     };
-    page.write(out)
+    page.write_opened_at(opens_at, out)
 }
 
 /// Writes the session's report, in which memray tells threads of one name apart where it has to.
@@ -413,7 +418,7 @@ where
             Some(events) => memray::write_all(report, events, key.format(), out),
             None => memray::write_aggregated(report, key.format(), out),
         },
-        OutputKind::Flamegraph => write_page(report, events, out),
+        OutputKind::Flamegraph => write_page(report, events, key.opens_at(), out),
         OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
         OutputKind::StatsJson => stats::json(report, &stats::JsonOptions::default(), out),
         OutputKind::Table => texts::table(shown, &key.text_choices(), out),

@@ -126,7 +126,7 @@ impl OutputKey {
     }
 
     /// Whether functions have the names that the compiler gave them, with generic arguments, instead of plain ones. A page
-    /// and a report have both unless this says so.
+    /// has both, and opens so; a report has both unless this says so.
     #[must_use]
     pub const fn full_names(mut self, full_names: bool) -> OutputKey {
         self.full_names = full_names;
@@ -230,10 +230,16 @@ impl OutputKey {
     /// The names that it shows; `None` if it holds both.
     pub(crate) const fn names(self) -> Option<Names> {
         match self.kind {
+            OutputKind::Flamegraph => None,
             _ if self.full_names => Some(Names::Full),
-            OutputKind::Report | OutputKind::Flamegraph => None,
+            OutputKind::Report => None,
             _ => Some(Names::Plain),
         }
+    }
+
+    /// How a page opens, in its own spelling.
+    pub(crate) const fn opens_at(self) -> &'static str {
+        if self.full_names { "names=full" } else { "" }
     }
 
     pub(crate) fn options(self) -> crate::symbolize::ReportOptions {

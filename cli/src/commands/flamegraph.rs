@@ -65,7 +65,8 @@ impl Args {
     fn opens_at(&self) -> String {
         let view = self.side.opens_at();
         let order = self.order.inverted.then_some("order=leaf");
-        let parts: Vec<&str> = view.into_iter().chain(order).collect();
+        let names = self.names.opens_at();
+        let parts: Vec<&str> = view.into_iter().chain(order).chain(names).collect();
         parts.join("&")
     }
 }

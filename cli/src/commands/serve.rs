@@ -48,7 +48,8 @@ impl Args {
         let page = page(report, capture.format, intervals.as_ref());
         let mut html = Vec::new();
         let failed = |error| Failure::io("cannot make the page", error);
-        page.write(&mut html).map_err(failed)?;
+        let opens_at = self.names.opens_at().unwrap_or_default();
+        page.write_opened_at(opens_at, &mut html).map_err(failed)?;
 
         let mut answers = Answers::default();
         answers.put("/", "text/html; charset=utf-8", html);

@@ -40,6 +40,7 @@ pub use measure::{Measure, Unit};
 pub use merge::merged;
 pub use module::{ModuleNames, by_module};
 pub use moment::{at_moment, in_range, temporary};
+pub(crate) use named::with_both_names;
 pub use named::{Names, named};
 pub use names::{brief_name, is_plumbing, logical_name};
 pub use origin::{Kind, Origins, Package};

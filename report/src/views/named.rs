@@ -39,6 +39,21 @@ pub fn named(report: &Report, names: Names) -> Option<Report> {
     }
 }
 
+/// `report` with plain names, and its own beside them; `None` if it has both, or if they are the same. Frames, call stacks
+/// and sites keep their numbers.
+pub(crate) fn with_both_names(report: &Report) -> Option<Report> {
+    if !report.full_names.is_empty() || all_plain(report) {
+        return None;
+    }
+    let mut both = report.clone();
+    both.full_names = report.frames.iter().map(|frame| frame.function).collect();
+    for frame in &mut both.frames {
+        let name = report.strings.get(frame.function);
+        frame.function = shown(&mut both.strings, name, is_python(report, *frame));
+    }
+    Some(both)
+}
+
 fn plain(report: &Report) -> Report {
     let mut known = HashMap::new();
     restack(report, |path, strings, out| {
