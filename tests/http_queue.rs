@@ -97,7 +97,7 @@ async fn requests_that_were_given_up_take_no_place() {
 async fn a_session_that_ends_makes_nobody_wait_in_vain() {
     let bench = Bench::new();
     let app = bench.app();
-    for _ in 0..5 {
+    for _ in 0..2 {
         call(&app, "start").await;
         let clients = {
             let app = app.clone();
