@@ -98,7 +98,7 @@ mod tests {
         for (wanted, ends) in [(Wanted::default(), false), (no, true)] {
             let zeros = vec![0; 3 * BYTES];
             let mut written = WhileWanted::new(Vec::new(), &wanted);
-            assert_eq!(written.write_all(&zeros[..BYTES - 1]).is_err(), false);
+            assert!(written.write_all(&zeros[..BYTES - 1]).is_ok());
             assert_eq!(written.write_all(&zeros).is_err(), ends);
             let mut read = WhileWanted::new(&zeros[..], &wanted);
             assert_eq!(io::copy(&mut read, &mut io::sink()).is_err(), ends);
