@@ -114,7 +114,7 @@ impl Reader {
         let is_idle = reads_for.saturating_sub(asked) >= PATIENCE;
         let due = SLOWEST.saturating_mul(reads_for.as_secs());
         let is_slow = reads_for >= FIRST && self.taken.load(Ordering::Relaxed) < due;
-        if !is_idle && !(room_is_needed && is_slow) {
+        if !(is_idle || room_is_needed && is_slow) {
             return None;
         }
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
