@@ -118,7 +118,7 @@ where
         let whole = door.config().routes_below_prefix;
         match below_prefix(door, request.uri().path()) {
             None => {}
-            Some("") if read && (whole || Pages::is_page("")) => {
+            Some("") if read => {
                 let slash = Quietly::new(|| std::future::ready(with_slash(request.uri())));
                 return match whole {
                     true => MountFuture::ours(slash),
