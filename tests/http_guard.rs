@@ -1,6 +1,7 @@
 //! Who may see what: one guard protects service and profiler, at the root and below the prefix, however the profiler is
 //! mounted; and nothing below the prefix leads round a rule about paths.
 #![cfg(feature = "http")]
+#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 
 mod http_support;
 
