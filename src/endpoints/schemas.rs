@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::profiler::{Blocks, SamplingStatus};
 
-/// Yes or no, in any of the words that are understood.
+/// Yes or no, in any of the words that are understood. A name without a value (null, to some clients) says yes.
 pub(crate) struct Truth;
 
 impl PartialSchema for Truth {
@@ -21,7 +21,8 @@ impl PartialSchema for Truth {
             .schema_type(Type::String)
             .pattern(Some(words));
         let either = AnyOfBuilder::new().item(Object::with_type(Type::Boolean));
-        RefOr::T(either.item(text.build()).build().into())
+        let either = either.item(text.build());
+        RefOr::T(either.item(Object::with_type(Type::Null)).build().into())
     }
 }
 
