@@ -158,7 +158,10 @@ const BUNDLED: [&str; 18] = [
 /// a type or trait of one.
 fn is_own_name(function: &str) -> bool {
     let is_own = |path: &str| {
-        head(path).is_some_and(|head| !LIBRARIES.contains(&head) && !BUNDLED.contains(&head))
+        // Methods of slices and the like are the library's, whatever they are made of.
+        let is_made_of = path.starts_with(['[', '(', '*']);
+        !is_made_of
+            && head(path).is_some_and(|head| !LIBRARIES.contains(&head) && !BUNDLED.contains(&head))
     };
     let Some(inner) = function.strip_prefix('<') else {
         return is_own(function);

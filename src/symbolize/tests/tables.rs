@@ -123,7 +123,7 @@ fn code_of_a_c_library_without_symbols_is_no_leaf_of_start_up() {
     let whole = [
         "libc.so.6+0x10",
         "app::main",
-        "<alloc::vec::Vec<app::Row>>::push",
+        "alloc::vec::Vec::push",
         "libc.so.6+0x40",
     ];
     assert_eq!(stack(leaf), whole);
