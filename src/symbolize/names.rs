@@ -25,8 +25,8 @@ impl FunctionName {
     pub(crate) fn of(symbol: &str) -> FunctionName {
         let mut full = demangle(symbol).into_owned();
         if full.len() > LONGEST {
-            let end = full.floor_char_boundary(LONGEST);
-            full.truncate(end);
+            let end = (0..=LONGEST).rev().find(|&at| full.is_char_boundary(at));
+            full.truncate(end.unwrap_or(0));
             full.push('…');
         }
         let by_trait = v0::is_of_any_type(symbol, &full).then(|| trait_name(&full));
