@@ -240,6 +240,8 @@ fn a_coroutine_is_captured_on_its_own_stack_and_leaves_the_threads_stack_kept() 
             contexts[1].uc_stack.ss_sp = stack.as_mut_ptr().cast();
             contexts[1].uc_stack.ss_size = stack.len();
             let [main, other] = &mut *contexts;
+            // Where it goes on when the function returns: a word beyond the last frame that is no return address.
+            other.uc_link = main;
             MAIN.set(main);
             OTHER.set(other);
             libc::makecontext(other, coroutine, 0);
@@ -286,6 +288,7 @@ fn a_coroutine_whose_stack_was_unmapped_is_never_read_again() {
             assert_eq!(libc::getcontext(&mut context), 0);
             context.uc_stack.ss_sp = stack;
             context.uc_stack.ss_size = SIZE;
+            context.uc_link = &mut back;
             BACK.set(&mut back);
             libc::makecontext(&mut context, once, 0);
             assert_eq!(libc::swapcontext(&mut back, &context), 0);

@@ -66,14 +66,6 @@ pub(crate) struct TableBuilder {
     length: u32,
 }
 
-/// Fewer bytes than this between two ranges are padding: no call returns there, so they need no rows of their own.
-/// (On AArch64 the kernel's 12 bytes to return from a signal handler with are no padding; see `arch::is_signal_return`.)
-const PADDING: u32 = if cfg!(target_arch = "aarch64") {
-    12
-} else {
-    16
-};
-
 impl TableBuilder {
     /// A table for `length` bytes of code; `None` if there is no memory.
     pub(crate) fn new(length: u32) -> Option<TableBuilder> {
@@ -95,7 +87,9 @@ impl TableBuilder {
         if start >= end {
             return;
         }
-        if start - self.covered >= PADDING {
+        // However little lies between two functions: a stack that was made by hand has the beginning of one as a return
+        // address, and the byte before that is not the former function's.
+        if start > self.covered {
             self.row(self.covered, Rule::NONE);
         }
         self.row(start, rule);
@@ -252,12 +246,14 @@ mod tests {
     }
 
     #[test]
-    fn padding_between_functions_takes_no_rows() {
+    fn padding_between_functions_belongs_to_neither() {
         let rule = Rule::FRAME_POINTER;
-        let table = table(4096, &[(0, 10, rule), (16, 32, rule), (48, 64, rule)]);
-        assert_eq!(table.rule(12), rule);
-        assert_eq!(table.rule(33), Rule::NONE);
-        assert_eq!(table.rule(50), rule);
+        let table = table(4096, &[(0, 10, rule), (11, 32, rule), (32, 64, rule)]);
+        assert_eq!(table.rule(9), rule);
+        assert_eq!(table.rule(10), Rule::NONE);
+        assert_eq!(table.rule(11), rule);
+        assert_eq!(table.rule(32), rule);
+        assert_eq!(table.rule(64), Rule::NONE);
         assert_eq!(table.rows(), 5);
     }
 

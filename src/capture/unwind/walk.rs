@@ -136,6 +136,9 @@ impl Walk<'_> {
                 Err(Stop::Lost) if self.interrupted && arch::HAS_LINK_REGISTER => {
                     return self.lost();
                 }
+                Err(Stop::Lost) if rule == Rule::NONE && self.begins_a_function() => {
+                    return Found::End(Ending::Whole);
+                }
                 Err(Stop::Lost) if rule == Rule::NONE => {
                     let Some(outer) = self.frame_pointer_step() else {
                         return Found::End(Ending::Lost);
@@ -212,6 +215,14 @@ impl Walk<'_> {
         rule != Rule::SIGNAL
             && rule != Rule::OUTERMOST
             && arch::is_signal_return(self.at.return_address)
+    }
+
+    /// Whether the frame to go on with is a function that nobody has called: its first byte is the return address, as on
+    /// stacks that were made by hand (`makecontext`). Those end there, as libgcc has it.
+    #[cold]
+    fn begins_a_function(&self) -> bool {
+        !self.interrupted
+            && published::rule_at(self.at.return_address).is_some_and(|rule| rule != Rule::NONE)
     }
 
     /// Goes on at code that a signal interrupted, which may be on another stack.
