@@ -52,8 +52,10 @@ impl Archive {
     }
 
     fn clear(&self, reserve: u64, silently: bool, goes: impl Fn((u32, u32)) -> bool) {
-        let ranks = self.ranks();
-        for kept in self.list() {
+        // One look for both: what another process keeps meanwhile has no rank, and is not too many for that.
+        let list = self.list();
+        let ranks = self.ranks(&list);
+        for kept in &list {
             if !ranks.contains_key(&kept.id) {
                 self.drop_kept(kept.id, silently);
             }
@@ -110,10 +112,9 @@ impl Archive {
     }
 
     /// The reports that may stay by their numbers, and how soon each has to go if there is too little room: 0 the last.
-    fn ranks(&self) -> HashMap<ReportId, u32> {
-        let list = self.list();
+    fn ranks(&self, list: &[Kept]) -> HashMap<ReportId, u32> {
         let (mut sessions, mut killed, mut flight) = (Vec::new(), Vec::new(), Vec::new());
-        for kept in &list {
+        for kept in list {
             match &kept.note.trigger {
                 None => sessions.push(kept),
                 Some(trigger) if trigger.kind.is_recovered() => killed.push(kept),
@@ -144,7 +145,8 @@ fn order(file: &Found, ranks: &HashMap<ReportId, u32>) -> Option<(u32, u32)> {
         What::Output => Some((1, 0)),
         What::Passing(Passing::Spool { kept: true, .. }) => Some((2, 0)),
         What::Report(id) => {
-            let rank = ranks.get(&id).copied().unwrap_or(u32::MAX);
+            // One without a rank is being kept at this moment, by another process.
+            let rank = ranks.get(&id)?;
             Some((3, u32::MAX - rank))
         }
         What::Passing(Passing::Spool { kept: false, .. }) => Some((4, 0)),
