@@ -212,6 +212,7 @@ async fn requests_are_marked_by_method_and_route_each_on_a_level_of_its_own() {
             .memory_dir(fresh_dir())
             .memory_role(MemoryRole::Worker)
             .memory_children(MemoryChildren::None)
+            .routes_below_prefix(true)
     });
     let gate = std::sync::Arc::new(tokio::sync::Barrier::new(3));
     let handler = move || {
