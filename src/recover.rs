@@ -161,8 +161,7 @@ fn sum_up(
         }
     }
     ledger.close(&mut resolved.report);
-    let apart =
-        Apart::of(resolved, snapshot, &Wanted::default()).map_err(RecoverError::Io)?;
+    let apart = Apart::of(resolved, snapshot, &Wanted::default()).map_err(RecoverError::Io)?;
     if !apart.threads().is_empty() {
         // The ledger goes by the report's threads, of which one may stand for several.
         let mut report = resolved.report.clone();

@@ -16,7 +16,7 @@ const FILE: &str = "/srv/shop/src/main.rs";
 fn report(functions: &[(&str, u32)]) -> Report {
     let mut report = Report::default();
     let file = report.strings.intern(FILE);
-    let mut frame = |report: &mut Report, full: &str, line| {
+    let frame = |report: &mut Report, full: &str, line| {
         let function = report.strings.intern(&plain_name(full));
         report.frames.push(Frame {
             function,
