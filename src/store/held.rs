@@ -155,6 +155,7 @@ fn is_named(file: &File) -> bool {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
