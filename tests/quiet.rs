@@ -156,7 +156,7 @@ fn setting_the_profiler_up_while_it_records_is_not_recorded() {
 
 #[test]
 fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
-    let bench = Bench::new();
+    let bench = Bench::with(|builder| builder.routes_below_prefix(true));
     let profiler = bench.profiler.clone();
     let runtime = runtime();
     profiler.start().unwrap();
