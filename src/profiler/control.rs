@@ -303,7 +303,7 @@ impl Core {
     }
 
     fn finish(self: &Arc<Core>, mut session: Session) -> Result<(), Error> {
-        let _held = session.take_hold();
+        let mut held = session.take_hold();
         let spool = session.spool().map(PathBuf::from);
         // What clients have asked for waits from here on: this goes first.
         let hold = self.hold();
@@ -316,7 +316,8 @@ impl Core {
                     );
                 }
                 if last.log.is_none() {
-                    // Given up: on a full disk it takes what the report needs.
+                    // Given up: on a full disk it takes what the report needs, as long as it is open.
+                    held = None;
                     drop(spool.as_ref().map(fs::remove_file));
                 }
                 self.machine.ended(Some(last));
@@ -334,6 +335,8 @@ impl Core {
             // what was recorded is recovered then, at the next start of this process or another.
             drop(spool.map(fs::remove_file));
         }
+        // Until here no other process takes the log for a dead one's.
+        drop(held);
         let report = report?;
         tracing::info!(
             bytes = report.len(),
