@@ -22,7 +22,7 @@ use std::time::SystemTime;
 
 use crate::capture::record::{self, seen};
 use crate::capture::thread::Busy;
-use crate::capture::{self, clock, control, hook, memory, modules, sampling, sys};
+use crate::capture::{self, clock, control, hook, memory, modules, process, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
 use crate::collector::notice::Headroom;
@@ -436,7 +436,7 @@ fn create_spool(directory: &Path, session: u32) -> Result<(PathBuf, File), Start
 /// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
 /// be in the capture. No signal of the service's is ever handled on it.
 fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
-    sys::check_thread_start()?;
+    process::check_thread_start()?;
     let _signals = sys::BlockSignals::all();
     let (ready, is_ready) = sync_channel(1);
     let collector = std::thread::Builder::new()

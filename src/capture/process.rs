@@ -1,4 +1,8 @@
-//! Questions to the system about this process that the memory log asks. Never in a hook: `local_time` takes a lock.
+//! Questions to the system about this process. Never in a hook: `local_time` takes a lock.
+
+use std::io;
+
+use super::sys::page_size;
 
 /// Whether the process has children, running or not waited for; true where the system does not tell. Disturbs nobody who
 /// waits for them.
@@ -15,7 +19,7 @@ pub fn has_children() -> bool {
         let mut info: libc::siginfo_t = core::mem::zeroed();
         libc::waitid(libc::P_ALL, 0, &raw mut info, how)
     };
-    asked == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
+    asked == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
 }
 
 /// Year, month (1 to 12), day, hour, minute and second, in the local time zone, `seconds` after the Unix epoch. `None`
@@ -38,6 +42,42 @@ pub fn local_time(seconds: i64) -> Option<[i32; 6]> {
         broken.tm_min,
         broken.tm_sec,
     ])
+}
+
+/// Whether a thread can be started here: the standard library ends the process where a thread that begins may not map and
+/// protect the stack on which it handles signals.
+///
+/// # Errors
+/// What the system refuses.
+pub fn check_thread_start() -> io::Result<()> {
+    let (size, page) = (16 * page_size() as usize, page_size() as usize);
+    // SAFETY: a new mapping, which is this function's own until it is given back.
+    unsafe {
+        let stack = libc::mmap(
+            core::ptr::null_mut(),
+            size,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        if stack == libc::MAP_FAILED {
+            return Err(refused("mmap", &io::Error::last_os_error()));
+        }
+        let is_refused = libc::mprotect(stack, page, libc::PROT_NONE) != 0;
+        let error = io::Error::last_os_error();
+        libc::munmap(stack, size);
+        if is_refused {
+            return Err(refused("mprotect", &error));
+        }
+    }
+    Ok(())
+}
+
+fn refused(call: &str, error: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "no thread can be started, for the system refuses {call} ({error}); allow it in the process's seccomp filter"
+    ))
 }
 
 #[cfg(test)]

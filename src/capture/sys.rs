@@ -1,7 +1,6 @@
 //! The barrier between hooks and the collector, and the few calls of the system that need no speed.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
-use std::io;
 
 use super::shared::fence;
 use super::{arch, clock};
@@ -47,42 +46,6 @@ fn do_without_membarrier() {
     while clock::milliseconds() - since <= LONG_ENOUGH_MS {
         arch::futex_wait(&nobody, 0, LONG_ENOUGH_MS * 1_000_000);
     }
-}
-
-/// Whether a thread can be started here: the standard library ends the process where a thread that begins may not map and
-/// protect the stack on which it handles signals.
-///
-/// # Errors
-/// What the system refuses.
-pub fn check_thread_start() -> io::Result<()> {
-    let (size, page) = (16 * page_size() as usize, page_size() as usize);
-    // SAFETY: a new mapping, which is this function's own until it is given back.
-    unsafe {
-        let stack = libc::mmap(
-            core::ptr::null_mut(),
-            size,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        if stack == libc::MAP_FAILED {
-            return Err(refused("mmap", &io::Error::last_os_error()));
-        }
-        let is_refused = libc::mprotect(stack, page, libc::PROT_NONE) != 0;
-        let error = io::Error::last_os_error();
-        libc::munmap(stack, size);
-        if is_refused {
-            return Err(refused("mprotect", &error));
-        }
-    }
-    Ok(())
-}
-
-fn refused(call: &str, error: &io::Error) -> io::Error {
-    io::Error::other(format!(
-        "no thread can be started, for the system refuses {call} ({error}); allow it in the process's seccomp filter"
-    ))
 }
 
 /// Whether the kernel makes every running thread pass a barrier when we ask.

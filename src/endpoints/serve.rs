@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::patient::Patient;
-use crate::capture::sys::check_thread_start;
+use crate::capture::process::check_thread_start;
 use crate::profiler::Profiler;
 use crate::quiet;
 

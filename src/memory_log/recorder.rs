@@ -13,7 +13,8 @@ use heapray_report::memory_log::{Function, Reading};
 
 use super::sampler::Sampler;
 use super::{LogFile, Probe, probe};
-use crate::capture::sys::{BlockSignals, check_thread_start};
+use crate::capture::process::check_thread_start;
+use crate::capture::sys::BlockSignals;
 use crate::config::MemoryLogConfig;
 use crate::quiet;
 

@@ -11,7 +11,7 @@ use heapray_report::parallel::Moment;
 
 use super::pool::Members;
 use crate::capture::cpu::{CpuError, Sampler};
-use crate::capture::{arch, sys};
+use crate::capture::{arch, process, sys};
 use crate::cpu_profile::{Samples, Stats, StatsBuilder};
 use crate::quiet;
 
@@ -67,7 +67,7 @@ impl Monitor {
         watch.look();
         // No signal of the service's is handled on it.
         let _signals = sys::BlockSignals::all();
-        let thread = sys::check_thread_start().and_then(|()| {
+        let thread = process::check_thread_start().and_then(|()| {
             std::thread::Builder::new()
                 .name("heapray-watch".to_owned())
                 .spawn(move || {

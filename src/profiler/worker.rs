@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Error;
-use crate::capture::sys::check_thread_start;
+use crate::capture::process::check_thread_start;
 use crate::quiet;
 
 type Job = Box<dyn FnOnce() + Send>;
