@@ -13,10 +13,10 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use super::pages::{self, page_of};
-use super::{Family, Hooked, real};
+use super::{Family, Hooked};
 use crate::capture::arch::page_size;
 
 /// What slots held before they were patched, by the slot's address.
@@ -77,7 +77,7 @@ fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patc
         // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
         // wrong `free`. A slot that is not bound yet points into its own object.
         if now != hooked.real && !(slot.lazy && object.holds(now)) {
-            others[hooked.family as usize] += usize::from(!real::is_stand_in(now));
+            others[hooked.family as usize] += usize::from(!is_stand_in(now));
             return false;
         }
         if !wait_no_longer && !object.runs() && object.is_to_be_protected(slot) {
@@ -139,6 +139,20 @@ pub fn values() -> Vec<(usize, usize)> {
         true
     });
     values
+}
+
+/// The [`stand_ins`] that the program had before the first session.
+static STAND_INS: OnceLock<Vec<usize>> = OnceLock::new();
+
+/// Called once, before the first session.
+pub(super) fn find_stand_ins() {
+    STAND_INS.get_or_init(stand_ins);
+}
+
+/// Whether calls of `function` come through a slot that is patched.
+pub(super) fn is_stand_in(function: usize) -> bool {
+    let known = STAND_INS.get();
+    known.is_some_and(|stand_ins| stand_ins.contains(&function))
 }
 
 /// PLT entries that stand for a hooked function in the whole process.

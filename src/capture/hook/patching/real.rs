@@ -4,7 +4,6 @@ use core::ffi::{CStr, c_char, c_void};
 use core::marker::PhantomData;
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::OnceLock;
 
 /// The address of a real function of type `F`. The address comes first: entries jump through it.
 #[derive(Debug)]
@@ -55,16 +54,6 @@ impl<F: Copy> Real<F> {
     }
 }
 
-/// See [`stand_ins`](super::got::stand_ins).
-static STAND_INS: OnceLock<Vec<usize>> = OnceLock::new();
-
-/// Whether calls of `function` come through a slot that is patched.
-pub(super) fn is_stand_in(function: usize) -> bool {
-    STAND_INS
-        .get()
-        .is_some_and(|stand_ins| stand_ins.contains(&function))
-}
-
 macro_rules! real {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         $(
@@ -80,8 +69,8 @@ macro_rules! real {
         pub fn prepare() {
             $($name.find(libc::RTLD_DEFAULT);)*
             // Behind a stand-in is the slot that our entry is going to be in, which would call itself for ever.
-            let stand_ins = STAND_INS.get_or_init(super::got::stand_ins);
-            $(if stand_ins.contains(&$name.address()) {
+            super::got::find_stand_ins();
+            $(if super::got::is_stand_in($name.address()) {
                 $name.find(libc::RTLD_NEXT);
             })*
             super::lookup::stay();
