@@ -81,14 +81,20 @@ impl Archive {
             return Ok(None);
         }
         private(&self.path)?;
-        let id = self.place(path, report, note)?;
+        let (id, _held) = self.place(path, report, note)?;
         self.write_note(id, note)?;
         self.make_room(0, note.trigger.is_some());
         Ok(Some(id))
     }
 
-    /// Gives the report's file a name here.
-    fn place(&self, path: &Path, report: &Output, note: &Note) -> io::Result<ReportId> {
+    /// Gives the report's file a name here. A copy comes with its lock: who clears up would take a report without a note
+    /// for a dead process's. Of another name of `report`, that has the lock.
+    fn place(
+        &self,
+        path: &Path,
+        report: &Output,
+        note: &Note,
+    ) -> io::Result<(ReportId, Option<File>)> {
         let (mut id, replaces) = self.free_id(note);
         if replaces {
             // Without its note it is none, until it has its own.
@@ -100,14 +106,14 @@ impl Archive {
             // A second name costs nothing; where the file system has none, a copy does. Either fails where another
             // process has just put its own.
             let placed = match fs::hard_link(path, &named) {
-                Ok(()) if is_file(&named, report.file()) => Ok(()),
-                Ok(()) => fs::remove_file(&named).and_then(|()| copy(report, &named)),
+                Ok(()) if is_file(&named, report.file()) => Ok(None),
+                Ok(()) => fs::remove_file(&named).and_then(|()| copy(report, &named).map(Some)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-                Err(_) => copy(report, &named),
+                Err(_) => copy(report, &named).map(Some),
             };
             match placed {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => id.0 += 1,
-                placed => return placed.map(|()| id),
+                placed => return placed.map(|held| (id, held)),
             }
         }
     }
@@ -129,8 +135,10 @@ impl Archive {
         for kept in other.list() {
             private(&self.path)?;
             let stored = other.report(kept.id);
+            // Until it has its note here.
+            let _held = held::claim(&stored);
             let report = other.stored(&kept).open_unchecked()?;
-            let id = self.place(&stored, &report, &kept.note)?;
+            let (id, _copy) = self.place(&stored, &report, &kept.note)?;
             self.write_note(id, &kept.note)?;
             other.remove(kept.id)?;
         }
@@ -242,10 +250,11 @@ fn is_file(path: &Path, file: &File) -> bool {
     there.is_ok_and(|there| own.is_ok_and(|own| is_same(&there, &own)))
 }
 
-fn copy(report: &Output, to: &Path) -> io::Result<()> {
+fn copy(report: &Output, to: &Path) -> io::Result<File> {
     let (_, mut file) = held::create_at(to)?;
     let copied = io::copy(&mut report.clone(), &mut file).and_then(|_| file.sync_all());
-    copied.inspect_err(|_| drop(fs::remove_file(to)))
+    copied.inspect_err(|_| drop(fs::remove_file(to)))?;
+    Ok(file)
 }
 
 /// Opens a file of this user's.

@@ -52,7 +52,7 @@ impl Archive {
     }
 
     fn clear(&self, reserve: u64, silently: bool, goes: impl Fn((u32, u32)) -> bool) {
-        // One look for both: what another process keeps meanwhile has no rank, and is not too many for that.
+        // One list for both: what another process keeps meanwhile has no rank yet, and stays.
         let list = self.list();
         let ranks = self.ranks(&list);
         for kept in &list {
