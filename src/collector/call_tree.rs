@@ -41,7 +41,7 @@ impl CallTree {
     /// is never given to one that differs from it in path, place or build id, so nothing need be forgotten when one is
     /// unloaded.
     ///
-    /// Where there is no [room](Self::set_room), the caller's stack is given instead. Nothing may be called from that one
+    /// Where there is no room, the caller's stack is given instead. Nothing may be called from that one
     /// then: what is known below it would make a stack that never was.
     pub fn child(&mut self, parent: NodeId, address: u64, module: ModuleId) -> NodeId {
         let node = RawNode {
