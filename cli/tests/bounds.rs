@@ -228,7 +228,17 @@ fn a_signal_leaves_no_part_of_a_report_behind() {
             // Until the command has gone.
             connection.read_to_end(&mut Vec::new()).map(drop)
         });
-        let child = fetch(&folder, &address).spawn().unwrap();
+        // A script's background jobs ignore some of them from the start.
+        let fetch = fetch(&folder, &address);
+        let child = Command::new("env")
+            .current_dir(folder.root())
+            .arg("--default-signal")
+            .arg(fetch.get_program())
+            .args(fetch.get_args())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         while folder.files().is_empty() {
             thread::sleep(Duration::from_millis(5));
         }
