@@ -81,8 +81,8 @@ pub fn recover(spool: &Path, options: &ReportOptions) -> Result<Recovered, Recov
 pub(crate) struct Bounds<'b> {
     /// Different call stacks.
     pub(crate) stacks: usize,
-    /// Blocks that are live at a time.
-    pub(crate) live_blocks: u64,
+    /// Bytes for the blocks that are live at a time and the sums of them.
+    pub(crate) memory: u64,
     /// Whether it is to end without a result. Asked now and then.
     pub(crate) ends: &'b dyn Fn() -> bool,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Bounds<'b> {
 impl Bounds<'_> {
     const NONE: Bounds<'static> = Bounds {
         stacks: usize::MAX,
-        live_blocks: u64::MAX,
+        memory: u64::MAX,
         ends: &|| false,
     };
 }
@@ -155,7 +155,7 @@ fn sum_up(
             if (bounds.ends)() {
                 return Err(RecoverError::Io(io::ErrorKind::Interrupted.into()));
             }
-            if ledger.live_blocks() > bounds.live_blocks {
+            if ledger.memory() > bounds.memory {
                 return Err(RecoverError::TooLarge);
             }
         }

@@ -329,7 +329,7 @@ impl Builder {
         }
         let core = Core::new(config, self.told.clone()).map_err(InitError::Threads)?;
         let core = Arc::new(core);
-        core.reclaim();
+        core.sweep_and_reclaim();
         Ok(Profiler {
             core: Some(core),
             memory_log,

@@ -24,9 +24,8 @@ const WHOLE: u64 = 64 << 20;
 
 /// Memory that a recovery may take: a quarter of what there is, within these.
 const MEMORY: (u64, u64) = (16 << 20, 256 << 20);
-/// Bytes that a call stack takes as its report is made, and a live block.
+/// Bytes that a call stack takes as its report is made.
 const STACK: u64 = 300;
-const BLOCK: u64 = 80;
 
 /// What has become of a log.
 enum Outcome {
@@ -40,19 +39,30 @@ enum Outcome {
 }
 
 impl Core {
-    /// Has all of it done, on the thread for that. Returns at once.
+    /// Clears away what dead processes have left and recovers their logs, on the thread for that. Returns at once.
+    pub(super) fn sweep_and_reclaim(self: &Arc<Core>) {
+        self.on_reclaimer(|core| {
+            core.directory().sweep();
+            core.reclaim_all();
+        });
+    }
+
+    /// Recovers the logs that dead processes have left, on the thread for that. Returns at once.
     pub(super) fn reclaim(self: &Arc<Core>) {
+        self.on_reclaimer(Core::reclaim_all);
+    }
+
+    fn on_reclaimer(self: &Arc<Core>, job: fn(&Core)) {
         let core = Arc::downgrade(self);
         self.reclaimer.submit(move || {
             // It keeps nothing alive.
             if let Some(core) = core.upgrade() {
-                core.reclaim_all();
+                job(&core);
             }
         });
     }
 
     fn reclaim_all(&self) {
-        self.directory().sweep();
         for path in leftovers(self.directory().path()) {
             if self.outputs.queue.is_ending() {
                 return;
@@ -111,7 +121,7 @@ impl Core {
         let ends = || self.outputs.queue.is_ending();
         let bounds = Bounds {
             stacks: (memory / 2 / STACK) as usize,
-            live_blocks: memory / 2 / BLOCK,
+            memory: memory / 2,
             ends: &ends,
         };
         let file = Arc::clone(leftover.file());

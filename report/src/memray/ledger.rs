@@ -197,12 +197,6 @@ impl Ledger {
         }
     }
 
-    /// Blocks that are live by now: what most of its memory goes to.
-    #[must_use]
-    pub fn live_blocks(&self) -> u64 {
-        self.live.count
-    }
-
     /// Bytes of memory that the books take at most, those included that closing them takes.
     #[must_use]
     pub fn memory(&self) -> u64 {
