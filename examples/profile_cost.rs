@@ -36,7 +36,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let mode = arguments.next().unwrap_or_default();
     let rounds: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(100);
-    let before = heapray::capture::sys::thread_cpu_ns();
+    let before = heapray::capture::arch::thread_cpu_ns();
     let loop_of = |f: &dyn Fn(u64) -> u64| {
         for n in 0..rounds {
             black_box(f(n));
@@ -47,7 +47,7 @@ fn main() {
         "sampled" => {
             let profile = heapray::cpu_profile::start();
             loop_of(&|_| work());
-            let used = heapray::capture::sys::thread_cpu_ns() - before;
+            let used = heapray::capture::arch::thread_cpu_ns() - before;
             println!("{mode}: {} ns of CPU time a round", used / rounds);
             println!("{} samples", profile.finish().total().samples);
             return;
@@ -61,13 +61,13 @@ fn main() {
                 .report_name(std::env::temp_dir().join("heapray-profile-cost.html"))
                 .start();
             loop_of(&|_| tasks());
-            let used = heapray::capture::sys::thread_cpu_ns() - before;
+            let used = heapray::capture::arch::thread_cpu_ns() - before;
             println!("{mode}: {} ns of CPU time a round", used / rounds);
             drop(profile);
             return;
         }
         _ => return println!("modes: plain sampled empty enabled_false profile task_off task_on"),
     }
-    let used = heapray::capture::sys::thread_cpu_ns() - before;
+    let used = heapray::capture::arch::thread_cpu_ns() - before;
     println!("{mode}: {} ns of CPU time a round", used / rounds);
 }

@@ -171,39 +171,31 @@
 //! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "macros")]
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
 mod alloc;
-pub mod capture;
-mod capture_scope;
-pub mod collector;
-mod command_line;
-pub mod config;
-pub mod cpu_profile;
 #[cfg(feature = "http")]
 pub mod endpoints;
 mod flight_recorder;
-#[doc(hidden)]
-pub mod line_profile;
 pub mod memory_log;
-pub mod parallel_profile;
-mod process_memory;
+mod os;
 mod profiler;
-pub mod quiet;
-mod recover;
-mod scope;
+mod profiles;
+
+// For this repository's tests and benchmarks. Not part of the public interface: anything in them may change at any time.
+#[doc(hidden)]
+pub mod capture;
+#[doc(hidden)]
+pub mod collector;
+#[doc(hidden)]
+pub mod config;
+#[doc(hidden)]
 pub mod session;
-mod store;
+#[doc(hidden)]
 pub mod symbolize;
-mod when;
 
 pub use alloc::Alloc;
-pub use capture_scope::{
-    CaptureScope, ScopeError, ScopeReport, capture_scope, capture_scope_async,
-};
 pub use config::{MemoryChildren, MemoryMetric, MemoryRole};
+#[cfg(feature = "http")]
+pub use endpoints::{mount, openapi, router, serve};
 pub use flight_recorder::{Slope, Threshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
@@ -211,22 +203,32 @@ pub use heapray_report::formats::Format;
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
-pub use line_profile::print_profiles;
 #[cfg(feature = "http")]
 pub use memory_log::memory_requests;
 pub use memory_log::{FunctionSpan, memory_span};
-pub use process_memory::allocator_memory;
+pub use os::memory::allocator_memory;
+pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
     Blocks, Builder, DiskStatus, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus,
     Profiler, ReportStatus, SamplingStatus, State, Status, Trigger, WrittenBecause, builder,
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
-#[cfg(feature = "http")]
-pub use profiler::{mount, openapi, router, serve};
-pub use recover::{RecoverError, Recovered, recover};
-pub use scope::{Held, Scope, scope};
-pub use store::{Output, OutputKey, OutputKind, ReportId};
+pub use profiles::capture_scope::{
+    CaptureScope, ScopeError, ScopeReport, capture_scope, capture_scope_async,
+};
+pub use profiles::line::print_profiles;
+pub use profiles::scope::{Held, Scope, scope};
+pub use session::recover::{RecoverError, Recovered, recover};
 pub use symbolize::{NameMode, ReportOptions, ThreadMode};
+
+#[doc(hidden)]
+pub use profiles::line as line_profile;
+pub use profiles::{cpu as cpu_profile, parallel as parallel_profile};
+
+/// What the attributes expand to. Not part of the public interface.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use profiles::expanded as __private;
 
 /// The example in the README.
 #[cfg(all(doctest, feature = "http"))]

@@ -9,7 +9,7 @@ use heapray::cpu_profile::{self, Function, SortBy, Stats};
 
 /// CPU time that the calling thread has used.
 fn cpu_time() -> Duration {
-    Duration::from_nanos(heapray::capture::sys::thread_cpu_ns())
+    Duration::from_nanos(heapray::capture::arch::thread_cpu_ns())
 }
 
 fn spin(turns: u64) -> u64 {

@@ -24,7 +24,7 @@ macro_rules! keep {
 }
 
 fn burns() -> u64 {
-    let now = || Duration::from_nanos(heapray::capture::sys::thread_cpu_ns());
+    let now = || Duration::from_nanos(heapray::capture::arch::thread_cpu_ns());
     let end = now() + Duration::from_millis(250);
     let mut sum = 0u64;
     while now() < end {

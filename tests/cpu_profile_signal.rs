@@ -47,7 +47,7 @@ fn mask(how: i32) -> bool {
 }
 
 fn burns() -> u64 {
-    let now = || Duration::from_nanos(heapray::capture::sys::thread_cpu_ns());
+    let now = || Duration::from_nanos(heapray::capture::arch::thread_cpu_ns());
     let end = now() + Duration::from_millis(250);
     let mut sum = 0u64;
     while now() < end {

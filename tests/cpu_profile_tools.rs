@@ -44,7 +44,7 @@ fn python() -> Option<PathBuf> {
 
 #[inline(never)]
 fn leaf(ms: u64) -> u64 {
-    let now = || Duration::from_nanos(heapray::capture::sys::thread_cpu_ns());
+    let now = || Duration::from_nanos(heapray::capture::arch::thread_cpu_ns());
     let end = now() + Duration::from_millis(ms);
     let mut sum = 0u64;
     while now() < end {

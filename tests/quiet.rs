@@ -210,7 +210,7 @@ fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
 
 #[test]
 fn a_quiet_thread_that_grows_a_recorded_block_ends_it() {
-    use heapray::quiet;
+    use heapray::capture::quiet;
     let bench = Bench::new();
     bench.profiler.start().unwrap();
     let mut text = black_box(String::with_capacity(54_321));

@@ -22,7 +22,7 @@ pub struct Local {
     pub(super) number: Cell<u32>,
     /// Heapray's own code runs on this thread, or a hook is under way: nothing is recorded.
     busy: Cell<bool>,
-    /// Nothing that this thread allocates is recorded; frees are. Counts nested [`crate::quiet`] guards.
+    /// Nothing that this thread allocates is recorded; frees are. Counts nested [`crate::capture::quiet`] guards.
     quiet: Cell<u32>,
     /// The end was noticed: later events borrow a state each, since no second notice may come.
     pub(super) ended: Cell<bool>,

@@ -10,7 +10,6 @@
 //!                          thread: state, handed on from thread to thread
 //! ```
 
-pub mod allocators;
 pub mod arch;
 pub mod call_tree;
 pub mod clock;
@@ -18,11 +17,15 @@ pub mod control;
 pub mod cpu;
 pub mod event;
 pub mod failure;
+#[cfg(all(heapray_native, target_env = "gnu"))]
+pub mod hook;
+#[cfg(not(all(heapray_native, target_env = "gnu")))]
+#[path = "hook/portable.rs"]
 pub mod hook;
 pub mod local;
 pub mod memory;
 pub mod modules;
-pub mod process;
+pub mod quiet;
 pub mod record;
 pub mod ring;
 pub mod sampling;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::fs;
 
-use crate::capture::{memory, sys};
+use crate::capture::memory;
 use crate::flight_recorder::{TriggerKind, Watch};
+use crate::os::process;
 
 /// What has happened to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Headroom {
     /// Why tables of `bytes` bytes should not grow any more; `None` if they may.
     #[must_use]
     pub fn shortage(&self, bytes: impl FnOnce() -> u64) -> Option<String> {
-        if !self.strict && !sys::memory_is_limited() {
+        if !self.strict && !process::memory_is_limited() {
             return None;
         }
         let wanted = 3 * bytes() + SPARE;

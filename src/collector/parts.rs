@@ -1,4 +1,4 @@
-//! Parts of a session with sums and a high-water mark of their own: what [`capture_scope`](crate::capture_scope) asks for.
+//! Parts of a session with sums and a high-water mark of their own: what [`capture_scope`](crate::profiles::capture_scope) asks for.
 //!
 //! A part is a second set of tables that is fed the same events from its begin to its end. The call tree is the session's:
 //! an event names a node of that one. A session without parts pays one comparison a batch.

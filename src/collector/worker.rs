@@ -1,7 +1,6 @@
 //! The collector's thread: it merges, applies, reads the clock and the resident size, and answers requests.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::thread;
@@ -19,9 +18,9 @@ use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
-use crate::capture::{arch, clock, control, hook, memory, modules, record, sys, unwind};
+use crate::capture::{arch, clock, control, hook, memory, modules, record, unwind};
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
-use crate::process_memory;
+use crate::os::memory::{self as process_memory, resident_by};
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
 
 /// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
@@ -435,17 +434,7 @@ impl Worker {
 
     /// Resident bytes of the process; 0 where the system does not tell.
     fn resident(&self) -> u64 {
-        let mut text = [0; 128];
-        let read = self
-            .statm
-            .as_ref()
-            .and_then(|statm| statm.read_at(&mut text, 0).ok())
-            .unwrap_or(0);
-        let pages = std::str::from_utf8(&text[..read])
-            .ok()
-            .and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok())
-            .unwrap_or(0);
-        pages * sys::page_size()
+        self.statm.as_ref().and_then(resident_by).unwrap_or(0)
     }
 
     fn own_bytes(&self) -> u64 {
@@ -465,7 +454,7 @@ impl Worker {
             lost_events: self.lost_events(),
             lost_since_ms: self.lost_since_ms(),
             own_bytes: self.own_bytes(),
-            collector_cpu_ns: sys::thread_cpu_ns(),
+            collector_cpu_ns: arch::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
             log_given_up: self.tables.log_given_up(),
             sampling: self.sampling(),
@@ -589,7 +578,7 @@ impl Worker {
             stacks_cut: stacks.cut - self.stacks_before.cut,
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
-            collector_cpu_ns: sys::thread_cpu_ns(),
+            collector_cpu_ns: arch::thread_cpu_ns(),
             hooks: "",
             notes,
         }

@@ -9,11 +9,11 @@ use axum::response::Response;
 
 use super::error::ApiError;
 use super::file_body::FileBody;
-use super::moment;
 use super::precondition::Validators;
 use super::range::{self, Wanted};
+use crate::os::calendar;
+use crate::profiler::store::{Output, OutputKind};
 use crate::profiler::{Core, Error, Waiter};
-use crate::store::{Output, OutputKind};
 
 /// On answers that are made from a session which still records: consistent, but not the last word.
 const SNAPSHOT: HeaderName = HeaderName::from_static("x-heapray-snapshot");
@@ -101,7 +101,7 @@ fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
         "private, no-cache"
     };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
-    headers.insert(TAKEN, value(moment::rfc3339(output.taken())));
+    headers.insert(TAKEN, value(calendar::rfc3339(output.taken())));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(header::ETAG, value(etag));
     // The crate panics on a clock that stands before 1970.

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::oneshot;
 
+use crate::profiler::store::Output;
 use crate::profiler::{Core, Reader};
-use crate::store::Output;
 
 /// Bytes read at once: what a slow client costs in memory.
 const PIECE: u64 = 256 << 10;

@@ -6,18 +6,17 @@
 //! ```
 //!
 //! Nothing here blocks, and nothing that a request of ours allocates is recorded: every poll of a handler and of a
-//! response body happens inside [`quiet`](crate::quiet).
+//! response body happens inside [`quiet`](crate::capture::quiet).
 
 mod docs;
 mod door;
 mod download;
 mod error;
 mod file_body;
+mod global;
 mod guard;
 mod live;
-mod log_reader;
 mod mark;
-pub(crate) mod moment;
 mod mount;
 mod mounted;
 mod negotiate;
@@ -43,9 +42,8 @@ mod told;
 mod unrouted;
 
 pub use error::ErrorBody;
-pub(crate) use log_reader::LogReader;
+pub use global::{mount, openapi, router, serve};
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;
-pub(crate) use serve::Servers;
 pub use ticket::Ticket;
 pub use timeline::{Timeline, TimelineChild, TimelineCurve, TimelineFunction};

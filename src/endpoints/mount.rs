@@ -9,9 +9,9 @@ use super::door::Door;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
 use super::unrouted::Routes;
+use crate::capture::quiet;
 use crate::config::Config;
 use crate::profiler::Profiler;
-use crate::quiet;
 
 impl Profiler {
     /// `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and these a

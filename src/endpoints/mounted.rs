@@ -16,7 +16,7 @@ use super::docs::{self, Pages};
 use super::door::Door;
 use super::error::ApiError;
 use super::quietly::Quietly;
-use crate::quiet;
+use crate::capture::quiet;
 
 /// Puts the profiler's routes beside those of a tower service, and below the job prefix as well.
 /// From [`Profiler::layer`](crate::Profiler::layer).

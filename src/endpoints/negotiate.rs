@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, header};
 use heapray_report::formats::Format;
 
-use crate::store::OutputKind;
+use crate::profiler::store::OutputKind;
 
 /// Media types that name a format. `text/html` is none of them: a browser that follows a link to a report sends it.
 const NAMED: [(&str, OutputKind); 7] = [

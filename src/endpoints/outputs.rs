@@ -13,7 +13,7 @@ use super::openapi::{
 use super::told::{OutputResponses, Page, Profile, ReportFile, Statistics, Text};
 use super::{negotiate, query};
 use crate::profiler::Profiler;
-use crate::store::{OutputKind, ReportId};
+use crate::profiler::store::{OutputKind, ReportId};
 
 /// Finds or makes an output, of a kept report if one is named, and answers with it.
 pub(super) async fn output(

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::capture::sys;
+use crate::os::socket;
 
 /// A stream that says how many of the bytes written to it are still on their way.
 pub(super) trait Sending {
@@ -20,7 +20,7 @@ pub(super) trait Sending {
 impl Sending for TcpStream {
     fn unsent(&self) -> Option<u32> {
         #[cfg(unix)]
-        return sys::unsent(std::os::fd::AsRawFd::as_raw_fd(self));
+        return socket::unsent(std::os::fd::AsRawFd::as_raw_fd(self));
         #[cfg(not(unix))]
         None
     }

@@ -7,7 +7,7 @@ use heapray_report::views::{Measure, Unit};
 use super::error::ApiError;
 use super::params;
 use crate::config::truth;
-use crate::store::{OutputKey, OutputKind};
+use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::ThreadMode;
 
 /// The output that a query asks for at the path of `kind`: with `?format=` a file for another tool, else `preferred`.

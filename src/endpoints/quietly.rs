@@ -8,7 +8,7 @@ use axum::http::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::quiet;
+use crate::capture::quiet;
 
 type Boxed = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 

@@ -9,8 +9,8 @@ use axum::response::Response;
 use super::error::ApiError;
 use super::openapi::{CommonFailures, KeptFailures, ReportIdParam, WriteFailures};
 use super::reply;
+use crate::profiler::store::ReportId;
 use crate::profiler::{KeptReport, Profiler};
-use crate::store::ReportId;
 
 /// The kept reports
 ///

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use heapray_report::formats::Format;
 
-use crate::store::{OutputKind, ReportId};
+use crate::profiler::store::{OutputKind, ReportId};
 
 /// What is behind a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

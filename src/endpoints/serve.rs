@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,9 +16,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::patient::Patient;
-use crate::capture::process::check_thread_start;
+use crate::capture::quiet;
+use crate::os::process::check_thread_start;
 use crate::profiler::Profiler;
-use crate::quiet;
 
 /// The profiler's own listener could not be opened.
 #[derive(Debug)]
@@ -43,30 +43,7 @@ impl std::error::Error for ServeError {
     }
 }
 
-/// The listeners that are open.
-#[derive(Debug, Default)]
-pub(crate) struct Servers {
-    open: Mutex<Vec<Server>>,
-}
-
-#[derive(Debug)]
-struct Server {
-    close: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Servers {
-    /// Closes every listener. Downloads under way get two seconds to finish.
-    pub(crate) fn close(&self) {
-        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
-        for server in open {
-            // Its thread is gone already: so much the better.
-            let _ = server.close.send(());
-            let _ = server.thread.join();
-        }
-    }
-}
-
+/// What downloads under way get to finish when a listener is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What clients may take.
@@ -127,12 +104,11 @@ impl Profiler {
                 }
             });
         let thread = thread.map_err(fail)?;
-        let mut open = core
-            .servers
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        open.push(Server { close, thread });
+        core.listeners.add(move || {
+            // Its thread is gone already: so much the better.
+            let _ = close.send(());
+            let _ = thread.join();
+        });
         tracing::info!(address = %bound, "the profiler listens");
         Ok(Some(bound))
     }

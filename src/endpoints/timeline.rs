@@ -13,13 +13,13 @@ use serde::Serialize;
 
 use super::download::download;
 use super::error::ApiError;
-use super::log_reader::LogReader;
 use super::openapi::{CommonFailures, ConditionParams, TimelineFailures, TimelineParams};
 use super::{negotiate, params, reply};
 use crate::config::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
 use crate::memory_log::{Recorder, Recording};
+use crate::profiler::LogReader;
+use crate::profiler::store::{Label, Output, OutputKey, OutputKind};
 use crate::profiler::{Core, Error, Profiler};
-use crate::store::{Label, Output, OutputKey, OutputKind};
 
 /// What is sent as JSON of a log of any length.
 const LIMITS: DigestLimits = DigestLimits {
@@ -34,7 +34,7 @@ pub struct Timeline {
     /// The log's file, in the service's file system.
     pub file: String,
     /// When the log began.
-    #[serde(serialize_with = "super::moment::serialize")]
+    #[serde(serialize_with = "crate::os::calendar::serialize")]
     #[schema(value_type = String, format = DateTime)]
     pub started: SystemTime,
     /// The process.

@@ -323,9 +323,9 @@ impl Drop for Watch {
 #[cfg(test)]
 mod tests {
     use super::super::settings::{Slope, Threshold};
-    use super::super::supply::Groups;
     use super::*;
     use crate::flight_recorder::supply::Machine;
+    use crate::os::cgroup::Groups;
 
     fn settings(machine: &Machine) -> WatchSettings {
         WatchSettings {

@@ -9,8 +9,8 @@
 
 use std::fs;
 
-use crate::capture::process;
 use crate::config::MemoryRole;
+use crate::os::process;
 
 /// Names that are tried.
 pub(super) const TRIES: u32 = 100_000;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::descendants;
-use crate::capture::{process, sys};
 use crate::config::{MemoryChildren, MemoryMetric};
+use crate::os::memory::resident_by;
+use crate::os::process;
 
 /// Measures one process again and again.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Process {
     }
 
     fn rss(&self) -> io::Result<u64> {
-        resident(&self.statm)
+        resident_by(&self.statm).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// What `metric` says of the process, which has `rss` resident bytes.
@@ -128,21 +128,6 @@ impl Process {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
         Ok(sum(&rollup, prefixes))
     }
-}
-
-/// Resident bytes by an open `statm`: the second number, in pages.
-pub(super) fn resident(statm: &File) -> io::Result<u64> {
-    let mut text = [0; 128];
-    let length = statm.read_at(&mut text, 0)?;
-    let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    let pages: u64 = pages.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-    Ok(pages * page_size())
-}
-
-fn page_size() -> u64 {
-    static SIZE: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    *SIZE.get_or_init(sys::page_size)
 }
 
 /// The fields of those names, `<name>: <number> kB` a line, in bytes.

@@ -12,11 +12,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use heapray_report::memory_log::{Function, Reading};
 
 use super::sampler::Sampler;
-use super::{LogFile, Probe, probe};
-use crate::capture::process::check_thread_start;
-use crate::capture::sys::BlockSignals;
+use super::{LogFile, Probe};
+use crate::capture::quiet;
 use crate::config::MemoryLogConfig;
-use crate::quiet;
+use crate::os::memory;
+use crate::os::process::check_thread_start;
+use crate::os::signal::BlockSignals;
 
 /// Whether a profiler's process writes a memory log.
 #[derive(Debug, Clone, Default)]
@@ -231,7 +232,7 @@ impl Shared {
     /// The memory now, as the log's readings have it: the resident size, and as much more or less as the latest reading
     /// had. A mark costs microseconds, where the proportional size of a large process takes milliseconds to read.
     pub(super) fn now(&self) -> Option<Reading> {
-        let rss = probe::resident(&self.statm).ok()?;
+        let rss = memory::resident_by(&self.statm)?;
         let bytes = rss.saturating_add_signed(self.offset.load(Ordering::Relaxed));
         Some(Reading::of_bytes(bytes, seconds_now()))
     }

@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use super::span::Span;
-use crate::quiet;
+use crate::capture::quiet;
 
 /// A layer that marks each request in the memory log, from its arrival until there is a response (whose body may still be
 /// on its way), or nobody wants one any more. Where no memory log is written, it costs one load a request.

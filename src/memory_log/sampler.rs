@@ -9,9 +9,9 @@ use heapray_report::memray::in_one_line;
 
 use super::recorder::{Shared, complain, seconds_now};
 use super::{LogFile, Probe};
-use crate::command_line;
 use crate::config::MemoryLogConfig;
-use crate::store::file_size_limit;
+use crate::os::command_line;
+use crate::os::file::file_size_limit;
 
 /// How long a call that ended waits for its line at most.
 const SLICE: Duration = Duration::from_millis(100);

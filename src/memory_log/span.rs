@@ -7,7 +7,7 @@ use heapray_report::memory_log::{Function, Reading, function_name};
 
 use super::levels::Levels;
 use super::recorder::{self, Shared};
-use crate::quiet;
+use crate::capture::quiet;
 
 /// What is called `name` begins.
 pub(super) fn function(name: &str) -> FunctionSpan {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::control::Core;
 use super::recorder::{OnTrigger, Trigger};
 use super::{InitError, Profiler, global};
+use crate::capture::quiet;
 use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings};
 use crate::flight_recorder::{Slope, Threshold};
 use crate::memory_log::Recording;
-use crate::quiet;
 
 /// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
 /// change it without a rebuild; [`ignore_environment`](Builder::ignore_environment) turns that off.

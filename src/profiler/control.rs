@@ -13,12 +13,12 @@ use super::outputs::Outputs;
 use super::recorder::{OnTrigger, Recorder};
 use super::worker::Worker;
 use super::{DiskStatus, Error, ReportStatus, State, Status};
+use crate::capture::quiet;
 use crate::capture::{failure, hook, signal};
 use crate::config::{Config, overhead_share};
 use crate::flight_recorder::{self, Reason, Watch};
-use crate::quiet;
+use crate::profiler::store::{Archive, Directory, OutputKind};
 use crate::session::{Notice, Observer, Session, SessionOptions};
-use crate::store::{self, Archive, Directory, OutputKind};
 
 /// An enabled profiler. Its threads:
 ///
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) files: Worker,
     /// Where a memory log is written.
     #[cfg(feature = "http")]
-    pub(crate) log_reader: Option<Arc<crate::endpoints::LogReader>>,
+    pub(crate) log_reader: Option<Arc<super::log_reader::LogReader>>,
     #[cfg(feature = "http")]
     pub(crate) readers: Arc<super::readers::Readers>,
     #[cfg(feature = "http")]
@@ -51,7 +51,7 @@ pub(crate) struct Core {
     #[cfg(feature = "http")]
     pub(super) live: super::live::Live,
     #[cfg(feature = "http")]
-    pub(crate) servers: crate::endpoints::Servers,
+    pub(crate) listeners: super::listeners::Listeners,
     pub(super) archive: Archive,
     pub(super) lately: Lately,
     pub(super) recorder: Recorder,
@@ -83,7 +83,7 @@ impl Core {
             files: Worker::spawn("heapray-files")?,
             #[cfg(feature = "http")]
             log_reader: match &config.memory_log {
-                Some(_) => Some(Arc::new(crate::endpoints::LogReader::new()?)),
+                Some(_) => Some(Arc::new(super::log_reader::LogReader::new()?)),
                 None => None,
             },
             #[cfg(feature = "http")]
@@ -93,7 +93,7 @@ impl Core {
             #[cfg(feature = "http")]
             live: super::live::Live::default(),
             #[cfg(feature = "http")]
-            servers: crate::endpoints::Servers::default(),
+            listeners: super::listeners::Listeners::default(),
             archive: Archive::new(
                 directory.path(),
                 config.keep,
@@ -190,7 +190,7 @@ impl Core {
             })?;
         // A log that would grow past the process's own limit on files is given up there, not killed by it.
         let log_limit = self.config.log_limit.min(self.archive.log_limit());
-        let log_limit = log_limit.min(store::file_size_limit());
+        let log_limit = log_limit.min(crate::os::file::file_size_limit());
         let options = SessionOptions {
             spool_dir: path.to_owned(),
             log_limit,

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::ConfigError;
+use crate::profiler::store::ReportId;
 use crate::session::{SessionError, StartError};
-use crate::store::ReportId;
 
 /// Why a request to the profiler failed. Cheap to clone: several requests may share one failure.
 #[derive(Debug, Clone)]

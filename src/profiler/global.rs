@@ -3,8 +3,8 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
-use crate::quiet;
-use crate::store::Output;
+use crate::capture::quiet;
+use crate::profiler::store::Output;
 
 static PROFILER: OnceLock<Profiler> = OnceLock::new();
 /// Held while the profiler is made, so that two at once make one.
@@ -99,45 +99,24 @@ pub fn stats() -> Result<String, Error> {
     profiler().stats()
 }
 
-/// Does what [`Profiler::shutdown`] does, and prints the sums of profiled functions, as [`crate::print_profiles`].
+/// Does what [`Profiler::shutdown`] does, and prints the sums of profiled functions, as [`print_profiles`](crate::print_profiles).
 ///
 /// # Errors
 ///
 /// Those of [`Profiler::shutdown`].
 pub fn shutdown() -> Result<Status, Error> {
-    crate::print_profiles();
+    if let Some(print) = PRINT.get() {
+        print();
+    }
     profiler().shutdown()
 }
 
-/// Does what [`Profiler::mount`] does, after [`init`] where nobody called it.
-#[cfg(feature = "http")]
-pub fn mount(app: axum::Router) -> axum::Router {
-    init().mount(app)
-}
+/// Prints the sums of profiled functions, where there are any.
+static PRINT: OnceLock<fn()> = OnceLock::new();
 
-/// What [`Profiler::router`] gives, after [`init`] where nobody called it.
-#[cfg(feature = "http")]
-pub fn router() -> axum::Router {
-    init().router()
-}
-
-/// Does what [`Profiler::serve`] does, after [`init`] where nobody called it.
-///
-/// # Errors
-///
-/// Those of [`Profiler::serve`].
-#[cfg(feature = "http")]
-pub fn serve(
-    address: impl std::net::ToSocketAddrs,
-) -> Result<Option<std::net::SocketAddr>, crate::endpoints::ServeError> {
-    init().serve(address)
-}
-
-/// What [`Profiler::openapi`] gives, after [`init`] where nobody called it.
-#[cfg(feature = "http")]
-#[must_use]
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    init().openapi()
+/// Has [`shutdown`] call `print` first. Only the first call counts.
+pub(crate) fn print_at_shutdown(print: fn()) {
+    PRINT.get_or_init(|| print);
 }
 
 pub(super) fn init_with(builder: Builder) -> Profiler {

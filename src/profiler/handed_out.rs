@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::outputs::Trip;
-use crate::store::{Faint, Output};
+use crate::profiler::store::{Faint, Output};
 
 /// Bytes that outputs without a name may have together for another one to be made. 512 MiB: an event log's limit.
 const NAMELESS: u64 = 512 << 20;
@@ -60,7 +60,7 @@ impl HandedOut {
 mod tests {
     use super::{HandedOut, NAMELESS, Trip};
     use crate::profiler::outputs::Origin;
-    use crate::store::{Draft, Label, Output, OutputKey, OutputKind};
+    use crate::profiler::store::{Draft, Label, Output, OutputKey, OutputKind};
     use std::fs::File;
     use std::io::Write;
     use std::path::PathBuf;

@@ -8,9 +8,9 @@ use super::control::Core;
 use super::outputs::Made;
 use super::waiter::Waiter;
 use super::{Error, KeptReport, Mark, State, Status};
+use crate::capture::quiet;
 use crate::memory_log::Recording;
-use crate::quiet;
-use crate::store::{Output, OutputKey, OutputKind, ReportId};
+use crate::profiler::store::{Output, OutputKey, OutputKind, ReportId};
 
 /// What [`Profiler::shutdown`] may take.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(20);
@@ -218,7 +218,7 @@ impl Profiler {
         let job = Arc::clone(core);
         let stopped = core.control.run_until(deadline, move || job.stop());
         #[cfg(feature = "http")]
-        core.servers.close();
+        core.listeners.close();
         // Behind whatever is being written: a process that ends leaves no draft in the directory.
         let written = core.output.run_until(deadline, || ());
         let recorded = core.recorder.wait_until(deadline);

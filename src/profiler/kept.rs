@@ -15,11 +15,10 @@ use super::waiter::Waiter;
 use super::while_wanted::{self, WhileWanted};
 use super::{Blocks, Error};
 use crate::collector::snapshot::Snapshot;
-use crate::flight_recorder::{Reason, TriggerKind};
-use crate::process_memory;
-use crate::store::{
-    self, Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored,
-    Triggered,
+use crate::flight_recorder::{Reason, TriggerKind, memory_of_process};
+use crate::os::unique;
+use crate::profiler::store::{
+    Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
 };
 
 /// A report that is kept: a finished session's, one that the flight recorder wrote while its session went on, or one that
@@ -37,14 +36,14 @@ pub struct KeptReport {
     /// When the session began.
     #[cfg_attr(
         feature = "http",
-        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        serde(serialize_with = "crate::os::calendar::serialize"),
         schema(value_type = String, format = DateTime)
     )]
     pub started: SystemTime,
     /// When it ended; of one that the flight recorder wrote, that moment.
     #[cfg_attr(
         feature = "http",
-        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        serde(serialize_with = "crate::os::calendar::serialize"),
         schema(value_type = String, format = DateTime)
     )]
     pub ended: SystemTime,
@@ -329,9 +328,9 @@ impl Core {
     }
 }
 
-/// What reading a kept report may take: a quarter of the control group's limit, if there is one.
+/// What reading a kept report may take: a quarter of the memory that the process can have.
 fn memory_limit() -> MemoryLimit {
-    let quarter = process_memory::cgroup_limit().map_or(u64::MAX, |limit| limit / 4);
+    let quarter = memory_of_process().map_or(u64::MAX, |memory| memory / 4);
     MemoryLimit(quarter.clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
@@ -347,7 +346,7 @@ pub(super) fn note(
     Note {
         session,
         pid: std::process::id(),
-        life: store::life(),
+        life: unique::life(),
         started: snapshot.started,
         ended: snapshot.taken,
         len: output.len(),

@@ -11,7 +11,11 @@ mod handed_out;
 mod handle;
 mod kept;
 #[cfg(feature = "http")]
+mod listeners;
+#[cfg(feature = "http")]
 mod live;
+#[cfg(feature = "http")]
+mod log_reader;
 mod machine;
 mod outputs;
 mod queue;
@@ -20,6 +24,7 @@ mod readers;
 mod reclaim;
 mod recorder;
 mod status;
+pub(crate) mod store;
 mod waiter;
 mod while_wanted;
 mod worker;
@@ -28,15 +33,16 @@ pub use builder::{Builder, builder};
 #[cfg(feature = "http")]
 pub(crate) use control::Core;
 pub use error::{Error, InitError};
+pub(crate) use global::print_at_shutdown;
 pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
-#[cfg(feature = "http")]
-pub use global::{mount, openapi, router, serve};
 pub use handle::Profiler;
 pub use kept::{KeptReport, LeakLine, WrittenBecause};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
+#[cfg(feature = "http")]
+pub(crate) use log_reader::LogReader;
 #[cfg(feature = "http")]
 pub(crate) use readers::Reader;
 pub use recorder::Trigger;

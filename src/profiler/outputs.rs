@@ -17,7 +17,9 @@ use super::machine::View;
 use super::queue::Queue;
 use super::waiter::Waiter;
 use super::while_wanted::{self, WhileWanted};
-use crate::store::{Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf, is_too_long};
+use crate::profiler::store::{
+    Draft, Label, Output, OutputKey, OutputKind, ReportId, Shelf, is_too_long,
+};
 use crate::symbolize::{self, Apart, Resolved, Wanted};
 
 /// What asking for an output gives.

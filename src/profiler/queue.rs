@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Error;
 use super::outputs::{Made, Origin, Trip};
 use super::waiter::Waiter;
-use crate::store::OutputKey;
+use crate::profiler::store::OutputKey;
 
 /// Makings that may wait, besides the usual ones of the present session.
 const OTHERS: usize = 16;
@@ -291,8 +291,8 @@ impl Trip {
 #[cfg(test)]
 mod tests {
     use super::{ALL, Error, Made, OF_ONE, OTHERS, Origin, OutputKey, Queue, Trip};
+    use crate::profiler::store::{OutputKind, ReportId};
     use crate::profiler::waiter::Wait;
-    use crate::store::{OutputKind, ReportId};
     use heapray_report::formats::Format;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, mpsc};

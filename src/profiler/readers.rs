@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::store::Output;
+use crate::profiler::store::Output;
 
 /// A reader of an output without a name that takes nothing for so long has lost it. What the system holds for a connection,
 /// up to some megabytes, counts as taken: a reader at 64 KiB a second is in no danger.
@@ -126,7 +126,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::{FIRST, PATIENCE, Readers, SLOWEST};
-    use crate::store::{Draft, Label, Output, OutputKey, OutputKind};
+    use crate::profiler::store::{Draft, Label, Output, OutputKey, OutputKind};
     use std::io::Write;
     use std::time::{Duration, Instant, SystemTime};
 

@@ -12,11 +12,12 @@ use heapray_report::memray::{Version, write_aggregated};
 use super::control::Core;
 use super::kept::leak;
 use crate::flight_recorder::{TriggerKind, memory_left};
-use crate::recover::{Bounds, RecoverError, Recovered, recover_within};
-use crate::store::{
-    self, Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Triggered, is_too_long,
+use crate::os::unique;
+use crate::profiler::store::{
+    Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Triggered, is_too_long,
     leftovers,
 };
+use crate::session::recover::{Bounds, RecoverError, Recovered, recover_within};
 use crate::symbolize::ReportOptions;
 
 /// A log up to this length becomes a report with each allocation in it; of a longer one the report has sums.
@@ -182,7 +183,7 @@ impl Core {
         let (life, session) = leftover.session();
         let totals = &report.totals;
         let pid = report.about.pid;
-        let (kind, reason) = if life == store::life() {
+        let (kind, reason) = if life == unique::life() {
             let reason = "the report could not be written when the session ended".to_owned();
             (TriggerKind::Unwritten, reason)
         } else {

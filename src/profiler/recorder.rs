@@ -15,9 +15,11 @@ use super::control::Core;
 use super::outputs::or_panicked;
 use super::worker::Worker;
 use super::{Blocks, Error};
-use crate::capture::{failure, memory, sys};
+use crate::capture::{failure, memory};
 use crate::flight_recorder::{Reason, TriggerKind};
-use crate::store::{Draft, Label, OutputKey, OutputKind, ReportId, file_size_limit};
+use crate::os::file::file_size_limit;
+use crate::os::{file, process};
+use crate::profiler::store::{Draft, Label, OutputKey, OutputKind, ReportId};
 use crate::symbolize::{self, Known, NameMode, ReportOptions};
 
 /// What made the flight recorder write a report, and what became of that.
@@ -32,7 +34,7 @@ pub struct Trigger {
     /// When.
     #[cfg_attr(
         feature = "http",
-        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        serde(serialize_with = "crate::os::calendar::serialize"),
         schema(value_type = String, format = DateTime)
     )]
     pub at: SystemTime,
@@ -152,7 +154,7 @@ impl Room {
         if file_size_limit() < DISK {
             return None;
         }
-        let (path, file) = crate::store::room(dir).ok()?;
+        let (path, file) = crate::profiler::store::room(dir).ok()?;
         let pid = std::process::id();
         let descriptor = file.as_raw_fd();
         let room = Room {
@@ -161,7 +163,7 @@ impl Room {
             pid,
         };
         // Where it is not to be had, it is removed.
-        sys::set_aside(descriptor, DISK).then_some(room)
+        file::set_aside(descriptor, DISK).then_some(room)
     }
 }
 
@@ -198,7 +200,7 @@ impl Core {
             && let Some(code) = self.config.flight.exit_code
         {
             say(&trigger, code);
-            sys::exit_at_once(code);
+            process::exit_at_once(code);
         }
         self.recorder.set_last(trigger.clone());
         // Before anything that may need a lock of the service's: who waits here may hold it.
@@ -235,7 +237,7 @@ impl Core {
     }
 
     fn write_flight(&self, reason: &Reason) -> Result<(ReportId, Blocks), Error> {
-        if sys::memory_is_limited() && !(0..LOOKS).any(|look| has_room(look > 0)) {
+        if process::memory_is_limited() && !(0..LOOKS).any(|look| has_room(look > 0)) {
             return Err(Error::Internal(
                 "too little address space is left to write a report in",
             ));

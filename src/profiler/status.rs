@@ -131,7 +131,7 @@ pub struct ReportStatus {
     /// The end of the session that it tells of.
     #[cfg_attr(
         feature = "http",
-        serde(serialize_with = "crate::endpoints::moment::serialize"),
+        serde(serialize_with = "crate::os::calendar::serialize"),
         schema(value_type = String, format = DateTime)
     )]
     pub taken: SystemTime,
@@ -147,7 +147,7 @@ pub struct Status {
     /// When the running session began; null if none runs.
     #[cfg_attr(
         feature = "http",
-        serde(serialize_with = "crate::endpoints::moment::serialize_option"),
+        serde(serialize_with = "crate::os::calendar::serialize_option"),
         schema(value_type = Option<String>, format = DateTime, required)
     )]
     pub recording_since: Option<SystemTime>,

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Error;
-use crate::capture::process::check_thread_start;
-use crate::quiet;
+use crate::capture::quiet;
+use crate::os::process::check_thread_start;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -9,7 +9,7 @@ use heapray_report::model::{self, About, Mark};
 use super::places::FrameTable;
 use super::trim::library_dir;
 use crate::collector::snapshot::{Module, Snapshot};
-use crate::command_line;
+use crate::os::command_line;
 
 /// memray's number for `malloc` (capture format, section 1).
 const MALLOC: u8 = 3;

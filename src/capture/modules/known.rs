@@ -10,8 +10,8 @@ use super::list::{self, Loaded, LoaderCounts, UnwindBytes};
 use super::published::{self, CodeRange};
 use super::table::Table;
 use super::{Changed, TableSize};
+use crate::capture::arch;
 use crate::capture::modules::{MappedCode, Module, ModuleId};
-use crate::capture::sys;
 #[cfg(heapray_native)]
 use crate::capture::unwind;
 
@@ -229,7 +229,7 @@ impl Known {
             end: module.end,
             code: module
                 .code
-                .map(|code| MappedCode::around(code, module.code_offset, sys::page_size())),
+                .map(|code| MappedCode::around(code, module.code_offset, arch::page_size() as u64)),
             build_id: module.build_id,
             is_main: module.is_main,
         });

@@ -1,12 +1,12 @@
 //! The process's own limits on what it may map.
 
 use super::Supply;
-use crate::capture::sys;
 use crate::flight_recorder::TriggerKind;
+use crate::os::process;
 
 /// Those that there are. Most processes have none, and pay one system call each.
 pub(super) fn read() -> Vec<Supply> {
-    let [space, data] = sys::mapping_limits();
+    let [space, data] = process::mapping_limits();
     if space.is_none() && data.is_none() {
         return Vec::new();
     }
@@ -19,7 +19,7 @@ pub(super) fn read() -> Vec<Supply> {
     ]
     .into_iter()
     .filter_map(|(what, limit, used)| {
-        let (limit, used) = (limit?, used?.saturating_mul(sys::page_size()));
+        let (limit, used) = (limit?, used?.saturating_mul(process::page_size()));
         Some(Supply {
             kind: TriggerKind::AddressSpace,
             what: what.to_owned(),

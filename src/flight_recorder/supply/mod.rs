@@ -3,16 +3,15 @@
 //! Everything is read from `proc` and `sys` below a root that tests can choose. What is missing or makes no sense there is
 //! no limit.
 
-mod groups;
 mod host;
 mod limits;
 
 use std::path::Path;
 
 use super::reason::TriggerKind;
-pub(super) use groups::Groups;
 #[cfg(test)]
-pub(super) use groups::tests::Machine;
+pub(super) use crate::os::cgroup::tests::Machine;
+use crate::os::cgroup::{Groups, field};
 
 /// One bound and what is left of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +42,15 @@ impl Supplies {
 
     /// Reads all of them.
     pub(super) fn read(&self) -> Vec<Supply> {
-        let mut supplies = self.groups.read();
+        let limits = self.groups.limits().into_iter();
+        let mut supplies: Vec<_> = limits
+            .map(|limit| Supply {
+                kind: TriggerKind::ControlGroup,
+                what: limit.what,
+                limit: limit.bytes,
+                left: limit.left,
+            })
+            .collect();
         supplies.extend(self.host.read());
         supplies.extend(limits::read());
         supplies
@@ -54,15 +61,4 @@ impl Supplies {
 pub(crate) fn memory_of_process() -> Option<u64> {
     let supplies = Supplies::find(Path::new("/")).read();
     supplies.into_iter().map(|supply| supply.limit).min()
-}
-
-/// The number after `name` in a file of names and numbers, one of each a line.
-fn field(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (found, rest) = line.split_once([' ', ':'])?;
-        if found != name {
-            return None;
-        }
-        rest.split_ascii_whitespace().next()?.parse().ok()
-    })
 }

@@ -1,0 +1,98 @@
+//! The live page: one HTML file with its style and script in it, made once.
+//!
+//! Its content security policy names both by their hashes: nothing else runs, and nobody but this service is asked. Its
+//! scripts are plain ES modules, joined as those of the report's page are; two of them are that page's.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use heapray_report::page::shared;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+
+macro_rules! modules {
+    ($($name:literal),* $(,)?) => {
+        [$(include_str!(concat!("js/", $name))),*]
+    };
+}
+
+/// Every module after those that it imports.
+const MODULES: [&str; 8] = modules![
+    "connection.js",
+    "access.js",
+    "curve.js",
+    "facts.js",
+    "lines.js",
+    "reports.js",
+    "controls.js",
+    "main.js",
+];
+
+struct Page {
+    html: Bytes,
+    policy: HeaderValue,
+}
+
+static PAGE: LazyLock<Page> = LazyLock::new(|| {
+    let script = shared::joined(
+        [shared::FORMAT, shared::DOM, shared::NAMES]
+            .into_iter()
+            .chain(MODULES),
+    );
+    let policy = format!(
+        "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'self'; require-trusted-types-for 'script'; trusted-types 'none'",
+        shared::policy_hash(&script),
+        shared::policy_hash(STYLE),
+    );
+    let html = TEMPLATE
+        .replacen("{{style}}", STYLE, 1)
+        .replacen("{{script}}", &script, 1);
+    Page {
+        html: Bytes::from_owner(html),
+        policy: HeaderValue::try_from(policy).expect("hashes and words are a header value"),
+    }
+});
+
+/// The page. It loads without a token, since a browser cannot send one by itself, and asks for it.
+pub(in crate::endpoints) fn page() -> Response {
+    let mut response = Response::new(Body::from(PAGE.html.clone()));
+    let headers = response.headers_mut();
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, html);
+    headers.insert(header::CONTENT_SECURITY_POLICY, PAGE.policy.clone());
+    let nobody = HeaderValue::from_static("no-referrer");
+    headers.insert(header::REFERRER_POLICY, nobody);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MODULES, PAGE, TEMPLATE};
+    use std::path::Path;
+
+    #[test]
+    fn every_script_of_the_folder_is_in_the_page() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/endpoints/live/page/js");
+        let files = std::fs::read_dir(folder).unwrap();
+        for file in files.map(|file| file.unwrap().path()) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert!(MODULES.contains(&text.as_str()), "{}", file.display());
+        }
+    }
+
+    #[test]
+    fn the_page_has_no_slot_left_and_leads_nowhere_but_to_relative_places() {
+        let page = std::str::from_utf8(&PAGE.html).unwrap();
+        for slot in ["{{style}}", "{{script}}"] {
+            assert!(TEMPLATE.contains(slot) && !page.contains(slot), "{slot}");
+        }
+        for absolute in ["href=\"/", "src=\"/", "src=\"http", "href=\"http"] {
+            assert!(!TEMPLATE.contains(absolute), "{absolute}");
+        }
+    }
+}

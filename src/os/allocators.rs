@@ -1,0 +1,135 @@
+//! What allocators say of themselves, where they are there to be asked. Runs outside of hooks, on heapray's own threads.
+//!
+//! Functions are found by name at run time: an older libc does not have `mallinfo2`, and other allocators are seldom
+//! linked. A static jemalloc or mimalloc exports no name; see `heapray::allocator_memory` for those.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::transmute;
+
+/// An allocator's figures, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Figures {
+    /// The allocator.
+    pub(crate) name: &'static str,
+    /// In blocks that are handed out.
+    pub(crate) in_use: u64,
+    /// Kept for later.
+    pub(crate) kept: u64,
+}
+
+/// All allocators that can be asked.
+pub(crate) fn figures() -> impl Iterator<Item = Figures> {
+    [glibc(), jemalloc(), mimalloc()].into_iter().flatten()
+}
+
+fn function(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the name is a C string. Not called in a hook: `dlsym` may lock and allocate.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+#[cfg(target_env = "gnu")]
+fn glibc() -> Option<Figures> {
+    let address = function(c"mallinfo2")?;
+    // SAFETY: glibc alone has a function of this name, with this signature since 2.33.
+    let mallinfo2: unsafe extern "C" fn() -> libc::mallinfo2 = unsafe { transmute(address) };
+    // SAFETY: no precondition. It takes each arena's lock for a moment; this thread holds none of them.
+    let info = unsafe { mallinfo2() };
+    Some(Figures {
+        name: "glibc",
+        in_use: (info.uordblks as u64).saturating_add(info.hblkhd as u64),
+        kept: info.fordblks as u64,
+    })
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn glibc() -> Option<Figures> {
+    None
+}
+
+/// `int mallctl(const char *name, void *oldp, size_t *oldlenp, void *newp, size_t newlen)`, jemalloc(3).
+type Mallctl =
+    unsafe extern "C" fn(*const c_char, *mut c_void, *mut usize, *mut c_void, usize) -> c_int;
+
+fn jemalloc() -> Option<Figures> {
+    let address = function(c"mallctl").or_else(|| function(c"_rjem_mallctl"))?;
+    // SAFETY: jemalloc's function, by its manual.
+    let mallctl: Mallctl = unsafe { transmute(address) };
+    let mut epoch = 1u64;
+    // SAFETY: "epoch" takes a u64 and makes the figures those of now; the pointers are live and the length is theirs.
+    unsafe {
+        mallctl(
+            c"epoch".as_ptr(),
+            core::ptr::null_mut(),
+            core::ptr::null_mut(),
+            (&raw mut epoch).cast(),
+            size_of::<u64>(),
+        )
+    };
+    let read = |name: &CStr| {
+        let (mut bytes, mut length) = (0usize, size_of::<usize>());
+        // SAFETY: these names give a size_t; where one is unknown, nothing is written and an error comes back.
+        let failed = unsafe {
+            mallctl(
+                name.as_ptr(),
+                (&raw mut bytes).cast(),
+                &raw mut length,
+                core::ptr::null_mut(),
+                0,
+            )
+        };
+        (failed == 0).then_some(bytes as u64)
+    };
+    let in_use = read(c"stats.allocated")?;
+    Some(Figures {
+        name: "jemalloc",
+        in_use,
+        kept: read(c"stats.resident")?.saturating_sub(in_use),
+    })
+}
+
+/// `void mi_process_info(size_t *elapsed, *user, *system, *rss, *peak_rss, *commit, *peak_commit, *faults)`, mimalloc.h.
+type ProcessInfo = unsafe extern "C" fn(
+    *mut usize,
+    *mut usize,
+    *mut usize,
+    *mut usize,
+    *mut usize,
+    *mut usize,
+    *mut usize,
+    *mut usize,
+);
+
+fn mimalloc() -> Option<Figures> {
+    let address = function(c"mi_process_info")?;
+    // SAFETY: mimalloc's function, by its header.
+    let process_info: ProcessInfo = unsafe { transmute(address) };
+    let mut numbers = [0usize; 8];
+    let [a, b, c, d, e, committed, g, h] = &mut numbers;
+    // SAFETY: eight live places, each of its own.
+    unsafe { process_info(a, b, c, d, e, committed, g, h) };
+    Some(Figures {
+        // It does not tell what of its memory is handed out.
+        name: "mimalloc (in use or kept)",
+        in_use: *committed as u64,
+        kept: 0,
+    })
+}
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn glibc_tells_of_a_large_block() {
+        let in_use = || figures().find(|one| one.name == "glibc").unwrap().in_use;
+        let before = in_use();
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
+        let grown = in_use() - before;
+        assert!(
+            (64 << 20..80 << 20).contains(&grown),
+            "{grown} for {}",
+            block.len()
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! The figures of the process's allocators: those that can be found by name, and the one that the service names.
+
+use std::sync::Mutex;
+
+use heapray_report::model::AllocatorMemory;
+
+use crate::os::allocators;
+
+type Read = fn() -> Option<AllocatorMemory>;
+
+static NAMED: Mutex<Option<Read>> = Mutex::new(None);
+
+/// Tells heapray how to ask the service's allocator where its memory is, for "where did the RSS go" in reports.
+///
+/// glibc's `malloc` needs no word, nor does an allocator that is linked dynamically and exports `mallctl` or
+/// `mi_process_info`. A jemalloc or mimalloc that is linked statically cannot be found; here is how to name it:
+///
+/// ```
+/// # mod tikv_jemalloc_ctl { pub mod epoch { pub fn advance() -> Result<u64, ()> { Ok(1) } }
+/// # pub mod stats { pub mod allocated { pub fn read() -> Result<usize, ()> { Ok(1) } }
+/// # pub mod resident { pub fn read() -> Result<usize, ()> { Ok(2) } } } }
+/// heapray::allocator_memory(|| {
+///     tikv_jemalloc_ctl::epoch::advance().ok()?;
+///     let in_use = tikv_jemalloc_ctl::stats::allocated::read().ok()? as u64;
+///     let resident = tikv_jemalloc_ctl::stats::resident::read().ok()? as u64;
+///     Some(heapray::AllocatorMemory {
+///         name: "jemalloc".into(),
+///         in_use,
+///         kept: resident.saturating_sub(in_use),
+///     })
+/// });
+/// ```
+///
+/// `read` is called once a report, on a thread of heapray's own. The last one named counts.
+pub fn allocator_memory(read: fn() -> Option<AllocatorMemory>) {
+    *NAMED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(read);
+}
+
+/// All figures that there are.
+pub(super) fn figures() -> Vec<AllocatorMemory> {
+    let named = *NAMED
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    // What the service runs there is not ours: its fault must not end the collector.
+    let named = named.and_then(|read| std::panic::catch_unwind(read).ok().flatten());
+    let found = allocators::figures().map(|found| AllocatorMemory {
+        name: found.name.to_owned(),
+        in_use: found.in_use,
+        kept: found.kept,
+    });
+    named.into_iter().chain(found).collect()
+}

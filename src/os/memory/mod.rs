@@ -1,0 +1,47 @@
+//! Where the process's memory is: what the system and the allocators tell, for "where did the RSS go?".
+//!
+//! Read by the collector when it makes a snapshot. Everything comes from `/proc` and may be missing there; a figure
+//! that cannot be had is left out, and nothing here fails.
+
+mod allocators;
+mod resident;
+mod stacks;
+mod status;
+
+use std::path::Path;
+
+use heapray_report::model::ProcessMemory;
+
+use super::cgroup::Groups;
+pub use allocators::allocator_memory;
+pub(crate) use resident::{resident, resident_by};
+
+/// Reads everything. heapray has mapped `own_mapped` bytes for itself, and has `own_heap` bytes from the allocator.
+/// `None` where the system does not tell the resident size.
+pub(crate) fn read(own_mapped: u64, own_heap: u64) -> Option<ProcessMemory> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut memory = status::parse(&status)?;
+    memory.own_mapped = own_mapped;
+    memory.own_heap = own_heap;
+    if let Some((bytes, count)) = stacks::resident() {
+        memory.stacks = Some(bytes);
+        memory.stack_count = count;
+    }
+    memory.allocators = allocators::figures();
+    (memory.cgroup, memory.cgroup_limit) = Groups::find(Path::new("/")).charged();
+    Some(memory)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_to_the_resident_size() {
+        let memory = read(1, 2).unwrap();
+        let parts = [memory.anonymous, memory.files, memory.shared];
+        assert_eq!(memory.rss, parts.into_iter().flatten().sum::<u64>());
+        assert!(memory.rss > 1 << 20);
+        assert_eq!((memory.own_mapped, memory.own_heap), (1, 2));
+    }
+}

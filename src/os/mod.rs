@@ -1,0 +1,16 @@
+//! Questions to the system about this process, and calls of the system that need no speed. Never in a hook.
+//!
+//! Besides `capture` and `alloc.rs` this is the only place where `unsafe` is allowed.
+
+pub(crate) mod allocators;
+pub(crate) mod calendar;
+pub(crate) mod cgroup;
+pub(crate) mod command_line;
+pub(crate) mod file;
+pub(crate) mod held;
+pub(crate) mod memory;
+pub(crate) mod process;
+pub(crate) mod signal;
+#[cfg(feature = "http")]
+pub(crate) mod socket;
+pub(crate) mod unique;

@@ -1,0 +1,303 @@
+//! What is written down beside a kept report, so that a list of them needs no report to be read.
+//!
+//! ```text
+//! heapray report 1              the first line, and the format's number
+//! session 3                     one fact a line: its name, a space, its value
+//! live 18400 24000168           blocks, bytes
+//! leak.at 12 24000000 7         blocks, bytes, line
+//! leak.function app::load
+//! end                           the last line: a note that is cut short is none
+//! ```
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use heapray_report::model::Tally;
+
+use crate::flight_recorder::TriggerKind;
+
+/// Bytes that a note may have; names are cut so that it has fewer.
+pub(super) const LONGEST: u64 = 16 << 10;
+const LONGEST_NAME: usize = 2_000;
+
+/// What is known of a finished session and its report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) session: u64,
+    pub(crate) pid: u32,
+    /// Of this process's life ([`life`](super::life)): another one may have the same number. 0 if it is not known.
+    pub(crate) life: u64,
+    /// To the millisecond.
+    pub(crate) started: SystemTime,
+    /// To the millisecond.
+    pub(crate) ended: SystemTime,
+    /// The report's length.
+    pub(crate) len: u64,
+    /// Its checksum.
+    pub(crate) hash: u64,
+    pub(crate) events: u64,
+    pub(crate) allocated: Tally,
+    pub(crate) live: Tally,
+    pub(crate) high_water: Tally,
+    pub(crate) lost_events: u64,
+    pub(crate) leak: Option<Leak>,
+    /// Why it was written without being asked for, if it was.
+    pub(crate) trigger: Option<Triggered>,
+}
+
+/// Why a report was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Triggered {
+    pub(crate) kind: TriggerKind,
+    pub(crate) reason: String,
+    /// The session ended with it; else it went on.
+    pub(crate) at_end: bool,
+}
+
+/// The line with the most that was still live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leak {
+    pub(crate) function: String,
+    pub(crate) file: String,
+    /// 0 if it is not known.
+    pub(crate) line: u32,
+    pub(crate) live: Tally,
+}
+
+const HEAD: &str = "heapray report 1";
+const TAIL: &str = "end";
+
+impl Note {
+    /// The note as text.
+    pub(super) fn write(&self) -> String {
+        let mut text = format!("{HEAD}\n");
+        let mut fact = |name: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name} {value}");
+        };
+        fact("session", &self.session.to_string());
+        fact("pid", &self.pid.to_string());
+        fact("life", &self.life.to_string());
+        fact("started", &millis(self.started).to_string());
+        fact("ended", &millis(self.ended).to_string());
+        fact("report", &format!("{} {}", self.len, self.hash));
+        fact("events", &self.events.to_string());
+        for (name, tally) in [
+            ("allocated", self.allocated),
+            ("live", self.live),
+            ("high_water", self.high_water),
+        ] {
+            fact(name, &format!("{} {}", tally.count, tally.bytes));
+        }
+        fact("lost", &self.lost_events.to_string());
+        if let Some(leak) = &self.leak {
+            let at = format!("{} {} {}", leak.live.count, leak.live.bytes, leak.line);
+            fact("leak.at", &at);
+            fact("leak.function", &one_line(&leak.function));
+            fact("leak.file", &one_line(&leak.file));
+        }
+        if let Some(trigger) = &self.trigger {
+            let end = if trigger.at_end { " end" } else { "" };
+            fact("trigger", &format!("{}{end}", trigger.kind.name()));
+            fact("trigger.reason", &one_line(&trigger.reason));
+        }
+        text.push_str(TAIL);
+        text.push('\n');
+        text
+    }
+
+    /// Reads a note; `None` if it is not a whole one.
+    pub(super) fn read(text: &str) -> Option<Note> {
+        let mut lines = text.strip_suffix("\nend\n")?.lines();
+        if lines.next() != Some(HEAD) {
+            return None;
+        }
+        let facts = Facts(lines.filter_map(|line| line.split_once(' ')).collect());
+        let [len, hash] = facts.numbers("report")?;
+        let leak = match facts.numbers("leak.at") {
+            Some([count, bytes, line]) => Some(Leak {
+                function: facts.text("leak.function"),
+                file: facts.text("leak.file"),
+                line: line.try_into().ok()?,
+                live: Tally { count, bytes },
+            }),
+            None => None,
+        };
+        let trigger = facts.0.get("trigger").and_then(|words| {
+            let (name, end) = words.split_once(' ').unwrap_or((words, ""));
+            Some(Triggered {
+                kind: TriggerKind::parse(name)?,
+                reason: facts.text("trigger.reason"),
+                at_end: end == "end",
+            })
+        });
+        Some(Note {
+            session: facts.number("session")?,
+            pid: facts.number("pid")?.try_into().ok()?,
+            life: facts.number("life").unwrap_or_default(),
+            started: facts.moment("started")?,
+            ended: facts.moment("ended")?,
+            len,
+            hash,
+            events: facts.number("events")?,
+            allocated: facts.tally("allocated")?,
+            live: facts.tally("live")?,
+            high_water: facts.tally("high_water")?,
+            lost_events: facts.number("lost")?,
+            leak,
+            trigger,
+        })
+    }
+}
+
+struct Facts<'t>(HashMap<&'t str, &'t str>);
+
+impl Facts<'_> {
+    fn numbers<const N: usize>(&self, name: &str) -> Option<[u64; N]> {
+        let numbers: Option<Vec<u64>> = self
+            .0
+            .get(name)?
+            .split(' ')
+            .map(|n| n.parse().ok())
+            .collect();
+        numbers?.try_into().ok()
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.numbers(name).map(|[number]| number)
+    }
+
+    fn tally(&self, name: &str) -> Option<Tally> {
+        self.numbers(name)
+            .map(|[count, bytes]| Tally { count, bytes })
+    }
+
+    fn moment(&self, name: &str) -> Option<SystemTime> {
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.number(name)?))
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.0.get(name).copied().unwrap_or_default().to_owned()
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn millis(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A name comes from a program's debug information: it may be of any length and hold anything.
+fn one_line(name: &str) -> String {
+    let plain = name
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let mut line = String::new();
+    for c in plain {
+        if line.len() + c.len_utf8() > LONGEST_NAME {
+            line.push('…');
+            break;
+        }
+        line.push(c);
+    }
+    line
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(in crate::profiler::store) fn note(started_ms: u64) -> Note {
+        Note {
+            session: 3,
+            pid: 7,
+            life: 9,
+            started: UNIX_EPOCH + Duration::from_millis(started_ms),
+            ended: UNIX_EPOCH + Duration::from_millis(started_ms + 1),
+            len: 5,
+            hash: 11,
+            events: 8,
+            allocated: Tally {
+                count: 4,
+                bytes: 40,
+            },
+            live: Tally {
+                count: 1,
+                bytes: 10,
+            },
+            high_water: Tally {
+                count: 2,
+                bytes: 20,
+            },
+            lost_events: 0,
+            leak: Some(Leak {
+                function: "app::load".into(),
+                file: "/home/dev/app/src/load it.rs".into(),
+                line: 7,
+                live: Tally {
+                    count: 1,
+                    bytes: 10,
+                },
+            }),
+            trigger: None,
+        }
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let whole = note(1_795_252_380_250);
+        assert_eq!(Note::read(&whole.write()), Some(whole.clone()));
+        let without = Note {
+            leak: None,
+            ..whole
+        };
+        assert_eq!(Note::read(&without.write()), Some(without));
+        for at_end in [false, true] {
+            let trigger = Triggered {
+                kind: TriggerKind::ControlGroup,
+                reason: "memory.max is near its end".into(),
+                at_end,
+            };
+            let triggered = Note {
+                trigger: Some(trigger),
+                ..note(7)
+            };
+            assert_eq!(Note::read(&triggered.write()), Some(triggered));
+        }
+    }
+
+    #[test]
+    fn a_note_that_is_cut_anywhere_is_none() {
+        let text = note(5).write();
+        for (at, _) in text.char_indices() {
+            assert_eq!(Note::read(&text[..at]), None, "{:?}", &text[..at]);
+        }
+    }
+
+    #[test]
+    fn a_name_of_any_length_and_kind_stays_in_its_line() {
+        let mut hostile = note(5);
+        let leak = hostile.leak.as_mut().unwrap();
+        leak.function = format!("a\nend\nlive 0 0\n{}", "ü".repeat(50_000));
+        leak.file = "\0\r\n".into();
+        let text = hostile.write();
+        assert!((text.len() as u64) < LONGEST);
+        let read = Note::read(&text).unwrap();
+        assert_eq!(read.live, hostile.live);
+        assert!(
+            read.leak
+                .unwrap()
+                .function
+                .starts_with("a\u{fffd}end\u{fffd}live")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "(heapray report 1\n)?([a-z.]{1,12} [0-9 ]{0,40}\n){0,12}(end\n)?") {
+            let _ = Note::read(&text);
+        }
+    }
+}

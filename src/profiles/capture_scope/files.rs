@@ -1,0 +1,126 @@
+//! What a scope leaves in its directory.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use heapray_report::formats::{Format, Options};
+use heapray_report::memray::{Version, write_aggregated};
+use heapray_report::page::flamegraph;
+use heapray_report::peak::{self, Index, Order};
+use heapray_report::views::{Names, named};
+
+use crate::collector::snapshot::Snapshot;
+use crate::os::calendar::rfc3339;
+use crate::profiler::store::Draft;
+use crate::profiler::{Blocks, SamplingStatus};
+use crate::symbolize::{self, NameMode, ReportOptions};
+
+const INDEX: &str = "index.html";
+const SVG: &str = "peak-memory.svg";
+const REVERSED: &str = "peak-memory-reversed.svg";
+const FOLDED: &str = "peak-memory.folded";
+const REPORT: &str = "memray-report.bin";
+const PAGE: &str = "memray-flamegraph.html";
+
+/// Where a scope's report is, and its sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScopeReport {
+    /// When the scope began.
+    pub started: SystemTime,
+    /// When it ended.
+    pub ended: SystemTime,
+    /// What was allocated in it.
+    pub allocated: Blocks,
+    /// Allocated in it, and not freed at its end.
+    pub live: Blocks,
+    /// Live at its high-water mark.
+    pub high_water: Blocks,
+    /// How it was sampled, if it was: the sums are estimates then.
+    pub sampling: Option<SamplingStatus>,
+    /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
+    pub lost_events: u64,
+    /// The page that shows both flame graphs.
+    pub index: PathBuf,
+    /// The flame graph.
+    pub svg: PathBuf,
+    /// The flame graph by the place that allocated.
+    pub reversed_svg: PathBuf,
+    /// Collapsed stacks.
+    pub collapsed: PathBuf,
+    /// memray's capture file.
+    pub report: PathBuf,
+    /// heapray's own page.
+    pub flamegraph: PathBuf,
+}
+
+/// Writes all of it. Each file is whole or not there; the index comes last.
+pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<ScopeReport> {
+    fs::create_dir_all(dir)?;
+    let options = ReportOptions {
+        names: NameMode::Both,
+        ..ReportOptions::default()
+    };
+    let both = symbolize::resolve(snapshot, &options).report;
+    let mut draft = Draft::new(dir)?;
+    write_aggregated(&both, Version::V13, &mut draft)?;
+    draft.place(dir, REPORT)?;
+    let mut draft = Draft::new(dir)?;
+    flamegraph(&both, &mut draft)?;
+    draft.place(dir, PAGE)?;
+    let report = named(&both, Names::Plain).unwrap_or(both);
+    let mut draft = Draft::new(dir)?;
+    let options = Options {
+        lines: true,
+        ..Options::default()
+    };
+    Format::Collapsed.write(&report, &options, &mut draft)?;
+    draft.place(dir, FOLDED)?;
+    for (name, order) in [(SVG, Order::RootFirst), (REVERSED, Order::LeafFirst)] {
+        let mut draft = Draft::new(dir)?;
+        peak::svg(&report, order, &mut draft)?;
+        draft.place(dir, name)?;
+    }
+    let mut draft = Draft::new(dir)?;
+    let index = Index {
+        report: &report,
+        date: &rfc3339(snapshot.started),
+        svg: SVG,
+        reversed: REVERSED,
+        files: &[
+            (
+                PAGE,
+                "everything: tables, threads, lifetimes, memory over time",
+            ),
+            (
+                REPORT,
+                "for memray from PyPI, and for heapray’s own commands",
+            ),
+            (
+                FOLDED,
+                "collapsed stacks, for flamegraph.pl, inferno and speedscope",
+            ),
+        ],
+    };
+    index.write(&mut draft)?;
+    draft.flush()?;
+    draft.place(dir, INDEX)?;
+    let totals = &snapshot.totals;
+    Ok(ScopeReport {
+        started: snapshot.started,
+        ended: snapshot.taken,
+        allocated: totals.allocated.into(),
+        live: totals.live.into(),
+        high_water: totals.high_water.into(),
+        sampling: snapshot.sampling.as_ref().map(SamplingStatus::from),
+        lost_events: snapshot.lost_events,
+        index: dir.join(INDEX),
+        svg: dir.join(SVG),
+        reversed_svg: dir.join(REVERSED),
+        collapsed: dir.join(FOLDED),
+        report: dir.join(REPORT),
+        flamegraph: dir.join(PAGE),
+    })
+}

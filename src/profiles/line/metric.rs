@@ -1,0 +1,78 @@
+//! Takes readings.
+
+use super::function::Metric;
+use super::lines::Reading;
+use super::testing;
+use crate::capture::scope::{Blind, Entered, Figures, Scope, session};
+use crate::os::memory;
+
+/// How a call is measured, as it was found at its begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Resident memory was asked for.
+    Resident,
+    /// Every allocation is recorded, by the session of this number.
+    Heap(u32),
+    /// The heap was asked for, and there is nothing that sees it: resident memory instead.
+    Instead(Blind),
+    /// There was no memory for a scope.
+    NoMemory,
+}
+
+/// A call's metric, and its scope where it needs one.
+pub(super) fn begin(metric: Metric) -> (Source, Option<Entered>) {
+    match (metric, session()) {
+        (Metric::Rss, _) => (Source::Resident, None),
+        (Metric::Heap, Err(blind)) => (Source::Instead(blind), None),
+        (Metric::Heap, Ok(number)) => match Scope::new() {
+            Some(scope) => (Source::Heap(number), Some(scope.enter())),
+            None => (Source::NoMemory, None),
+        },
+    }
+}
+
+/// A reading, now, as control leaves `line`.
+#[inline]
+pub(super) fn read(scope: Option<&Entered>, line: u32) -> Reading {
+    if let Some(bytes) = testing::scripted(line) {
+        let allocations = scope.map_or(0, |scope| scope.figures().allocations);
+        return Reading { bytes, allocations };
+    }
+    match scope {
+        Some(scope) => {
+            let Figures {
+                live, allocations, ..
+            } = scope.figures();
+            Reading {
+                bytes: live,
+                allocations,
+            }
+        }
+        None => Reading {
+            bytes: memory::resident().unwrap_or(0),
+            allocations: 0,
+        },
+    }
+}
+
+/// What the reader of a report must know of its figures.
+pub(super) fn note(source: Source) -> Option<&'static str> {
+    match source {
+        Source::Resident => None,
+        Source::Heap(number) if session() == Ok(number) => None,
+        Source::Heap(_) => {
+            Some("recording ended during the call: what was freed after that is missing")
+        }
+        Source::Instead(Blind::NotRecording) => Some(
+            "no session records allocations (MEMRAY_PROFILER=true starts one): this is the process's resident memory, \
+             not the call's heap",
+        ),
+        Source::Instead(Blind::Sampling) => Some(
+            "the session records samples only (MEMRAY_PROFILER_SAMPLE=0 records every allocation): this is the \
+             process's resident memory, not the call's heap",
+        ),
+        Source::NoMemory => {
+            Some("no memory was left to follow allocations: this is the process's resident memory")
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Tasks from `tracing` spans.
+
+use std::borrow::Cow;
+
+use tracing::span::Id;
+use tracing::{Dispatch, Subscriber, dispatcher, subscriber::NoSubscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::{LookupSpan, Registry};
+
+use super::tasks;
+
+/// Makes each span a task while a function is profiled: a layer for the service's subscriber. Else it costs one load
+/// for each time that a span is entered or left.
+///
+/// ```
+/// use tracing_subscriber::layer::SubscriberExt as _;
+///
+/// let subscriber = tracing_subscriber::registry().with(heapray::parallel_profile::TaskLayer);
+/// # tracing::subscriber::with_default(subscriber, || tracing::info_span!("load").in_scope(|| ()));
+/// ```
+///
+/// It wants every span. If that is too many, add it with a filter (`Layer::with_filter`).
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TaskLayer;
+
+impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for TaskLayer {
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        if tasks::is_recording()
+            && let Some(metadata) = context.metadata(id)
+        {
+            tasks::enter(Cow::Borrowed(metadata.name()), Some(id.into_u64()));
+        }
+    }
+
+    fn on_exit(&self, id: &Id, _context: Context<'_, S>) {
+        if tasks::is_recording() {
+            tasks::exit(Some(id.into_u64()));
+        }
+    }
+}
+
+/// A subscriber that has the layer alone, for threads that have none.
+#[derive(Clone)]
+pub(super) struct Spare(Dispatch);
+
+impl Spare {
+    pub(super) fn new() -> Spare {
+        let _quiet = crate::capture::quiet::enter();
+        Spare(Dispatch::new(Registry::default().with(TaskLayer)))
+    }
+
+    /// Calls `f`, and sees its spans if nobody else does.
+    pub(super) fn around<R>(&self, f: impl FnOnce() -> R) -> R {
+        match Spare::is_needed() {
+            true => dispatcher::with_default(&self.0, f),
+            false => f(),
+        }
+    }
+
+    /// Sees the spans of this thread from now on, if nobody else does: as long as the guard lives.
+    #[cfg(any(feature = "tokio-pool", feature = "rayon-pool"))]
+    pub(super) fn stay(&self) -> Option<dispatcher::DefaultGuard> {
+        Spare::is_needed().then(|| dispatcher::set_default(&self.0))
+    }
+
+    fn is_needed() -> bool {
+        dispatcher::get_default(|present| present.is::<NoSubscriber>())
+    }
+}

@@ -1,0 +1,290 @@
+//! What a part of the program allocates and leaves behind, by call site.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use heapray_report::model::{Survivors, Tally};
+use heapray_report::views;
+
+use crate::capture::call_tree::{self, Nodes};
+use crate::capture::event::{Kind, NodeId};
+use crate::capture::modules;
+use crate::capture::quiet;
+use crate::capture::scope::{self as capture, Blind, Entered};
+use crate::collector::snapshot::{RawNode, RawSite, RawTotals, Snapshot};
+use crate::profiler::{Blocks, LeakLine};
+use crate::symbolize::{self, Known, ReportOptions};
+
+/// A part of the program whose allocations are followed: those of the calling thread, from [`scope()`] to
+/// [`end`](Scope::end). Scopes nest; an inner one's blocks are the outer one's, too.
+///
+/// Dropped without `end`, it tells nothing.
+#[derive(Debug)]
+#[must_use = "call `end` to learn what was left behind"]
+pub struct Scope {
+    name: Cow<'static, str>,
+    followed: Result<(u32, Entered), &'static str>,
+}
+
+/// Follows what the calling thread allocates and frees from here on, exactly. Works while a session records every
+/// allocation; else [`Held::note`] says why nothing is known.
+///
+/// ```
+/// let scope = heapray::scope("load");
+/// let kept: Vec<u64> = (0..1000).collect();
+/// let held = scope.end();
+/// println!("{held}");
+/// # assert!(held.note().is_some());
+/// # drop(kept);
+/// ```
+pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
+    let _quiet = quiet::enter();
+    let followed = match capture::session() {
+        Ok(session) => match capture::Scope::new() {
+            Some(scope) => Ok((session, scope.enter())),
+            None => Err(NO_MEMORY),
+        },
+        Err(Blind::NotRecording) => Err(NOT_RECORDING),
+        Err(Blind::Sampling) => Err(SAMPLING),
+    };
+    Scope {
+        name: name.into(),
+        followed,
+    }
+}
+
+const NO_MEMORY: &str = "no memory was left to follow allocations";
+const NOT_RECORDING: &str =
+    "no session records allocations (MEMRAY_PROFILER=true starts one): nothing is known";
+const SAMPLING: &str = "the session records samples only (MEMRAY_PROFILER_SAMPLE=0 records every allocation): nothing is \
+                        known";
+const INTERRUPTED: &str = "recording ended meanwhile: what was freed after that is missing";
+
+impl Scope {
+    /// Leaves the scope: what it allocated, and what of that is still live.
+    #[must_use]
+    pub fn end(self) -> Held {
+        let _quiet = quiet::enter();
+        match self.followed {
+            Ok((session, scope)) => {
+                let note = (capture::session() != Ok(session)).then_some(INTERRUPTED);
+                Held::of(self.name, &scope.leave(), note)
+            }
+            Err(why) => Held {
+                name: self.name,
+                figures: capture::Figures::default(),
+                sites: Vec::new(),
+                note: Some(why),
+            },
+        }
+    }
+}
+
+/// What a [`Scope`] allocated and left behind.
+#[derive(Debug, Clone)]
+pub struct Held {
+    name: Cow<'static, str>,
+    figures: capture::Figures,
+    sites: Vec<(Nodes, u32, Tally)>,
+    note: Option<&'static str>,
+}
+
+impl Held {
+    /// Sums up the blocks of `scope`.
+    pub(crate) fn of(
+        name: Cow<'static, str>,
+        scope: &capture::Scope,
+        note: Option<&'static str>,
+    ) -> Held {
+        let mut sites: HashMap<(Nodes, u32), Tally> = HashMap::new();
+        for block in scope.blocks() {
+            if let Some(nodes) = block.nodes {
+                *sites.entry((nodes, block.node)).or_default() += Tally {
+                    count: 1,
+                    bytes: block.size,
+                };
+            }
+        }
+        let sites = sites.into_iter();
+        Held {
+            name,
+            figures: scope.figures(),
+            sites: sites
+                .map(|((nodes, node), tally)| (nodes, node, tally))
+                .collect(),
+            note,
+        }
+    }
+
+    /// The scope's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Everything that it allocated.
+    #[must_use]
+    pub fn allocated(&self) -> Blocks {
+        Blocks {
+            count: self.figures.allocations,
+            bytes: self.figures.allocated,
+        }
+    }
+
+    /// What it allocated and had not freed when it ended.
+    #[must_use]
+    pub fn live(&self) -> Blocks {
+        Blocks {
+            count: self.figures.live_blocks,
+            bytes: self.figures.live,
+        }
+    }
+
+    /// The most bytes of its own that were live at one time.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.figures.peak
+    }
+
+    /// What is missing, if anything is: no session records every allocation, or it ended in between.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note
+    }
+
+    /// The lines that allocated what was live at the end, most bytes first: the service's own where a stack has one,
+    /// as in reports.
+    ///
+    /// Looks symbols up, which takes some time when a line is met for the first time (reports say how much).
+    #[must_use]
+    pub fn call_sites(&self) -> Vec<LeakLine> {
+        static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+        let _quiet = quiet::enter();
+        if self.sites.is_empty() {
+            return Vec::new();
+        }
+        let snapshot = self.snapshot();
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        let options = ReportOptions::default();
+        let report = symbolize::resolve_again(&snapshot, &options, known).report;
+        let sites = views::own_sites(&report, &views::Origins::of(&report));
+        let line = |site: &views::OwnSite| LeakLine::of(&report, site);
+        sites.iter().filter_map(line).collect()
+    }
+
+    /// The call sites as a session's snapshot, which is what symbols are looked up for.
+    fn snapshot(&self) -> Snapshot {
+        let root = RawNode {
+            parent: NodeId::ROOT,
+            module: modules::ModuleId::NONE,
+            address: 0,
+        };
+        let mut nodes = vec![root];
+        let mut numbers = HashMap::new();
+        let mut sites = Vec::new();
+        for &(tree, node, live) in &self.sites {
+            let node = add(tree, node, &mut nodes, &mut numbers);
+            sites.push(RawSite {
+                thread: 0,
+                node,
+                kind: Kind::Malloc,
+                allocated: live,
+                high_water: live,
+                live,
+                temporary: Tally::default(),
+                oldest_live_ms: None,
+            });
+        }
+        Snapshot {
+            started: SystemTime::UNIX_EPOCH,
+            taken: SystemTime::UNIX_EPOCH,
+            still_recording: true,
+            nodes,
+            sites,
+            survivors: Survivors::default(),
+            threads: Vec::new(),
+            modules: Arc::clone(&modules::history()),
+            timeline: Vec::new(),
+            process_memory: None,
+            marks: Vec::new(),
+            totals: RawTotals::default(),
+            log: None,
+            log_given_up: None,
+            stacks_bounded: None,
+            sampling: None,
+            lost_events: 0,
+            lost_since_ms: None,
+            stacks_cut: 0,
+            stacks_incomplete: 0,
+            own_bytes: 0,
+            collector_cpu_ns: 0,
+            hooks: "",
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The new number of a thread's `node`, whose callers are put before it.
+fn add(
+    tree: Nodes,
+    node: u32,
+    nodes: &mut Vec<RawNode>,
+    numbers: &mut HashMap<(Nodes, u32), NodeId>,
+) -> NodeId {
+    let (mut path, mut at) = (Vec::new(), call_tree::whole(node));
+    let mut parent = loop {
+        if at == 0 {
+            break NodeId::ROOT;
+        }
+        if let Some(&known) = numbers.get(&(tree, at)) {
+            break known;
+        }
+        let (caller, address) = tree.node(at);
+        path.push((at, address));
+        at = caller;
+    };
+    for (number, address) in path.into_iter().rev() {
+        let new = NodeId(u32::try_from(nodes.len()).expect("fewer nodes than a tree has"));
+        nodes.push(RawNode {
+            parent,
+            module: modules::module_of(address),
+            address,
+        });
+        numbers.insert((tree, number), new);
+        parent = new;
+    }
+    parent
+}
+
+/// Lines that are printed.
+const MOST: usize = 20;
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (allocated, live) = (self.allocated(), self.live());
+        writeln!(
+            f,
+            "{}: {} bytes in {} blocks left of {} bytes in {} blocks; at most {} bytes at a time",
+            self.name, live.bytes, live.count, allocated.bytes, allocated.count, self.figures.peak
+        )?;
+        if let Some(note) = self.note {
+            writeln!(f, "# {note}")?;
+        }
+        let sites = self.call_sites();
+        for site in sites.iter().take(MOST) {
+            writeln!(
+                f,
+                "{:>14} bytes {:>10} blocks  {} {}:{}",
+                site.live.bytes, site.live.count, site.function, site.file, site.line
+            )?;
+        }
+        if sites.len() > MOST {
+            writeln!(f, "and {} more lines", sites.len() - MOST)?;
+        }
+        Ok(())
+    }
+}
