@@ -52,13 +52,19 @@ fn share(stats: &Stats, name: &str) -> f64 {
 
 #[test]
 fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
-    let (sum, stats) = cpu_profile::run(|| {
-        sleeps();
-        burns(Duration::from_millis(300))
-    });
-    black_box(sum);
+    // Timers of CPU time strike at the kernel's ticks, which a thread that is interrupted all the time seldom meets.
+    let stats = (0..6)
+        .map(|longer| {
+            let (sum, stats) = cpu_profile::run(|| {
+                sleeps();
+                burns(Duration::from_millis(300 << longer))
+            });
+            black_box(sum);
+            stats
+        })
+        .find(|stats| stats.total().samples >= 30 || stats.error().is_some())
+        .expect("30 samples in 10 seconds of CPU time");
     assert_eq!(stats.error(), None);
-    assert!(stats.total().samples >= 10, "{stats}");
     assert!(share(&stats, "burns") > 0.9, "{stats}");
     assert!(share(&stats, "sleeps") < 0.05, "{stats}");
     let burns = find(&stats, "burns").unwrap();

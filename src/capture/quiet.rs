@@ -1,6 +1,6 @@
 //! Keeping the profiler's own work out of the capture.
 
-use std::marker::PhantomData;
+use core::marker::PhantomData;
 
 use crate::capture::thread::{Busy, with_local};
 
