@@ -86,7 +86,7 @@ pub struct Event {
     /// Bytes asked for; of `Munmap`, the length of the range. Of `Free`, while sampling, 1 if the thread knows the block
     /// for a temporary one; else 0.
     pub size: u64,
-    /// The call stack: a node of the collector's call tree. For frees [`NodeId::ROOT`], or [`NodeId::QUIETLY`].
+    /// The call stack: a node of the collector's call tree. For frees [`NodeId::ROOT`], or [`NodeId::UNTRACKED`].
     pub node: NodeId,
 }
 
@@ -98,6 +98,6 @@ impl NodeId {
     /// The empty stack.
     pub const ROOT: NodeId = NodeId(0);
 
-    /// Of a free: the thread was quiet. If the block is unknown, it is one that was not to be seen.
-    pub const QUIETLY: NodeId = NodeId(1);
+    /// Of a free: the thread was untracked. If the block is unknown, it is one that was not to be seen.
+    pub const UNTRACKED: NodeId = NodeId(1);
 }

@@ -22,14 +22,14 @@ pub struct Local {
     pub(super) number: Cell<u32>,
     /// Heapray's own code runs on this thread, or a hook is under way: nothing is recorded.
     busy: Cell<bool>,
-    /// Nothing that this thread allocates is recorded; frees are. Counts nested [`crate::capture::quiet`] guards.
-    quiet: Cell<u32>,
+    /// Nothing that this thread allocates is recorded; frees are. Counts nested [`crate::capture::untracked`] guards.
+    untracked: Cell<u32>,
     /// The end was noticed: later events borrow a state each, since no second notice may come.
     pub(super) ended: Cell<bool>,
     /// See [`seen`](super::record::seen).
     pub probe: Cell<u8>,
     /// The meter of the thread's own state, while all that is to be done for most of its allocations is to count them: it
-    /// samples, and is neither busy nor quiet. Else null.
+    /// samples, and is neither busy nor untracked. Else null.
     passing: Cell<*const Meter>,
     /// The innermost [scope](super::scope) that the thread is in, or null.
     pub(super) scope: Cell<*mut scope::Inner>,
@@ -53,19 +53,19 @@ impl Local {
 
     /// Whether nothing that the thread allocates is recorded.
     #[inline(always)]
-    pub fn is_quiet(&self) -> bool {
-        self.quiet.get() != 0
+    pub fn is_untracked(&self) -> bool {
+        self.untracked.get() != 0
     }
 
-    /// Marks the thread quiet, once more than it is.
-    pub fn enter_quiet(&self) {
+    /// Marks the thread untracked, once more than it is.
+    pub fn enter_untracked(&self) {
         self.stop_passing();
-        self.quiet.set(self.quiet.get() + 1);
+        self.untracked.set(self.untracked.get() + 1);
     }
 
     /// Takes one mark away.
-    pub fn leave_quiet(&self) {
-        self.quiet.set(self.quiet.get() - 1);
+    pub fn leave_untracked(&self) {
+        self.untracked.set(self.untracked.get() - 1);
     }
 
     /// The meter that its allocations may pass.
@@ -75,7 +75,7 @@ impl Local {
         unsafe { self.passing.get().as_ref() }
     }
 
-    /// Lets allocations pass `meter`, that of the thread's own state. The thread is neither busy nor quiet.
+    /// Lets allocations pass `meter`, that of the thread's own state. The thread is neither busy nor untracked.
     pub(super) fn pass(&self, meter: &'static Meter) {
         self.passing.set(meter);
     }
@@ -152,7 +152,7 @@ mod words {
                 state: Cell::new(ptr::null_mut()),
                 number: Cell::new(0),
                 busy: Cell::new(false),
-                quiet: Cell::new(0),
+                untracked: Cell::new(0),
                 ended: Cell::new(false),
                 probe: Cell::new(0),
                 passing: Cell::new(ptr::null()),

@@ -25,7 +25,6 @@ pub mod hook;
 pub mod local;
 pub mod memory;
 pub mod modules;
-pub mod quiet;
 pub mod record;
 pub mod ring;
 pub mod sampling;
@@ -34,6 +33,7 @@ pub mod shared;
 pub mod signal;
 pub mod sys;
 pub mod thread;
+pub mod untracked;
 pub mod unwind;
 
 use std::io;

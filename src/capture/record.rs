@@ -47,10 +47,10 @@ pub fn wants_allocation(local: &Local) -> bool {
 /// Whether the calling thread's allocations are the service's.
 #[inline(always)]
 pub fn records(local: &Local) -> bool {
-    !local.is_busy() && !local.is_quiet()
+    !local.is_busy() && !local.is_untracked()
 }
 
-/// Whether the calling thread records, for a free: a quiet thread's frees count.
+/// Whether the calling thread records, for a free: an untracked thread's frees count.
 #[inline(always)]
 pub fn wants_free(local: &Local) -> bool {
     control::session() != 0 && !local.is_busy()
@@ -112,9 +112,9 @@ pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
-    // A quiet thread mostly frees what it allocated quietly: nobody should count that as unknown.
-    let quietly = u32::from(local.is_quiet());
-    publish(local, state, kind, address as u64, size as u64, quietly);
+    // An untracked thread mostly frees what it allocated while untracked: nobody should count that as unknown.
+    let untracked = u32::from(local.is_untracked());
+    publish(local, state, kind, address as u64, size as u64, untracked);
 }
 
 /// Records the end of a block that is about to be given back.
@@ -131,7 +131,7 @@ pub fn free_block(local: &Local, address: usize) {
 pub struct Reallocation {
     block: usize,
     size: usize,
-    quiet: bool,
+    untracked: bool,
     old: bool,
     new: bool,
 }
@@ -140,13 +140,13 @@ impl Reallocation {
     /// The calling thread is about to reallocate the block at `block` to `size` bytes. It is not busy yet.
     #[inline(always)]
     pub fn begin(local: &Local, block: usize, size: usize) -> Reallocation {
-        let quiet = local.is_quiet();
+        let untracked = local.is_untracked();
         Reallocation {
             block,
             size,
-            quiet,
+            untracked,
             old: sampling::is_end_due(block),
-            new: !quiet && sampling::is_due(local, size),
+            new: !untracked && sampling::is_due(local, size),
         }
     }
 
@@ -156,9 +156,9 @@ impl Reallocation {
         if !self.old {
             return;
         }
-        // Gone for good where no outcome will be told: on a quiet thread (a call that fails leaves a block there that is
+        // Gone for good where no outcome will be told: on an untracked thread (a call that fails leaves a block there that is
         // taken for freed), and with size 0, which frees (glibc) and may give another block (other allocators).
-        let kind = if self.quiet || self.size == 0 {
+        let kind = if self.untracked || self.size == 0 {
             Kind::Free
         } else {
             Kind::ReallocFree
@@ -172,7 +172,7 @@ impl Reallocation {
     /// As [`allocation`].
     #[inline(always)]
     pub unsafe fn after(&self, local: &Local, block: usize, registers: Registers) {
-        if self.quiet {
+        if self.untracked {
         } else if block != 0 && self.new {
             // SAFETY: the caller's promise.
             unsafe { allocation(local, Kind::Realloc, block, self.size, registers) };

@@ -90,7 +90,7 @@ impl Pages {
 
 fn text(document: &OpenApi) -> Bytes {
     let text = document.to_json();
-    // `Bytes` of a `String` allocate when they are first cloned; these do so now, while the thread is quiet.
+    // `Bytes` of a `String` allocate when they are first cloned; these do so now, while the thread is untracked.
     Bytes::from_owner(text.expect("an OpenAPI document can be written as JSON"))
 }
 

@@ -2,11 +2,11 @@
 //! axum app, in any tower stack, on a thread of their own.
 //!
 //! ```text
-//! request ─▶ Mounted: prefix off; ours or the app's? ─▶ Door: quiet, token, origin ─▶ one handler a file
+//! request ─▶ Mounted: prefix off; ours or the app's? ─▶ Door: untracked, token, origin ─▶ one handler a file
 //! ```
 //!
 //! Nothing here blocks, and nothing that a request of ours allocates is recorded: every poll of a handler and of a
-//! response body happens inside [`quiet`](crate::capture::quiet).
+//! response body happens inside [`untracked`](crate::capture::untracked).
 
 mod docs;
 mod door;
@@ -26,7 +26,6 @@ mod params;
 mod patient;
 mod precondition;
 mod query;
-mod quietly;
 mod range;
 mod reply;
 mod reports;
@@ -40,6 +39,7 @@ mod ticket;
 mod timeline;
 mod told;
 mod unrouted;
+mod untracked;
 
 pub use error::ErrorBody;
 pub use global::{mount, openapi, router, serve};

@@ -9,7 +9,7 @@ use super::door::Door;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
 use super::unrouted::Routes;
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::config::Config;
 use crate::profiler::Profiler;
 
@@ -48,7 +48,7 @@ impl Profiler {
     /// let app: Router = heapray::profiler().mount_documented(app, document);
     /// ```
     pub fn mount_documented(&self, app: Router, document: impl Into<Option<OpenApi>>) -> Router {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         match self.door(document.into()) {
             Some(door) => beside(app, door),
             None => app,
@@ -59,7 +59,7 @@ impl Profiler {
     /// a path of its own with axum's `nest_service` (not `nest`, which has no `/p/`). Without a route where the profiler is
     /// disabled.
     pub fn router(&self) -> Router {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let Some(door) = self.door(None) else {
             return Router::new();
         };
@@ -105,7 +105,7 @@ impl Profiler {
     /// profiler is disabled.
     #[must_use]
     pub fn openapi(&self) -> OpenApi {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let config = self.config();
         config.map_or_else(OpenApi::default, openapi::routes)
     }
@@ -115,7 +115,7 @@ impl Profiler {
     }
 
     fn door(&self, document: Option<OpenApi>) -> Option<Door> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let config = self.config()?;
         let own = openapi::whole(config, None);
         let pages = match document {

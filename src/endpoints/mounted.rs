@@ -15,8 +15,8 @@ use tower::{BoxError, Layer, Service};
 use super::docs::{self, Pages};
 use super::door::Door;
 use super::error::ApiError;
-use super::quietly::Quietly;
-use crate::capture::quiet;
+use super::untracked::UntrackedFuture;
+use crate::capture::untracked;
 
 /// Puts the profiler's routes beside those of a tower service, and below the job prefix as well.
 /// From [`Profiler::layer`](crate::Profiler::layer).
@@ -119,7 +119,7 @@ where
         match below_prefix(door, request.uri().path()) {
             None => {}
             Some("") if read => {
-                let slash = Quietly::new(|| std::future::ready(with_slash(request.uri())));
+                let slash = UntrackedFuture::new(|| std::future::ready(with_slash(request.uri())));
                 return match whole {
                     true => MountFuture::ours(slash),
                     false => MountFuture::app(self.app.call(request), Some(slash)),
@@ -139,7 +139,7 @@ where
         }
         if Door::is_endpoint(request.uri().path()) {
             let (parts, _) = request.into_parts();
-            return MountFuture::ours(Quietly::new(|| door.clone().answer(parts)));
+            return MountFuture::ours(UntrackedFuture::new(|| door.clone().answer(parts)));
         }
         let page = (read && Pages::is_page(request.uri().path()))
             .then(|| page(door.clone(), request.method(), request.uri().clone()));
@@ -165,7 +165,7 @@ fn with_slash(uri: &Uri) -> Response<Body> {
 
 /// `uri` with the path `rest`, a part of its own.
 fn without_prefix(uri: &Uri, rest: &str) -> Uri {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let rest = if rest.is_empty() { "/" } else { rest };
     let path_and_query = match uri.query() {
         Some(query) => PathAndQuery::try_from(format!("{rest}?{query}")),
@@ -178,8 +178,8 @@ fn without_prefix(uri: &Uri, rest: &str) -> Uri {
 }
 
 /// The profiler's page at `uri`, of which only method and address are asked.
-fn page(door: Door, method: &Method, uri: Uri) -> Quietly {
-    Quietly::new(|| {
+fn page(door: Door, method: &Method, uri: Uri) -> UntrackedFuture {
+    UntrackedFuture::new(|| {
         let mut head = Request::new(());
         head.method_mut().clone_from(method);
         *head.uri_mut() = uri;
@@ -193,19 +193,19 @@ pin_project! {
         #[pin]
         app: Option<F>,
         // The profiler's answer; beside the app's, it counts where the app has none.
-        ours: Option<Quietly>,
+        ours: Option<UntrackedFuture>,
     }
 }
 
 impl<F> MountFuture<F> {
-    fn app(app: F, ours: Option<Quietly>) -> MountFuture<F> {
+    fn app(app: F, ours: Option<UntrackedFuture>) -> MountFuture<F> {
         MountFuture {
             app: Some(app),
             ours,
         }
     }
 
-    fn ours(ours: Quietly) -> MountFuture<F> {
+    fn ours(ours: UntrackedFuture) -> MountFuture<F> {
         MountFuture {
             app: None,
             ours: Some(ours),
@@ -237,7 +237,7 @@ where
             );
             if !absent || this.ours.is_none() {
                 // The box of a foreign body is ours; axum's own bodies need none.
-                let _quiet = quiet::enter();
+                let _untracked = untracked::enter();
                 return Poll::Ready(Ok(response.map(Body::new)));
             }
             this.app.set(None);

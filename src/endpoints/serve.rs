@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::patient::Patient;
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::os::process::check_thread_start;
 use crate::profiler::Profiler;
 
@@ -81,7 +81,7 @@ impl Profiler {
         let Ok(core) = self.core() else {
             return Ok(None);
         };
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let listener = listen(address)?;
         let fail = |source| ServeError {
             address: String::from("its own thread"),
@@ -98,7 +98,7 @@ impl Profiler {
         let thread = thread::Builder::new()
             .name("heapray-http".into())
             .spawn(move || {
-                quiet::for_good();
+                untracked::for_good();
                 if let Err(error) = runtime.block_on(run(listener, app, closed, LIMITS)) {
                     tracing::error!(%error, "the profiler's own listener failed");
                 }

@@ -13,7 +13,7 @@ use heapray_report::memory_log::{Function, Reading};
 
 use super::sampler::Sampler;
 use super::{LogFile, Probe};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::config::MemoryLogConfig;
 use crate::os::memory;
 use crate::os::process::check_thread_start;
@@ -73,7 +73,7 @@ impl Recording {
         let Some(config) = config else {
             return Recording::Off;
         };
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         match Recorder::start(config) {
             Ok(recorder) => {
                 tracing::info!(path = %recorder.shared.path.display(), "memory over time is being written");
@@ -141,7 +141,7 @@ impl Recorder {
         if !self.shared.is_here() {
             return;
         }
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let thread = self
             .thread
             .lock()
@@ -191,7 +191,7 @@ fn spawn(sampler: Sampler) -> io::Result<JoinHandle<()>> {
     let thread = thread::Builder::new()
         .name("heapray-memory".to_owned())
         .spawn(move || {
-            quiet::for_good();
+            untracked::for_good();
             drop(ready);
             sampler.run();
         })?;

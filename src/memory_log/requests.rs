@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use super::span::Span;
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// A layer that marks each request in the memory log, from its arrival until there is a response (whose body may still be
 /// on its way), or nobody wants one any more. Where no memory log is written, it costs one load a request.
@@ -98,7 +98,7 @@ impl<F: Future> Future for MarkedFuture<F> {
 }
 
 fn name<B>(request: &Request<B>) -> String {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let method = request.method();
     let route = match request.extensions().get::<MatchedPath>() {
         Some(route) => route.as_str().to_owned(),

@@ -7,7 +7,7 @@ use heapray_report::memory_log::{Function, Reading, function_name};
 
 use super::levels::Levels;
 use super::recorder::{self, Shared};
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// What is called `name` begins.
 pub(super) fn function(name: &str) -> FunctionSpan {
@@ -23,7 +23,7 @@ pub(crate) fn function_at(path: &str) -> FunctionSpan {
 /// `name` is asked for only if a log is being written.
 fn begin(name: impl FnOnce() -> String) -> FunctionSpan {
     FunctionSpan(recorder::current().and_then(|shared| {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         Span::begin(shared, &name(), Home::of_this_thread())
     }))
 }
@@ -106,7 +106,7 @@ impl Span {
     #[cfg(feature = "http")]
     pub(super) fn request(name: impl FnOnce() -> String) -> Option<Span> {
         let shared = recorder::current()?;
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         Span::begin(shared, &name(), Home::Requests)
     }
 
@@ -127,7 +127,7 @@ impl Span {
 
 impl Drop for Span {
     fn drop(&mut self) {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.home.give_back(self.level);
         // A child that was forked meanwhile has no log, and its parent's lock may be held for ever.
         if !self.shared.is_here() {

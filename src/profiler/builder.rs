@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::control::Core;
 use super::recorder::{OnTrigger, Trigger};
 use super::{InitError, Profiler, global};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings};
 use crate::flight_recorder::{Slope, Threshold};
 use crate::memory_log::Recording;
@@ -152,7 +152,7 @@ impl Builder {
     /// report is on disk. What it allocates is not recorded. It should not block for long: the next such report waits.
     /// Not called where [`oom_exit_code`](Builder::oom_exit_code) ends the process.
     pub fn on_trigger(mut self, told: impl Fn(&Trigger) + Send + Sync + 'static) -> Builder {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.told = Some(OnTrigger(Arc::new(told)));
         self
     }
@@ -265,9 +265,9 @@ impl Builder {
         self
     }
 
-    /// Changes the settings quietly: a copy of a text is the profiler's, not the service's.
+    /// Changes the settings untracked: a copy of a text is the profiler's, not the service's.
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Builder {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         change(&mut self.settings);
         self
     }
@@ -278,7 +278,7 @@ impl Builder {
     ///
     /// The first value that is not allowed.
     pub fn config(&self) -> Result<Config, crate::config::ConfigError> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.settings.resolve(|variable| {
             let read = !self.ignore_environment;
             read.then(|| std::env::var_os(variable)).flatten()
@@ -308,7 +308,7 @@ impl Builder {
     ///
     /// Those of [`try_init`](Builder::try_init); without exception there is no profiler then.
     pub fn build(self) -> Result<Profiler, InitError> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let profiler = self.assemble()?;
         if profiler.is_enabled() && !self.wait {
             profiler.start().map_err(InitError::Start)?;

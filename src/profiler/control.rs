@@ -13,7 +13,7 @@ use super::outputs::Outputs;
 use super::recorder::{OnTrigger, Recorder};
 use super::worker::Worker;
 use super::{DiskStatus, Error, ReportStatus, State, Status};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::capture::{failure, hook, signal};
 use crate::config::{Config, overhead_share};
 use crate::flight_recorder::{self, Reason, Watch};
@@ -350,7 +350,7 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if self.own_process().is_ok() {
-            let _quiet = quiet::enter();
+            let _untracked = untracked::enter();
             self.recorder.give_up_room();
             self.archive.remove_if_empty();
             self.directory.remove_if_empty();

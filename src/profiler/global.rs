@@ -3,7 +3,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::profiler::store::Output;
 
 static PROFILER: OnceLock<Profiler> = OnceLock::new();
@@ -120,7 +120,7 @@ pub(crate) fn print_at_shutdown(print: fn()) {
 }
 
 pub(super) fn init_with(builder: Builder) -> Profiler {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     match try_init_with(builder) {
         Ok(profiler) => profiler,
         Err(error) => {
@@ -132,7 +132,7 @@ pub(super) fn init_with(builder: Builder) -> Profiler {
 }
 
 pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(profiler) = PROFILER.get() {
         return Ok(profiler.clone());

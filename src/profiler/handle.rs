@@ -8,7 +8,7 @@ use super::control::Core;
 use super::outputs::Made;
 use super::waiter::Waiter;
 use super::{Error, KeptReport, Mark, State, Status};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::memory_log::Recording;
 use crate::profiler::store::{Output, OutputKey, OutputKind, ReportId};
 
@@ -90,7 +90,7 @@ impl Profiler {
     pub fn status(&self) -> Status {
         match self.core() {
             Ok(core) => {
-                let _quiet = quiet::enter();
+                let _untracked = untracked::enter();
                 core.status()
             }
             Err(Error::Forked) => Status::bare(State::Forked),
@@ -122,7 +122,7 @@ impl Profiler {
     ///
     /// Those of [`report`](Profiler::report).
     pub fn stats(&self) -> Result<String, Error> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let mut output = self.output(OutputKey::new(OutputKind::Stats))?;
         let mut text = String::new();
         let read = output.read_to_string(&mut text);
@@ -145,7 +145,7 @@ impl Profiler {
     ///
     /// [`Error::Disabled`] or [`Error::Forked`].
     pub fn kept_reports(&self) -> Result<Vec<KeptReport>, Error> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         Ok(self.core()?.kept())
     }
 
@@ -156,7 +156,7 @@ impl Profiler {
     /// [`Error::NotKept`], [`Error::Damaged`], or [`Error::Output`]; [`Error::KeptAsUsual`] if `key` wants `full` or
     /// each thread by itself of another session than the present one.
     pub fn kept_output(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.core()?
             .wait(|core, waiter| core.request_kept(id, key, waiter))
     }
@@ -178,7 +178,7 @@ impl Profiler {
     /// [`Error::NotRecording`]; [`Error::MarkName`] unless it has 1 to 200 characters, none of them a control character;
     /// [`Error::TooManyMarks`] if there are 1,000.
     pub fn mark(&self, name: &str) -> Result<Mark, Error> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.core()?.machine.mark(name)
     }
 
@@ -203,7 +203,7 @@ impl Profiler {
         if !self.is_enabled() {
             return Ok(self.status());
         }
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let Ok(core) = self.core() else {
             return self.stop();
         };
@@ -240,7 +240,7 @@ impl Profiler {
 impl Core {
     /// Finds or makes an output and waits for it, blocking.
     pub(crate) fn wait_for(self: &Arc<Core>, key: OutputKey) -> Result<Output, Error> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.wait(|core, waiter| core.request(key, waiter))
     }
 

@@ -1,7 +1,7 @@
 //! The profiler's own threads: what takes long or blocks runs there, never on a thread of the service.
 //!
 //! They are started once, before the first session, so that not even their birth shows up in a capture, and they are
-//! quiet as long as they live.
+//! untracked as long as they live.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Error;
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::os::process::check_thread_start;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -36,7 +36,7 @@ impl Worker {
         check_thread_start()?;
         let (jobs, queue) = mpsc::channel::<Job>();
         thread::Builder::new().name(name.into()).spawn(move || {
-            quiet::for_good();
+            untracked::for_good();
             loop {
                 let job = match look() {
                     Some(time) => queue.recv_timeout(time),
@@ -55,7 +55,7 @@ impl Worker {
 
     /// Puts a job into the queue.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         // The thread lives as long as `self`; were it gone, the job's answer would be the dropped sender.
         let _ = self.jobs.send(Box::new(job));
     }
@@ -65,7 +65,7 @@ impl Worker {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         self.begin(job).recv().map_err(|_| DIED)
     }
 
@@ -75,7 +75,7 @@ impl Worker {
         deadline: Instant,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<Result<T, Error>> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let left = deadline.saturating_duration_since(Instant::now());
         match self.begin(job).recv_timeout(left) {
             Ok(done) => Some(Ok(done)),

@@ -12,8 +12,8 @@ use heapray_report::views;
 use crate::capture::call_tree::{self, Nodes};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules;
-use crate::capture::quiet;
 use crate::capture::scope::{self as capture, Blind, Entered};
+use crate::capture::untracked;
 use crate::collector::snapshot::{RawNode, RawSite, RawTotals, Snapshot};
 use crate::profiler::{Blocks, LeakLine};
 use crate::symbolize::{self, Known, ReportOptions};
@@ -41,7 +41,7 @@ pub struct Scope {
 /// # drop(kept);
 /// ```
 pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let followed = match capture::session() {
         Ok(session) => match capture::Scope::new() {
             Some(scope) => Ok((session, scope.enter())),
@@ -67,7 +67,7 @@ impl Scope {
     /// Leaves the scope: what it allocated, and what of that is still live.
     #[must_use]
     pub fn end(self) -> Held {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         match self.followed {
             Ok((session, scope)) => {
                 let note = (capture::session() != Ok(session)).then_some(INTERRUPTED);
@@ -162,7 +162,7 @@ impl Held {
     #[must_use]
     pub fn call_sites(&self) -> Vec<LeakLine> {
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         if self.sites.is_empty() {
             return Vec::new();
         }

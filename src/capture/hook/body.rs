@@ -309,7 +309,7 @@ fn mapping(
             let length = round_to_pages(length);
             record::free(local, Kind::Munmap, address as usize, length);
         }
-    } else if !local.is_quiet() {
+    } else if !local.is_untracked() {
         // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
         unsafe { record::allocation(local, Kind::Mmap, address as usize, length, registers) };
     }

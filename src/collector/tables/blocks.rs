@@ -62,10 +62,10 @@ impl Tables {
         }
     }
 
-    /// A free of what the session does not know. A quiet thread's is of what was not to be seen. While sampling, most
+    /// A free of what the session does not know. An untracked thread's is of what was not to be seen. While sampling, most
     /// frees of such blocks are not recorded, and those of samples and of ranges alone would be a number of nothing.
     pub(super) fn unknown_free(&mut self, event: &Event) {
-        if event.node != NodeId::QUIETLY && self.samples.is_none() {
+        if event.node != NodeId::UNTRACKED && self.samples.is_none() {
             self.counters.events += 1;
             self.counters.unknown_frees += 1;
         }

@@ -300,7 +300,7 @@ impl Tables {
                     None => self.live.contains(event.address),
                     Some(samples) => samples.contains(event.address),
                 };
-                if known || event.node != NodeId::QUIETLY {
+                if known || event.node != NodeId::UNTRACKED {
                     self.reallocs.begin(event.thread, event.address, known);
                 }
             }

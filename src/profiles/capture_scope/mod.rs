@@ -15,7 +15,7 @@ use std::pin::Pin;
 pub use error::ScopeError;
 pub use files::ScopeReport;
 
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::session::OpenPart;
 
 /// Runs `run`, and writes into `dir` what the whole process allocated meanwhile: see [`CaptureScope`].
@@ -125,7 +125,7 @@ impl CaptureScope {
             on_thread::run(move || scope.begin()).await
         };
         let mut future = {
-            let _quiet = quiet::enter();
+            let _untracked = untracked::enter();
             Box::pin(future)
         };
         let outcome = poll_fn(|context| {
@@ -146,12 +146,12 @@ impl CaptureScope {
     }
 
     fn begin(&self) -> Result<OpenPart, ScopeError> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         OpenPart::begin(self.this_thread_only).map_err(ScopeError::Begin)
     }
 
     fn finish(&self, open: Result<OpenPart, ScopeError>) -> Result<ScopeReport, ScopeError> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let snapshot = open?.end().map_err(ScopeError::Lost)?;
         let written = catch_unwind(AssertUnwindSafe(|| files::write(&self.dir, &snapshot)));
         let written = written.unwrap_or_else(|_| Err(std::io::Error::other("writing it panicked")));

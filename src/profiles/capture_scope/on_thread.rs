@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// What the thread has made, or who waits for it.
 enum Slot<T> {
@@ -16,7 +16,7 @@ enum Slot<T> {
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = T> + Send {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let slot = Arc::new(Mutex::new(Slot::Empty(None)));
     let put = |slot: &Mutex<Slot<T>>, made: T| {
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,7 @@ pub(super) fn run<T: Send + 'static>(
     let (its_slot, its_work) = (Arc::clone(&slot), Arc::clone(&work));
     let thread = std::thread::Builder::new().name("heapray-scope".into());
     let spawned = thread.spawn(move || {
-        quiet::for_good();
+        untracked::for_good();
         if let Some(work) = take(&its_work) {
             put(&its_slot, work());
         }

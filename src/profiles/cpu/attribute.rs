@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::profile::Sampling;
 use super::{Builder, CpuProfile, SortBy, Stats, builder};
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// What to do with the profile of a call.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl SingleThread {
     }
 
     pub fn options(enable: bool, options: impl FnOnce() -> SingleThread) -> Option<SingleThread> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         enable.then(options)
     }
 
@@ -107,7 +107,7 @@ impl SingleThread {
     }
 
     fn give(self, stats: Stats) {
-        let quiet = quiet::enter();
+        let untracked = untracked::enter();
         let stats = match self.strip_dirs {
             true => stats.strip_dirs(),
             false => stats,
@@ -127,7 +127,7 @@ impl SingleThread {
             let path = path.display();
             tracing::warn!(%error, %path, "heapray can't write the CPU profile");
         }
-        drop(quiet);
+        drop(untracked);
         if let Some(callback) = self.callback {
             callback(stats);
         }

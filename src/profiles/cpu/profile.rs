@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{CpuError, Samples, Stats, StatsBuilder};
 use crate::capture::arch::{Registers, registers_here};
 use crate::capture::cpu::Sampler;
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::os::signal;
 
 /// From one sample to the next, unless somebody says otherwise.
@@ -156,7 +156,7 @@ pub(super) struct Sampling {
 
 impl Sampling {
     fn new(interval: Duration) -> Sampling {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
         let sampler = Sampler::new(interval);
         if let Err(error) = &sampler {
@@ -177,7 +177,7 @@ impl Sampling {
         let Ok(sampler) = &mut self.sampler else {
             return;
         };
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         // SAFETY: the caller's duty.
         let here = unsafe { sampler.node_at(registers) };
         // The caller's caller: the profiled code comes back to its own frame at another place.
@@ -218,7 +218,7 @@ impl Sampling {
 
     pub(super) fn take(&mut self) -> Stats {
         self.pause();
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let sampler = std::mem::replace(&mut self.sampler, Err(CpuError::Unsupported));
         let mut samples = Samples::new();
         let cpu_ns = match sampler {

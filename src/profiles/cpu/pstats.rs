@@ -16,7 +16,7 @@ use std::path::Path;
 
 use super::table::seconds_of;
 use super::{CpuTally, Function, Stats};
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 impl Stats {
     /// Writes the file that `python -m pstats`, snakeviz and gprof2dot open.
@@ -24,7 +24,7 @@ impl Stats {
     /// # Errors
     /// Those of writing it.
     pub fn dump(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         fs::write(path, self.to_pstats())
     }
 

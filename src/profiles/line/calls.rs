@@ -12,9 +12,9 @@ use super::lines::{Lines, Reading};
 use super::metric::{self, Source};
 use super::record::{self, Record};
 use super::{pycompss, report};
-use crate::capture::quiet;
 use crate::capture::scope::{Entered, Scope};
 use crate::capture::thread::Busy;
+use crate::capture::untracked;
 
 /// What goes with a call from thread to thread.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ fn with_calls<R>(change: impl FnOnce(&mut Vec<Active>) -> R) -> Option<R> {
 
 /// A call of `function` begins. False if it cannot be followed.
 pub(super) fn begin(function: &'static Function) -> bool {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let source = &function.source;
     let job = (function.options.format == Format::Pycompss).then(|| Job {
         time: SystemTime::now(),
@@ -161,7 +161,7 @@ pub(super) fn end(mut ended: Ended) {
         ended = Ended::Panicked;
     }
     // Not busy: what is freed here may be the service's (a subscriber's, for one).
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     report::call_ended(&state, scope.as_ref(), ended);
     let _busy = Busy::enter();
     drop((state, scope));

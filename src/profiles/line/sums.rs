@@ -7,7 +7,7 @@ use super::calls::Ended;
 use super::function::Function;
 use super::lines::{Lines, Row, difference};
 use super::{output, report};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::os::process;
 use crate::profiler::print_at_shutdown;
 
@@ -94,7 +94,7 @@ extern "C" fn print_at_exit() {
 ///
 /// Called by [`shutdown`](crate::shutdown) and when the process exits; tables without a call are left out.
 pub fn print_profiles() {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let functions = std::mem::take(&mut *lock(&FUNCTIONS));
     for function in functions {
         let Sums {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::profile::ParallelProfile;
 use super::{Builder, builder};
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// The attribute's arguments.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl Parallel {
     }
 
     pub fn options(enable: bool, options: impl FnOnce() -> Parallel) -> Option<Parallel> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         enable.then(options)
     }
 

@@ -11,7 +11,7 @@ use heapray_report::parallel::Moment;
 
 use super::pool::Members;
 use crate::capture::cpu::{CpuError, Sampler};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::capture::{arch, sys};
 use crate::os::memory::resident;
 use crate::os::{process, signal};
@@ -73,7 +73,7 @@ impl Monitor {
             std::thread::Builder::new()
                 .name("heapray-watch".to_owned())
                 .spawn(move || {
-                    quiet::for_good();
+                    untracked::for_good();
                     watch.run(&until)
                 })
         });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Builder;
 use super::monitor;
 use crate::capture::arch;
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// A pool, or the reason why there is none.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Pool {
 
     /// The calling thread works for this pool.
     pub(super) fn join(members: &Members, name: impl FnOnce() -> String) {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let tid = arch::gettid();
         let mut members = members.lock().unwrap_or_else(PoisonError::into_inner);
         if members.iter().all(|(member, _)| *member != tid) {

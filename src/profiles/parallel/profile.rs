@@ -11,7 +11,7 @@ use super::monitor::Monitor;
 use super::pool::{Kind, Pool};
 use super::report::Ended;
 use super::{Builder, allocations, open, tasks};
-use crate::capture::quiet;
+use crate::capture::untracked;
 use crate::collector::snapshot::Snapshot;
 
 /// A function is profiled. One at a time: workers and tasks are the process's.
@@ -51,7 +51,7 @@ struct Running {
 
 impl ParallelProfile {
     pub(super) fn begin(options: Builder, pool: Pool) -> ParallelProfile {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let is_first = !RUNNING.swap(true, Ordering::SeqCst);
         if !is_first {
             let function = &options.name;
@@ -110,7 +110,7 @@ impl ParallelProfile {
     }
 
     pub(super) fn name(&self) -> Option<String> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let running = self.running.as_ref()?;
         Some(running.options.name.clone())
     }
@@ -162,7 +162,7 @@ pub(super) struct Entered<'p> {
 
 impl Drop for ParallelProfile {
     fn drop(&mut self) {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let outcome = self.outcome();
         if let Some(running) = self.running.take() {
             let end_ns = tasks::now_ns();

@@ -45,7 +45,7 @@ pub(super) struct Spare(Dispatch);
 
 impl Spare {
     pub(super) fn new() -> Spare {
-        let _quiet = crate::capture::quiet::enter();
+        let _untracked = crate::capture::untracked::enter();
         Spare(Dispatch::new(Registry::default().with(TaskLayer)))
     }
 

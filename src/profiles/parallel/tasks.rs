@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::capture::arch;
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 /// Intervals that a profile keeps.
 pub(super) const MOST: u64 = 500_000;
@@ -152,7 +152,7 @@ pub(super) fn end_recording(start_ns: u64) -> Recorded {
 
 /// A task begins on this thread; `span` tells it from others that it may end before.
 pub(super) fn enter(name: Name, span: Option<u64>) {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     // A thread that is ending has no place for tasks any more.
     let _ = OWN.try_with(|own| {
         let Ok(mut own) = own.try_borrow_mut() else {
@@ -175,7 +175,7 @@ pub(super) fn enter(name: Name, span: Option<u64>) {
 
 /// The task of `span` that began last on this thread ends.
 pub(super) fn exit(span: Option<u64>) {
-    let _quiet = quiet::enter();
+    let _untracked = untracked::enter();
     let _ = OWN.try_with(|own| {
         let Ok(mut own) = own.try_borrow_mut() else {
             return;

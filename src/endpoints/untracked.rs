@@ -1,4 +1,4 @@
-//! A future and a body whose every poll is quiet: what they allocate is not recorded.
+//! A future and a body whose every poll is untracked: what they allocate is not recorded.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,37 +8,37 @@ use axum::http::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::capture::quiet;
+use crate::capture::untracked;
 
 type Boxed = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// A handler's future. Its response's body is quiet too.
-pub(crate) struct Quietly(Boxed);
+/// A handler's future. Its response's body is untracked too.
+pub(crate) struct UntrackedFuture(Boxed);
 
-impl Quietly {
-    /// `make` is called quietly, so that the future's own box is not recorded either.
-    pub(crate) fn new<F>(make: impl FnOnce() -> F) -> Quietly
+impl UntrackedFuture {
+    /// `make` is called untracked, so that the future's own box is not recorded either.
+    pub(crate) fn new<F>(make: impl FnOnce() -> F) -> UntrackedFuture
     where
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        let _quiet = quiet::enter();
-        Quietly(Box::pin(make()))
+        let _untracked = untracked::enter();
+        UntrackedFuture(Box::pin(make()))
     }
 }
 
-impl Future for Quietly {
+impl Future for UntrackedFuture {
     type Output = Response<Body>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         let response = self.0.as_mut().poll(context);
-        response.map(|response| response.map(|body| Body::new(QuietBody(body))))
+        response.map(|response| response.map(|body| Body::new(UntrackedBody(body))))
     }
 }
 
-struct QuietBody(Body);
+struct UntrackedBody(Body);
 
-impl HttpBody for QuietBody {
+impl HttpBody for UntrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -46,7 +46,7 @@ impl HttpBody for QuietBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let _quiet = quiet::enter();
+        let _untracked = untracked::enter();
         Pin::new(&mut self.0).poll_frame(context)
     }
 
@@ -71,14 +71,14 @@ mod tests {
     use bytes::Bytes;
     use http_body::Frame;
 
-    use super::{QuietBody, Quietly};
+    use super::{UntrackedBody, UntrackedFuture};
     use crate::capture::thread::with_local;
 
-    fn is_quiet() -> bool {
-        with_local(|local| local.is_quiet())
+    fn is_untracked() -> bool {
+        with_local(|local| local.is_untracked())
     }
 
-    fn poll(future: &mut Quietly) -> Poll<Response<Body>> {
+    fn poll(future: &mut UntrackedFuture) -> Poll<Response<Body>> {
         Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
@@ -90,10 +90,10 @@ mod tests {
     #[test]
     fn a_poll_is_quiet_and_the_time_between_polls_is_not() {
         let mut polls = 0;
-        let mut future = Quietly::new(move || {
-            assert!(is_quiet());
+        let mut future = UntrackedFuture::new(move || {
+            assert!(is_untracked());
             poll_fn(move |_| {
-                assert!(is_quiet());
+                assert!(is_untracked());
                 polls += 1;
                 match polls {
                     1 => Poll::Pending,
@@ -101,33 +101,33 @@ mod tests {
                 }
             })
         });
-        assert!(!is_quiet());
+        assert!(!is_untracked());
         assert!(poll(&mut future).is_pending());
-        assert!(!is_quiet());
+        assert!(!is_untracked());
         assert!(poll(&mut future).is_ready());
-        assert!(!is_quiet());
+        assert!(!is_untracked());
     }
 
     #[test]
     fn a_future_that_is_dropped_leaves_the_thread_as_it_was() {
-        let mut future = Quietly::new(pending);
+        let mut future = UntrackedFuture::new(pending);
         assert!(poll(&mut future).is_pending());
         drop(future);
-        assert!(!is_quiet());
+        assert!(!is_untracked());
     }
 
     #[test]
     fn a_panic_leaves_the_thread_as_it_was() {
-        assert!(panics(|| drop(Quietly::new(|| {
-            if is_quiet() {
+        assert!(panics(|| drop(UntrackedFuture::new(|| {
+            if is_untracked() {
                 panic!("on purpose");
             }
             ready(Response::default())
         }))));
-        assert!(!is_quiet());
-        let mut future = Quietly::new(|| async { panic!("on purpose") });
+        assert!(!is_untracked());
+        let mut future = UntrackedFuture::new(|| async { panic!("on purpose") });
         assert!(panics(|| drop(poll(&mut future))));
-        assert!(!is_quiet());
+        assert!(!is_untracked());
     }
 
     struct Faulty;
@@ -140,18 +140,18 @@ mod tests {
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-            assert!(!is_quiet(), "on purpose");
+            assert!(!is_untracked(), "on purpose");
             Poll::Ready(None)
         }
     }
 
     #[test]
     fn a_body_that_panics_leaves_the_thread_as_it_was() {
-        let mut body = QuietBody(Body::new(Faulty));
+        let mut body = UntrackedBody(Body::new(Faulty));
         let mut context = Context::from_waker(Waker::noop());
         assert!(panics(|| drop(
             Pin::new(&mut body).poll_frame(&mut context)
         )));
-        assert!(!is_quiet());
+        assert!(!is_untracked());
     }
 }

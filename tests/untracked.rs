@@ -210,12 +210,12 @@ fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
 
 #[test]
 fn a_quiet_thread_that_grows_a_recorded_block_ends_it() {
-    use heapray::capture::quiet;
+    use heapray::capture::untracked;
     let bench = Bench::new();
     bench.profiler.start().unwrap();
     let mut text = black_box(String::with_capacity(54_321));
     let with_text = bench.profiler.status().live;
-    let guard = quiet::enter();
+    let guard = untracked::enter();
     text.reserve_exact(black_box(100_000));
     drop(guard);
     let without = bench.profiler.status().live;

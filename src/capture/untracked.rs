@@ -4,25 +4,25 @@ use core::marker::PhantomData;
 
 use crate::capture::thread::{Busy, with_local};
 
-/// While it lives, nothing that this thread allocates is recorded. Frees of recorded blocks still are: a quiet thread
+/// While it lives, nothing that this thread allocates is recorded. Frees of recorded blocks still are: an untracked thread
 /// may free what others allocated. Guards may be nested.
 #[derive(Debug)]
 #[must_use = "allocations are recorded again when the guard is dropped"]
-pub struct Quiet {
+pub struct Untracked {
     _of_this_thread: PhantomData<*mut ()>,
 }
 
-/// Makes the calling thread quiet until the guard is dropped.
-pub fn enter() -> Quiet {
-    with_local(|local| local.enter_quiet());
-    Quiet {
+/// Makes the calling thread untracked until the guard is dropped.
+pub fn enter() -> Untracked {
+    with_local(|local| local.enter_untracked());
+    Untracked {
         _of_this_thread: PhantomData,
     }
 }
 
-impl Drop for Quiet {
+impl Drop for Untracked {
     fn drop(&mut self) {
-        with_local(|local| local.leave_quiet());
+        with_local(|local| local.leave_untracked());
     }
 }
 
