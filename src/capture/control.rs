@@ -10,10 +10,10 @@ shared! {
 }
 
 /// Goes up when the collector should look at the rings. The collector sleeps on it.
-pub static WAKE: AtomicU32 = AtomicU32::new(0);
+static WAKE: AtomicU32 = AtomicU32::new(0);
 
 /// The collector sleeps, or is about to: a producer that wants it must wake it.
-pub static ASLEEP: AtomicBool = AtomicBool::new(false);
+static ASLEEP: AtomicBool = AtomicBool::new(false);
 
 shared! {
     /// Events lost by threads that had no memory for a state.
@@ -55,6 +55,19 @@ pub fn first_lost() -> Option<u64> {
     Some(FIRST_LOST.load(Ordering::Acquire)).filter(|&stamp| stamp != 0)
 }
 
+/// How often the collector was called, for [`sleep_until_called`]: to be read before it looks at the rings.
+pub fn calls() -> u32 {
+    WAKE.load(Ordering::SeqCst)
+}
+
+/// The collector sleeps until somebody calls [`wake_collector`], or has called since there were `calls`, or `longest`
+/// nanoseconds have passed.
+pub fn sleep_until_called(calls: u32, longest: u64) {
+    ASLEEP.store(true, Ordering::SeqCst);
+    super::arch::futex_wait(&WAKE, calls, longest);
+    ASLEEP.store(false, Ordering::SeqCst);
+}
+
 /// Wakes the collector if it sleeps.
 pub fn wake_collector() {
     WAKE.fetch_add(1, Ordering::SeqCst);
@@ -68,12 +81,7 @@ pub fn is_forked_child() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// What `pthread_atfork` runs in the child, before anything else: the capture is off, and nothing of the parent's is
-/// touched. The hooks stay where they are and hand every call on.
-pub extern "C" fn after_fork_in_child() {
-    SESSION.store(0, Ordering::SeqCst);
-    super::sampling::end();
-    super::failure::forget_in_child();
+/// This process is a forked child from now on.
+pub(super) fn note_fork() {
     FORKED.store(true, Ordering::SeqCst);
-    super::thread::forget_in_child();
 }

@@ -17,6 +17,7 @@ pub mod control;
 pub mod cpu;
 pub mod event;
 pub mod failure;
+mod fork;
 #[cfg(all(heapray_native, target_env = "gnu"))]
 pub mod hook;
 #[cfg(not(all(heapray_native, target_env = "gnu")))]
@@ -58,12 +59,22 @@ pub fn prepare() -> io::Result<()> {
         // a session or a patched entry, which come after this, sees it too. Only weakly ordered processors need that.
         sys::heavy_barrier();
         // SAFETY: the handler only stores to atomics and to a thread-local cell.
-        match unsafe { libc::pthread_atfork(None, None, Some(control::after_fork_in_child)) } {
+        match unsafe { libc::pthread_atfork(None, None, Some(fork::after_fork_in_child)) } {
             0 => Ok(()),
             error => Err(error),
         }
     });
     done.map_err(io::Error::from_raw_os_error)
+}
+
+/// Ends recording: when it returns, no hook records any more, and every event is in its ring. May be called again, and without
+/// a session.
+pub fn end_session() {
+    // In this order: modules that come meanwhile are patched only while a session is open.
+    control::close_session();
+    hook::restore();
+    sampling::end();
+    sys::heavy_barrier();
 }
 
 #[cfg(all(test, heapray_loom))]

@@ -5,7 +5,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::arch::{self, Registers};
 use super::event::Kind;
-use super::ring::Full;
 use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
 use super::{clock, control, sampling, scope};
@@ -284,10 +283,8 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
 #[inline]
 fn room(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns the ring.
-    match unsafe { state.ring.reserve() } {
-        Ok(()) => true,
-        Err(Full::Wait) => wait_for_room(state),
-    }
+    let has_room = unsafe { state.ring.reserve() };
+    has_room || wait_for_room(state)
 }
 
 #[cold]
@@ -302,7 +299,7 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
         state.ring.waiting.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         // SAFETY: the calling thread owns the ring.
-        let found = unsafe { state.ring.reserve() }.is_ok();
+        let found = unsafe { state.ring.reserve() };
         // Where nothing was published since, there was no room.
         let enough = *gave_up_at == position || clock::milliseconds() - began >= LONGEST_WAIT_MS;
         // Of a session that was closed meanwhile the event is none.

@@ -1,7 +1,6 @@
 //! The collector's thread: it merges, applies, reads the clock and the resident size, and answers requests.
 
 use std::fs::File;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,7 +17,7 @@ use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
-use crate::capture::{arch, clock, control, hook, memory, modules, record, unwind};
+use crate::capture::{self, arch, clock, control, hook, memory, modules, record, unwind};
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::os::memory::{self as process_memory, resident_by};
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
@@ -222,7 +221,7 @@ impl Worker {
         let mut modules_due = Instant::now() + MODULES_EVERY;
         let mut flush_due = Instant::now() + FLUSH_EVERY;
         loop {
-            let wake = control::WAKE.load(Ordering::SeqCst);
+            let wake = control::calls();
             self.pass();
             let now = Instant::now();
             if now >= self.memory_due {
@@ -398,8 +397,7 @@ impl Worker {
 
     /// Hooks hand every call on from here. What is in the rings is still taken in, and what was seen stays.
     fn end_recording(&mut self, kind: TriggerKind, reason: String) {
-        control::close_session();
-        hook::restore();
+        capture::end_session();
         self.observer
             .tell(Notice::RecordingEnded(kind, reason.clone()));
         self.ended = Some(reason);
@@ -594,11 +592,6 @@ fn name_of(tid: u32) -> Option<String> {
 
 /// Sleeps until a producer calls, a request comes, or `longest` has passed.
 fn sleep(wake: u32, longest: Duration) {
-    control::ASLEEP.store(true, Ordering::SeqCst);
-    arch::futex_wait(
-        &control::WAKE,
-        wake,
-        u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
-    );
-    control::ASLEEP.store(false, Ordering::SeqCst);
+    let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+    control::sleep_until_called(wake, longest);
 }

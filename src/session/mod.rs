@@ -383,11 +383,7 @@ impl Session {
         }
         part::closed();
         let _busy = Busy::enter();
-        // In this order: modules that come meanwhile are patched only while a session is open.
-        control::close_session();
-        hook::restore();
-        sampling::end();
-        sys::heavy_barrier();
+        capture::end_session();
         memory::set_most(usize::MAX);
     }
 
@@ -447,9 +443,7 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
             let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
             if std::panic::catch_unwind(run).is_err() {
                 // The service runs on, unprofiled: hooks hand every call on from here.
-                control::close_session();
-                hook::restore();
-                sampling::end();
+                capture::end_session();
                 memory::set_most(usize::MAX);
             }
         })?;

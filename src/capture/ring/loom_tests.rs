@@ -23,7 +23,7 @@ fn model(events: u64) {
                 for number in 0..events {
                     // SAFETY: the one producer.
                     unsafe {
-                        if shared.ring.reserve().is_ok() {
+                        if shared.ring.reserve() {
                             let stamp = || shared.clock.fetch_add(1, Ordering::Relaxed);
                             shared.ring.push(Kind::Malloc, number, 0, 0, stamp);
                             pushed += 1;

@@ -100,13 +100,6 @@ impl Segment {
     }
 }
 
-/// Why an event could not be put into a ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Full {
-    /// The consumer has to make room first.
-    Wait,
-}
-
 /// The producer's private side.
 #[derive(Debug)]
 struct Producer {
@@ -181,23 +174,25 @@ impl Ring {
         unsafe { (*self.producer.get()).head }
     }
 
-    /// Makes sure that the next event fits (every event is two slots at the most).
+    /// Makes sure that the next event fits (every event is two slots at the most). False: the ring is full, and the consumer
+    /// has to make room first.
     ///
     /// # Safety
     /// The calling thread owns the ring, and no other call of the producer's side is under way.
     #[inline]
-    pub unsafe fn reserve(&self) -> Result<(), Full> {
+    #[must_use]
+    pub unsafe fn reserve(&self) -> bool {
         // SAFETY: the producer's side belongs to the calling thread.
         let producer = unsafe { &mut *self.producer.get() };
         if producer.head + 2 <= producer.limit {
-            return Ok(());
+            return true;
         }
         // SAFETY: as above.
         unsafe { self.reserve_slowly() }
     }
 
     #[cold]
-    unsafe fn reserve_slowly(&self) -> Result<(), Full> {
+    unsafe fn reserve_slowly(&self) -> bool {
         // SAFETY: the producer's side belongs to the calling thread (the caller's promise), and its segment is live:
         // the consumer frees a segment only after `next` was set, and then the producer is in the next one.
         unsafe {
@@ -207,15 +202,9 @@ impl Ring {
             producer.limit = (*segment).tail.0.load(Ordering::Acquire) + capacity;
             if producer.head + 2 <= producer.limit {
                 producer.wake_at = producer.wake_at.max(producer.limit - capacity / 2);
-                return Ok(());
+                return true;
             }
-            if capacity >= MOST_SLOTS {
-                return Err(Full::Wait);
-            }
-            if !self.append(producer, capacity * 4) {
-                return Err(Full::Wait);
-            }
-            Ok(())
+            capacity < MOST_SLOTS && self.append(producer, capacity * 4)
         }
     }
 
