@@ -51,6 +51,16 @@ fn exit_codes_are_the_programs_and_signals_come_through() {
     ]);
     assert_eq!(out(&output), "--json hello");
     assert!(err(&output).contains(&log));
+    // A secret is passed on, but not written down.
+    let output = run(&[
+        "memory", "run", "-f", "-o", &log, "sh", "-c", script, "sh", "--token", "s3cret",
+    ]);
+    assert_eq!(out(&output), "--token s3cret");
+    let written = std::fs::read_to_string(&log).unwrap();
+    assert!(
+        written.contains("sh --token (hidden)") && !written.contains("s3cret"),
+        "{written}"
+    );
     let output = run(&["memory", "run", "-o", &log, "true"]);
     assert_eq!(
         (

@@ -13,6 +13,7 @@ pub mod model;
 pub mod page;
 pub mod parallel;
 pub mod peak;
+pub mod secrets;
 pub mod stats;
 pub mod texts;
 pub mod views;

@@ -15,6 +15,7 @@ use heapray::memory_log::{LogFile, Probe};
 use heapray::{MemoryChildren, MemoryMetric, MemoryRole};
 use heapray_report::memory_log::{Line, Reading};
 use heapray_report::memray::in_one_line;
+use heapray_report::secrets::without_secrets;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
@@ -265,15 +266,14 @@ fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
 }
 
-/// As `mprof` has it: words with a blank in quotes.
+/// As `mprof` has it, words with a blank in quotes; but without secrets.
 fn command_line(program: &[OsString]) -> String {
-    let word = |word: &OsString| {
-        let word = word.to_string_lossy();
+    let words: Vec<_> = program.iter().map(|word| word.to_string_lossy()).collect();
+    let mut words = without_secrets(words.iter().map(AsRef::as_ref));
+    for word in &mut words {
         if word.contains([' ', '\t']) {
-            format!("'{word}'")
-        } else {
-            word.into_owned()
+            *word = format!("'{word}'");
         }
-    };
-    program.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+    words.join(" ")
 }
