@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Memory(MemoryLimit),
     /// Something else, in a sentence.
     Other(String),
-    /// Whoever was to read the output went away. That is no failure: `heapray table FILE | head`.
+    /// Whoever was to read the output went away. That is not a failure: `heapray table FILE | head`.
     NobodyReads,
 }
 

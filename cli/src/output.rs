@@ -90,7 +90,7 @@ impl Destination {
         Destination::new(&beside(capture, what, extension), force)
     }
 
-    /// Refuses to write bytes that are no text to a terminal.
+    /// Refuses to write bytes that are not text to a terminal.
     pub(crate) fn for_binary(self) -> Result<Destination, Failure> {
         if matches!(self, Destination::Stdout) && io::stdout().is_terminal() {
             return Err(Failure::Usage(

@@ -148,12 +148,12 @@ fn base(url: &str) -> Result<String, Failure> {
     } else {
         format!("http://{url}")
     };
-    let uri: Uri = whole.parse().map_err(|_| wrong("that is no address"))?;
+    let uri: Uri = whole.parse().map_err(|_| wrong("that is not an address"))?;
     let scheme = uri.scheme_str().unwrap_or_default();
     if !matches!(scheme, "http" | "https") {
         return Err(wrong("only http and https are spoken"));
     }
-    let authority = uri.authority().ok_or_else(|| wrong("that is no address"))?;
+    let authority = uri.authority().ok_or_else(|| wrong("that is not an address"))?;
     if authority.as_str().contains('@') {
         return Err(wrong(
             "a name and password in an address are not sent: use --token or --header",

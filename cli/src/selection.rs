@@ -365,7 +365,7 @@ fn time(text: &str) -> Result<u64, String> {
     };
     let number: f64 = digits.parse().map_err(|_| wrong())?;
     let ms = number * unit;
-    // The negated form also refuses what is no number.
+    // The negated form also refuses what is not a number.
     if !(0.0..=1e15).contains(&ms) {
         return Err(wrong());
     }

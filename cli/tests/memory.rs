@@ -227,7 +227,7 @@ fn bad_files_are_told_with_line_and_reason() {
         ("MEM 1 2\n\nMEM 1 2\n", "line 2: it is empty"),
         (
             "MEM 1 2\nMEM one 2\nMEM 1 2\n",
-            "line 2: the memory in MiB is \"one\", which is no number",
+            "line 2: the memory in MiB is \"one\", which is not a number",
         ),
         (
             "FUNC my f 1 2 3 4 0\n",

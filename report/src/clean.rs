@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// `text` in one line and without characters that do something instead of showing something: control characters (a
 /// newline, ESC and what follows 0x7f among them) and separators of lines become blanks; those that change the direction
-/// of the text around them, and those that are no characters at all, which XML forbids, become U+FFFD.
+/// of the text around them, and those that are not characters at all, which XML forbids, become U+FFFD.
 #[must_use]
 pub fn in_one_line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~'))

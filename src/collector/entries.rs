@@ -78,7 +78,7 @@ impl Entries {
         self.list.len() - 1
     }
 
-    /// Counts a thread under `name`. Gives the entry's number, which is no thread's.
+    /// Counts a thread under `name`. Gives the entry's number, which is not the number of a thread.
     pub(super) fn fold(&mut self, tid: u32, name: &str) -> u32 {
         let found = self.by_name.get(name).copied().or_else(|| {
             // That of threads without a name is always there for those that ended before they could be asked.

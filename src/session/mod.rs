@@ -182,7 +182,7 @@ impl Session {
         options: &SessionOptions,
         observer: Observer,
     ) -> Result<Session, StartError> {
-        // Samples are no log of every event.
+        // Samples are not a log of every event.
         Session::open(options, observer, options.sample == 0)
     }
 

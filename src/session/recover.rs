@@ -24,7 +24,7 @@ use crate::symbolize::{Apart, NameMode, ReportOptions, Resolved, Wanted, resolve
 pub enum RecoverError {
     /// The file cannot be read.
     Io(io::Error),
-    /// It is no event log of heapray's, or damaged from its first byte on.
+    /// It is not a heapray event log, or it is damaged from its first byte on.
     NoLog(io::Error),
     /// It ends before anything was written to it.
     Empty,
@@ -36,7 +36,7 @@ impl std::fmt::Display for RecoverError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             RecoverError::Io(_) => write!(f, "the event log can't be read"),
-            RecoverError::NoLog(_) => write!(f, "this is no event log of heapray's"),
+            RecoverError::NoLog(_) => write!(f, "this is not a heapray event log"),
             RecoverError::Empty => write!(f, "the event log ends before its first event"),
             RecoverError::TooLarge => {
                 write!(

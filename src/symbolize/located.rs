@@ -1,4 +1,4 @@
-//! The frames of call stacks that are no allocations' and belong to no report.
+//! The frames of call stacks that are not of allocations and belong to no report.
 
 use super::options::NameMode;
 use super::places::Places;

@@ -22,7 +22,7 @@ use crate::remote::{Headers, Patience, Remote};
 /// Stop the profiler of a running service and download its report.
 ///
 /// URL is the service's address, with its path prefix if it has one: `http://localhost:7000` or
-/// `https://host/pub/job/NAME/VERSION`. What is saved is looked through first: an answer that is no whole capture is
+/// `https://host/pub/job/NAME/VERSION`. What is saved is looked through first: an answer that is not a whole capture is
 /// not kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -197,7 +197,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = (name.trim(), value.trim());
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(token) {
-        return Err(format!("{name:?} is no header's name"));
+        return Err(format!("{name:?} is not the name of a header"));
     }
     if !value.chars().all(|c| (' '..='~').contains(&c)) {
         return Err("a header's value is of printable ASCII characters".into());

@@ -57,7 +57,7 @@ impl Args {
             RecoverError::Io(error) => Failure::io(format!("cannot read {name}"), error),
             RecoverError::NoLog(why) => Failure::Capture {
                 name,
-                problem: format!("this is no event log of heapray's: {why}"),
+                problem: format!("this is not a heapray event log: {why}"),
             },
             error => Failure::Capture {
                 name,

@@ -36,7 +36,7 @@ impl Refusal {
 
     pub(super) fn reason(&self) -> &'static str {
         match self {
-            Refusal::NotHttp => "this is no HTTP/1.1 request",
+            Refusal::NotHttp => "this is not an HTTP/1.1 request",
             Refusal::TooLong => "the request is too long",
             Refusal::Method => "only GET and HEAD are answered",
             Refusal::Host => "only requests to 127.0.0.1 or localhost are answered",

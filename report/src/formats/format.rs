@@ -156,7 +156,7 @@ impl FromStr for Format {
     }
 }
 
-/// A name that is no format's.
+/// A name that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFormat(String);
 

@@ -107,7 +107,7 @@ fn reading<'a>(values: &mut impl Iterator<Item = &'a str>) -> Result<Reading, St
     let mut number = |what: &str| {
         let text = values.next().ok_or_else(|| format!("{what} is missing"))?;
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| format!("{what} is {:?}, which is no number", shortened(text)))
+        number.ok_or_else(|| format!("{what} is {:?}, which is not a number", shortened(text)))
     };
     Ok(Reading {
         mib: number("the memory in MiB")?,
@@ -117,7 +117,7 @@ fn reading<'a>(values: &mut impl Iterator<Item = &'a str>) -> Result<Reading, St
 
 fn level(text: &str) -> Result<u32, String> {
     text.parse()
-        .map_err(|_| format!("the level is {:?}, which is no number", shortened(text)))
+        .map_err(|_| format!("the level is {:?}, which is not a number", shortened(text)))
 }
 
 /// The beginning of `text`, for a message.
@@ -200,7 +200,7 @@ mod tests {
             ("MEM\t1\t2", "no blank"),
             ("MEM 1", "the time in seconds is missing"),
             ("MEM  1 2", "the memory in MiB is \"\""),
-            ("MEM nan 2", "is \"nan\", which is no number"),
+            ("MEM nan 2", "is \"nan\", which is not a number"),
             ("MEM 1 inf", "no number"),
             ("CHLD 7 x 2", "the memory in MiB is \"x\""),
             ("FUNC my function 1 2 3 4 0", "is \"function\""),

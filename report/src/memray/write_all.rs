@@ -12,7 +12,7 @@ use crate::model::{Allocator, Event, Report, StackId, Thread, ThreadId};
 /// Writes `report` and its `events` as a capture that memray and heapray read.
 ///
 /// Streams: memory is 12 bytes a call stack and a few blocks of 64 KiB, however many events there are. If the last
-/// event is no [`Event::Memory`], one is added, or memray's temporal views would miss what came after the last.
+/// event is not an [`Event::Memory`], one is added, or memray's temporal views would miss what came after the last.
 ///
 /// # Errors
 /// Whatever `events` or `out` fail with; [`io::ErrorKind::InvalidInput`] for an event that names a thread or stack

@@ -92,7 +92,7 @@ impl FromStr for SortColumn {
     }
 }
 
-/// The text is no column's number.
+/// The text is not the number of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownColumn;
 

@@ -140,7 +140,7 @@ struct Rest {
 
 #[derive(Debug)]
 struct Tree {
-    /// The first is the root, which is no call; parents come before children.
+    /// The first is the root, which is not a call; parents come before children.
     nodes: Vec<Node>,
     rest: Rest,
 }

@@ -52,7 +52,7 @@ pub enum Finding {
 
 /// Of the whole, at least one part in so many makes a line matter.
 const MATTERS: u64 = 100;
-/// Fewer calls are no habit.
+/// Fewer calls are not a habit.
 const FEWEST_REGROWN: u64 = 16;
 const FEWEST_SHORT_LIVED: u64 = 1000;
 /// So often at least does the average block grow.

@@ -119,7 +119,7 @@ impl SiteNumbers {
         }
     }
 
-    /// `None` for an event that is no allocation, or one of a site that the report does not have.
+    /// `None` for an event that is not an allocation, or for one of a site that the report does not have.
     #[inline]
     pub(super) fn get(&self, event: &Event) -> Option<u32> {
         match *event {

@@ -277,7 +277,7 @@ fn package(name: &str, kind: Kind) -> Option<Package> {
     })
 }
 
-/// A file that is no Rust source: a C file, or the object itself where the file is unknown. Names of Rust functions in
+/// A file that is not Rust source: a C file, or the object itself where the file is unknown. Names of Rust functions in
 /// an object without debug information still tell their crate.
 fn native(file: &str) -> Option<Package> {
     let name = last_part(file);

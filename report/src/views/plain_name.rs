@@ -98,7 +98,7 @@ const LONGEST_READ: usize = 64 << 10;
 /// Times that a name is read over until nothing changes; real names need one or two.
 const ROUNDS: usize = 8;
 
-/// `None` where it is no name this can read.
+/// `None` where the name cannot be read.
 pub(super) fn read(name: &str) -> Option<String> {
     if name.len() > LONGEST_READ {
         return None;

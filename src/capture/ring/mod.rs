@@ -371,7 +371,7 @@ fn light_barrier() {
 pub enum Bound {
     /// Every event older than the consumer's stamp is published.
     All,
-    /// An event is being written; it is no older than the last published one.
+    /// An event is being written; it is as new as the last published one, or newer.
     LastPublished,
 }
 

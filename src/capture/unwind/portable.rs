@@ -12,7 +12,7 @@ use crate::capture::memory::GrowArray;
 use crate::capture::modules;
 use crate::capture::unwind::mark;
 
-/// A step of more bytes than this is no frame but a stray pointer.
+/// A step of more bytes than this is not a frame but a stray pointer.
 const LARGEST_FRAME: u64 = 1 << 20;
 
 /// Return addresses may carry a signature in their upper bits (aarch64 pointer authentication).

@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(
             slots.read(start + 3 * page as u64),
             None,
-            "a page behind a gap is no part of the stack"
+            "a page behind a gap is not part of the stack"
         );
         // SAFETY: the whole mapping, which nobody uses.
         unsafe { arch::unmap_pages(pages, 4 * page) };

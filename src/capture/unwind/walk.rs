@@ -78,7 +78,7 @@ pub(super) struct Walk<'a> {
     pub(super) why_not: [Option<u64>; 2],
 }
 
-/// More signal handlers than this on top of each other are no stack but a loop.
+/// More signal handlers than this on top of each other are not a stack but a loop.
 const MOST_SIGNALS: u32 = 16;
 
 /// How many frames of generated code may follow each other by their frame pointers alone.

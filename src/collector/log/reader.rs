@@ -55,7 +55,7 @@ impl LogReader {
     /// Names need as much memory as they take in the file, a few times over; no length in the file is trusted.
     ///
     /// # Errors
-    /// The file cannot be read, or does not begin with a block. What is torn behind whole blocks is no error.
+    /// The file cannot be read, or does not begin with a block. A torn end behind whole blocks is not an error.
     pub fn recover(file: Arc<File>) -> io::Result<(EventLog, Names)> {
         LogReader::recover_within(file, usize::MAX)
     }

@@ -59,7 +59,7 @@ pub(super) fn add(
         sum.add(row);
     }
     if sums.calls > 0 {
-        // What the process had when a later call began is no increment: it is in the sum already.
+        // What the process had when a later call began is not an increment: it is in the sum already.
         sums.rows[0].increment -= difference(lines.entry(), 0);
     }
     sums.calls += 1;

@@ -98,7 +98,7 @@ impl Args {
             .args(&self.program[1..])
             .spawn()
             .map_err(|error| {
-                // Nothing ran: a file that tells of nothing is no result.
+                // Nothing ran: a file without readings is not a result.
                 let _ = fs::remove_file(file.path());
                 Failure::not_started(name, error)
             })?;

@@ -1,6 +1,6 @@
 //! The generic timer's virtual count.
 //!
-//! It is no memory access, so no memory barrier orders it, and a processor may read it early or late: between two other
+//! It is not a memory access, so no memory barrier orders it, and a processor may read it early or late: between two other
 //! instructions it is read only behind an `isb` (Arm ARM, D12.2, "may be read speculatively"). Without one, two stamps of
 //! one thread could be out of order.
 
