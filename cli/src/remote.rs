@@ -153,7 +153,9 @@ fn base(url: &str) -> Result<String, Failure> {
     if !matches!(scheme, "http" | "https") {
         return Err(wrong("only http and https are spoken"));
     }
-    let authority = uri.authority().ok_or_else(|| wrong("that is not an address"))?;
+    let authority = uri
+        .authority()
+        .ok_or_else(|| wrong("that is not an address"))?;
     if authority.as_str().contains('@') {
         return Err(wrong(
             "a name and password in an address are not sent: use --token or --header",

@@ -151,7 +151,7 @@ impl Tables {
         for thread in threads {
             // Those that are counted by name are numbered down from the largest number.
             let one = thread.threads == 1 && thread.number < u32::MAX / 2;
-            if one && let Some(known) = known.get(&self.threads.seat(thread.number).entry) {
+            if one && let Some(known) = known.get(&self.threads.slot(thread.number).entry) {
                 if thread.tid == 0 && known.threads == 1 {
                     thread.tid = known.tid;
                 }

@@ -231,8 +231,8 @@ impl Tables {
             let thread = self.who_freed(event);
             self.count_free_sampled(event.stamp, thread, &old, false);
         }
-        let seat = self.threads.seat(event.thread);
-        let site = self.site(event, seat, lookup);
+        let slot = self.threads.slot(event.thread);
+        let site = self.site(event, slot, lookup);
         let block = Block {
             size: stands_for.bytes,
             site,
@@ -243,7 +243,7 @@ impl Tables {
             times: stands_for.count,
             variance,
         };
-        self.count_allocation(event, seat, site, stands_for);
+        self.count_allocation(event, slot, site, stands_for);
         if let Some(samples) = &mut self.samples {
             samples.live.insert(event.address, sample);
             samples.allocated.add(variance);
@@ -287,7 +287,7 @@ impl Tables {
     fn count_free_sampled(&mut self, stamp: u64, thread: u32, sample: &Sample, temporary: bool) {
         let Sample { block, times, .. } = *sample;
         self.lower(stamp, block.site, times as i64, block.size);
-        let entry = self.threads.seat(thread).entry;
+        let entry = self.threads.slot(thread).entry;
         if temporary && self.sites.entry(block.site) == entry {
             let blocks = Tally {
                 count: times,

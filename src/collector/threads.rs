@@ -31,7 +31,7 @@ const LEAVING: usize = 64;
 
 /// Where a thread's own things are, and the number of the entry that it is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seat {
+pub(super) struct ThreadSlot {
     slot: u32,
     pub(super) entry: u32,
 }
@@ -51,9 +51,9 @@ pub(super) struct Threads {
     leaving: VecDeque<u32>,
     /// The slot that is taken from its thread when there is no other.
     hand: usize,
-    by_number: Map<u32, Seat>,
-    /// (number, seat) of threads seen lately, at number modulo the length.
-    recent: [(u32, Seat); RECENT],
+    by_number: Map<u32, ThreadSlot>,
+    /// (number, slot) of threads seen lately, at number modulo the length.
+    recent: [(u32, ThreadSlot); RECENT],
 }
 
 impl Default for Threads {
@@ -63,8 +63,8 @@ impl Default for Threads {
 }
 
 /// What is in `recent` at `at` for no thread: a number that is not looked for there.
-const fn nobody(at: usize) -> (u32, Seat) {
-    (at as u32 + 1, Seat { slot: 0, entry: 0 })
+const fn nobody(at: usize) -> (u32, ThreadSlot) {
+    (at as u32 + 1, ThreadSlot { slot: 0, entry: 0 })
 }
 
 impl Threads {
@@ -84,12 +84,12 @@ impl Threads {
         }
     }
 
-    /// The seat of the thread `number`, which is added if it is new.
+    /// The slot of the thread `number`, which is added if it is new.
     #[inline]
-    pub(super) fn seat(&mut self, number: u32) -> Seat {
-        let (recent, seat) = self.recent[number as usize % RECENT];
+    pub(super) fn slot(&mut self, number: u32) -> ThreadSlot {
+        let (recent, slot) = self.recent[number as usize % RECENT];
         if recent == number {
-            return seat;
+            return slot;
         }
         self.look_up(number)
     }
@@ -97,29 +97,29 @@ impl Threads {
     /// The entry that the thread `number` is most probably counted under.
     #[inline]
     pub(super) fn likely_entry(&self, number: u32) -> u32 {
-        let (recent, seat) = self.recent[number as usize % RECENT];
+        let (recent, slot) = self.recent[number as usize % RECENT];
         if self.entries.is_full() && recent == number {
-            seat.entry
+            slot.entry
         } else {
             number
         }
     }
 
     #[cold]
-    fn look_up(&mut self, number: u32) -> Seat {
+    fn look_up(&mut self, number: u32) -> ThreadSlot {
         match self.by_number.get(&number) {
-            Some(&seat) => {
-                self.recent[number as usize % RECENT] = (number, seat);
-                seat
+            Some(&slot) => {
+                self.recent[number as usize % RECENT] = (number, slot);
+                slot
             }
             None => self.admit(number, 0, ""),
         }
     }
 
     /// A thread that is new. The name is of no matter while threads have entries of their own.
-    fn admit(&mut self, number: u32, tid: u32, name: &str) -> Seat {
-        let seat = if self.entries.is_full() {
-            Seat {
+    fn admit(&mut self, number: u32, tid: u32, name: &str) -> ThreadSlot {
+        let slot = if self.entries.is_full() {
+            ThreadSlot {
                 slot: self.free_slot(),
                 entry: self.entries.fold(tid, name),
             }
@@ -127,15 +127,15 @@ impl Threads {
             let slot = self.entries.add(number, tid) as u32;
             debug_assert_eq!(slot as usize, self.numbers.len(), "an entry has its slot");
             self.add_slot();
-            Seat {
+            ThreadSlot {
                 slot,
                 entry: number,
             }
         };
-        self.numbers[seat.slot as usize] = number;
-        self.by_number.insert(number, seat);
-        self.recent[number as usize % RECENT] = (number, seat);
-        seat
+        self.numbers[slot.slot as usize] = number;
+        self.by_number.insert(number, slot);
+        self.recent[number as usize % RECENT] = (number, slot);
+        slot
     }
 
     /// A slot for a later thread.
@@ -162,36 +162,36 @@ impl Threads {
 
     /// Forgets a later thread; what was counted stays under its entry.
     fn forget(&mut self, number: u32) {
-        let Some(seat) = self.by_number.remove(&number) else {
+        let Some(slot) = self.by_number.remove(&number) else {
             return;
         };
         let at = number as usize % RECENT;
         if self.recent[at].0 == number {
             self.recent[at] = nobody(at);
         }
-        self.lately.clear(seat.slot);
-        self.free.push(seat.slot);
+        self.lately.clear(slot.slot);
+        self.free.push(slot.slot);
     }
 
-    /// Whether the seat's thread is counted together with others.
+    /// Whether the slot's thread is counted together with others.
     #[inline]
-    pub(super) fn is_shared(&self, seat: Seat) -> bool {
-        seat.slot as usize >= self.bounds.apart
+    pub(super) fn is_shared(&self, slot: ThreadSlot) -> bool {
+        slot.slot as usize >= self.bounds.apart
     }
 
-    /// The seat's thread allocated the block at `address`.
+    /// The slot's thread allocated the block at `address`.
     #[inline]
-    pub(super) fn allocated(&mut self, seat: Seat, address: u64) {
-        let shared = self.is_shared(seat);
-        self.lately.allocated(seat.slot, shared, address);
+    pub(super) fn allocated(&mut self, slot: ThreadSlot, address: u64) {
+        let shared = self.is_shared(slot);
+        self.lately.allocated(slot.slot, shared, address);
     }
 
-    /// Whether the block at `address`, which was allocated under the seat's entry, is among its thread's last
+    /// Whether the block at `address`, which was allocated under the slot's entry, is among its thread's last
     /// allocations.
     #[inline]
-    pub(super) fn allocated_lately(&self, seat: Seat, address: u64) -> bool {
-        let shared = self.is_shared(seat);
-        self.lately.has(seat.slot, shared, address)
+    pub(super) fn allocated_lately(&self, slot: ThreadSlot, address: u64) -> bool {
+        let shared = self.is_shared(slot);
+        self.lately.has(slot.slot, shared, address)
     }
 
     /// A thread begins: the event's size is its operating system number. `later` are events that are known to follow.
@@ -199,8 +199,8 @@ impl Threads {
     pub(super) fn start(&mut self, event: &Event, later: &[Event]) {
         let tid = u32::try_from(event.size).unwrap_or(0);
         match self.by_number.get(&event.thread).copied() {
-            Some(seat) if self.is_shared(seat) => {}
-            Some(seat) => self.entries.set_tid(seat.slot as usize, tid),
+            Some(slot) if self.is_shared(slot) => {}
+            Some(slot) => self.entries.set_tid(slot.slot as usize, tid),
             None if self.entries.is_full() => {
                 // A thread that lives shortly has told its name by now, and often cannot be asked any more.
                 let told = later
@@ -218,9 +218,9 @@ impl Threads {
     /// A thread ends: the event's address and size are its name.
     #[cold]
     pub(super) fn end(&mut self, event: &Event) {
-        let seat = self.seat(event.thread);
-        if !self.is_shared(seat) {
-            return self.entries.end(seat.slot as usize, told_name(event));
+        let slot = self.slot(event.thread);
+        if !self.is_shared(slot) {
+            return self.entries.end(slot.slot as usize, told_name(event));
         }
         self.leaving.push_back(event.thread);
         if self.leaving.len() > LEAVING
@@ -245,7 +245,7 @@ impl Threads {
     pub(super) fn memory_bytes(&self) -> u64 {
         let slots = (self.numbers.capacity() + self.free.capacity() + self.leaving.capacity())
             * size_of::<u32>();
-        let map = self.by_number.capacity() * (size_of::<(u32, Seat)>() + 1);
+        let map = self.by_number.capacity() * (size_of::<(u32, ThreadSlot)>() + 1);
         (self.entries.memory_bytes() + self.lately.memory_bytes() + slots + map) as u64
     }
 }

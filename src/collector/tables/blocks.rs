@@ -6,7 +6,7 @@ use crate::capture::event::{Event, Kind, NodeId};
 use crate::collector::live::{Block, Place};
 use crate::collector::reallocs::UnderWay;
 use crate::collector::sites::{SiteId, add, one};
-use crate::collector::threads::Seat;
+use crate::collector::threads::ThreadSlot;
 use heapray_report::model::Tally;
 
 impl Tables {
@@ -15,8 +15,8 @@ impl Tables {
         if self.samples.is_some() {
             return self.allocate_sampled(event, lookup);
         }
-        let seat = self.threads.seat(event.thread);
-        let site = self.site(event, seat, lookup);
+        let slot = self.threads.slot(event.thread);
+        let site = self.site(event, slot, lookup);
         let block = Block {
             size: event.size,
             site,
@@ -25,19 +25,19 @@ impl Tables {
         if let Some(old) = self.live.insert(lookup.place, event.address, block) {
             self.replaced(event, &old);
         }
-        self.count_allocation(event, seat, site, one(event.size));
+        self.count_allocation(event, slot, site, one(event.size));
     }
 
-    /// The site of an allocation by the thread that `seat` is.
+    /// The site of an allocation by the thread that `slot` is.
     #[inline(always)]
     pub(in crate::collector) fn site(
         &mut self,
         event: &Event,
-        seat: Seat,
+        slot: ThreadSlot,
         lookup: Lookup,
     ) -> SiteId {
-        let key = site_key(event, seat.entry);
-        let tag = if seat.entry == lookup.entry {
+        let key = site_key(event, slot.entry);
+        let tag = if slot.entry == lookup.entry {
             lookup.tag
         } else {
             key.tag()
@@ -131,7 +131,7 @@ impl Tables {
     pub(in crate::collector) fn count_allocation(
         &mut self,
         event: &Event,
-        seat: Seat,
+        slot: ThreadSlot,
         site: SiteId,
         stands_for: Tally,
     ) {
@@ -142,17 +142,17 @@ impl Tables {
         let keep = self.peak.move_to(counters.live, event.stamp);
         self.sites.allocate(site, stands_for, keep);
         self.sizes.add(event.size, stands_for.count);
-        self.threads.allocated(seat, event.address);
-        self.tell_allocation(event, seat);
+        self.threads.allocated(slot, event.address);
+        self.tell_allocation(event, slot);
     }
 
     /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
     #[inline(always)]
     pub(super) fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
-        let seat = self.threads.seat(thread);
+        let slot = self.threads.slot(thread);
         self.lower(stamp, block.site, 1, block.size);
-        self.notice_temporary(seat, address, block.site, block.size);
-        self.tell_free(address, seat);
+        self.notice_temporary(slot, address, block.site, block.size);
+        self.tell_free(address, slot);
     }
 
     /// Fewer live bytes, and blocks fewer (or one more).
@@ -173,12 +173,18 @@ impl Tables {
         self.sites.free(site, blocks, bytes, keep);
     }
 
-    /// The thread that `seat` is freed a whole block of `site`: was it a temporary one?
+    /// The thread that `slot` is freed a whole block of `site`: was it a temporary one?
     #[inline(always)]
-    pub(super) fn notice_temporary(&mut self, seat: Seat, address: u64, site: SiteId, size: u64) {
+    pub(super) fn notice_temporary(
+        &mut self,
+        slot: ThreadSlot,
+        address: u64,
+        site: SiteId,
+        size: u64,
+    ) {
         // Both are asked, since neither can be predicted.
-        let same_entry = self.sites.entry(site) == seat.entry;
-        if same_entry & self.threads.allocated_lately(seat, address) {
+        let same_entry = self.sites.entry(site) == slot.entry;
+        if same_entry & self.threads.allocated_lately(slot, address) {
             self.sites.temporary(site, one(size));
         }
     }

@@ -15,11 +15,11 @@ impl Tables {
         }
         // `MAP_FIXED` replaces what is there.
         self.cut(event);
-        let seat = self.threads.seat(event.thread);
-        let site = self.site(event, seat, lookup);
+        let slot = self.threads.slot(event.thread);
+        let site = self.site(event, slot, lookup);
         let birth = self.clock.birth(event.stamp);
         self.ranges.insert(event.address, event.size, site, birth);
-        self.count_allocation(event, seat, site, one(event.size));
+        self.count_allocation(event, slot, site, one(event.size));
         self.note_mark();
     }
 
@@ -36,17 +36,17 @@ impl Tables {
     pub(super) fn cut(&mut self, event: &Event) -> bool {
         let mut found = None;
         while let Some(cut) = self.ranges.cut(event.address, event.size) {
-            let seat = self.threads.seat(event.thread);
-            found = Some(seat);
+            let slot = self.threads.slot(event.thread);
+            found = Some(slot);
             self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
             // A temporary range is given back as it was handed out.
             if cut.whole && cut.start == event.address && cut.bytes == event.size {
-                self.notice_temporary(seat, cut.start, cut.site, cut.bytes);
+                self.notice_temporary(slot, cut.start, cut.site, cut.bytes);
             }
         }
-        if let Some(seat) = found {
+        if let Some(slot) = found {
             self.tell(&LogEntry::Deallocation {
-                thread: seat.entry,
+                thread: slot.entry,
                 kind: Kind::Munmap,
                 address: event.address,
                 size: event.size,

@@ -47,8 +47,8 @@ impl Tables {
     #[inline(always)]
     pub(super) fn pass_below_mark(&mut self, events: &[Event], lookups: &[Lookup]) -> usize {
         let thread = events[0].thread;
-        let seat = self.threads.seat(thread);
-        if !self.reallocs.is_empty() || self.threads.is_shared(seat) {
+        let slot = self.threads.slot(thread);
+        if !self.reallocs.is_empty() || self.threads.is_shared(slot) {
             return 0;
         }
         let room = self.peak.room(self.counters.live);
@@ -60,16 +60,16 @@ impl Tables {
             if !passes || self.live.may_have(lookup.place) {
                 break;
             }
-            let key = site_key(event, seat.entry);
+            let key = site_key(event, slot.entry);
             let site = match last {
                 Some((known, site)) if known == key => site,
-                _ => self.site(event, seat, *lookup),
+                _ => self.site(event, slot, *lookup),
             };
             last = Some((key, site));
-            self.sites.pass_below_mark(site, event.size, seat.entry);
+            self.sites.pass_below_mark(site, event.size, slot.entry);
             self.sizes.add(event.size, 1);
             add(&mut sum, one(event.size));
-            self.tell_passing(event, seat);
+            self.tell_passing(event, slot);
         }
         let count = sum.count as usize;
         let Some(free) = events[..2 * count].last() else {
@@ -84,7 +84,7 @@ impl Tables {
             .chunks_exact(2)
             .skip(count.saturating_sub(TEMPORARY_WINDOW))
         {
-            self.threads.allocated(seat, event[0].address);
+            self.threads.allocated(slot, event[0].address);
         }
         count
     }
@@ -93,8 +93,8 @@ impl Tables {
     /// peak and log what any block does, and need not go through the live table.
     #[inline(always)]
     pub(super) fn pass(&mut self, event: &Event, free: &Event, lookup: Lookup) {
-        let seat = self.threads.seat(event.thread);
-        let site = self.site(event, seat, lookup);
+        let slot = self.threads.slot(event.thread);
+        let site = self.site(event, slot, lookup);
         self.clock.at_ms(event.stamp);
         let counters = &mut self.counters;
         let before = counters.live;
@@ -109,12 +109,12 @@ impl Tables {
         let keep = self.peak.move_to(before, free.stamp);
         self.sites.pass(site, block, keep.filter(|_| brings_mark));
         self.sizes.add(event.size, 1);
-        self.threads.allocated(seat, event.address);
+        self.threads.allocated(slot, event.address);
         // By the thread that allocated it last: temporary, unless the site is one that stands for many.
-        if self.sites.entry(site) == seat.entry {
+        if self.sites.entry(site) == slot.entry {
             self.sites.temporary(site, block);
         }
-        self.tell_allocation(event, seat);
-        self.tell_free(event.address, seat);
+        self.tell_allocation(event, slot);
+        self.tell_free(event.address, slot);
     }
 }

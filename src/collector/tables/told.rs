@@ -3,14 +3,14 @@
 use super::Tables;
 use crate::capture::event::Event;
 use crate::collector::log::LogEntry;
-use crate::collector::threads::Seat;
+use crate::collector::threads::ThreadSlot;
 
 impl Tables {
     #[inline(always)]
-    pub(super) fn tell_allocation(&mut self, event: &Event, seat: Seat) {
+    pub(super) fn tell_allocation(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
             && log.push_allocation(
-                seat.entry,
+                slot.entry,
                 event.kind,
                 event.address,
                 event.size,
@@ -23,10 +23,10 @@ impl Tables {
 
     /// An allocation and the free of the same block.
     #[inline(always)]
-    pub(super) fn tell_passing(&mut self, event: &Event, seat: Seat) {
+    pub(super) fn tell_passing(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
             && log.push_passing(
-                seat.entry,
+                slot.entry,
                 event.kind,
                 event.address,
                 event.size,
@@ -38,9 +38,9 @@ impl Tables {
     }
 
     #[inline(always)]
-    pub(super) fn tell_free(&mut self, address: u64, seat: Seat) {
+    pub(super) fn tell_free(&mut self, address: u64, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
-            && log.push_free(seat.entry, address)
+            && log.push_free(slot.entry, address)
         {
             self.flush_log();
         }
