@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use super::entries::{Bounds, Entries};
 use super::hash::Map;
-use super::lately::Lately;
+use super::recent::RecentAllocations;
 use super::snapshot::RawThread;
 use crate::capture::event::{Event, Kind};
 
@@ -32,7 +32,7 @@ const LEAVING: usize = 64;
 /// Where a thread's own things are, and the number of the entry that it is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadSlot {
-    slot: u32,
+    index: u32,
     pub(super) entry: u32,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Threads {
     bounds: Bounds,
     name_of: NameOf,
     entries: Entries,
-    lately: Lately,
+    allocations: RecentAllocations,
     /// The thread in each slot.
     numbers: Vec<u32>,
     /// Slots that later threads have left.
@@ -52,7 +52,7 @@ pub(super) struct Threads {
     /// The slot that is taken from its thread when there is no other.
     hand: usize,
     by_number: Map<u32, ThreadSlot>,
-    /// (number, slot) of threads seen lately, at number modulo the length.
+    /// (number, slot) of threads seen recently, at number modulo the length.
     recent: [(u32, ThreadSlot); RECENT],
 }
 
@@ -64,7 +64,7 @@ impl Default for Threads {
 
 /// What is in `recent` at `at` for no thread: a number that is not looked for there.
 const fn nobody(at: usize) -> (u32, ThreadSlot) {
-    (at as u32 + 1, ThreadSlot { slot: 0, entry: 0 })
+    (at as u32 + 1, ThreadSlot { index: 0, entry: 0 })
 }
 
 impl Threads {
@@ -74,7 +74,7 @@ impl Threads {
             bounds,
             name_of,
             entries: Entries::new(bounds),
-            lately: Lately::default(),
+            allocations: RecentAllocations::default(),
             numbers: Vec::new(),
             free: Vec::new(),
             leaving: VecDeque::new(),
@@ -120,19 +120,19 @@ impl Threads {
     fn admit(&mut self, number: u32, tid: u32, name: &str) -> ThreadSlot {
         let slot = if self.entries.is_full() {
             ThreadSlot {
-                slot: self.free_slot(),
+                index: self.free_slot(),
                 entry: self.entries.fold(tid, name),
             }
         } else {
-            let slot = self.entries.add(number, tid) as u32;
-            debug_assert_eq!(slot as usize, self.numbers.len(), "an entry has its slot");
+            let index = self.entries.add(number, tid) as u32;
+            debug_assert_eq!(index as usize, self.numbers.len(), "an entry has its slot");
             self.add_slot();
             ThreadSlot {
-                slot,
+                index,
                 entry: number,
             }
         };
-        self.numbers[slot.slot as usize] = number;
+        self.numbers[slot.index as usize] = number;
         self.by_number.insert(number, slot);
         self.recent[number as usize % RECENT] = (number, slot);
         slot
@@ -156,7 +156,7 @@ impl Threads {
 
     fn add_slot(&mut self) -> u32 {
         self.numbers.push(0);
-        self.lately.add();
+        self.allocations.add();
         self.numbers.len() as u32 - 1
     }
 
@@ -169,29 +169,29 @@ impl Threads {
         if self.recent[at].0 == number {
             self.recent[at] = nobody(at);
         }
-        self.lately.clear(slot.slot);
-        self.free.push(slot.slot);
+        self.allocations.clear(slot.index);
+        self.free.push(slot.index);
     }
 
     /// Whether the slot's thread is counted together with others.
     #[inline]
     pub(super) fn is_shared(&self, slot: ThreadSlot) -> bool {
-        slot.slot as usize >= self.bounds.apart
+        slot.index as usize >= self.bounds.apart
     }
 
     /// The slot's thread allocated the block at `address`.
     #[inline]
     pub(super) fn allocated(&mut self, slot: ThreadSlot, address: u64) {
         let shared = self.is_shared(slot);
-        self.lately.allocated(slot.slot, shared, address);
+        self.allocations.allocated(slot.index, shared, address);
     }
 
     /// Whether the block at `address`, which was allocated under the slot's entry, is among its thread's last
     /// allocations.
     #[inline]
-    pub(super) fn allocated_lately(&self, slot: ThreadSlot, address: u64) -> bool {
+    pub(super) fn allocated_recently(&self, slot: ThreadSlot, address: u64) -> bool {
         let shared = self.is_shared(slot);
-        self.lately.has(slot.slot, shared, address)
+        self.allocations.has(slot.index, shared, address)
     }
 
     /// A thread begins: the event's size is its operating system number. `later` are events that are known to follow.
@@ -200,7 +200,7 @@ impl Threads {
         let tid = u32::try_from(event.size).unwrap_or(0);
         match self.by_number.get(&event.thread).copied() {
             Some(slot) if self.is_shared(slot) => {}
-            Some(slot) => self.entries.set_tid(slot.slot as usize, tid),
+            Some(slot) => self.entries.set_tid(slot.index as usize, tid),
             None if self.entries.is_full() => {
                 // A thread that lives shortly has told its name by now, and often cannot be asked any more.
                 let told = later
@@ -220,7 +220,7 @@ impl Threads {
     pub(super) fn end(&mut self, event: &Event) {
         let slot = self.slot(event.thread);
         if !self.is_shared(slot) {
-            return self.entries.end(slot.slot as usize, told_name(event));
+            return self.entries.end(slot.index as usize, told_name(event));
         }
         self.leaving.push_back(event.thread);
         if self.leaving.len() > LEAVING
@@ -246,7 +246,7 @@ impl Threads {
         let slots = (self.numbers.capacity() + self.free.capacity() + self.leaving.capacity())
             * size_of::<u32>();
         let map = self.by_number.capacity() * (size_of::<(u32, ThreadSlot)>() + 1);
-        (self.entries.memory_bytes() + self.lately.memory_bytes() + slots + map) as u64
+        (self.entries.memory_bytes() + self.allocations.memory_bytes() + slots + map) as u64
     }
 }
 

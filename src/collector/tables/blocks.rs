@@ -184,7 +184,7 @@ impl Tables {
     ) {
         // Both are asked, since neither can be predicted.
         let same_entry = self.sites.entry(site) == slot.entry;
-        if same_entry & self.threads.allocated_lately(slot, address) {
+        if same_entry & self.threads.allocated_recently(slot, address) {
             self.sites.temporary(site, one(size));
         }
     }

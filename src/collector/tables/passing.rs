@@ -3,7 +3,7 @@
 use super::Tables;
 use super::lookup::{Lookup, site_key};
 use crate::capture::event::Event;
-use crate::collector::lately::TEMPORARY_WINDOW;
+use crate::collector::recent::TEMPORARY_WINDOW;
 use crate::collector::sites::{self, SiteId, add, one};
 use heapray_report::model::Tally;
 

@@ -229,8 +229,8 @@ impl Model {
 
     fn gone(&mut self, thread: u32, address: u64, number: usize) {
         let mine = self.by_thread.get(&thread).map_or(&[][..], Vec::as_slice);
-        let lately = mine.iter().rev().take(2).any(|&one| one == address);
-        self.born[number].temporary = self.born[number].thread == thread && lately;
+        let recent = mine.iter().rev().take(2).any(|&one| one == address);
+        self.born[number].temporary = self.born[number].thread == thread && recent;
     }
 
     fn unmap(&mut self, event: &Event) -> bool {

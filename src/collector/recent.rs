@@ -14,14 +14,14 @@ type Window = [u64; TEMPORARY_WINDOW];
 
 /// See the module. Threads are told apart by slots, which are used again.
 #[derive(Debug, Default)]
-pub(super) struct Lately {
+pub(super) struct RecentAllocations {
     /// By slot: addresses of the last allocations, the latest first.
     windows: Vec<Window>,
     /// Of each address in the window of a shared slot: the slot that allocated there last.
     owner: Map<u64, u32>,
 }
 
-impl Lately {
+impl RecentAllocations {
     /// Makes room for one more slot, the next one.
     pub(super) fn add(&mut self) {
         self.windows.push(Window::default());
