@@ -60,7 +60,7 @@ struct Source {
 
 /// What a pass did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passed {
+pub struct MergeStats {
     /// Events that were handed on.
     pub events: u64,
     /// Threads that were writing an event all the while.
@@ -92,12 +92,12 @@ impl Merge {
 
     /// Hands every event that is complete by now to `tables`, in order and in batches. An open window holds back what
     /// is younger than its thread's last event.
-    pub fn pass(&mut self, tables: &mut Tables) -> Passed {
+    pub fn pass(&mut self, tables: &mut Tables) -> MergeStats {
         self.read(tables, true)
     }
 
     /// As [`pass`](Merge::pass), but what a thread is writing is given up: everything that is published is handed on.
-    pub fn pass_over_open_windows(&mut self, tables: &mut Tables) -> Passed {
+    pub fn pass_over_open_windows(&mut self, tables: &mut Tables) -> MergeStats {
         self.read(tables, false)
     }
 
@@ -119,7 +119,7 @@ impl Merge {
         }
     }
 
-    fn read(&mut self, tables: &mut Tables, held_back: bool) -> Passed {
+    fn read(&mut self, tables: &mut Tables, held_back: bool) -> MergeStats {
         let (mut limit, mut open_windows) = (clock::stamp(), 0);
         sys::heavy_barrier();
         self.find_new_rings();
@@ -176,7 +176,7 @@ impl Merge {
                 source.commit();
             }
         }
-        Passed {
+        MergeStats {
             events,
             open_windows,
         }

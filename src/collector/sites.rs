@@ -172,7 +172,7 @@ impl Sites {
     /// A block was allocated and freed, and nothing else between. `keep` is the epoch of the mark that
     /// it brought, if that is over now.
     #[inline(always)]
-    pub(super) fn pass(&mut self, site: SiteId, block: Tally, keep: Option<u64>) {
+    pub(super) fn short_lived(&mut self, site: SiteId, block: Tally, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
         if let Some(epoch) = keep {
             site.kept = epoch;
@@ -182,10 +182,10 @@ impl Sites {
         add(&mut site.allocated, block);
     }
 
-    /// As [`pass`](Self::pass), of a block that does not bring the mark; it is a temporary one if the site is of
+    /// As [`short_lived`](Self::short_lived), of a block that does not bring the mark; it is a temporary one if the site is of
     /// `entry`, and not one that stands for many.
     #[inline(always)]
-    pub(super) fn pass_below_mark(&mut self, site: SiteId, size: u64, entry: u32) {
+    pub(super) fn short_lived_below_mark(&mut self, site: SiteId, size: u64, entry: u32) {
         let at = site.0 as usize;
         let site = &mut self.hot[at];
         add(&mut site.allocated, one(size));

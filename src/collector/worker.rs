@@ -10,7 +10,7 @@ use super::clock::Clock;
 use super::entries::Bounds;
 use super::export::Export;
 use super::log::{LogWriter, Process};
-use super::merge::{Merge, Passed};
+use super::merge::{Merge, MergeStats};
 use super::notice::{Headroom, Notice, Observer};
 use super::parts::PartId;
 use super::snapshot::Snapshot;
@@ -304,7 +304,7 @@ impl Worker {
         }
     }
 
-    fn pass(&mut self) -> Passed {
+    fn pass(&mut self) -> MergeStats {
         if self.ended.is_none()
             && !self.watch.as_ref().is_some_and(Watch::is_writing)
             && let Some(shortage) = self.headroom.shortage(|| self.tables.memory_bytes())
@@ -313,7 +313,7 @@ impl Worker {
             if self.watch.as_mut().is_some_and(|watch| watch.waits(now)) {
                 // The tables must not grow meanwhile.
                 thread::sleep(Duration::from_millis(1));
-                return Passed {
+                return MergeStats {
                     events: 0,
                     open_windows: 0,
                 };

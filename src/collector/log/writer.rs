@@ -105,7 +105,7 @@ impl LogWriter {
 
     /// As [`push`](Self::push), of an allocation that its thread frees at once.
     #[inline(always)]
-    pub(in crate::collector) fn push_passing(
+    pub(in crate::collector) fn push_short_lived(
         &mut self,
         thread: u32,
         kind: Kind,

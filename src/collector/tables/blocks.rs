@@ -143,7 +143,7 @@ impl Tables {
         self.sites.allocate(site, stands_for, keep);
         self.sizes.add(event.size, stands_for.count);
         self.threads.allocated(slot, event.address);
-        self.tell_allocation(event, slot);
+        self.log_allocation(event, slot);
     }
 
     /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
@@ -152,7 +152,7 @@ impl Tables {
         let slot = self.threads.slot(thread);
         self.lower(stamp, block.site, 1, block.size);
         self.notice_temporary(slot, address, block.site, block.size);
-        self.tell_free(address, slot);
+        self.log_free(address, slot);
     }
 
     /// Fewer live bytes, and blocks fewer (or one more).

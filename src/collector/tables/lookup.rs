@@ -20,7 +20,7 @@ pub(in crate::collector) struct Lookup {
     /// The tag of an allocation's site, if that is so.
     pub(super) tag: u32,
     /// The next event is the free of this allocation, by the same thread.
-    pub(super) passing: bool,
+    pub(super) short_lived: bool,
 }
 
 impl Lookup {
@@ -38,13 +38,13 @@ impl Lookup {
             place,
             entry,
             tag: site_key(event, entry).tag(),
-            passing: false,
+            short_lived: false,
         }
     }
 }
 
 impl Tables {
-    /// Where `events` are to be looked up; of a block that is passing, both events at once. What is there comes
+    /// Where `events` are to be looked up; of a short-lived block, both events at once. What is there comes
     /// into the cache meanwhile. Gives the number of lookups.
     #[inline]
     pub(super) fn look_up(&self, events: &[Event], lookups: &mut [Lookup; TOGETHER]) -> usize {
@@ -53,9 +53,9 @@ impl Tables {
         while at < events.len() {
             let event = &events[at];
             let next = events.get(at + 1);
-            let passing = next.is_some_and(|next| is_freed_by(event, next));
+            let short_lived = next.is_some_and(|next| is_freed_by(event, next));
             let lookup = Lookup {
-                passing,
+                short_lived,
                 ..Lookup::of(event, &self.threads)
             };
             if many_blocks {
@@ -66,7 +66,7 @@ impl Tables {
             }
             lookups[found % TOGETHER] = lookup;
             found += 1;
-            at += 1 + usize::from(passing);
+            at += 1 + usize::from(short_lived);
         }
         found
     }
@@ -80,7 +80,7 @@ impl Tables {
         let mut at = 0;
         for lookup in lookups {
             self.prefetch_site(&events[at], lookup);
-            at += 1 + usize::from(lookup.passing);
+            at += 1 + usize::from(lookup.short_lived);
         }
     }
 

@@ -45,7 +45,7 @@ impl Tables {
             }
         }
         if let Some(slot) = found {
-            self.tell(&LogEntry::Deallocation {
+            self.log_entry(&LogEntry::Deallocation {
                 thread: slot.entry,
                 kind: Kind::Munmap,
                 address: event.address,

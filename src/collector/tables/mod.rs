@@ -1,10 +1,10 @@
 //! All tables of a session, and what each event does to them.
 
 mod blocks;
+mod log;
 mod lookup;
 mod mapped;
-mod passing;
-mod told;
+mod short_lived;
 
 use heapray_report::model::{Mark, Moment, Tally};
 
@@ -217,7 +217,7 @@ impl Tables {
         });
         // As seldom as rows: an idle service must not fill its log with readings.
         if new_row {
-            self.tell(&LogEntry::Memory { at_ms, rss });
+            self.log_entry(&LogEntry::Memory { at_ms, rss });
         }
         self.reading_of_parts(stamp, rss, own);
     }

@@ -1,4 +1,4 @@
-//! What the event log is told.
+//! What the event log is given.
 
 use super::Tables;
 use crate::capture::event::Event;
@@ -7,7 +7,7 @@ use crate::collector::threads::ThreadSlot;
 
 impl Tables {
     #[inline(always)]
-    pub(super) fn tell_allocation(&mut self, event: &Event, slot: ThreadSlot) {
+    pub(super) fn log_allocation(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
             && log.push_allocation(
                 slot.entry,
@@ -23,9 +23,9 @@ impl Tables {
 
     /// An allocation and the free of the same block.
     #[inline(always)]
-    pub(super) fn tell_passing(&mut self, event: &Event, slot: ThreadSlot) {
+    pub(super) fn log_short_lived(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
-            && log.push_passing(
+            && log.push_short_lived(
                 slot.entry,
                 event.kind,
                 event.address,
@@ -38,7 +38,7 @@ impl Tables {
     }
 
     #[inline(always)]
-    pub(super) fn tell_free(&mut self, address: u64, slot: ThreadSlot) {
+    pub(super) fn log_free(&mut self, address: u64, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
             && log.push_free(slot.entry, address)
         {
@@ -47,7 +47,7 @@ impl Tables {
     }
 
     #[cold]
-    pub(super) fn tell(&mut self, entry: &LogEntry) {
+    pub(super) fn log_entry(&mut self, entry: &LogEntry) {
         if let Some(log) = &mut self.log
             && log.push(entry)
         {

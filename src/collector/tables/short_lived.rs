@@ -12,12 +12,12 @@ impl Tables {
     #[inline(always)]
     pub(super) fn take_group(&mut self, events: &[Event], mut at: usize, mut lookups: &[Lookup]) {
         while let [lookup, rest @ ..] = lookups {
-            if lookup.passing {
-                let passed = self.pass_below_mark(&events[at..], lookups);
-                lookups = &lookups[passed..];
-                at += 2 * passed;
-                if passed == 0 {
-                    self.take_passing(events, at, *lookup);
+            if lookup.short_lived {
+                let taken = self.short_lived_below_mark(&events[at..], lookups);
+                lookups = &lookups[taken..];
+                at += 2 * taken;
+                if taken == 0 {
+                    self.take_short_lived(events, at, *lookup);
                     lookups = rest;
                     at += 2;
                 }
@@ -31,21 +31,21 @@ impl Tables {
 
     /// Takes in the allocation at `at` and the next event, which is its free.
     #[inline(always)]
-    pub(super) fn take_passing(&mut self, events: &[Event], at: usize, lookup: Lookup) {
+    pub(super) fn take_short_lived(&mut self, events: &[Event], at: usize, lookup: Lookup) {
         let (event, free) = (&events[at], &events[at + 1]);
         if self.reallocs.is_empty() && !self.live.may_have(lookup.place) {
-            self.pass(event, free, lookup);
+            self.short_lived(event, free, lookup);
         } else {
             self.take(events, at, lookup);
             self.take(events, at + 1, lookup);
         }
     }
 
-    /// Takes in as many of the first lookups as are of blocks that pass, all of one thread, of which none brings the
-    /// mark: what [`pass`](Self::pass) does to each, with sums written once. `events` are those of the lookups. Gives
+    /// Takes in as many of the first lookups as are of short-lived blocks, all of one thread, of which none brings the
+    /// mark: what [`short_lived`](Self::short_lived) does to each, with sums written once. `events` are those of the lookups. Gives
     /// how many blocks that were.
     #[inline(always)]
-    pub(super) fn pass_below_mark(&mut self, events: &[Event], lookups: &[Lookup]) -> usize {
+    pub(super) fn short_lived_below_mark(&mut self, events: &[Event], lookups: &[Lookup]) -> usize {
         let thread = events[0].thread;
         let slot = self.threads.slot(thread);
         if !self.reallocs.is_empty() || self.threads.is_shared(slot) {
@@ -56,8 +56,8 @@ impl Tables {
         let mut last: Option<(sites::Key, SiteId)> = None;
         for (pair, lookup) in events.chunks_exact(2).zip(lookups) {
             let event = &pair[0];
-            let passes = lookup.passing & (event.thread == thread) & (event.size < room);
-            if !passes || self.live.may_have(lookup.place) {
+            let fits = lookup.short_lived & (event.thread == thread) & (event.size < room);
+            if !fits || self.live.may_have(lookup.place) {
                 break;
             }
             let key = site_key(event, slot.entry);
@@ -66,10 +66,11 @@ impl Tables {
                 _ => self.site(event, slot, *lookup),
             };
             last = Some((key, site));
-            self.sites.pass_below_mark(site, event.size, slot.entry);
+            self.sites
+                .short_lived_below_mark(site, event.size, slot.entry);
             self.sizes.add(event.size, 1);
             add(&mut sum, one(event.size));
-            self.tell_passing(event, slot);
+            self.log_short_lived(event, slot);
         }
         let count = sum.count as usize;
         let Some(free) = events[..2 * count].last() else {
@@ -92,7 +93,7 @@ impl Tables {
     /// A block that its thread frees before anything else happens, at an address where there is none: it does to sums,
     /// peak and log what any block does, and need not go through the live table.
     #[inline(always)]
-    pub(super) fn pass(&mut self, event: &Event, free: &Event, lookup: Lookup) {
+    pub(super) fn short_lived(&mut self, event: &Event, free: &Event, lookup: Lookup) {
         let slot = self.threads.slot(event.thread);
         let site = self.site(event, slot, lookup);
         self.clock.at_ms(event.stamp);
@@ -107,14 +108,15 @@ impl Tables {
         // If the block does not bring the mark, its site has at the end what it had at the last one.
         let brings_mark = self.peak.move_to(with, event.stamp).is_none();
         let keep = self.peak.move_to(before, free.stamp);
-        self.sites.pass(site, block, keep.filter(|_| brings_mark));
+        self.sites
+            .short_lived(site, block, keep.filter(|_| brings_mark));
         self.sizes.add(event.size, 1);
         self.threads.allocated(slot, event.address);
         // By the thread that allocated it last: temporary, unless the site is one that stands for many.
         if self.sites.entry(site) == slot.entry {
             self.sites.temporary(site, block);
         }
-        self.tell_allocation(event, slot);
-        self.tell_free(event.address, slot);
+        self.log_allocation(event, slot);
+        self.log_free(event.address, slot);
     }
 }
