@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use super::call_tree::CallTree;
-use super::tables::Tables;
+use super::recording::Recording;
 use crate::capture::call_tree;
 use crate::capture::event::{Event, Kind, NodeId};
 use crate::capture::ring::{Bound, Reader, decode};
@@ -90,28 +90,28 @@ impl Merge {
         }
     }
 
-    /// Hands every event that is complete by now to `tables`, in order and in batches. An open window holds back what
+    /// Hands every event that is complete by now to `recording`, in order and in batches. An open window holds back what
     /// is younger than its thread's last event.
-    pub fn pass(&mut self, tables: &mut Tables) -> MergeStats {
-        self.read(tables, true)
+    pub fn pass(&mut self, recording: &mut Recording) -> MergeStats {
+        self.read(recording, true)
     }
 
     /// As [`pass`](Merge::pass), but what a thread is writing is given up: everything that is published is handed on.
-    pub fn pass_over_open_windows(&mut self, tables: &mut Tables) -> MergeStats {
-        self.read(tables, false)
+    pub fn pass_over_open_windows(&mut self, recording: &mut Recording) -> MergeStats {
+        self.read(recording, false)
     }
 
     /// What is left once no hook opens a new event any more: those that were under way finish. One that does not within
     /// `longest` is lost, and must not take with it what others have recorded since. How many are lost.
-    pub fn drain(&mut self, tables: &mut Tables, longest: Duration) -> u64 {
+    pub fn drain(&mut self, recording: &mut Recording, longest: Duration) -> u64 {
         let deadline = Instant::now() + longest;
         loop {
-            let passed = self.pass(tables);
+            let passed = self.pass(recording);
             if passed.open_windows == 0 && passed.events == 0 {
                 return 0;
             }
             if Instant::now() >= deadline {
-                return self.pass_over_open_windows(tables).open_windows;
+                return self.pass_over_open_windows(recording).open_windows;
             }
             if passed.open_windows > 0 {
                 pause();
@@ -119,7 +119,7 @@ impl Merge {
         }
     }
 
-    fn read(&mut self, tables: &mut Tables, held_back: bool) -> MergeStats {
+    fn read(&mut self, recording: &mut Recording, held_back: bool) -> MergeStats {
         let (mut limit, mut open_windows) = (clock::stamp(), 0);
         sys::heavy_barrier();
         self.find_new_rings();
@@ -153,13 +153,13 @@ impl Merge {
                     break next;
                 };
                 if let Some(place) = self.batch.get_mut(self.filled) {
-                    if let Some(event) = source.take(self.session, tables.call_tree_mut()) {
+                    if let Some(event) = source.take(self.session, recording.call_tree_mut()) {
                         *place = event;
                         self.filled += 1;
                     }
                     source.reached = stamp;
                 } else {
-                    events += hand_on(&self.batch, &mut self.filled, tables);
+                    events += hand_on(&self.batch, &mut self.filled, recording);
                     source.commit();
                 }
             };
@@ -170,7 +170,7 @@ impl Merge {
                 self.queue.push(Reverse((stamp, index)));
             }
         }
-        events += hand_on(&self.batch, &mut self.filled, tables);
+        events += hand_on(&self.batch, &mut self.filled, recording);
         for source in &mut self.sources {
             if source.taken > 0 {
                 source.commit();
@@ -211,9 +211,9 @@ impl Merge {
 }
 
 /// Hands on the first `filled` events of `batch`. How many that were.
-fn hand_on(batch: &[Event], filled: &mut usize, tables: &mut Tables) -> u64 {
+fn hand_on(batch: &[Event], filled: &mut usize, recording: &mut Recording) -> u64 {
     let events = std::mem::take(filled);
-    tables.apply_batch(&batch[..events]);
+    recording.apply_batch(&batch[..events]);
     events as u64
 }
 

@@ -1,6 +1,6 @@
 //! The part that owns every table: one thread, no lock, no atomic, ordinary safe Rust.
 //!
-//! Events of all threads come in, merged in the order of time ([`Tables::apply_batch`]); sums come out at any time
+//! Events of all threads come in, merged in the order of time ([`Recording::apply_batch`](recording::Recording::apply_batch)); sums come out at any time
 //! ([`Tables::counters`]), and everything at once when a report is asked for ([`Tables::export`]).
 //!
 //! `tables` says what an event does; each other module is one noun: the blocks and ranges that are live, the call sites,
@@ -18,12 +18,12 @@ mod live;
 pub mod log;
 pub mod merge;
 pub mod notice;
-pub mod parts;
 mod peak;
 mod positions;
 mod ranges;
 mod reallocs;
 mod recent;
+pub mod recording;
 mod samples;
 mod sites;
 mod sizes;

@@ -209,7 +209,6 @@ impl Tables {
         if let Some(samples) = &mut self.samples {
             samples.rates.push(SamplingRate { at_ms, mean_bytes });
         }
-        self.change_mean_of_parts(mean_bytes, stamp);
     }
 
     /// The event's thread says by which mean it samples.

@@ -33,7 +33,7 @@ use crate::collector::worker::{Request, Setup, Worker};
 use crate::os::command_line;
 use crate::os::{held, process, signal};
 use heapray_report::model::Mark;
-pub use part::OpenPart;
+pub use scope::ActiveScope;
 
 /// Where a session keeps its event log.
 #[derive(Debug, Clone)]
@@ -268,7 +268,7 @@ impl Session {
             );
         }
         session.notes.extend(families::unseen());
-        part::opened(&session.requests, session.hooks);
+        scope::opened(&session.requests, session.hooks);
         Ok(session)
     }
 
@@ -381,7 +381,7 @@ impl Session {
         if control::is_forked_child() {
             return;
         }
-        part::closed();
+        scope::closed();
         let _busy = Busy::enter();
         capture::end_session();
         memory::set_most(usize::MAX);
@@ -475,7 +475,7 @@ fn ticks_per_ms() -> f64 {
 
 mod families;
 pub(crate) mod log_name;
-mod part;
 pub(crate) mod recover;
+mod scope;
 #[cfg(test)]
 mod tests;

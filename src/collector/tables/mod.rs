@@ -14,7 +14,6 @@ use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
 use super::live::LiveTable;
 use super::log::{Known, LogEntry, LogWriter};
-use super::parts::Part;
 use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::Reallocs;
@@ -28,9 +27,6 @@ use crate::capture::modules;
 
 /// Marks of a session: a service that sets one at every turn must not fill its memory with them.
 const MARKS: usize = 1_000;
-
-/// Below this much room for sites, the stack is named under which those without room are summed up.
-const MANY_SITES: usize = 1 << 20;
 
 /// The sums that cost nothing to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,8 +64,6 @@ pub struct Tables {
     pub(super) log: Option<LogWriter>,
     /// Where events are samples: what each stands for, and the live table of these.
     pub(super) samples: Option<Box<Samples>>,
-    /// What is summed up by itself besides.
-    pub(super) parts: Vec<Part>,
 }
 
 impl Tables {
@@ -91,7 +85,6 @@ impl Tables {
             marks: Vec::new(),
             log: None,
             samples: None,
-            parts: Vec::new(),
         }
     }
 
@@ -103,46 +96,23 @@ impl Tables {
         self
     }
 
-    /// How many nodes, sites and live blocks (of those that a report of every event keeps books over) there are.
+    /// Empty tables for a scope that begins at `stamp`, with the rates of sampling that threads have.
     #[must_use]
-    pub(super) fn lengths(&self) -> [u64; 3] {
-        let sites = self.parts.iter().map(|part| part.tables().sites.len());
-        let sites = self.sites.len() + sites.sum::<usize>();
-        let blocks = if self
-            .log
-            .as_ref()
-            .is_some_and(|log| log.given_up().is_none())
-        {
-            self.counters.live.count
-        } else {
-            0
-        };
-        [self.call_tree.nodes().len() as u64, sites as u64, blocks]
+    pub(super) fn begin_again(&self, stamp: u64) -> Tables {
+        let mut tables = Tables::new(Clock {
+            start_stamp: stamp,
+            ticks_per_ms: self.clock.clock().ticks_per_ms,
+        });
+        let samples = self.samples.as_ref();
+        tables.samples = samples.map(|samples| Box::new(samples.begin_again()));
+        tables
     }
 
-    /// So many nodes and sites may be added from now on.
-    pub(super) fn set_room(&mut self, nodes: usize, sites: usize) {
-        self.call_tree.set_room(nodes);
-        // More are not added from one look to the next.
-        let others = if sites < MANY_SITES {
-            self.call_tree.others()
-        } else {
-            NodeId::ROOT
-        };
-        let each = sites / (1 + self.parts.len());
-        self.sites.set_room(each, others);
-        for part in &mut self.parts {
-            part.tables_mut().sites.set_room(each, others);
-        }
-    }
-
-    /// Whether something was cut or summed up for want of room.
+    /// Live blocks that a report of every event keeps books over.
     #[must_use]
-    pub(super) fn has_cut(&self) -> bool {
-        let mut parts = self.parts.iter();
-        self.call_tree.has_cut()
-            || self.sites.has_folded()
-            || parts.any(|part| part.tables().sites.has_folded())
+    pub(super) fn logged_blocks(&self) -> u64 {
+        let log = self.log.as_ref().filter(|log| log.given_up().is_none());
+        log.map_or(0, |_| self.counters.live.count)
     }
 
     /// Writes every event to `log`, too. Give it before the first event.
@@ -219,7 +189,6 @@ impl Tables {
         if new_row {
             self.log_entry(&LogEntry::Memory { at_ms, rss });
         }
-        self.reading_of_parts(stamp, rss, own);
     }
 
     /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
@@ -233,15 +202,11 @@ impl Tables {
             live: self.counters.live,
         };
         self.marks.push(mark.clone());
-        self.mark_parts(&mark, stamp);
         Some(mark)
     }
 
     /// Takes in events, oldest first. Faster than one by one.
     pub fn apply_batch(&mut self, events: &[Event]) {
-        if !self.parts.is_empty() {
-            self.apply_to_parts(events);
-        }
         if self.samples.is_some() {
             // There are few, and none of them passes by the tables.
             for (at, event) in events.iter().enumerate() {
@@ -270,9 +235,6 @@ impl Tables {
     /// Takes in an event.
     pub fn apply(&mut self, event: &Event) {
         let events = std::slice::from_ref(event);
-        if !self.parts.is_empty() {
-            self.apply_to_parts(events);
-        }
         self.take(events, 0, Lookup::of(event, &self.threads));
     }
 
@@ -339,13 +301,12 @@ impl Tables {
                 .samples
                 .as_ref()
                 .map_or(0, |samples| samples.memory_bytes())
-            + self.memory_of_parts().0
     }
 
     /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
     /// knows too.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
-        self.live.mapped_bytes() + self.memory_of_parts().1
+        self.live.mapped_bytes()
     }
 }

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use super::entries::Bounds;
+use super::recording::Recording;
 use super::snapshot::{ModuleId, RawNode, RawSite};
 use super::threads::Threads;
 use super::{Clock, Counters, Export, LogEntry, LogReader, LogWriter, Tables};
@@ -493,10 +494,10 @@ fn blocks_that_are_freed_at_once_move_the_mark_when_they_reach_it_again() {
 #[test]
 fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
     const NODES: u64 = 200;
-    let mut tables = Tables::new(CLOCK);
+    let mut recording = Recording::new(Tables::new(CLOCK));
     let nodes: Vec<NodeId> = (0..NODES)
         .map(|number| {
-            let tree = tables.call_tree_mut();
+            let tree = recording.call_tree_mut();
             tree.child(NodeId::ROOT, 0x10_000 + number, ModuleId::NONE)
         })
         .collect();
@@ -504,7 +505,7 @@ fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
     let block = |number: u64| 0x1000 + number * 64;
     for number in 0..10_000_u64 {
         if number == 50 {
-            tables.set_room(0, 20);
+            recording.set_room(0, 20);
         }
         let mut event = Event {
             stamp: CLOCK.start_stamp + number,
@@ -517,16 +518,16 @@ fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
         if number % 5 == 0 {
             event.kind = Kind::Calloc;
         }
-        tables.apply(&event);
+        recording.apply_batch(&[event]);
         if number % 2 == 1 {
             event.kind = Kind::Free;
             event.address = block(number / 2);
             event.node = NodeId::ROOT;
-            tables.apply(&event);
+            recording.apply_batch(&[event]);
         }
     }
-    assert!(tables.has_cut());
-    let export = tables.export();
+    assert!(recording.has_cut());
+    let export = recording.session_mut().export();
     let sum = |of: fn(&RawSite) -> Tally| {
         let mut sum = Tally::default();
         export.sites.iter().for_each(|site| sum += of(site));

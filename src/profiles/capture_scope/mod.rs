@@ -16,7 +16,7 @@ pub use error::ScopeError;
 pub use files::ScopeReport;
 
 use crate::capture::untracked;
-use crate::session::OpenPart;
+use crate::session::ActiveScope;
 
 /// Runs `run`, and writes into `dir` what the whole process allocated meanwhile: see [`CaptureScope`].
 ///
@@ -145,12 +145,12 @@ impl CaptureScope {
         }
     }
 
-    fn begin(&self) -> Result<OpenPart, ScopeError> {
+    fn begin(&self) -> Result<ActiveScope, ScopeError> {
         let _untracked = untracked::enter();
-        OpenPart::begin(self.this_thread_only).map_err(ScopeError::Begin)
+        ActiveScope::begin(self.this_thread_only).map_err(ScopeError::Begin)
     }
 
-    fn finish(&self, open: Result<OpenPart, ScopeError>) -> Result<ScopeReport, ScopeError> {
+    fn finish(&self, open: Result<ActiveScope, ScopeError>) -> Result<ScopeReport, ScopeError> {
         let _untracked = untracked::enter();
         let snapshot = open?.end().map_err(ScopeError::Lost)?;
         let written = catch_unwind(AssertUnwindSafe(|| files::write(&self.dir, &snapshot)));

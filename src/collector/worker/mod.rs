@@ -1,5 +1,7 @@
 //! The collector's thread: it merges, applies, reads the clock and the resident size, and answers requests.
 
+mod scopes;
+
 use std::fs::File;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::thread;
@@ -12,7 +14,7 @@ use super::export::Export;
 use super::log::{LogWriter, Process};
 use super::merge::{Merge, MergeStats};
 use super::notice::{Headroom, Notice, Observer};
-use super::parts::PartId;
+use super::recording::{Recording, ScopeId};
 use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
@@ -21,6 +23,7 @@ use crate::capture::{self, arch, clock, control, hook, memory, modules, record, 
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::os::memory::{self as process_memory, resident_by};
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
+use scopes::OpenScope;
 
 /// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
 #[derive(Debug)]
@@ -35,10 +38,10 @@ pub enum Request {
     Top(usize, SyncSender<Snapshot>),
     /// Samples with a point each so many bytes from now on.
     Resample(u64, SyncSender<()>),
-    /// Begins a part.
-    BeginPart(BeginPart),
-    /// Ends a part: whoever began it gets the answer.
-    EndPart(PartId),
+    /// Begins a scope.
+    BeginScope(BeginScope),
+    /// Ends a scope: whoever began it gets the answer.
+    EndScope(ScopeId),
     /// Everything; the thread ends. Hooks were closed before.
     Stop(SyncSender<Snapshot>),
     /// A fault in the collector, for the test of what becomes of the service then.
@@ -49,30 +52,17 @@ pub enum Request {
     Stall(Receiver<()>),
 }
 
-/// A part of a session that is to be summed up by itself from now on.
+/// A scope: a part of a session that is to be summed up by itself from now on.
 #[derive(Debug)]
-pub struct BeginPart {
+pub struct BeginScope {
     /// Its number.
-    pub id: PartId,
+    pub id: ScopeId,
     /// Whose allocations count, if not everybody's.
     pub thread: Option<u32>,
     /// Told when it has begun.
     pub begun: SyncSender<()>,
     /// Where its snapshot goes when it ends, or the session does before it.
     pub ended: SyncSender<Snapshot>,
-}
-
-/// What the collector knows of an open part, besides its tables.
-#[derive(Debug)]
-struct OpenPart {
-    id: PartId,
-    started: SystemTime,
-    start_stamp: u64,
-    metered_before: Metered,
-    stacks_before: unwind::StackCounts,
-    lost_before: u64,
-    of_one_thread: bool,
-    ended: SyncSender<Snapshot>,
 }
 
 /// Where a session stands.
@@ -155,7 +145,7 @@ const LAST_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Worker {
     merge: Merge,
-    tables: Tables,
+    recording: Recording,
     started: SystemTime,
     statm: Option<File>,
     lost_before: u64,
@@ -170,7 +160,7 @@ pub struct Worker {
     divided: Holdings,
     /// Why call stacks are cut, if they are.
     stacks_bounded: Option<String>,
-    parts: Vec<OpenPart>,
+    scopes: Vec<OpenScope>,
     /// Why recording has ended already.
     ended: Option<String>,
     /// That the log was given up is told.
@@ -195,7 +185,7 @@ impl Worker {
         }
         Worker {
             merge: Merge::new(setup.session),
-            tables,
+            recording: Recording::new(tables),
             started,
             statm: File::open("/proc/self/statm").ok(),
             lost_before: record::lost(),
@@ -207,7 +197,7 @@ impl Worker {
             bound: Bound::new(setup.overhead_limit),
             divided: Holdings::default(),
             stacks_bounded: None,
-            parts: Vec::new(),
+            scopes: Vec::new(),
             ended: None,
             log_told: false,
             stacks_before: unwind::counts(),
@@ -234,7 +224,7 @@ impl Worker {
                 modules_due = now + MODULES_EVERY;
             }
             if now >= flush_due {
-                self.tables.flush_log();
+                self.recording.session_mut().flush_log();
                 flush_due = now + FLUSH_EVERY;
             }
             match requests.try_recv() {
@@ -248,31 +238,31 @@ impl Worker {
                 }
                 Ok(Request::Mark(name, answer)) => {
                     self.catch_up();
-                    drop(answer.try_send(self.tables.mark(name, clock::stamp())));
+                    drop(answer.try_send(self.recording.mark(name, clock::stamp())));
                 }
                 Ok(Request::Top(sites, answer)) => {
                     self.catch_up();
-                    let exported = self.tables.export_top(sites);
+                    let exported = self.recording.session_mut().export_top(sites);
                     drop(answer.try_send(self.complete(exported, None, true)));
                 }
                 Ok(Request::Resample(mean, answer)) => {
-                    self.tables.change_mean(mean, clock::stamp());
+                    self.recording.change_mean(mean, clock::stamp());
                     sampling::change(mean);
                     let _gone = answer.try_send(());
                 }
-                Ok(Request::BeginPart(begin)) => {
+                Ok(Request::BeginScope(begin)) => {
                     self.catch_up();
-                    self.begin_part(begin);
+                    self.begin_scope(begin);
                 }
-                Ok(Request::EndPart(id)) => {
+                Ok(Request::EndScope(id)) => {
                     self.catch_up();
-                    self.end_part(id, None);
+                    self.end_scope(id, None);
                 }
                 Ok(Request::Stop(answer)) => {
-                    self.unfinished = self.merge.drain(&mut self.tables, LAST_WAIT);
+                    self.unfinished = self.merge.drain(&mut self.recording, LAST_WAIT);
                     self.read_memory(Instant::now());
-                    while let Some(part) = self.parts.last() {
-                        self.end_part(part.id, Some("the session ended before it did"));
+                    while let Some(scope) = self.scopes.last() {
+                        self.end_scope(scope.id, Some("the session ended before it did"));
                     }
                     drop(answer.try_send(self.snapshot(false)));
                     return;
@@ -307,7 +297,7 @@ impl Worker {
     fn pass(&mut self) -> MergeStats {
         if self.ended.is_none()
             && !self.watch.as_ref().is_some_and(Watch::is_writing)
-            && let Some(shortage) = self.headroom.shortage(|| self.tables.memory_bytes())
+            && let Some(shortage) = self.headroom.shortage(|| self.recording.memory_bytes())
         {
             let now = Instant::now();
             if self.watch.as_mut().is_some_and(|watch| watch.waits(now)) {
@@ -325,18 +315,18 @@ impl Worker {
         if self.ended.is_none() {
             self.divide_room();
         }
-        self.merge.pass(&mut self.tables)
+        self.merge.pass(&mut self.recording)
     }
 
     /// Keeps heapray's own memory within its bound: says how far call stacks and sites may grow until the next pass, and
     /// ends recording where all else has passed the bound.
     fn divide_room(&mut self) {
-        if self.stacks_bounded.is_none() && (self.tables.has_cut() | memory::was_refused()) {
+        if self.stacks_bounded.is_none() && (self.recording.has_cut() | memory::was_refused()) {
             let note = self.bound.cut_note(self.clock.at_ms(clock::stamp()));
             self.observer.tell(Notice::StacksCut(note.clone()));
             self.stacks_bounded = Some(note);
         }
-        let [nodes, sites, blocks] = self.tables.lengths();
+        let [nodes, sites, blocks] = self.recording.lengths();
         let now = Holdings {
             bytes: memory::own_bytes() as u64,
             nodes,
@@ -354,7 +344,7 @@ impl Worker {
         };
         match self.bound.room(holdings) {
             Some(room) => {
-                self.tables.set_room(room.nodes, room.sites);
+                self.recording.set_room(room.nodes, room.sites);
                 memory::set_most(memory::own_bytes().saturating_add(room.tree_bytes));
             }
             None => self.end_recording(TriggerKind::Overhead, self.bound.end_note()),
@@ -366,7 +356,7 @@ impl Worker {
         let Some(watch) = &mut self.watch else {
             return;
         };
-        let counters = self.tables.counters();
+        let counters = self.recording.session().counters();
         if !watch.is_due(now, counters.allocated.bytes) {
             return;
         }
@@ -404,7 +394,7 @@ impl Worker {
     }
 
     fn tell_of_the_log(&mut self) {
-        let given_up = self.tables.log().and_then(LogWriter::given_up);
+        let given_up = self.recording.session().log().and_then(LogWriter::given_up);
         if let Some(reason) = given_up.filter(|_| !self.log_told) {
             self.observer.tell(Notice::LogGivenUp(reason.to_owned()));
             self.log_told = true;
@@ -425,9 +415,9 @@ impl Worker {
     }
 
     fn read_memory(&mut self, now: Instant) {
-        self.tables
+        self.recording
             .reading(clock::stamp(), self.resident(), self.own_bytes());
-        self.memory_due = now + Duration::from_millis(self.tables.reading_step_ms());
+        self.memory_due = now + Duration::from_millis(self.recording.session().reading_step_ms());
     }
 
     /// Resident bytes of the process; 0 where the system does not tell.
@@ -436,13 +426,13 @@ impl Worker {
     }
 
     fn own_bytes(&self) -> u64 {
-        let allocated = self.tables.memory_bytes() - self.tables.mapped_bytes();
+        let allocated = self.recording.memory_bytes() - self.recording.mapped_bytes();
         memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + allocated
     }
 
     fn counters(&mut self) -> Counters {
-        let totals = self.tables.counters();
-        let log = self.tables.log();
+        let totals = self.recording.session().counters();
+        let log = self.recording.session().log();
         Counters {
             started: self.started,
             events: totals.events,
@@ -454,7 +444,7 @@ impl Worker {
             own_bytes: self.own_bytes(),
             collector_cpu_ns: arch::thread_cpu_ns(),
             log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
-            log_given_up: self.tables.log_given_up(),
+            log_given_up: self.recording.session().log_given_up(),
             sampling: self.sampling(),
             ended: self.ended.clone(),
             stacks_bounded: self.stacks_bounded.clone(),
@@ -464,7 +454,7 @@ impl Worker {
     }
 
     fn sampling(&self) -> Option<Sampling> {
-        self.sampled(&self.tables, self.metered_before)
+        self.sampled(self.recording.session(), self.metered_before)
     }
 
     fn sampled(&self, tables: &Tables, before: Metered) -> Option<Sampling> {
@@ -476,70 +466,8 @@ impl Worker {
         // Before the export, whose copies are part of nothing.
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
-        let exported = self.tables.export();
+        let exported = self.recording.session_mut().export();
         self.complete(exported, process_memory, still_recording)
-    }
-
-    fn begin_part(&mut self, begin: BeginPart) {
-        let start_stamp = clock::stamp();
-        self.tables.begin_part(begin.id, begin.thread, start_stamp);
-        self.parts.push(OpenPart {
-            id: begin.id,
-            started: SystemTime::now(),
-            start_stamp,
-            metered_before: sampling::metered(),
-            stacks_before: unwind::counts(),
-            lost_before: record::lost(),
-            of_one_thread: begin.thread.is_some(),
-            ended: begin.ended,
-        });
-        self.read_memory(Instant::now());
-        let _gone = begin.begun.try_send(());
-    }
-
-    /// Sends what was seen of a part to whoever began it. `early`: why it ends before it was to.
-    fn end_part(&mut self, id: PartId, early: Option<&str>) {
-        let Some(at) = self.parts.iter().position(|part| part.id == id) else {
-            return;
-        };
-        let part = self.parts.swap_remove(at);
-        self.read_memory(Instant::now());
-        let own_mapped = memory::own_bytes() as u64;
-        let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
-        let Some((tables, export)) = self.tables.end_part(id) else {
-            return;
-        };
-        let stacks = unwind::counts();
-        let lost = self.lost_events();
-        let lost_now = record::lost() - part.lost_before + self.unfinished;
-        let mut snapshot = self.complete(export, process_memory, false);
-        snapshot.started = part.started;
-        snapshot.sampling = self.sampled(&tables, part.metered_before);
-        snapshot.lost_events = lost_now;
-        // Of those before the part, the first may be all that is known.
-        let since = (lost == lost_now).then(control::first_lost).flatten();
-        let ticks_per_ms = self.clock.ticks_per_ms;
-        let start_stamp = part.start_stamp;
-        let clock = Clock {
-            start_stamp,
-            ticks_per_ms,
-        };
-        snapshot.lost_since_ms =
-            (lost_now > 0).then(|| since.map_or(0, |stamp| clock.at_ms(stamp)));
-        snapshot.stacks_cut = stacks.cut - part.stacks_before.cut;
-        snapshot.stacks_incomplete = stacks.incomplete - part.stacks_before.incomplete;
-        snapshot.log_given_up = Some("a part of a session has sums only".to_owned());
-        let what = if part.of_one_thread {
-            "what one thread allocated in"
-        } else {
-            "what all threads allocated in"
-        };
-        snapshot
-            .notes
-            .push(format!("this is {what} a part of the program"));
-        let early = early.map(|why| format!("the part ended early: {why}"));
-        snapshot.notes.extend(early);
-        let _gone = part.ended.try_send(snapshot);
     }
 
     fn complete(

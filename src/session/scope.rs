@@ -1,13 +1,13 @@
-//! A part of the program that is summed up by itself: in the session that runs, or in one that runs for the part's time.
+//! A scope: a part of the program that is summed up by itself, in the session that runs, or in one that runs for its time.
 //!
 //! ```text
 //!            a session runs:  ask its collector
-//!   begin ─▶                                            ─▶ OpenPart ─▶ end ─▶ Snapshot
+//!   begin ─▶                                            ─▶ ActiveScope ─▶ end ─▶ Snapshot
 //!            none runs:       start one, or join the one
-//!                             that other parts have        the last of its parts stops that one
+//!                             that other scopes have        the last of its scopes stops that one
 //! ```
 //!
-//! A session that ends before its parts sends each of them what it has of it.
+//! A session that ends before its scopes sends each of them what it has of it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{Observer, Session, SessionError, SessionOptions, StartError};
 use crate::capture::control;
 use crate::capture::thread::{self, Busy, with_local};
-use crate::collector::parts::PartId;
+use crate::collector::recording::ScopeId;
 use crate::collector::snapshot::Snapshot;
-use crate::collector::worker::{BeginPart, Request};
+use crate::collector::worker::{BeginScope, Request};
 use crate::config::overhead_share;
 use crate::flight_recorder;
 
@@ -32,12 +32,12 @@ struct Running {
     hooks: &'static str,
 }
 
-/// The session that runs for parts alone, and how many of them it has.
+/// The session that runs for scopes alone, and how many of them it has.
 static OWN: Mutex<Option<(Session, usize)>> = Mutex::new(None);
 
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Times that a part tries to find a session or to start one, where others start and stop them meanwhile.
+/// Times that a scope tries to find a session or to start one, where others start and stop them meanwhile.
 const TRIES: usize = 5;
 
 fn running() -> MutexGuard<'static, Option<Running>> {
@@ -59,10 +59,10 @@ pub(super) fn closed() {
     running().take();
 }
 
-/// A part that has begun and not ended. Dropping it ends it without an answer.
+/// A scope that has begun and not ended. Dropping it ends it without an answer.
 #[derive(Debug)]
-pub struct OpenPart {
-    id: PartId,
+pub struct ActiveScope {
+    id: ScopeId,
     requests: SyncSender<Request>,
     snapshot: Receiver<Snapshot>,
     /// It counts among those of [`OWN`].
@@ -70,12 +70,12 @@ pub struct OpenPart {
     hooks: &'static str,
 }
 
-impl OpenPart {
-    /// Begins a part that counts what all threads allocate, or only the calling one.
+impl ActiveScope {
+    /// Begins a scope that counts what all threads allocate, or only the calling one.
     ///
     /// # Errors
     /// Those of [`Session::start`], where no session records.
-    pub fn begin(this_thread_only: bool) -> Result<OpenPart, StartError> {
+    pub fn begin(this_thread_only: bool) -> Result<ActiveScope, StartError> {
         if control::is_forked_child() {
             return Err(StartError::ForkedChild);
         }
@@ -83,17 +83,17 @@ impl OpenPart {
         let thread = this_thread_only.then(|| with_local(thread::number));
         let mut last = StartError::AlreadyRecording;
         for _ in 0..TRIES {
-            // Held to the end of the round: the last part of an own session must not stop it in between.
+            // Held to the end of the round: the last scope of an own session must not stop it in between.
             let mut own = own();
             let running = running().clone();
             match running {
                 Some(running) => {
-                    if let Ok(mut part) = ask(running, thread) {
-                        if let Some((_, parts)) = &mut *own {
-                            *parts += 1;
-                            part.own = true;
+                    if let Ok(mut scope) = ask(running, thread) {
+                        if let Some((_, scopes)) = &mut *own {
+                            *scopes += 1;
+                            scope.own = true;
                         }
-                        return Ok(part);
+                        return Ok(scope);
                     }
                     // It is ending just now, or has failed: one of ours is of no use to anybody then.
                     drop(own.take());
@@ -116,13 +116,13 @@ impl OpenPart {
             }
         }
         let mut own = own();
-        if own.as_ref().is_some_and(|(_, parts)| *parts == 0) {
+        if own.as_ref().is_some_and(|(_, scopes)| *scopes == 0) {
             drop(own.take());
         }
         Err(last)
     }
 
-    /// Ends the part: what was seen of it.
+    /// Ends the scope: what was seen of it.
     ///
     /// # Errors
     /// The collector is gone.
@@ -132,7 +132,7 @@ impl OpenPart {
         }
         let _busy = Busy::enter();
         // Where the session has ended, the answer is there.
-        let _ended = self.requests.send(Request::EndPart(self.id));
+        let _ended = self.requests.send(Request::EndScope(self.id));
         control::wake_collector();
         let mut snapshot = self.snapshot.recv().map_err(|_| SessionError)?;
         snapshot.hooks = self.hooks;
@@ -140,21 +140,21 @@ impl OpenPart {
     }
 }
 
-impl Drop for OpenPart {
+impl Drop for ActiveScope {
     fn drop(&mut self) {
         if control::is_forked_child() {
             return;
         }
         let _busy = Busy::enter();
-        // Many at once may have to wait for each other: a part that is not ended is fed to the session's end.
-        let _ended = self.requests.send(Request::EndPart(self.id));
+        // Many at once may have to wait for each other: a scope that is not ended is fed to the session's end.
+        let _ended = self.requests.send(Request::EndScope(self.id));
         if !self.own {
             return;
         }
         let mut own = own();
-        if let Some((_, parts)) = &mut *own {
-            *parts = parts.saturating_sub(1);
-            if *parts == 0 {
+        if let Some((_, scopes)) = &mut *own {
+            *scopes = scopes.saturating_sub(1);
+            if *scopes == 0 {
                 // Nobody needs its last view.
                 drop(own.take());
             }
@@ -172,23 +172,23 @@ fn start() -> Result<Session, StartError> {
     Session::open(&options, Observer::nobody(), false)
 }
 
-fn ask(running: Running, thread: Option<u32>) -> Result<OpenPart, SessionError> {
+fn ask(running: Running, thread: Option<u32>) -> Result<ActiveScope, SessionError> {
     let Running { requests, hooks } = running;
-    let id = PartId(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    let id = ScopeId(LAST.fetch_add(1, Ordering::Relaxed) + 1);
     let (begun, has_begun) = sync_channel(1);
     let (ended, snapshot) = sync_channel(1);
-    let begin = BeginPart {
+    let begin = BeginScope {
         id,
         thread,
         begun,
         ended,
     };
     requests
-        .send(Request::BeginPart(begin))
+        .send(Request::BeginScope(begin))
         .map_err(|_| SessionError)?;
     control::wake_collector();
     has_begun.recv().map_err(|_| SessionError)?;
-    Ok(OpenPart {
+    Ok(ActiveScope {
         id,
         requests,
         snapshot,

@@ -1,0 +1,336 @@
+//! What a session records: its own tables, and those of the scopes that are open in it.
+//!
+//! A scope has sums and a high-water mark of its own: what [`capture_scope`](crate::profiles::capture_scope) asks for. It is a
+//! second set of tables that is fed the same events from its begin to its end. The call tree is the session's: an event names
+//! a node of that one. A session without scopes pays one comparison a batch.
+
+use std::collections::HashMap;
+
+use heapray_report::model::Mark;
+
+use super::call_tree::CallTree;
+
+use super::export::Export;
+use super::snapshot::RawThread;
+use super::tables::Tables;
+use crate::capture::event::{Event, Kind, NodeId};
+
+/// Below this much room for sites, the stack is named under which those without room are summed up.
+const MANY_SITES: usize = 1 << 20;
+
+/// Which scope of a session. Never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeId(pub u64);
+
+/// An open scope.
+#[derive(Debug)]
+struct ScopeTables {
+    id: ScopeId,
+    /// Whose allocations are counted, if not everybody's.
+    thread: Option<u32>,
+    tables: Tables,
+    /// What is handed on of a batch where only one thread counts.
+    chosen: Vec<Event>,
+}
+
+impl ScopeTables {
+    fn apply(&mut self, events: &[Event]) {
+        let Some(thread) = self.thread else {
+            return self.tables.apply_batch(events);
+        };
+        self.chosen.clear();
+        let chosen = events.iter().filter_map(|event| of_thread(event, thread));
+        self.chosen.extend(chosen);
+        self.tables.apply_batch(&self.chosen);
+    }
+}
+
+/// What is left of `event` where only the allocations of `thread` count. Whoever frees a block of its counts too.
+fn of_thread(event: &Event, thread: u32) -> Option<Event> {
+    if event.thread == thread || event.kind == Kind::ThreadStart || event.kind == Kind::ThreadName {
+        return Some(*event);
+    }
+    match event.kind {
+        // The old block is gone; it may be one of ours.
+        Kind::Realloc => Some(Event {
+            kind: Kind::ReallocDone,
+            node: NodeId::ROOT,
+            ..*event
+        }),
+        kind if kind.is_allocation() => None,
+        // Most are of blocks that are not ours: nobody should count those as unknown.
+        Kind::Free | Kind::Munmap | Kind::ReallocFree => Some(Event {
+            node: NodeId::UNTRACKED,
+            ..*event
+        }),
+        _ => Some(*event),
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Recording {
+    session: Tables,
+    scopes: Vec<ScopeTables>,
+}
+
+impl Recording {
+    /// A recording without scopes.
+    #[must_use]
+    pub fn new(session: Tables) -> Recording {
+        Recording {
+            session,
+            scopes: Vec::new(),
+        }
+    }
+
+    /// The session's own tables.
+    #[must_use]
+    pub fn session(&self) -> &Tables {
+        &self.session
+    }
+
+    /// The session's own tables, to be asked for an export. Events and readings go through the recording.
+    pub fn session_mut(&mut self) -> &mut Tables {
+        &mut self.session
+    }
+
+    /// The call tree that events' nodes belong to.
+    pub fn call_tree_mut(&mut self) -> &mut CallTree {
+        self.session.call_tree_mut()
+    }
+
+    /// Takes in events, oldest first.
+    pub fn apply_batch(&mut self, events: &[Event]) {
+        if !self.scopes.is_empty() {
+            self.apply_to_scopes(events);
+        }
+        self.session.apply_batch(events);
+    }
+
+    #[cold]
+    fn apply_to_scopes(&mut self, events: &[Event]) {
+        for scope in &mut self.scopes {
+            scope.apply(events);
+        }
+    }
+
+    /// A reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
+    pub fn reading(&mut self, stamp: u64, rss: u64, own: u64) {
+        for tables in self.all_mut() {
+            tables.reading(stamp, rss, own);
+        }
+    }
+
+    /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
+    pub fn mark(&mut self, name: String, stamp: u64) -> Option<Mark> {
+        let mark = self.session.mark(name, stamp)?;
+        for scope in &mut self.scopes {
+            scope.tables.mark(mark.name.clone(), stamp);
+        }
+        Some(mark)
+    }
+
+    /// From now on samples are of this mean, by the session's word.
+    pub(super) fn change_mean(&mut self, mean_bytes: u64, stamp: u64) {
+        for tables in self.all_mut() {
+            tables.change_mean(mean_bytes, stamp);
+        }
+    }
+
+    /// Begins a scope at `stamp`, of all threads or of one.
+    pub fn begin_scope(&mut self, id: ScopeId, thread: Option<u32>, stamp: u64) {
+        self.scopes.push(ScopeTables {
+            id,
+            thread,
+            tables: self.session.begin_again(stamp),
+            chosen: Vec::new(),
+        });
+    }
+
+    /// Ends a scope. `None` if there is none of that number. Its own tables, to be asked for their sums, and all that they
+    /// give to a snapshot.
+    pub fn end_scope(&mut self, id: ScopeId) -> Option<(Tables, Export)> {
+        let at = self.scopes.iter().position(|scope| scope.id == id)?;
+        let ScopeTables { mut tables, .. } = self.scopes.swap_remove(at);
+        let mut export = tables.export();
+        export.take_stacks_of(self.session.call_tree.nodes());
+        self.name_threads(&mut export.threads);
+        Some((tables, export))
+    }
+
+    /// How many nodes, sites and live blocks (of those that a report of every event keeps books over) there are.
+    #[must_use]
+    pub(super) fn lengths(&self) -> [u64; 3] {
+        let sites = self.all().map(|tables| tables.sites.len()).sum::<usize>();
+        let nodes = self.session.call_tree.nodes().len();
+        [nodes as u64, sites as u64, self.session.logged_blocks()]
+    }
+
+    /// So many nodes and sites may be added from now on.
+    pub(super) fn set_room(&mut self, nodes: usize, sites: usize) {
+        let tree = self.session.call_tree_mut();
+        tree.set_room(nodes);
+        // More are not added from one look to the next.
+        let others = if sites < MANY_SITES {
+            tree.others()
+        } else {
+            NodeId::ROOT
+        };
+        let each = sites / (1 + self.scopes.len());
+        for tables in self.all_mut() {
+            tables.sites.set_room(each, others);
+        }
+    }
+
+    /// Whether something was cut or summed up for want of room.
+    #[must_use]
+    pub(super) fn has_cut(&self) -> bool {
+        self.session.call_tree.has_cut() || self.all().any(|tables| tables.sites.has_folded())
+    }
+
+    /// Bytes of memory that the tables hold.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let events: usize = self.scopes.iter().map(|it| it.chosen.capacity()).sum();
+        let tables = self.all().map(Tables::memory_bytes).sum::<u64>();
+        tables + (events * size_of::<Event>()) as u64
+    }
+
+    /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
+    /// knows too.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        self.all().map(Tables::mapped_bytes).sum()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Tables> {
+        let scopes = self.scopes.iter().map(|scope| &scope.tables);
+        std::iter::once(&self.session).chain(scopes)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Tables> {
+        let scopes = self.scopes.iter_mut().map(|scope| &mut scope.tables);
+        std::iter::once(&mut self.session).chain(scopes)
+    }
+
+    /// The session knows the threads that began before the scope.
+    fn name_threads(&mut self, threads: &mut [RawThread]) {
+        let known: HashMap<u32, RawThread> = self
+            .session
+            .threads
+            .list()
+            .iter()
+            .map(|thread| (thread.number, thread.clone()))
+            .collect();
+        for thread in threads {
+            // Those that are counted by name are numbered down from the largest number.
+            let one = thread.threads == 1 && thread.number < u32::MAX / 2;
+            if one && let Some(known) = known.get(&self.session.threads.slot(thread.number).entry) {
+                if thread.tid == 0 && known.threads == 1 {
+                    thread.tid = known.tid;
+                }
+                if thread.name.is_empty() {
+                    thread.name.clone_from(&known.name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::Clock;
+    use heapray_report::model::Tally;
+
+    fn recording() -> Recording {
+        let mut tables = Tables::new(Clock {
+            start_stamp: 0,
+            ticks_per_ms: 1.0,
+        });
+        let tree = tables.call_tree_mut();
+        for address in [0x10, 0x20] {
+            tree.child(
+                NodeId::ROOT,
+                address,
+                super::super::snapshot::ModuleId::NONE,
+            );
+        }
+        Recording::new(tables)
+    }
+
+    fn event(stamp: u64, thread: u32, kind: Kind, address: u64, size: u64) -> Event {
+        let node = if kind.is_allocation() {
+            NodeId(thread)
+        } else {
+            NodeId::ROOT
+        };
+        Event {
+            stamp,
+            thread,
+            kind,
+            address,
+            size,
+            node,
+        }
+    }
+
+    fn tally(count: u64, bytes: u64) -> Tally {
+        Tally { count, bytes }
+    }
+
+    #[test]
+    fn a_scope_has_its_own_mark_and_ignores_what_was_there_before() {
+        let mut recording = recording();
+        recording.apply_batch(&[event(1, 1, Kind::Malloc, 100, 1000)]);
+        recording.apply_batch(&[event(2, 1, Kind::Malloc, 200, 500)]);
+        recording.begin_scope(ScopeId(1), None, 10);
+        recording.apply_batch(&[
+            event(11, 1, Kind::Malloc, 300, 70),
+            event(12, 2, Kind::Malloc, 400, 30),
+            event(13, 1, Kind::Free, 100, 0),
+            event(14, 2, Kind::Free, 300, 0),
+        ]);
+        recording.begin_scope(ScopeId(2), None, 15);
+        recording.apply_batch(&[event(16, 1, Kind::Malloc, 300, 5)]);
+        let (_, inner) = recording.end_scope(ScopeId(2)).unwrap();
+        let (_, outer) = recording.end_scope(ScopeId(1)).unwrap();
+        recording.apply_batch(&[event(17, 1, Kind::Malloc, 600, 9000)]);
+
+        assert_eq!(inner.totals.allocated, tally(1, 5));
+        assert_eq!(outer.totals.high_water, tally(2, 100));
+        assert_eq!(outer.totals.high_water_ms, 2);
+        assert_eq!(outer.totals.live, tally(2, 35));
+        assert_eq!(outer.totals.unknown_frees, 1);
+        assert_eq!(recording.session().counters().high_water, tally(4, 9535));
+        assert!(recording.end_scope(ScopeId(1)).is_none(), "it has ended");
+        // The stacks are those of the session's tree.
+        let addresses: Vec<u64> = outer
+            .sites
+            .iter()
+            .map(|site| outer.nodes[site.node.0 as usize].address)
+            .collect();
+        assert_eq!(addresses, [0x10, 0x20]);
+    }
+
+    #[test]
+    fn a_scope_of_one_thread_counts_its_blocks_whoever_frees_them() {
+        let mut recording = recording();
+        recording.begin_scope(ScopeId(1), Some(1), 0);
+        recording.apply_batch(&[
+            event(1, 1, Kind::Malloc, 100, 10),
+            event(2, 1, Kind::Malloc, 200, 20),
+            event(3, 2, Kind::Malloc, 300, 40),
+            event(4, 2, Kind::Free, 300, 0),
+            event(5, 2, Kind::Free, 100, 0),
+            event(6, 2, Kind::ReallocFree, 200, 0),
+            event(7, 2, Kind::Realloc, 500, 80),
+            event(8, 2, Kind::Free, 500, 0),
+        ]);
+        let (_, scope) = recording.end_scope(ScopeId(1)).unwrap();
+        assert_eq!(scope.totals.allocated, tally(2, 30));
+        assert_eq!(scope.totals.freed, tally(2, 30));
+        assert_eq!(scope.totals.unknown_frees, 0);
+    }
+}

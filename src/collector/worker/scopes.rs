@@ -1,0 +1,90 @@
+//! Scopes that are open while a session records: when each began, and the snapshot that it gets when it ends.
+
+use std::sync::mpsc::SyncSender;
+use std::time::{Instant, SystemTime};
+
+use super::{BeginScope, Worker};
+use crate::capture::sampling::{self, Metered};
+use crate::capture::{clock, control, memory, record, unwind};
+use crate::collector::clock::Clock;
+use crate::collector::recording::ScopeId;
+use crate::collector::snapshot::Snapshot;
+use crate::os::memory as process_memory;
+
+/// What the collector knows of an open scope, besides its tables.
+#[derive(Debug)]
+pub(super) struct OpenScope {
+    pub(super) id: ScopeId,
+    started: SystemTime,
+    start_stamp: u64,
+    metered_before: Metered,
+    stacks_before: unwind::StackCounts,
+    lost_before: u64,
+    of_one_thread: bool,
+    ended: SyncSender<Snapshot>,
+}
+
+impl Worker {
+    pub(super) fn begin_scope(&mut self, begin: BeginScope) {
+        let start_stamp = clock::stamp();
+        self.recording
+            .begin_scope(begin.id, begin.thread, start_stamp);
+        self.scopes.push(OpenScope {
+            id: begin.id,
+            started: SystemTime::now(),
+            start_stamp,
+            metered_before: sampling::metered(),
+            stacks_before: unwind::counts(),
+            lost_before: record::lost(),
+            of_one_thread: begin.thread.is_some(),
+            ended: begin.ended,
+        });
+        self.read_memory(Instant::now());
+        let _gone = begin.begun.try_send(());
+    }
+
+    /// Sends what was seen of a scope to whoever began it. `early`: why it ends before it was to.
+    pub(super) fn end_scope(&mut self, id: ScopeId, early: Option<&str>) {
+        let Some(at) = self.scopes.iter().position(|scope| scope.id == id) else {
+            return;
+        };
+        let scope = self.scopes.swap_remove(at);
+        self.read_memory(Instant::now());
+        let own_mapped = memory::own_bytes() as u64;
+        let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
+        let Some((tables, export)) = self.recording.end_scope(id) else {
+            return;
+        };
+        let stacks = unwind::counts();
+        let lost = self.lost_events();
+        let lost_now = record::lost() - scope.lost_before + self.unfinished;
+        let mut snapshot = self.complete(export, process_memory, false);
+        snapshot.started = scope.started;
+        snapshot.sampling = self.sampled(&tables, scope.metered_before);
+        snapshot.lost_events = lost_now;
+        // Of those before the scope, the first may be all that is known.
+        let since = (lost == lost_now).then(control::first_lost).flatten();
+        let ticks_per_ms = self.clock.ticks_per_ms;
+        let start_stamp = scope.start_stamp;
+        let clock = Clock {
+            start_stamp,
+            ticks_per_ms,
+        };
+        snapshot.lost_since_ms =
+            (lost_now > 0).then(|| since.map_or(0, |stamp| clock.at_ms(stamp)));
+        snapshot.stacks_cut = stacks.cut - scope.stacks_before.cut;
+        snapshot.stacks_incomplete = stacks.incomplete - scope.stacks_before.incomplete;
+        snapshot.log_given_up = Some("a part of a session has sums only".to_owned());
+        let what = if scope.of_one_thread {
+            "what one thread allocated in"
+        } else {
+            "what all threads allocated in"
+        };
+        snapshot
+            .notes
+            .push(format!("this is {what} a part of the program"));
+        let early = early.map(|why| format!("the part ended early: {why}"));
+        snapshot.notes.extend(early);
+        let _gone = scope.ended.try_send(snapshot);
+    }
+}
