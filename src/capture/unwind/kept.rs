@@ -71,6 +71,29 @@ pub(super) enum Ending {
     Cut,
 }
 
+/// The stack words that decided that there is no step from a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WhyNot {
+    /// Single ones.
+    pub(super) slots: [Option<u64>; 3],
+    /// All from the first address up to the second: they are no return addresses.
+    pub(super) words: Option<(u64, u64)>,
+}
+
+impl WhyNot {
+    /// None.
+    pub(super) const NONE: WhyNot = WhyNot {
+        slots: [None; 3],
+        words: None,
+    };
+
+    /// How many words there are in a row.
+    pub(super) fn in_a_row(&self) -> usize {
+        self.words
+            .map_or(0, |(from, to)| ((to - from) / 8) as usize)
+    }
+}
+
 /// The last stack, root first.
 #[derive(Debug)]
 pub(super) struct KeptStack {
@@ -211,13 +234,14 @@ impl KeptStack {
         Some(at)
     }
 
-    /// Makes room for `more` frames inside of the `kept` outermost; without it they cannot be kept.
+    /// Makes room for `more` frames inside of the `kept` outermost, the first of which has `words` besides; without it
+    /// they cannot be kept.
     #[inline(always)]
-    pub(super) fn reserve_behind(&mut self, kept: usize, more: usize) -> bool {
+    pub(super) fn reserve_behind(&mut self, kept: usize, more: usize, words: usize) -> bool {
         // A step reads three words at most.
         const CHECKS: usize = 3;
         let frames = kept + more;
-        let checks = self.checks_end(kept) + more * CHECKS;
+        let checks = self.checks_end(kept) + more * CHECKS + words;
         let room = self.frames.capacity() >= frames && self.checks.capacity() >= checks;
         room || self.grow(frames, checks)
     }
@@ -263,7 +287,7 @@ impl KeptStack {
         &mut self,
         frame: &Frame,
         outer: Option<Registers>,
-        why_not: [Option<u64>; 2],
+        why_not: WhyNot,
         node: u32,
     ) {
         let (rule, at) = (frame.rule(), frame.at());
@@ -286,8 +310,11 @@ impl KeptStack {
                 self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
             }
         } else {
-            needs_bp |= rule == Rule::NONE;
-            for slot in why_not.into_iter().flatten() {
+            // Where it was tried as a frame pointer. The words in a row did without it.
+            needs_bp |= rule == Rule::NONE && why_not.words.is_none();
+            let (from, to) = why_not.words.unwrap_or_default();
+            let slots = why_not.slots.into_iter().flatten();
+            for slot in slots.chain((from..to).step_by(8)) {
                 // SAFETY: the walk has read the word just now.
                 let value = unsafe { (slot as *const u64).read_volatile() };
                 self.check(&mut end, slot, value);
@@ -299,7 +326,7 @@ impl KeptStack {
     #[inline(always)]
     fn check(&mut self, end: &mut usize, slot: u64, value: u64) {
         debug_assert!(*end < self.checks.capacity());
-        // SAFETY: `reserve` was told of the frame and has made room for three checks of each.
+        // SAFETY: `reserve_behind` was told of the frame and has made room for three checks of each, and for a row.
         unsafe { self.checks.as_ptr().add(*end).write(Check { slot, value }) };
         *end += 1;
     }

@@ -13,6 +13,8 @@ mod rules;
 #[cfg(heapray_native)]
 mod stack;
 #[cfg(heapray_native)]
+mod start;
+#[cfg(heapray_native)]
 mod thread;
 #[cfg(heapray_native)]
 mod walk;

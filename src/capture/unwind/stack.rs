@@ -13,6 +13,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::start;
 use crate::capture::arch::{self, StackSlots};
 
 /// No page is smaller.
@@ -34,6 +35,7 @@ pub(crate) fn prepare() {
     // SAFETY: looks up a number in the auxiliary vector; AT_RANDOM is an address that the kernel has put on the stack.
     let on_stack = unsafe { libc::getauxval(libc::AT_RANDOM) };
     MAIN_STACK_TOP.store(on_stack, Ordering::Relaxed);
+    start::prepare();
     arch::prepare();
 }
 
@@ -43,6 +45,8 @@ pub(super) struct OwnStack {
     /// Every page from here to `high` is this stack's.
     low: u64,
     high: u64,
+    /// Past the first frame; 0 if that is not known.
+    pub(super) start: u64,
     /// `low` is as low as it gets.
     is_whole: bool,
 }
@@ -52,6 +56,7 @@ impl OwnStack {
     pub(super) const UNKNOWN: OwnStack = OwnStack {
         low: 0,
         high: 0,
+        start: 0,
         is_whole: false,
     };
 
@@ -90,6 +95,7 @@ impl OwnStack {
             return OwnStack {
                 low: high & !(PAGE - 1),
                 high,
+                start: start::of_this_thread(false),
                 is_whole: false,
             };
         }
@@ -104,6 +110,7 @@ impl OwnStack {
         OwnStack {
             low: high - MAIN_STACK,
             high,
+            start: start::of_this_thread(true),
             is_whole: true,
         }
     }

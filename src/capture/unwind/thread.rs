@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::kept::{Check, Ending, KeptFrame, KeptStack};
+use super::kept::{Check, Ending, KeptFrame, KeptStack, WhyNot};
 use super::rules::{Entry, RuleCache};
 use super::stack::{OwnStack, Slots};
 use super::walk::{Found, Frame, Walk};
@@ -84,6 +84,13 @@ impl ThreadUnwinder {
     pub fn begin_thread(&mut self) {
         self.stack = OwnStack::UNKNOWN;
         self.kept.truncate(0);
+    }
+
+    /// Takes the stack of the calling thread for one that starts at `start`.
+    #[cfg(test)]
+    pub(super) fn starts_at(&mut self, start: u64) {
+        assert!(self.stack.reaches(arch::registers_here().sp));
+        self.stack.start = start;
     }
 
     /// What captures with this unwinder could not do so far.
@@ -175,7 +182,7 @@ impl ThreadUnwinder {
             at = unsafe { rule.plain_step(at, high) }?;
         }
         let is_deep = self.kept.ending == Ending::Cut || length + kept > MAX_DEPTH;
-        if is_deep || !self.kept.reserve_behind(kept, length) {
+        if is_deep || !self.kept.reserve_behind(kept, length, 0) {
             return None;
         }
         if self.kept.ending == Ending::Lost {
@@ -235,7 +242,7 @@ impl ThreadUnwinder {
                 false => usize::MAX,
             },
             outer: None,
-            why_not: [None; 2],
+            why_not: WhyNot::NONE,
         };
         let found = walk.run(MAX_DEPTH);
         let (outer_kept, ending, beyond) = match found {
@@ -271,7 +278,11 @@ impl ThreadUnwinder {
             }
             self.kept.truncate(outer_kept);
         }
-        let keeps = own && keep_from < length && self.kept.reserve_behind(outer_kept, length);
+        let keeps = own
+            && keep_from < length
+            && self
+                .kept
+                .reserve_behind(outer_kept, length, why_not.in_a_row());
         for index in (0..length).rev() {
             // SAFETY: the walk has written this many frames.
             let frame = unsafe { &*self.frames.as_ptr().add(index) };
@@ -280,7 +291,7 @@ impl ThreadUnwinder {
             if keeps && index >= keep_from {
                 self.kept.push(frame, outer, why_not, node);
                 outer = Some(frame.at());
-                why_not = [None; 2];
+                why_not = WhyNot::NONE;
             }
         }
         node
@@ -382,7 +393,7 @@ fn fit(walk: &mut Walk<'_>, found: Found) -> (usize, Ending, usize) {
     if walk.length > CUT_TO {
         // SAFETY: the walk has written this frame.
         walk.outer = Some(unsafe { &*walk.frames.as_ptr().add(CUT_TO) }.at());
-        walk.why_not = [None; 2];
+        walk.why_not = WhyNot::NONE;
         walk.length = CUT_TO;
     }
     (0, Ending::Cut, depth - walk.length)

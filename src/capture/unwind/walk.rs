@@ -1,8 +1,9 @@
 //! The walk from the leaf outward, until it meets the kept stack or ends.
 
-use super::kept::{Ending, KeptStack};
+use super::kept::{Ending, KeptStack, WhyNot};
 use super::rules::RuleCache;
 use super::stack::{OwnStack, Slots};
+use super::start::{self, FurtherOut};
 use crate::capture::arch::{self, Registers, Rule, StackSlots, Stop};
 use crate::capture::memory::{GrowArray, Plain};
 use crate::capture::modules::published;
@@ -74,8 +75,8 @@ pub(super) struct Walk<'a> {
     pub(super) keep_from: usize,
     /// What the step from the outermost frame led to, if there was one, though it is not part of the stack.
     pub(super) outer: Option<Registers>,
-    /// Slots that decided that there was no step.
-    pub(super) why_not: [Option<u64>; 2],
+    /// What decided that there was no step.
+    pub(super) why_not: WhyNot,
 }
 
 /// More signal handlers than this on top of each other are not a stack but a loop.
@@ -137,6 +138,9 @@ impl Walk<'_> {
                     return self.lost();
                 }
                 Err(Stop::Lost) if rule == Rule::NONE && self.begins_a_function() => {
+                    return Found::End(Ending::Whole);
+                }
+                Err(Stop::Lost) if rule == Rule::NONE && self.is_first_of_stack() => {
                     return Found::End(Ending::Whole);
                 }
                 Err(Stop::Lost) if rule == Rule::NONE => {
@@ -225,6 +229,23 @@ impl Walk<'_> {
             && published::rule_at(self.at.return_address).is_some_and(|rule| rule != Rule::NONE)
     }
 
+    /// Whether nothing that has unwind information is further out than the frame to go on with.
+    #[cold]
+    fn is_first_of_stack(&mut self) -> bool {
+        if !self.own.contains(self.at.sp) {
+            return false;
+        }
+        match start::further_out(self.at.sp, self.own.start, &mut self.slots) {
+            FurtherOut::Nothing(start) => {
+                self.why_not.words = Some((self.at.sp, start));
+                return true;
+            }
+            FurtherOut::Perhaps(slot) => self.why_not.slots[2] = Some(slot),
+            FurtherOut::Unknown => {}
+        }
+        false
+    }
+
     /// Goes on at code that a signal interrupted, which may be on another stack.
     #[cold]
     fn resume_at(&mut self, outer: Registers) {
@@ -252,7 +273,7 @@ impl Walk<'_> {
     #[cold]
     fn frame_pointer_step(&mut self) -> Option<Registers> {
         let outer = self.by_frame_pointer(self.at)?;
-        self.why_not = [Some(self.at.bp), Some(self.at.bp + 8)];
+        self.why_not.slots[..2].copy_from_slice(&[Some(self.at.bp), Some(self.at.bp + 8)]);
         let mut further = outer;
         for ahead in 0..MOST_GENERATED {
             let pc = further.return_address.wrapping_sub(1);
@@ -264,9 +285,12 @@ impl Walk<'_> {
                     self.keep_from = usize::MAX;
                     return None;
                 }
-                self.why_not = [None; 2];
-                if ahead > 0 {
-                    // Words of frames further out decided as well, and this frame has no checks of theirs.
+                let why_not = core::mem::replace(&mut self.why_not, WhyNot::NONE);
+                // The step's own return address is checked, and if it is one alone, no other decides.
+                let alone = self.at.bp + 8 < self.own.start
+                    && start::is_return_address(outer.return_address);
+                if ahead > 0 || (why_not.slots[2].is_some() && !alone) {
+                    // Other words decided as well, and this frame has no checks of theirs.
                     self.keep_from = self.keep_from.max(self.length);
                 }
                 self.last_frame().rule = Rule::FRAME_POINTER.to_bits();

@@ -8,7 +8,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pointer::{interrupted_link, is_signal_return, prepare};
+pub(crate) use pointer::{interrupted_link, is_signal_return, prepare, strip};
 pub(crate) use registers::interrupted;
 pub use registers::registers_here;
 pub use rule::Rule;
@@ -25,6 +25,12 @@ pub(crate) const RED_ZONE: u64 = 0;
 /// A function's return address is in a register until the function saves it, and a chain of frame records does not tell
 /// where the frames end.
 pub(crate) const HAS_LINK_REGISTER: bool = true;
+
+/// What lies between a thread's stack and where its thread pointer points: the libc's own words of the thread, 200 bytes in
+/// musl and more in others. The program's thread-local variables lie above (TLS variant I).
+pub(crate) const fn below_control_block(_program: u64) -> u64 {
+    192
+}
 
 /// Where a frame record lies: LLVM puts it at odd words too.
 pub(crate) const FRAME_POINTER_ALIGNMENT: u64 = 8;

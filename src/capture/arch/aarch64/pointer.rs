@@ -35,7 +35,7 @@ pub(crate) fn prepare() {
 
 /// A code address without its signature.
 #[inline(always)]
-pub(super) fn strip(address: u64) -> u64 {
+pub(crate) fn strip(address: u64) -> u64 {
     address & ADDRESS_BITS.load(Ordering::Relaxed)
 }
 

@@ -98,6 +98,11 @@ impl Rule {
         self.0 & SAVES_BP == 0
     }
 
+    /// Whether a call can end here: not where the function's own return address is in the link register.
+    pub(crate) const fn may_call(self) -> bool {
+        self.kind() != LINK && self.0 != Rule::NONE.0
+    }
+
     /// The rule that `row` describes.
     #[must_use]
     pub fn from_dwarf(row: &DwarfRow<'_>) -> Rule {

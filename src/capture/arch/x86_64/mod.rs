@@ -11,6 +11,7 @@ pub use rule::Rule;
 pub(crate) use signal::{interrupted, interrupted_link, is_signal_return, prepare};
 pub use stamp::{fence_and_stamps, has_invariant_tsc, stamp, stamp_after_loads};
 pub(super) use system::call;
+pub(crate) use system::strip;
 pub use system::{page_size, thread_pointer};
 
 /// Bytes in a page.
@@ -21,6 +22,12 @@ pub(crate) const RED_ZONE: u64 = 128;
 
 /// A function's return address lies on the stack from its first instruction on, and the frame pointer tells where.
 pub(crate) const HAS_LINK_REGISTER: bool = false;
+
+/// What lies between a thread's stack and its control block, which has the program's thread-local variables, `program`
+/// bytes, directly below it (TLS variant II).
+pub(crate) const fn below_control_block(program: u64) -> u64 {
+    program
+}
 
 /// `push rbp; mov rbp, rsp` at a function's entry leaves `rbp` a multiple of this (psABI 3.2.2).
 pub(crate) const FRAME_POINTER_ALIGNMENT: u64 = 16;

@@ -100,6 +100,16 @@ impl Rule {
         self.slot() == 0
     }
 
+    /// Whether a call can end here: at every call the stack pointer is a multiple of 16 (psABI 3.2.2), and so is the CFA
+    /// always. At a function's first and last instruction the stack pointer is not.
+    pub(crate) const fn may_call(self) -> bool {
+        match self.kind() {
+            SP => self.0 >> 11 & 1 == 0,
+            PLT => false,
+            _ => self.0 != Rule::NONE.0,
+        }
+    }
+
     /// The rule that `row` describes.
     #[must_use]
     pub fn from_dwarf(row: &DwarfRow<'_>) -> Rule {

@@ -36,6 +36,13 @@ pub fn thread_pointer() -> u64 {
     pointer
 }
 
+/// An address from a stack word: return addresses are not signed here.
+#[inline(always)]
+#[must_use]
+pub(crate) const fn strip(word: u64) -> u64 {
+    word
+}
+
 /// Bytes in a page.
 #[inline(always)]
 #[must_use]
