@@ -86,6 +86,8 @@ unsafe extern "C" {
 
 /// Where the file's header says at which address the program starts (gABI, "ELF Header": `e_entry`).
 const ENTRY: u64 = 24;
+/// The status that the copy exits with: nobody else's.
+const AS_EXPECTED: i32 = 43;
 
 struct Scene {
     recorder: Recorder,
@@ -122,8 +124,7 @@ fn a_program_that_starts_without_unwind_information_has_whole_stacks_and_its_gap
     let output = Command::new(&copy).output();
     std::fs::remove_file(&copy).unwrap();
     let output = output.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(output.stdout, b"whole\n");
+    assert_eq!(output.status.code(), Some(AS_EXPECTED), "{output:?}");
 }
 
 /// The `main` of the copy; a panic ends it.
@@ -141,8 +142,7 @@ extern "C" fn main_undescribed() -> i32 {
     }
     assert_eq!(scene.recorder.unwinder.counts().incomplete, 0);
     calls_through_a_gap();
-    println!("whole");
-    0
+    AS_EXPECTED
 }
 
 /// Whole stacks before and after, and incomplete ones between.
