@@ -7,10 +7,9 @@ use std::env;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::hint::black_box;
 use std::mem::transmute;
-use std::process::Command;
 use std::ptr::null_mut;
 
-use common::{my_sites, record, sum, turn};
+use common::{my_sites, record, sum, this_program, turn};
 use heapray::capture::hook;
 use heapray::collector::snapshot::Snapshot;
 use heapray_c_fixtures::{INTERPOSER, LOOKUP};
@@ -173,7 +172,7 @@ fn a_name_that_nobody_defines_is_not_found() {
 #[test]
 fn an_interposer_gets_the_function_behind_it() {
     if env::var_os("HEAPRAY_ALONE").is_none() {
-        let output = Command::new(env::current_exe().unwrap())
+        let output = this_program()
             .args([
                 "--exact",
                 "an_interposer_gets_the_function_behind_it",

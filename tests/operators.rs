@@ -6,9 +6,8 @@ mod common;
 use std::env;
 use std::ffi::{CString, c_int, c_void};
 use std::path::Path;
-use std::process::Command;
 
-use common::{my_sites, record, sum, tally, turn};
+use common::{my_sites, record, sum, tally, this_program, turn};
 use heapray::capture::event::Kind;
 use heapray::collector::snapshot::RawSite;
 use heapray_c_fixtures::{ALLOCATOR, HEADER_OPERATORS, OPERATORS};
@@ -56,7 +55,7 @@ fn preloaded(test: &str, library: &str, header: u64) -> bool {
     if env::var_os("HEAPRAY_ALONE").is_some() {
         return false;
     }
-    let mut command = Command::new(env::current_exe().unwrap());
+    let mut command = this_program();
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command
         .env("HEAPRAY_ALONE", "1")
@@ -173,6 +172,7 @@ fn allocators_that_the_system_has_are_seen_once() {
         "libtcmalloc_minimal.so.4",
         "libmimalloc.so.2",
         "libmimalloc.so.2.0",
+        "libmimalloc.so.3",
     ] {
         let library = Path::new(&folder).join(name);
         if library.exists() {

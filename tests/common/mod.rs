@@ -1,7 +1,9 @@
 //! What the tests of the capture share: a session in a directory of its own, one at a time in a process.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses a part of it
 
+use std::env;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -67,6 +69,21 @@ impl Drop for Dir {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).unwrap();
     }
+}
+
+/// This program, to be started again: by the emulator, if cargo starts tests by one.
+pub fn this_program() -> Command {
+    let program = env::current_exe().unwrap();
+    let arch = env::consts::ARCH.to_uppercase();
+    let runner = env::var(format!("CARGO_TARGET_{arch}_UNKNOWN_LINUX_GNU_RUNNER"));
+    let runner = runner.unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(emulator) = words.next() else {
+        return Command::new(program);
+    };
+    let mut command = Command::new(emulator);
+    command.args(words).arg(program);
+    command
 }
 
 /// Records what `work` allocates, and everybody else meanwhile.
