@@ -299,7 +299,11 @@ fn children_of(pid: u32) -> Vec<String> {
 
 fn kill_all(pids: &[String]) {
     if !pids.is_empty() {
-        let _ = Command::new("kill").args(pids).status();
+        // The shell's own `kill`: a system may lack the program of that name. A child may have ended by itself.
+        let script = format!("kill {}", pids.join(" "));
+        let mut kill = Command::new("sh");
+        kill.args(["-c", &script]).stderr(Stdio::null());
+        kill.status().unwrap();
     }
 }
 

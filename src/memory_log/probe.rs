@@ -191,7 +191,10 @@ mod tests {
         };
         assert_eq!(pid, sleeper);
         assert_eq!(both.memory, both.rss + bytes);
-        let _ = Command::new("kill").arg(sleeper.to_string()).status();
+        // The shell's own `kill`: a system may lack the program of that name.
+        let kill = format!("kill {sleeper}");
+        let status = Command::new("sh").args(["-c", &kill]).status().unwrap();
+        assert!(status.success());
         lines.next();
         let alone = probe.read().unwrap();
         assert_eq!((alone.children.len(), alone.memory), (0, alone.rss));
