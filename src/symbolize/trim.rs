@@ -57,7 +57,8 @@ pub(crate) fn is_c_runtime(path: &str) -> bool {
 }
 
 /// The directory of the language's library that `file` lies in: `/rustc/<commit>/library` as official builds
-/// name it, or rustup's `…/lib/rustlib/src/rust/library` where its sources are installed.
+/// name it, rustup's `…/lib/rustlib/src/rust/library` where its sources are installed, or `…/rustc-<version>/library`
+/// where a distribution has built it (Debian: `/usr/src/rustc-1.97.1/library`).
 pub(crate) fn library_dir(file: &str) -> Option<&str> {
     if let Some(rest) = file.strip_prefix("/rustc/") {
         let commit = rest.find('/')?;
@@ -67,8 +68,17 @@ pub(crate) fn library_dir(file: &str) -> Option<&str> {
             .then(|| &file[.."/rustc/".len() + commit + "/library".len()]);
     }
     let installed = "/rustlib/src/rust/library";
-    let at = file.find(&format!("{installed}/"))?;
-    Some(&file[..at + installed.len()])
+    if let Some(at) = file.find(&format!("{installed}/")) {
+        return Some(&file[..at + installed.len()]);
+    }
+    let sources = "/rustc-";
+    file.match_indices(sources).find_map(|(at, _)| {
+        let version = at + sources.len();
+        let end = version + file[version..].find('/')?;
+        let is_version = file[version..].starts_with(|first: char| first.is_ascii_digit());
+        (is_version && file[end..].starts_with("/library/"))
+            .then(|| &file[..end + "/library".len()])
+    })
 }
 
 /// Crates that the standard library is made of: below `/rust/deps` in its own build. hashbrown (with the
@@ -119,7 +129,8 @@ const LIBRARIES: [&str; 5] = ["alloc", "core", "std", "hashbrown", "allocator_ap
 /// Whether a demangled name is of the language's library, as far as a name can tell.
 ///
 /// In `<T as Trait>::f` both must be of the library; a `T` without a path (a generic parameter, a primitive,
-/// a reference) leaves it to the trait, by the orphan rule.
+/// a reference) leaves it to the trait, by the orphan rule. In `<T>::f` such a `T` is the library's: nobody else can give
+/// it methods.
 fn is_library_name(function: &str) -> bool {
     let Some(inner) = function.strip_prefix('<') else {
         return is_library_path(function);
@@ -128,8 +139,14 @@ fn is_library_name(function: &str) -> bool {
         Some((of, of_trait)) => {
             (is_library_path(of) || head(of).is_none()) && is_library_path(of_trait)
         }
-        None => is_library_path(inner),
+        None => is_library_path(inner) || is_of_primitive(inner),
     }
+}
+
+/// Whether the `T` in `<T>::f` is a slice, an array, a tuple, a pointer, or a name without a path.
+fn is_of_primitive(inner: &str) -> bool {
+    let is_name = |of: &str| !of.is_empty() && of.chars().all(char::is_alphanumeric);
+    inner.starts_with(['[', '(', '*']) || inner.split_once(">::").is_some_and(|(of, _)| is_name(of))
 }
 
 /// What the library's directory holds besides.
@@ -235,6 +252,10 @@ mod tests {
             ("std::fmt::helper", "/home/me/app/src/std.rs".into(), Role::Code),
             ("alloc::alloc::alloc", "/home/dev/.rustup/toolchains/stable/lib/rustlib/src/rust/library/alloc/src/alloc.rs".into(), Role::Library),
             ("alloc::alloc::alloc", "/usr/src/rustc-1.85.0/library/alloc/src/alloc.rs".into(), Role::Library),
+            ("<[app::Row]>::to_vec", "/usr/src/rustc-1.97.1/library/alloc/src/slice.rs".into(), Role::Library),
+            ("__rust_begin_short_backtrace", "/usr/src/rustc-1.97.1/library/std/src/sys/backtrace.rs".into(), Role::Library),
+            ("app::cart::add", "/usr/src/rustc-1.97.1/library/alloc/src/raw_vec/mod.rs".into(), Role::Code),
+            ("<[app::Row]>::to_vec", "/build/rust/library/alloc/src/slice.rs".into(), Role::Library),
             ("alloc::alloc::alloc", "library/alloc/src/alloc.rs".into(), Role::Library),
             // The user's own directory of that shape.
             ("catalogue::books::load", "/home/me/library/core/src/books.rs".into(), Role::Code),
@@ -272,6 +293,11 @@ mod tests {
                 "<fn(u8) -> u8 as core::ops::function::FnOnce<(u8,)>>::call_once",
                 Role::Library,
             ),
+            ("<[u8]>::to_vec", Role::Library),
+            ("<[app::Row]>::to_vec", Role::Library),
+            ("<str>::repeat", Role::Library),
+            ("<*const app::Row>::read", Role::Library),
+            ("<app::Row>::add", Role::Code),
             ("<app::Row as core::clone::Clone>::clone", Role::Code),
             ("<alloc::vec::Vec<T> as app::Encode>::encode", Role::Code),
             (
@@ -345,6 +371,21 @@ mod tests {
         );
         assert_eq!(library_dir("/rustc/1.85.0/compiler/x.rs"), None);
         assert_eq!(library_dir("/rustc/"), None);
+        assert_eq!(
+            library_dir("/usr/src/rustc-1.97.1/library/std/src/rt.rs"),
+            Some("/usr/src/rustc-1.97.1/library")
+        );
+        assert_eq!(
+            library_dir("/b/rustc-hash-2.1.1/src/rustc-1.97.1-src/library/std/src/rt.rs"),
+            Some("/b/rustc-hash-2.1.1/src/rustc-1.97.1-src/library")
+        );
+        for other in [
+            "rustc-1.97.1/compiler/x.rs",
+            "rustc-hash/library/x.rs",
+            "rustc-1",
+        ] {
+            assert_eq!(library_dir(&format!("/usr/src/{other}")), None);
+        }
         assert_eq!(
             library_dir("/t/lib/rustlib/src/rust/library/std/src/rt.rs"),
             Some("/t/lib/rustlib/src/rust/library")

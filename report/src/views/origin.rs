@@ -92,6 +92,16 @@ impl Origins {
     }
 }
 
+/// The part of `file` below the language's library as distributions build it: in `…/rustc-<version>/library`.
+fn in_distributions_library(file: &str) -> Option<&str> {
+    let sources = "/rustc-";
+    file.match_indices(sources).find_map(|(at, _)| {
+        let (version, rest) = file[at + sources.len()..].split_once('/')?;
+        let is_version = version.starts_with(|first: char| first.is_ascii_digit());
+        rest.strip_prefix("library/").filter(|_| is_version)
+    })
+}
+
 /// The directories that decide, from [`About`].
 struct Paths<'a> {
     library: &'a str,
@@ -187,6 +197,7 @@ impl<'a> Paths<'a> {
         file.split_once("/rustlib/src/rust/library/")
             .map(|(_, rest)| rest)
             .or_else(|| file.strip_prefix("/rust/deps/").map(|_| "std"))
+            .or_else(|| in_distributions_library(file))
     }
 
     /// The package by the function's name alone.
@@ -429,6 +440,11 @@ mod tests {
             ),
             (
                 "/rust/deps/hashbrown-0.15.2/src/raw.rs",
+                "std",
+                Kind::Language,
+            ),
+            (
+                "/usr/src/rustc-1.97.1/library/std/src/sys/backtrace.rs",
                 "std",
                 Kind::Language,
             ),
