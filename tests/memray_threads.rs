@@ -119,6 +119,8 @@ fn memray_counts_the_temporary_blocks_of_threads_of_one_name_as_we_do() {
     hand_over();
     work_at_once();
     profiler.stop().unwrap();
+    // Nothing is written to the directory any more when it is removed.
+    profiler.shutdown().unwrap();
 
     let file = dir.0.join("memray-report.bin");
     let read = memray::read_file(std::fs::File::open(&file).unwrap()).unwrap();
