@@ -35,6 +35,7 @@ fn main() {
     library("c/others.c", &[], "libothers.so");
     library("c/interposer.c", &["-ldl"], "interposer.so");
     library("c/lookup.c", &["-ldl"], "lookup.so");
+    library("c/sized.c", &[], "sized.so");
     library("c/allocator.cc", &["-std=c++17"], "liballocator.so");
     library(
         "c/allocator.cc",

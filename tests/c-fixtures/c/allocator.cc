@@ -47,6 +47,8 @@ static void give_back(void *) {}
 extern "C" {
 void *malloc(size_t size) { return take(size, 16); }
 void free(void *block) { give_back(block); }
+void free_sized(void *block, size_t) { give_back(block); }
+void free_aligned_sized(void *block, size_t, size_t) { give_back(block); }
 void *calloc(size_t count, size_t size) {
     size_t bytes;
     return __builtin_mul_overflow(count, size, &bytes) ? nullptr : take(bytes, 16);

@@ -113,3 +113,7 @@ pub const INTERPOSER: &str = concat!(env!("OUT_DIR"), "/interposer.so");
 
 /// A library whose `find_by_name(name)` asks the loader for a function.
 pub const LOOKUP: &str = concat!(env!("OUT_DIR"), "/lookup.so");
+
+/// A library whose `give_back_sized(block, size)` and `give_back_aligned_sized(block, alignment, size)` say whether C23's
+/// functions are there, and if so give the block back by them.
+pub const SIZED: &str = concat!(env!("OUT_DIR"), "/sized.so");

@@ -1,0 +1,99 @@
+//! C23's `free_sized` and `free_aligned_sized`: what they give back is no longer live. glibc has them since 2.43; before, an
+//! allocator that is preloaded brings them.
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
+#![allow(clippy::unwrap_used)] // a test's failure
+mod common;
+
+use std::env;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::hint::black_box;
+use std::mem::transmute;
+
+use common::{my_sites, record, sum, tally, this_program, turn};
+use heapray_c_fixtures::{ALLOCATOR, SIZED};
+
+const SIZE: usize = 43_210;
+const ALIGNMENT: usize = 64;
+const ALIGNED_SIZE: usize = 64 * 700;
+
+type Free = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+type FreeAligned = unsafe extern "C" fn(*mut c_void, usize, usize) -> c_int;
+
+fn function(library: *mut c_void, name: &CStr) -> *mut c_void {
+    // SAFETY: a handle and a C string.
+    unsafe { libc::dlsym(library, name.as_ptr()) }
+}
+
+/// Whether there are such functions. If so, tests them.
+fn blocks_given_back_with_their_size_are_seen() -> bool {
+    let _turn = turn();
+    let path = CString::new(SIZED).unwrap();
+    // SAFETY: a C string; the library stays loaded, and its functions have these types.
+    let (free, free_aligned) = unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        assert!(!library.is_null());
+        let free = function(library, c"give_back_sized");
+        let free_aligned = function(library, c"give_back_aligned_sized");
+        assert!(!free.is_null() && !free_aligned.is_null());
+        (
+            transmute::<*mut c_void, Free>(free),
+            transmute::<*mut c_void, FreeAligned>(free_aligned),
+        )
+    };
+    // SAFETY: null may be given back, and by its size.
+    if unsafe { free(std::ptr::null_mut(), 0) == 0 } {
+        return false;
+    }
+    let snapshot = record("sized", || {
+        // SAFETY: each block is given back once, as what it is. The functions that are looked up have the types of the
+        // library's, whose answer nobody asks for.
+        unsafe {
+            assert_eq!(free(black_box(libc::malloc(SIZE)), SIZE), 1);
+            let block = black_box(libc::aligned_alloc(ALIGNMENT, ALIGNED_SIZE));
+            assert_eq!(free_aligned(block, ALIGNMENT, ALIGNED_SIZE), 1);
+            let found = function(libc::RTLD_DEFAULT, c"free_sized");
+            transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, usize)>(found)(
+                black_box(libc::malloc(SIZE)),
+                SIZE,
+            );
+            assert_eq!(free(std::ptr::null_mut(), 0), 1);
+        }
+    });
+    assert_eq!(snapshot.lost_events, 0);
+    for (size, blocks) in [(SIZE, 2), (ALIGNED_SIZE, 1)] {
+        let mut sites = my_sites(&snapshot);
+        sites.retain(|site| site.allocated.bytes == size as u64 * site.allocated.count);
+        let all = tally(blocks, blocks * size as u64);
+        assert_eq!(sum(&sites, None, |site| site.allocated), all, "{sites:#?}");
+        let live = sum(&sites, None, |site| site.live);
+        assert_eq!(live, tally(0, 0), "{sites:#?}");
+    }
+    true
+}
+
+#[test]
+fn what_the_c_library_gets_back_with_its_size_is_no_longer_live() {
+    if !blocks_given_back_with_their_size_are_seen() {
+        println!("this C library has no free_sized");
+    }
+}
+
+#[test]
+fn what_an_allocator_gets_back_with_its_size_is_no_longer_live() {
+    const TEST: &str = "what_an_allocator_gets_back_with_its_size_is_no_longer_live";
+    if env::var_os("HEAPRAY_ALONE").is_some() {
+        assert!(blocks_given_back_with_their_size_are_seen());
+        return;
+    }
+    let output = this_program()
+        .args(["--exact", TEST, "--nocapture"])
+        .env("HEAPRAY_ALONE", "1")
+        .env("LD_PRELOAD", ALLOCATOR)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
+    );
+}
