@@ -45,8 +45,8 @@ fn table(runs: &Runs, out: &mut String, with_unprofiled: bool, columns: &[Column
 
 fn main(runs: &Runs, out: &mut String) {
     out.push_str(
-        "## At a glance\n\nEach against the same program without a profiler. CPU time is that of the whole process and of the \
-         profiler's helper processes: what it takes, wherever it takes it. Medians.\n\n",
+        "## At a glance\n\nEach profiler is compared with the same program without a profiler. CPU time is that of \
+         the whole process and of the profiler's helper processes. Figures are medians.\n\n",
     );
     let warm = "pairs shape=warm depth=60 threads=1";
     let cold = "pairs shape=cold depth=60 threads=1";
@@ -75,7 +75,8 @@ fn main(runs: &Runs, out: &mut String) {
 
 fn pairs(runs: &Runs, out: &mut String) {
     out.push_str(
-        "## `pairs`\n\nA `malloc` and a `free` of 16 to 1,024 bytes from 1,024 call stacks. Warm: eight pairs on one stack, then \
+        "## `pairs`\n\nA `malloc` and a `free` of 16 to 1,024 bytes from 1,024 call stacks. Warm: eight pairs on one \
+         stack, then \
          another stack at random. Cold: another stack each time. Stacks differ in their innermost ten frames; in \
          *scattered*, from the root on.\n\n### Added to a pair, in nanoseconds of CPU, all threads and helpers\n\n",
     );
@@ -163,9 +164,9 @@ fn pairs(runs: &Runs, out: &mut String) {
 
 fn server(runs: &Runs, out: &mut String) {
     out.push_str(
-        "## `server`\n\nAn axum service with one worker thread: JSON in, a map of strings, JSON out. Eight connections on loopback \
-         with one request under way on each, sent by one thread: so latencies are those of a service that has all the \
-         work it can take.\n\n",
+        "## `server`\n\nAn axum service with one worker thread: JSON in, a map of strings, JSON out. Eight \
+         connections on loopback have one request under way each, sent by one thread. So latencies are those of a \
+         fully loaded service.\n\n",
     );
     table(
         runs,
@@ -214,9 +215,9 @@ fn live(runs: &Runs, out: &mut String) {
         .unwrap_or(0.0);
     let _ = writeln!(
         out,
-        "## `live`\n\nAbout {blocks:.0} blocks of parsed JSON, maps and strings are built up; a quarter is replaced; half is freed. \
-         Memory is that of the process when all blocks live. \"Until its flame graph is on disk\" begins when the \
-         work is done; heapray's and heapscope's is a page, dhat has none.\n"
+        "## `live`\n\nAbout {blocks:.0} blocks of parsed JSON, maps and strings are built up, a quarter is replaced, \
+         and half is freed. Memory is that of the process when all blocks are live. \"Until its flame graph is on \
+         disk\" begins when the work is done. heapray and heapscope write a page, dhat does not have one.\n"
     );
     table(
         runs,
@@ -261,8 +262,9 @@ fn rest(runs: &Runs, out: &mut String) {
         .unwrap_or(0.0);
     let _ = writeln!(
         out,
-        "## `threads` and `cpp`\n\n{count:.0} threads that live for 16 pairs each; and a C++ library that allocates from 8 threads of \
-         its own. A profiler that is a Rust global allocator does not see the C++ library at all.\n"
+        "## `threads` and `cpp`\n\n{count:.0} threads that live for 16 pairs each, and a C++ library that allocates \
+         from 8 threads of its own. A profiler that is a Rust global allocator does not see the C++ library at \
+         all.\n"
     );
     table(
         runs,
@@ -292,8 +294,8 @@ fn instructions(runs: &Runs, out: &mut String) {
         return;
     }
     out.push_str(
-        "## Instructions of a pair\n\nCounted by callgrind on the threads that make the pairs, 60 frames deep. No other load on the machine \
-         moves them.\n\n",
+        "## Instructions of a pair\n\nCounted by callgrind on the threads that make the pairs, 60 frames deep. Other \
+         load on the machine does not change these figures.\n\n",
     );
     let count = |case: &'static str| {
         move |one: &Figures| {
@@ -319,9 +321,10 @@ fn work(runs: &Runs, out: &mut String) {
         return;
     }
     out.push_str(
-        "## Does each do the work?\n\n10,240 warm pairs 60 frames deep, and one from each of the 1,024 stacks before. What each profiler \
-         has recorded of them, beside the program's own few allocations; stacks of heapray's are counted with inlined \
-         functions, heaptrack's, gperftools', jemalloc's and heapscope's without.\n\n",
+        "## Does each do the work?\n\n10,240 warm pairs 60 frames deep, and one from each of the 1,024 stacks \
+         before. The table shows what each profiler has recorded of them, and of the program's own few allocations. \
+         heapray's stacks are counted with inlined functions, those of heaptrack, gperftools, jemalloc and heapscope \
+         without.\n\n",
     );
     let whole = |name: &'static str| {
         move |one: &Figures| one.value("check", name).map(|value| format!("{value:.0}"))
