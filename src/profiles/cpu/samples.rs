@@ -109,5 +109,5 @@ impl Samples {
 /// Whether a frame is of what starts and ends profiles.
 fn is_own(frame: &LocatedFrame<'_>) -> bool {
     let name = frame.function.trim_start_matches('<');
-    name.starts_with("heapray::cpu_profile::") || name.starts_with("heapray::parallel_profile::")
+    name.starts_with("heapray::profiles::")
 }
