@@ -173,14 +173,13 @@
 
 mod alloc;
 #[cfg(feature = "http")]
-pub mod endpoints;
+mod endpoints;
 mod flight_recorder;
-pub mod memory_log;
 mod os;
 mod profiler;
 mod profiles;
 
-// For this repository's tests and benchmarks. Not part of the public interface: anything in them may change at any time.
+// For this repository's tests, benchmarks and command line. Not part of the public interface: anything in them may change at any time.
 #[doc(hidden)]
 pub mod capture;
 #[doc(hidden)]
@@ -188,24 +187,28 @@ pub mod collector;
 #[doc(hidden)]
 pub mod config;
 #[doc(hidden)]
+pub mod memory_log;
+#[doc(hidden)]
 pub mod session;
 #[doc(hidden)]
 pub mod symbolize;
 
 pub use alloc::Alloc;
-pub use config::{MemoryChildren, MemoryMetric, MemoryRole};
+pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
 #[cfg(feature = "http")]
-pub use endpoints::{mount, openapi, router, serve};
-pub use flight_recorder::{Slope, Threshold, TriggerKind};
+pub use endpoints::{
+    HeaprayLayer, MountFuture, Mounted, NoApp, ServeError, mount, openapi, router, serve,
+};
+pub use flight_recorder::{Threshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
-pub use heapray_report::formats::Format;
+pub use heapray_report::formats::{Format, UnknownFormat};
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
-#[cfg(feature = "http")]
-pub use memory_log::memory_requests;
 pub use memory_log::{FunctionSpan, memory_span};
+#[cfg(feature = "http")]
+pub use memory_log::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
 pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
@@ -219,6 +222,7 @@ pub use profiles::capture_scope::{
 pub use profiles::line::print_profiles;
 pub use profiles::scope::{Held, Scope, scope};
 pub use session::recover::{RecoverError, Recovered, recover};
+pub use session::{SessionError, StartError};
 pub use symbolize::{NameMode, ReportOptions, ThreadMode};
 
 #[doc(hidden)]

@@ -16,15 +16,15 @@ use crate::profiler;
     "error": "nothing was recorded yet: start the profiler first",
     "type": "ReportNotFound"
 }))]
-pub struct ErrorBody {
+pub(crate) struct ErrorBody {
     /// What happened and what to do about it, for people.
-    pub error: String,
+    pub(crate) error: String,
     /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `HostNotAllowed`, `ReportNotFound`,
     /// `ReportDamaged`, `MemoryLogNotFound`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
     /// `TooManyMarks`, `TooManyWatchers`, `NotStarted`, `CaptureFailed`, `DirectoryNotWritable`, `StorageFull`,
     /// `OutputFailed`, `TooManyOutputs`, `OutputsHeld`, `ServiceEnding`, `InternalError`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub(crate) kind: String,
 }
 
 /// A request that did not succeed.

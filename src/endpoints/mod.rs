@@ -41,9 +41,6 @@ mod told;
 mod unrouted;
 mod untracked;
 
-pub use error::ErrorBody;
 pub use global::{mount, openapi, router, serve};
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;
-pub use ticket::Ticket;
-pub use timeline::{Timeline, TimelineChild, TimelineCurve, TimelineFunction};

@@ -28,11 +28,11 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// Leave to read one path for a minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct Ticket {
+pub(crate) struct Ticket {
     /// What to put into the query as `ticket`.
-    pub ticket: String,
+    pub(crate) ticket: String,
     /// Seconds that it is good for.
-    pub seconds: u64,
+    pub(crate) seconds: u64,
 }
 
 /// Issues tickets and knows them again.

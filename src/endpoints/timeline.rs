@@ -30,72 +30,72 @@ const LIMITS: DigestLimits = DigestLimits {
 
 /// The process's memory over time, from the memory log. All times are milliseconds since `started`.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     /// The log's file, in the service's file system.
-    pub file: String,
+    pub(crate) file: String,
     /// When the log began.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
     #[schema(value_type = String, format = DateTime)]
-    pub started: SystemTime,
+    pub(crate) started: SystemTime,
     /// The process.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// What the process is to the others of its job: `main` or `worker`.
-    pub role: &'static str,
+    pub(crate) role: &'static str,
     /// What is measured: `rss`, `pss` or `uss`.
-    pub metric: &'static str,
+    pub(crate) metric: &'static str,
     /// `memory` includes the children.
-    pub children_included: bool,
+    pub(crate) children_included: bool,
     /// The memory of the process. At most 2,000 readings and the latest: neighbours are one then, the larger of them.
-    pub memory: TimelineCurve,
+    pub(crate) memory: TimelineCurve,
     /// Its children, and theirs: the 50 that were seen last.
-    pub children: Vec<TimelineChild>,
+    pub(crate) children: Vec<TimelineChild>,
     /// How many more there were.
-    pub more_children: u64,
+    pub(crate) more_children: u64,
     /// Calls of functions, and requests, if they are marked: the 1,000 that took longest, by their beginnings.
-    pub functions: Vec<TimelineFunction>,
+    pub(crate) functions: Vec<TimelineFunction>,
     /// How many more there were.
-    pub more_functions: u64,
+    pub(crate) more_functions: u64,
     /// What the service had allocated and not given back, in the profiler's running session, or else in its last one;
     /// null if there was none.
     #[schema(required)]
-    pub heap: Option<TimelineCurve>,
+    pub(crate) heap: Option<TimelineCurve>,
 }
 
 /// A curve: two columns of the same length.
 #[derive(Debug, Default, Serialize, utoipa::ToSchema)]
-pub struct TimelineCurve {
+pub(crate) struct TimelineCurve {
     /// Milliseconds.
-    pub at_ms: Vec<i64>,
+    pub(crate) at_ms: Vec<i64>,
     /// Bytes.
-    pub bytes: Vec<u64>,
+    pub(crate) bytes: Vec<u64>,
 }
 
 /// A process below this one.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct TimelineChild {
+pub(crate) struct TimelineChild {
     /// Its process number.
-    pub id: String,
+    pub(crate) id: String,
     /// Milliseconds.
-    pub at_ms: Vec<i64>,
+    pub(crate) at_ms: Vec<i64>,
     /// Bytes.
-    pub bytes: Vec<u64>,
+    pub(crate) bytes: Vec<u64>,
 }
 
 /// A call of a function, or whatever else was marked.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct TimelineFunction {
+pub(crate) struct TimelineFunction {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// How deep it is nested.
-    pub level: u32,
+    pub(crate) level: u32,
     /// When it began.
-    pub from_ms: i64,
+    pub(crate) from_ms: i64,
     /// When it ended.
-    pub to_ms: i64,
+    pub(crate) to_ms: i64,
     /// The memory of the process when it began.
-    pub from_bytes: u64,
+    pub(crate) from_bytes: u64,
     /// The memory of the process when it ended.
-    pub to_bytes: u64,
+    pub(crate) to_bytes: u64,
 }
 
 /// Memory over time

@@ -18,8 +18,9 @@ mod watch;
 
 pub(crate) use reason::Reason;
 pub use reason::TriggerKind;
+pub(crate) use settings::Slope;
+pub use settings::Threshold;
 pub(crate) use settings::WatchSettings;
-pub use settings::{Slope, Threshold};
 pub(crate) use supply::memory_of_process;
 pub(crate) use watch::{Usage, Watch};
 

@@ -272,11 +272,12 @@ impl Builder {
         self
     }
 
-    /// What the settings come to.
+    /// What the settings come to. For tests.
     ///
     /// # Errors
     ///
     /// The first value that is not allowed.
+    #[doc(hidden)]
     pub fn config(&self) -> Result<Config, crate::config::ConfigError> {
         let _untracked = untracked::enter();
         self.settings.resolve(|variable| {

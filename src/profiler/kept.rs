@@ -108,7 +108,7 @@ impl From<Leak> for LeakLine {
             function: leak.function,
             file: leak.file,
             line: leak.line,
-            live: leak.live.into(),
+            live: Blocks::of(leak.live),
         }
     }
 }
@@ -398,9 +398,9 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
         present: present == Some(id),
         report_bytes: note.len,
         events: note.events,
-        allocated: note.allocated.into(),
-        live: note.live.into(),
-        high_water: note.high_water.into(),
+        allocated: Blocks::of(note.allocated),
+        live: Blocks::of(note.live),
+        high_water: Blocks::of(note.high_water),
         lost_events: note.lost_events,
         leak: note.leak.map(LeakLine::from),
         trigger: note.trigger.map(|trigger| WrittenBecause {

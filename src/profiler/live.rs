@@ -125,7 +125,7 @@ impl Core {
         Glance {
             status: self.status(),
             curve: shown.map_or_else(Vec::new, |snapshot| thinned(&snapshot.timeline, POINTS)),
-            marks: marks.iter().cloned().map(Mark::from).collect(),
+            marks: marks.iter().cloned().map(Mark::of).collect(),
             top: running.as_ref().map(|snapshot| top(snapshot, known)),
             kept: self.kept(),
         }
@@ -142,7 +142,7 @@ fn top(snapshot: &Snapshot, known: &mut Known) -> Top {
     }
     Top {
         lines: lines.take(LINES).map(LeakLine::from).collect(),
-        seen: seen.into(),
+        seen: Blocks::of(seen),
     }
 }
 

@@ -204,7 +204,7 @@ impl Machine {
         };
         let mark = session.mark(name);
         let mark = mark.map_err(|error| Error::Session(Arc::new(error)))?;
-        mark.map(Mark::from).ok_or(Error::TooManyMarks)
+        mark.map(Mark::of).ok_or(Error::TooManyMarks)
     }
 
     /// The timeline, and the `sites` call sites of the running session with the most live bytes. `None` if none runs.

@@ -249,7 +249,7 @@ impl Core {
                 .outputs
                 .kept_as()
                 .filter(|(session, _)| *session == view.session);
-            let live = view.snapshot.totals.live.into();
+            let live = Blocks::of(view.snapshot.totals.live);
             return kept.map(|(_, id)| (id, live)).ok_or(Error::NotRecording);
         }
         let mut snapshot = Arc::unwrap_or_clone(view.snapshot);
@@ -287,7 +287,7 @@ impl Core {
         let id = id.ok_or(Error::Internal(
             "it is larger than what may be kept of such reports",
         ))?;
-        Ok((id, snapshot.totals.live.into()))
+        Ok((id, Blocks::of(snapshot.totals.live)))
     }
 }
 

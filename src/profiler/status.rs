@@ -36,8 +36,8 @@ pub struct Blocks {
     pub bytes: u64,
 }
 
-impl From<Tally> for Blocks {
-    fn from(tally: Tally) -> Blocks {
+impl Blocks {
+    pub(crate) fn of(tally: Tally) -> Blocks {
         Blocks {
             count: tally.count,
             bytes: tally.bytes,
@@ -57,12 +57,12 @@ pub struct Mark {
     pub live: Blocks,
 }
 
-impl From<heapray_report::model::Mark> for Mark {
-    fn from(mark: heapray_report::model::Mark) -> Mark {
+impl Mark {
+    pub(crate) fn of(mark: heapray_report::model::Mark) -> Mark {
         Mark {
             name: mark.name,
             at_ms: mark.at_ms,
-            live: mark.live.into(),
+            live: Blocks::of(mark.live),
         }
     }
 }
@@ -87,15 +87,15 @@ pub struct SamplingStatus {
     pub allocated_margin: Blocks,
 }
 
-impl From<&Sampling> for SamplingStatus {
-    fn from(sampling: &Sampling) -> SamplingStatus {
+impl SamplingStatus {
+    pub(crate) fn of(sampling: &Sampling) -> SamplingStatus {
         SamplingStatus {
             mean_bytes: sampling.mean_bytes(),
             samples: sampling.samples,
-            asked: sampling.asked.into(),
-            live_margin: sampling.live.into(),
-            high_water_margin: sampling.high_water.into(),
-            allocated_margin: sampling.allocated.into(),
+            asked: Blocks::of(sampling.asked),
+            live_margin: Blocks::of(sampling.live),
+            high_water_margin: Blocks::of(sampling.high_water),
+            allocated_margin: Blocks::of(sampling.allocated),
         }
     }
 }
@@ -225,10 +225,10 @@ impl Status {
     pub(crate) fn count(&mut self, counters: Counters) {
         self.recording_since = Some(counters.started);
         self.events = counters.events;
-        self.allocated = counters.allocated.into();
-        self.live = counters.live.into();
-        self.high_water = counters.high_water.into();
-        self.sampling = counters.sampling.as_ref().map(SamplingStatus::from);
+        self.allocated = Blocks::of(counters.allocated);
+        self.live = Blocks::of(counters.live);
+        self.high_water = Blocks::of(counters.high_water);
+        self.sampling = counters.sampling.as_ref().map(SamplingStatus::of);
         self.lost_events = counters.lost_events;
         self.lost_since_ms = counters.lost_since_ms;
         self.overhead = OverheadStatus {
@@ -247,10 +247,10 @@ impl Status {
     /// Fills in what a finished session had counted.
     pub(crate) fn sum_up(&mut self, last: &Snapshot) {
         self.events = last.totals.events;
-        self.allocated = last.totals.allocated.into();
-        self.live = last.totals.live.into();
-        self.high_water = last.totals.high_water.into();
-        self.sampling = last.sampling.as_ref().map(SamplingStatus::from);
+        self.allocated = Blocks::of(last.totals.allocated);
+        self.live = Blocks::of(last.totals.live);
+        self.high_water = Blocks::of(last.totals.high_water);
+        self.sampling = last.sampling.as_ref().map(SamplingStatus::of);
         self.lost_events = last.lost_events;
         self.lost_since_ms = last.lost_since_ms;
         self.overhead = OverheadStatus {

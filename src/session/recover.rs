@@ -204,7 +204,8 @@ fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
 }
 
 impl Recovered {
-    /// The report.
+    /// The report. For the command line; not part of the public interface.
+    #[doc(hidden)]
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.resolved.report
@@ -220,7 +221,8 @@ impl Recovered {
         self.snapshot.taken
     }
 
-    /// Every event, in the order of time.
+    /// Every event, in the order of time. For the command line; not part of the public interface.
+    #[doc(hidden)]
     pub fn events(&self) -> impl Iterator<Item = io::Result<Event>> {
         self.resolved.events(&self.snapshot).into_iter().flatten()
     }
