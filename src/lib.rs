@@ -220,7 +220,7 @@ pub use profiles::capture_scope::{
     CaptureScope, ScopeError, ScopeReport, capture_scope, capture_scope_async,
 };
 pub use profiles::line::print_profiles;
-pub use profiles::scope::{Held, Scope, scope};
+pub use profiles::scope::{Scope, ScopeUsage, scope};
 pub use session::recover::{RecoverError, Recovered, recover};
 pub use session::{SessionError, StartError};
 pub use symbolize::{NameMode, ReportOptions, ThreadMode};

@@ -30,7 +30,7 @@ pub struct Scope {
 }
 
 /// Follows what the calling thread allocates and frees from here on, exactly. Works while a session records every
-/// allocation; else [`Held::note`] says why nothing is known.
+/// allocation; else [`ScopeUsage::note`] says why nothing is known.
 ///
 /// ```
 /// let scope = heapray::scope("load");
@@ -66,14 +66,14 @@ const INTERRUPTED: &str = "recording ended meanwhile: what was freed after that 
 impl Scope {
     /// Leaves the scope: what it allocated, and what of that is still live.
     #[must_use]
-    pub fn end(self) -> Held {
+    pub fn end(self) -> ScopeUsage {
         let _untracked = untracked::enter();
         match self.followed {
             Ok((session, scope)) => {
                 let note = (capture::session() != Ok(session)).then_some(INTERRUPTED);
-                Held::of(self.name, &scope.leave(), note)
+                ScopeUsage::of(self.name, &scope.leave(), note)
             }
-            Err(why) => Held {
+            Err(why) => ScopeUsage {
                 name: self.name,
                 figures: capture::Figures::default(),
                 sites: Vec::new(),
@@ -85,20 +85,20 @@ impl Scope {
 
 /// What a [`Scope`] allocated and left behind.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct ScopeUsage {
     name: Cow<'static, str>,
     figures: capture::Figures,
     sites: Vec<(Nodes, u32, Tally)>,
     note: Option<&'static str>,
 }
 
-impl Held {
+impl ScopeUsage {
     /// Sums up the blocks of `scope`.
     pub(crate) fn of(
         name: Cow<'static, str>,
         scope: &capture::Scope,
         note: Option<&'static str>,
-    ) -> Held {
+    ) -> ScopeUsage {
         let mut sites: HashMap<(Nodes, u32), Tally> = HashMap::new();
         for block in scope.blocks() {
             if let Some(nodes) = block.nodes {
@@ -109,7 +109,7 @@ impl Held {
             }
         }
         let sites = sites.into_iter();
-        Held {
+        ScopeUsage {
             name,
             figures: scope.figures(),
             sites: sites
@@ -263,7 +263,7 @@ fn add(
 /// Lines that are printed.
 const MOST: usize = 20;
 
-impl fmt::Display for Held {
+impl fmt::Display for ScopeUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (allocated, live) = (self.allocated(), self.live());
         writeln!(

@@ -6,7 +6,7 @@ use super::lines::Row;
 use super::table::{self, Style, signed};
 use super::{metric, output, pycompss, sums};
 use crate::capture::scope::Scope;
-use crate::profiles::scope::Held;
+use crate::profiles::scope::ScopeUsage;
 
 /// Reports a call, or keeps it for the sum.
 pub(super) fn call_ended(state: &State, scope: Option<&Scope>, ended: Ended) {
@@ -44,7 +44,7 @@ pub(super) fn call_ended(state: &State, scope: Option<&Scope>, ended: Ended) {
         text.push_str(&job.lines());
     }
     if let (true, Some(scope)) = (options.held, scope) {
-        let held = Held::of(function.source.name.into(), scope, note);
+        let held = ScopeUsage::of(function.source.name.into(), scope, note);
         text.push_str(&held.to_string());
         text.push('\n');
     }
