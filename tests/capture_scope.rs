@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use common::Dir;
-use heapray::{CaptureScope, Profiler, ScopeReport, capture_scope, capture_scope_async};
+use heapray::{CaptureScope, CaptureScopeReport, Profiler, capture_scope, capture_scope_async};
 use heapray_report::memray;
 
 const MIB: u64 = 1 << 20;
@@ -49,7 +49,7 @@ fn recording(dir: &Path, sample: u64) -> Profiler {
 }
 
 /// Every file is there, and they agree.
-fn check(report: &ScopeReport, hog: &str) {
+fn check(report: &CaptureScopeReport, hog: &str) {
     let index = text(&report.index);
     assert!(index.contains(hog) && index.ends_with("</html>\n"));
     assert_eq!(index.matches("<svg ").count(), 2);

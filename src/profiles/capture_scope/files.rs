@@ -27,7 +27,7 @@ const PAGE: &str = "memray-flamegraph.html";
 /// Where a scope's report is, and its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ScopeReport {
+pub struct CaptureScopeReport {
     /// When the scope began.
     pub started: SystemTime,
     /// When it ended.
@@ -57,7 +57,7 @@ pub struct ScopeReport {
 }
 
 /// Writes all of it. Each file is whole or not there; the index comes last.
-pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<ScopeReport> {
+pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<CaptureScopeReport> {
     fs::create_dir_all(dir)?;
     let options = ReportOptions {
         names: NameMode::Both,
@@ -108,7 +108,7 @@ pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<ScopeReport> 
     draft.flush()?;
     draft.place(dir, INDEX)?;
     let totals = &snapshot.totals;
-    Ok(ScopeReport {
+    Ok(CaptureScopeReport {
         started: snapshot.started,
         ended: snapshot.taken,
         allocated: Blocks::of(totals.allocated),

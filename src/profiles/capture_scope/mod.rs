@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 pub use error::ScopeError;
-pub use files::ScopeReport;
+pub use files::CaptureScopeReport;
 
 use crate::capture::untracked;
 use crate::session::ActiveScope;
@@ -35,7 +35,7 @@ use crate::session::ActiveScope;
 pub fn capture_scope<T>(
     dir: impl Into<PathBuf>,
     run: impl FnOnce() -> T,
-) -> (T, Result<ScopeReport, ScopeError>) {
+) -> (T, Result<CaptureScopeReport, ScopeError>) {
     CaptureScope::new(dir).run(run)
 }
 
@@ -54,7 +54,7 @@ pub fn capture_scope<T>(
 pub async fn capture_scope_async<T>(
     dir: impl Into<PathBuf>,
     future: impl Future<Output = T>,
-) -> (T, Result<ScopeReport, ScopeError>) {
+) -> (T, Result<CaptureScopeReport, ScopeError>) {
     CaptureScope::new(dir).run_async(future).await
 }
 
@@ -102,7 +102,7 @@ impl CaptureScope {
     }
 
     /// Runs `run`; see [`capture_scope`].
-    pub fn run<T>(self, run: impl FnOnce() -> T) -> (T, Result<ScopeReport, ScopeError>) {
+    pub fn run<T>(self, run: impl FnOnce() -> T) -> (T, Result<CaptureScopeReport, ScopeError>) {
         let open = self.begin();
         let outcome = catch_unwind(AssertUnwindSafe(run));
         let report = self.finish(open);
@@ -116,7 +116,7 @@ impl CaptureScope {
     pub async fn run_async<T>(
         self,
         future: impl Future<Output = T>,
-    ) -> (T, Result<ScopeReport, ScopeError>) {
+    ) -> (T, Result<CaptureScopeReport, ScopeError>) {
         // Thread numbers are of this thread, so that must begin here; it takes a few milliseconds.
         let scope = self.clone();
         let open = if self.this_thread_only {
@@ -150,7 +150,7 @@ impl CaptureScope {
         ActiveScope::begin(self.this_thread_only).map_err(ScopeError::Begin)
     }
 
-    fn finish(&self, open: Result<ActiveScope, ScopeError>) -> Result<ScopeReport, ScopeError> {
+    fn finish(&self, open: Result<ActiveScope, ScopeError>) -> Result<CaptureScopeReport, ScopeError> {
         let _untracked = untracked::enter();
         let snapshot = open?.end().map_err(ScopeError::Lost)?;
         let written = catch_unwind(AssertUnwindSafe(|| files::write(&self.dir, &snapshot)));
