@@ -217,7 +217,7 @@ pub use profiler::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 pub use profiles::capture_scope::{
-    CaptureScope, CaptureScopeReport, ScopeError, capture_scope, capture_scope_async,
+    CaptureScope, CaptureScopeError, CaptureScopeReport, capture_scope, capture_scope_async,
 };
 pub use profiles::line::print_profiles;
 pub use profiles::scope::{Scope, ScopeUsage, scope};

@@ -9,7 +9,7 @@ use crate::session::{SessionError, StartError};
 /// Why a scope has no report. What ran in it ran all the same.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum ScopeError {
+pub enum CaptureScopeError {
     /// Nothing could be recorded.
     Begin(StartError),
     /// What was recorded was lost.
@@ -23,12 +23,12 @@ pub enum ScopeError {
     },
 }
 
-impl fmt::Display for ScopeError {
+impl fmt::Display for CaptureScopeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ScopeError::Begin(source) => write!(f, "the scope was not recorded: {source}"),
-            ScopeError::Lost(source) => write!(f, "the scope has no report: {source}"),
-            ScopeError::Write { dir, source } => {
+            CaptureScopeError::Begin(source) => write!(f, "the scope was not recorded: {source}"),
+            CaptureScopeError::Lost(source) => write!(f, "the scope has no report: {source}"),
+            CaptureScopeError::Write { dir, source } => {
                 let dir = dir.display();
                 write!(f, "the scope's report can't be written to {dir}: {source}")
             }
@@ -36,12 +36,12 @@ impl fmt::Display for ScopeError {
     }
 }
 
-impl std::error::Error for ScopeError {
+impl std::error::Error for CaptureScopeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            ScopeError::Begin(source) => Some(source),
-            ScopeError::Lost(source) => Some(source),
-            ScopeError::Write { source, .. } => Some(source),
+            CaptureScopeError::Begin(source) => Some(source),
+            CaptureScopeError::Lost(source) => Some(source),
+            CaptureScopeError::Write { source, .. } => Some(source),
         }
     }
 }

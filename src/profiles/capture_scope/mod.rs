@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::pin::Pin;
 
-pub use error::ScopeError;
+pub use error::CaptureScopeError;
 pub use files::CaptureScopeReport;
 
 use crate::capture::untracked;
@@ -35,7 +35,7 @@ use crate::session::ActiveScope;
 pub fn capture_scope<T>(
     dir: impl Into<PathBuf>,
     run: impl FnOnce() -> T,
-) -> (T, Result<CaptureScopeReport, ScopeError>) {
+) -> (T, Result<CaptureScopeReport, CaptureScopeError>) {
     CaptureScope::new(dir).run(run)
 }
 
@@ -54,7 +54,7 @@ pub fn capture_scope<T>(
 pub async fn capture_scope_async<T>(
     dir: impl Into<PathBuf>,
     future: impl Future<Output = T>,
-) -> (T, Result<CaptureScopeReport, ScopeError>) {
+) -> (T, Result<CaptureScopeReport, CaptureScopeError>) {
     CaptureScope::new(dir).run_async(future).await
 }
 
@@ -102,7 +102,10 @@ impl CaptureScope {
     }
 
     /// Runs `run`; see [`capture_scope`].
-    pub fn run<T>(self, run: impl FnOnce() -> T) -> (T, Result<CaptureScopeReport, ScopeError>) {
+    pub fn run<T>(
+        self,
+        run: impl FnOnce() -> T,
+    ) -> (T, Result<CaptureScopeReport, CaptureScopeError>) {
         let open = self.begin();
         let outcome = catch_unwind(AssertUnwindSafe(run));
         let report = self.finish(open);
@@ -116,7 +119,7 @@ impl CaptureScope {
     pub async fn run_async<T>(
         self,
         future: impl Future<Output = T>,
-    ) -> (T, Result<CaptureScopeReport, ScopeError>) {
+    ) -> (T, Result<CaptureScopeReport, CaptureScopeError>) {
         // Thread numbers are of this thread, so that must begin here; it takes a few milliseconds.
         let scope = self.clone();
         let open = if self.this_thread_only {
@@ -145,17 +148,20 @@ impl CaptureScope {
         }
     }
 
-    fn begin(&self) -> Result<ActiveScope, ScopeError> {
+    fn begin(&self) -> Result<ActiveScope, CaptureScopeError> {
         let _untracked = untracked::enter();
-        ActiveScope::begin(self.this_thread_only).map_err(ScopeError::Begin)
+        ActiveScope::begin(self.this_thread_only).map_err(CaptureScopeError::Begin)
     }
 
-    fn finish(&self, open: Result<ActiveScope, ScopeError>) -> Result<CaptureScopeReport, ScopeError> {
+    fn finish(
+        &self,
+        open: Result<ActiveScope, CaptureScopeError>,
+    ) -> Result<CaptureScopeReport, CaptureScopeError> {
         let _untracked = untracked::enter();
-        let snapshot = open?.end().map_err(ScopeError::Lost)?;
+        let snapshot = open?.end().map_err(CaptureScopeError::Lost)?;
         let written = catch_unwind(AssertUnwindSafe(|| files::write(&self.dir, &snapshot)));
         let written = written.unwrap_or_else(|_| Err(std::io::Error::other("writing it panicked")));
-        written.map_err(|source| ScopeError::Write {
+        written.map_err(|source| CaptureScopeError::Write {
             dir: self.dir.clone(),
             source,
         })
