@@ -213,7 +213,7 @@ pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
     Blocks, Builder, DiskStatus, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus,
-    Profiler, ReportStatus, SamplingStatus, State, Status, Trigger, WrittenBecause, builder,
+    Profiler, ReportStatus, SamplingStatus, State, Status, Trigger, TriggerCause, builder,
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 pub use profiles::capture_scope::{

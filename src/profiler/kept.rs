@@ -66,14 +66,14 @@ pub struct KeptReport {
     pub leak: Option<LeakLine>,
     /// Why it was written without being asked for; null if its session was simply stopped.
     #[cfg_attr(feature = "http", schema(required))]
-    pub trigger: Option<WrittenBecause>,
+    pub trigger: Option<TriggerCause>,
 }
 
 /// Why a report was written without being asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
 #[non_exhaustive]
-pub struct WrittenBecause {
+pub struct TriggerCause {
     /// What it was.
     pub kind: TriggerKind,
     /// The same for people, with its figures.
@@ -403,7 +403,7 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
         high_water: Blocks::of(note.high_water),
         lost_events: note.lost_events,
         leak: note.leak.map(LeakLine::from),
-        trigger: note.trigger.map(|trigger| WrittenBecause {
+        trigger: note.trigger.map(|trigger| TriggerCause {
             kind: trigger.kind,
             reason: trigger.reason,
         }),

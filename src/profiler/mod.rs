@@ -38,7 +38,7 @@ pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 pub use handle::Profiler;
-pub use kept::{KeptReport, LeakLine, WrittenBecause};
+pub use kept::{KeptReport, LeakLine, TriggerCause};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
 #[cfg(feature = "http")]
