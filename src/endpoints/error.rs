@@ -71,7 +71,9 @@ impl ApiError {
             ApiError::Profiler(error) => match error {
                 Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
                 Error::NoReport | Error::NotKept(_) => (StatusCode::NOT_FOUND, "ReportNotFound"),
-                Error::KeptAsUsual | Error::MarkName => (StatusCode::BAD_REQUEST, "BadRequest"),
+                Error::UnsupportedForKept | Error::MarkName => {
+                    (StatusCode::BAD_REQUEST, "BadRequest")
+                }
                 Error::Damaged(_) => (BROKEN, "ReportDamaged"),
                 Error::NotRecording => (StatusCode::CONFLICT, "NotRecording"),
                 Error::TooManyMarks => (StatusCode::CONFLICT, "TooManyMarks"),

@@ -22,7 +22,7 @@ pub enum Error {
     /// No report of that number is kept.
     NotKept(ReportId),
     /// A kept report is asked for in a making that only the present session has: `full`, or each thread by itself.
-    KeptAsUsual,
+    UnsupportedForKept,
     /// The file of a kept report is not what was written.
     Damaged(ReportId),
     /// A mark was to be set, but nothing is being recorded.
@@ -80,7 +80,7 @@ impl fmt::Display for Error {
             }
             Error::NoReport => f.write_str("nothing was recorded yet: start the profiler first"),
             Error::NotKept(id) => write!(f, "no report of the number {id} is kept"),
-            Error::KeptAsUsual => f.write_str(
+            Error::UnsupportedForKept => f.write_str(
                 "a kept report has its frames trimmed and its threads by name: \
                  only the present session's can be made with full or threads",
             ),

@@ -153,7 +153,7 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// [`Error::NotKept`], [`Error::Damaged`], or [`Error::Output`]; [`Error::KeptAsUsual`] if `key` wants `full` or
+    /// [`Error::NotKept`], [`Error::Damaged`], or [`Error::Output`]; [`Error::UnsupportedForKept`] if `key` wants `full` or
     /// each thread by itself of another session than the present one.
     pub fn kept_output(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
         let _untracked = untracked::enter();

@@ -219,7 +219,7 @@ impl Core {
         let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
         let whole = self.open_kept(&kept)?;
         if !key.is_as_kept() {
-            return Err(Error::KeptAsUsual);
+            return Err(Error::UnsupportedForKept);
         }
         if key == OutputKey::new(OutputKind::Report) {
             return Ok(whole);
