@@ -71,7 +71,7 @@ impl ApiError {
             ApiError::Profiler(error) => match error {
                 Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
                 Error::NoReport | Error::NotKept(_) => (StatusCode::NOT_FOUND, "ReportNotFound"),
-                Error::UnsupportedForKept | Error::MarkName => {
+                Error::UnsupportedForKept | Error::InvalidMarkName => {
                     (StatusCode::BAD_REQUEST, "BadRequest")
                 }
                 Error::Damaged(_) => (BROKEN, "ReportDamaged"),

@@ -28,8 +28,8 @@ use crate::profiler::{Error, Mark, Profiler};
 )]
 pub(super) async fn mark(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let name = params::value(query, "name").map_err(|_| Error::MarkName)?;
-    let name = name.ok_or(Error::MarkName)?;
+    let name = params::value(query, "name").map_err(|_| Error::InvalidMarkName)?;
+    let name = name.ok_or(Error::InvalidMarkName)?;
     let job = Arc::clone(core);
     // Not here: the collector first takes in what came before.
     let mark = core.control.call(move || job.machine.mark(&name)).await??;

@@ -28,7 +28,7 @@ pub enum Error {
     /// A mark was to be set, but nothing is being recorded.
     NotRecording,
     /// A mark's name is empty, longer than 200 characters, or has control characters in it.
-    MarkName,
+    InvalidMarkName,
     /// The session has 1,000 marks.
     TooManyMarks,
     /// The profiler's directory cannot be written to.
@@ -90,7 +90,7 @@ impl fmt::Display for Error {
             Error::NotRecording => {
                 f.write_str("nothing is being recorded: start the profiler first")
             }
-            Error::MarkName => f.write_str(
+            Error::InvalidMarkName => f.write_str(
                 "a mark's name must have 1 to 200 characters, none of them a control character",
             ),
             Error::TooManyMarks => f.write_str("this session has 1,000 marks, and takes no more"),

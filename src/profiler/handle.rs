@@ -175,7 +175,7 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// [`Error::NotRecording`]; [`Error::MarkName`] unless it has 1 to 200 characters, none of them a control character;
+    /// [`Error::NotRecording`]; [`Error::InvalidMarkName`] unless it has 1 to 200 characters, none of them a control character;
     /// [`Error::TooManyMarks`] if there are 1,000.
     pub fn mark(&self, name: &str) -> Result<Mark, Error> {
         let _untracked = untracked::enter();

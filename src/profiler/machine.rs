@@ -196,7 +196,7 @@ impl Machine {
     pub(crate) fn mark(&self, name: &str) -> Result<Mark, Error> {
         let length = name.chars().take(MARK_NAME + 1).count();
         if length == 0 || length > MARK_NAME || name.chars().any(char::is_control) {
-            return Err(Error::MarkName);
+            return Err(Error::InvalidMarkName);
         }
         let inner = self.lock();
         let Phase::Recording(session) = &inner.phase else {
