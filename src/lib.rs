@@ -206,9 +206,9 @@ pub use heapray_report::formats::{Format, UnknownFormat};
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
-pub use memory_log::{FunctionSpan, memory_span};
 #[cfg(feature = "http")]
 pub use memory_log::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
+pub use memory_log::{MemorySpan, memory_span};
 pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{

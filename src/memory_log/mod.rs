@@ -3,7 +3,7 @@
 //! ```text
 //!   any thread                       sampler thread, each 0.1 s                    file
 //! ┌──────────────┐  calls that end ┌─────────────────────────────┐ whole lines ┌────────────┐
-//! │ FunctionSpan │ ──────────────▶ │ Probe: /proc/self and those │ ──────────▶ │ LogFile    │
+//! │ MemorySpan │ ──────────────▶ │ Probe: /proc/self and those │ ──────────▶ │ LogFile    │
 //! │ RequestLayer │  (bounded)      │ of all descendants          │             │ CMDLINE MEM│
 //! └──────────────┘                 └─────────────────────────────┘             │ CHLD FUNC  │
 //!                                                                              └────────────┘
@@ -33,7 +33,7 @@ pub(crate) use recorder::Recorder;
 pub(crate) use recorder::Recording;
 #[cfg(feature = "http")]
 pub use requests::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
-pub use span::FunctionSpan;
+pub use span::MemorySpan;
 pub(crate) use span::function_at;
 
 /// Marks a part of the program in the memory log from here to where the guard is dropped, for `mprof plot`'s brackets
@@ -47,6 +47,6 @@ pub(crate) use span::function_at;
 /// drop(span);
 /// # drop(table);
 /// ```
-pub fn memory_span(name: &str) -> FunctionSpan {
+pub fn memory_span(name: &str) -> MemorySpan {
     span::function(name)
 }

@@ -10,19 +10,19 @@ use super::recorder::{self, Shared};
 use crate::capture::untracked;
 
 /// What is called `name` begins.
-pub(super) fn function(name: &str) -> FunctionSpan {
+pub(super) fn function(name: &str) -> MemorySpan {
     begin(|| name.to_owned())
 }
 
 /// A call of the function of this path begins. With dots between the names, as memory_profiler has it, so that mprof's
 /// pictures show the last one.
-pub(crate) fn function_at(path: &str) -> FunctionSpan {
+pub(crate) fn function_at(path: &str) -> MemorySpan {
     begin(|| path.replace("::", "."))
 }
 
 /// `name` is asked for only if a log is being written.
-fn begin(name: impl FnOnce() -> String) -> FunctionSpan {
-    FunctionSpan(recorder::current().and_then(|shared| {
+fn begin(name: impl FnOnce() -> String) -> MemorySpan {
+    MemorySpan(recorder::current().and_then(|shared| {
         let _untracked = untracked::enter();
         Span::begin(shared, &name(), Home::of_this_thread())
     }))
@@ -34,7 +34,7 @@ fn begin(name: impl FnOnce() -> String) -> FunctionSpan {
 /// several unfinished ones in any order, it is the lowest level that was free.
 #[derive(Debug)]
 #[must_use = "the span ends where it is dropped"]
-pub struct FunctionSpan(#[allow(dead_code)] Option<Span>); // for its drop
+pub struct MemorySpan(#[allow(dead_code)] Option<Span>); // for its drop
 
 #[derive(Debug)]
 pub(super) struct Span {
