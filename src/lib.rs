@@ -207,7 +207,7 @@ pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;
 pub use heapray_report::views::{Measure, Unit};
 #[cfg(feature = "http")]
-pub use memory_log::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
+pub use memory_log::{MemoryRequestFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
 pub use memory_log::{MemorySpan, memory_span};
 pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};

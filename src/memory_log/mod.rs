@@ -32,7 +32,7 @@ pub use probe::{Probe, Readings};
 pub(crate) use recorder::Recorder;
 pub(crate) use recorder::Recording;
 #[cfg(feature = "http")]
-pub use requests::{MarkedFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
+pub use requests::{MemoryRequestFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
 pub use span::MemorySpan;
 pub(crate) use span::function_at;
 

@@ -50,7 +50,7 @@ impl<S> Layer<S> for MemoryRequestsLayer {
 impl<S: Service<Request<B>>, B> Service<Request<B>> for MemoryRequests<S> {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = MarkedFuture<S::Future>;
+    type Future = MemoryRequestFuture<S::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.0.poll_ready(context)
@@ -62,26 +62,27 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for MemoryRequests<S> {
             Some(span) => span.around(|| self.0.call(request)),
             None => self.0.call(request),
         };
-        MarkedFuture { inner, span }
+        MemoryRequestFuture { inner, span }
     }
 }
 
 pin_project! {
     /// The answer of a service whose requests are marked.
-    pub struct MarkedFuture<F> {
+    pub struct MemoryRequestFuture<F> {
         #[pin]
         inner: F,
         span: Option<Span>,
     }
 }
 
-impl<F> std::fmt::Debug for MarkedFuture<F> {
+impl<F> std::fmt::Debug for MemoryRequestFuture<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MarkedFuture").finish_non_exhaustive()
+        f.debug_struct("MemoryRequestFuture")
+            .finish_non_exhaustive()
     }
 }
 
-impl<F: Future> Future for MarkedFuture<F> {
+impl<F: Future> Future for MemoryRequestFuture<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
