@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod clean;
+mod error_chain;
 pub mod formats;
 mod hash;
 pub mod memory_log;
@@ -18,4 +19,5 @@ pub mod stats;
 pub mod texts;
 pub mod views;
 
+pub use error_chain::error_chain;
 pub use model::Report;

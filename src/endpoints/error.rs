@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::reply;
 use crate::profiler;
+use heapray_report::error_chain;
 
 /// The body of every answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -117,7 +118,7 @@ impl ApiError {
                 "no memory log is being written: set MEMRAY_PROFILER_MEMORY_LOG=true".into()
             }
             ApiError::Range(len) => format!("there are {len} bytes, none of them in that range"),
-            ApiError::Profiler(error) => error.to_string(),
+            ApiError::Profiler(error) => error_chain(error).to_string(),
         }
     }
 

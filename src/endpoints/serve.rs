@@ -29,11 +29,7 @@ pub struct ServeError {
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the profiler cannot listen on {}: {}",
-            self.address, self.source
-        )
+        write!(f, "the profiler cannot listen on {}", self.address)
     }
 }
 

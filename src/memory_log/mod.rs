@@ -3,7 +3,7 @@
 //! ```text
 //!   any thread                       sampler thread, each 0.1 s                    file
 //! ┌──────────────┐  calls that end ┌─────────────────────────────┐ whole lines ┌────────────┐
-//! │ MemorySpan │ ──────────────▶ │ Probe: /proc/self and those │ ──────────▶ │ LogFile    │
+//! │ MemorySpan   │ ──────────────▶ │ Probe: /proc/self and those │ ──────────▶ │ LogFile    │
 //! │ RequestLayer │  (bounded)      │ of all descendants          │             │ CMDLINE MEM│
 //! └──────────────┘                 └─────────────────────────────┘             │ CHLD FUNC  │
 //!                                                                              └────────────┘

@@ -19,6 +19,7 @@ use crate::config::{Config, overhead_share};
 use crate::flight_recorder::{self, Reason, Watch};
 use crate::profiler::store::{Archive, Directory, OutputKind};
 use crate::session::{Notice, Observer, Session, SessionOptions};
+use heapray_report::error_chain;
 
 /// An enabled profiler. Its threads:
 ///
@@ -171,7 +172,7 @@ impl Core {
         if self.machine.sample().is_none() {
             let sample = sample.unwrap_or(self.config.sample);
             self.begin(sample).inspect_err(|error| {
-                tracing::error!(%error, "recording did not start");
+                tracing::error!(error = %error_chain(error), "recording did not start");
                 self.machine.note_trouble(error);
             })?;
         }
@@ -295,7 +296,7 @@ impl Core {
             });
             self.machine.stopped();
             ended.inspect_err(|error| {
-                tracing::error!(%error, "the session ended without a report");
+                tracing::error!(error = %error_chain(error), "the session ended without a report");
                 self.machine.note_trouble(error);
             })?;
         }
@@ -325,7 +326,7 @@ impl Core {
             Err(error) => {
                 self.machine.ended(None);
                 // Its log is all that is left of the session: it is recovered at the next start, of this process or another.
-                return Err(Error::Session(Arc::new(error)));
+                return Err(Error::Session(error));
             }
         }
         self.recorder.give_up_room();

@@ -41,7 +41,7 @@ pub enum Error {
     /// The capture did not start.
     Start(Arc<StartError>),
     /// The capture could not tell what it had seen.
-    Session(Arc<SessionError>),
+    Session(SessionError),
     /// An output could not be written. What was recorded is still in memory: ask again when there is room.
     Output {
         /// The directory it was to go to.
@@ -94,19 +94,15 @@ impl fmt::Display for Error {
                 "a mark's name must have 1 to 200 characters, none of them a control character",
             ),
             Error::TooManyMarks => f.write_str("this session has 1,000 marks, and takes no more"),
-            Error::Directory { path, source } => write!(
+            Error::Directory { path, .. } => write!(
                 f,
-                "the profiler's directory {} cannot be written to ({source}); MEMRAY_PROFILER_DIR names another",
+                "the profiler's directory {} cannot be written to; MEMRAY_PROFILER_DIR names another",
                 path.display()
             ),
             Error::Start(source) => write!(f, "the capture did not start: {source}"),
             Error::Session(source) => write!(f, "the capture failed: {source}"),
-            Error::Output { path, source } => {
-                write!(
-                    f,
-                    "no output could be written to {}: {source}",
-                    path.display()
-                )
+            Error::Output { path, .. } => {
+                write!(f, "no output could be written to {}", path.display())
             }
             Error::TooManyOutputs => {
                 f.write_str("too many outputs wait to be made already: ask again in a few seconds")
@@ -132,8 +128,9 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Directory { source, .. } | Error::Output { source, .. } => Some(&**source),
-            Error::Start(source) => Some(&**source),
-            Error::Session(source) => Some(&**source),
+            // Their own text is in ours.
+            Error::Start(source) => source.source(),
+            Error::Session(source) => source.source(),
             _ => None,
         }
     }
@@ -155,7 +152,7 @@ impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             InitError::Config(error) => error.fmt(f),
-            InitError::Threads(error) => write!(f, "the profiler's threads did not start: {error}"),
+            InitError::Threads(_) => write!(f, "the profiler's threads did not start"),
             InitError::Start(error) => error.fmt(f),
         }
     }
@@ -164,7 +161,8 @@ impl fmt::Display for InitError {
 impl std::error::Error for InitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            InitError::Config(_) => None,
+            // The others' own text is ours.
+            InitError::Config(error) => error.source(),
             InitError::Threads(error) => Some(error),
             InitError::Start(error) => error.source(),
         }

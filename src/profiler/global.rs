@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
 use crate::capture::untracked;
 use crate::profiler::store::Output;
+use heapray_report::error_chain;
 
 static PROFILER: OnceLock<Profiler> = OnceLock::new();
 /// Held while the profiler is made, so that two at once make one.
@@ -148,8 +149,8 @@ pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
 /// `init` is called before anything else, often before there is a log.
 fn report_failure(error: &InitError) {
     if tracing::dispatcher::has_been_set() {
-        tracing::error!(%error, "heapray does not record");
+        tracing::error!(error = %error_chain(error), "heapray does not record");
     } else {
-        eprintln!("heapray does not record: {error}");
+        eprintln!("heapray does not record: {}", error_chain(error));
     }
 }

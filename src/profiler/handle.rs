@@ -11,6 +11,7 @@ use super::{Error, KeptReport, Mark, State, Status};
 use crate::capture::untracked;
 use crate::memory_log::Recording;
 use crate::profiler::store::{Output, OutputKey, OutputKind, ReportId};
+use heapray_report::error_chain;
 
 /// What [`Profiler::shutdown`] may take.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(20);
@@ -225,7 +226,7 @@ impl Profiler {
         let (Some(stopped), Some(written)) = (stopped, written) else {
             let path = core.directory().path().to_owned();
             let error = Error::ShutdownTooLong { path };
-            tracing::error!(%error, "the service ends without the report of its last session");
+            tracing::error!(error = %error_chain(&error), "the service ends without the report of its last session");
             return Err(error);
         };
         if !recorded {

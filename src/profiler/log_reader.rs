@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use heapray_report::error_chain;
 use heapray_report::memory_log::{Digest, DigestLimits, Digesting};
 use twox_hash::XxHash3_64;
 
@@ -141,7 +142,7 @@ impl Known {
                 if let Ok(digest) = &mut self.digest {
                     let added = digest.read(rest[..].chain(lines));
                     if let Err(error) = added {
-                        self.digest = Err(error.to_string());
+                        self.digest = Err(error_chain(&error).to_string());
                     }
                 }
                 rest.clear();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::{Error, Mark, State, Status};
 use crate::collector::snapshot::Snapshot;
 use crate::session::Session;
+use heapray_report::error_chain;
 
 /// One lock, held for moments only: the longest thing done under it is taking a snapshot.
 #[derive(Debug, Default)]
@@ -86,7 +87,7 @@ impl Machine {
         };
         session
             .resample(mean)
-            .map_err(|error| Error::Session(Arc::new(error)))
+            .map_err(|error| Error::Session(error))
     }
 
     /// A new session runs. Returns its number.
@@ -169,7 +170,7 @@ impl Machine {
     }
 
     pub(crate) fn note_trouble(&self, error: &Error) {
-        self.lock().trouble = Some(error.to_string());
+        self.lock().trouble = Some(error_chain(error).to_string());
     }
 
     /// A consistent view: of the running session up to now, or of the finished one. Blocks while a session ends.
@@ -182,7 +183,7 @@ impl Machine {
         let snapshot = match &inner.phase {
             Phase::Recording(session) => {
                 let view = session.snapshot();
-                Arc::new(view.map_err(|error| Error::Session(Arc::new(error)))?)
+                Arc::new(view.map_err(|error| Error::Session(error))?)
             }
             _ => inner.last.clone().ok_or(Error::NoReport)?,
         };
@@ -203,7 +204,7 @@ impl Machine {
             return Err(Error::NotRecording);
         };
         let mark = session.mark(name);
-        let mark = mark.map_err(|error| Error::Session(Arc::new(error)))?;
+        let mark = mark.map_err(|error| Error::Session(error))?;
         mark.map(Mark::of).ok_or(Error::TooManyMarks)
     }
 

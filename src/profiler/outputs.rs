@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use heapray_report::error_chain;
 use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
 use heapray_report::page::Page;
@@ -174,7 +175,7 @@ impl Core {
             Err(error) => {
                 if self.outputs.queue.land(&Err(error.clone())) {
                     let output = trip.key.kind().file_name();
-                    tracing::warn!(%error, %output, "no output");
+                    tracing::warn!(error = %error_chain(&error), %output, "no output");
                 }
             }
         }
@@ -247,7 +248,7 @@ impl Core {
             }
             // Nobody waits for it. Whoever does ask gets it made again, and is told what is wrong.
             if let Err(error) = self.write(sibling, view, resolved) {
-                tracing::debug!(%error, "no sibling output");
+                tracing::debug!(error = %error_chain(&error), "no sibling output");
             }
         }
     }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use heapray_report::error_chain;
 use heapray_report::memray::{Version, write_aggregated};
 
 use super::control::Core;
@@ -99,12 +100,11 @@ impl Core {
                 );
             }),
             Err(error @ (RecoverError::Empty | RecoverError::NoLog(_))) => {
-                tracing::warn!(log = %path, %error, "an event log that was left is deleted");
+                tracing::warn!(log = %path, error = %error_chain(&error), "an event log that was left is deleted");
                 leftover.remove()
             }
             Err(error) => {
-                let source = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(log = %path, %error, source, "an event log that was left is not recovered yet");
+                tracing::warn!(log = %path, error = %error_chain(&error), "an event log that was left is not recovered yet");
                 Ok(())
             }
         };

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use heapray_report::error_chain;
 use heapray_report::memray::{Version, write_aggregated};
 
 use super::control::Core;
@@ -186,7 +187,11 @@ impl Core {
         drop(hold);
         let (report, live, trouble) = match &made {
             Ok((id, live)) => (Some(id.to_string()), *live, None),
-            Err(error) => (None, Blocks::default(), Some(error.to_string())),
+            Err(error) => (
+                None,
+                Blocks::default(),
+                Some(error_chain(error).to_string()),
+            ),
         };
         let trigger = Trigger {
             kind: reason.kind,

@@ -93,13 +93,13 @@ impl std::fmt::Display for StartError {
                  libc (static binary, or another global allocator); wrap its allocator: \
                  #[global_allocator] static GLOBAL: heapray::Alloc<A> = heapray::Alloc::new(A)"
             ),
-            StartError::Spool { path, source } => write!(
+            StartError::Spool { path, .. } => write!(
                 f,
-                "can't write the capture's event log {}: {source}; set MEMRAY_PROFILER_DIR to a directory that this \
-                 process may write",
+                "can't write the capture's event log {}; set MEMRAY_PROFILER_DIR to a directory that this process \
+                 may write",
                 path.display()
             ),
-            StartError::Thread(source) => write!(f, "can't start the collector: {source}"),
+            StartError::Thread(_) => write!(f, "can't start the collector's thread"),
         }
     }
 }
@@ -114,7 +114,7 @@ impl std::error::Error for StartError {
 }
 
 /// The collector is gone: it failed, or this is a forked child.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionError;
 

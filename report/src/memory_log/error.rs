@@ -21,7 +21,7 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Io(error) => error.fmt(f),
+            ReadError::Io(_) => write!(f, "cannot read the memory log"),
             ReadError::Line { number, reason } => write!(f, "line {number}: {reason}"),
         }
     }

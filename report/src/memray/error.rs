@@ -31,7 +31,7 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReadError::Io(error) => write!(f, "cannot read the capture: {error}"),
+            ReadError::Io(_) => write!(f, "cannot read the capture"),
             ReadError::NotACapture => {
                 write!(f, "not a memray capture: it does not begin with \"memray\"")
             }

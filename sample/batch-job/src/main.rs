@@ -32,6 +32,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("batch-job: {error}");
+            let mut source = error.source();
+            while let Some(error) = source {
+                eprintln!("  because: {error}");
+                source = error.source();
+            }
             ExitCode::FAILURE
         }
     }

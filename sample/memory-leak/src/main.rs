@@ -41,6 +41,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("memory-leak: {error}");
+            let mut source = error.source();
+            while let Some(error) = source {
+                eprintln!("  because: {error}");
+                source = error.source();
+            }
             ExitCode::FAILURE
         }
     }

@@ -28,9 +28,9 @@ impl fmt::Display for CaptureScopeError {
         match self {
             CaptureScopeError::Begin(source) => write!(f, "the scope was not recorded: {source}"),
             CaptureScopeError::Lost(source) => write!(f, "the scope has no report: {source}"),
-            CaptureScopeError::Write { dir, source } => {
+            CaptureScopeError::Write { dir, .. } => {
                 let dir = dir.display();
-                write!(f, "the scope's report can't be written to {dir}: {source}")
+                write!(f, "the scope's report can't be written to {dir}")
             }
         }
     }
@@ -39,8 +39,9 @@ impl fmt::Display for CaptureScopeError {
 impl std::error::Error for CaptureScopeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            CaptureScopeError::Begin(source) => Some(source),
-            CaptureScopeError::Lost(source) => Some(source),
+            // Their own text is in ours.
+            CaptureScopeError::Begin(source) => source.source(),
+            CaptureScopeError::Lost(source) => source.source(),
             CaptureScopeError::Write { source, .. } => Some(source),
         }
     }
