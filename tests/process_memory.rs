@@ -4,11 +4,7 @@ mod common;
 use heapray::AllocatorMemory;
 
 fn arena() -> AllocatorMemory {
-    AllocatorMemory {
-        name: "arena".into(),
-        in_use: 7,
-        kept: 3,
-    }
+    AllocatorMemory::new("arena", 7, 3)
 }
 
 #[test]

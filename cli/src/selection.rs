@@ -60,12 +60,13 @@ impl SideArgs {
 
     /// The page's own spelling of what was asked for; nothing where it is the page's to choose: what is still live.
     pub(crate) fn opens_at(&self) -> Option<&'static str> {
-        self.chosen().map(|measure| match measure {
-            Measure::HighWater => "view=peak",
-            Measure::Live => "view=live",
-            Measure::Allocated => "view=total",
-            Measure::Temporary => "view=temporary",
-        })
+        match self.chosen()? {
+            Measure::HighWater => Some("view=peak"),
+            Measure::Live => Some("view=live"),
+            Measure::Allocated => Some("view=total"),
+            Measure::Temporary => Some("view=temporary"),
+            _ => None,
+        }
     }
 
     /// The threshold, if it is not the one that every report is made with.

@@ -388,11 +388,7 @@ fn the_resident_size_is_the_sum_of_its_parts() {
         stack_count: 2,
         own_mapped: 200,
         own_heap: 30,
-        allocators: vec![AllocatorMemory {
-            name: "glibc".into(),
-            in_use: 700,
-            kept: 400,
-        }],
+        allocators: vec![AllocatorMemory::new("glibc", 700, 400)],
         cgroup: Some(5_000),
         cgroup_limit: None,
     });
@@ -443,7 +439,7 @@ proptest! {
             stacks: some(stacks),
             own_mapped: own_mapped.into(),
             own_heap: own_heap.into(),
-            allocators: vec![AllocatorMemory { name: "x".into(), in_use: in_use.into(), kept: kept.into() }],
+            allocators: vec![AllocatorMemory::new("x", in_use.into(), kept.into())],
             ..ProcessMemory::default()
         });
         let parts = resident_parts(&report);

@@ -321,7 +321,7 @@ proptest! {
             sums
         };
         let (before, after) = (by_stack_names(&old), by_stack_names(&new));
-        let row = |sums: &Sums| Measure::ALL.map(|measure| measure.of_sums(sums));
+        let row = |sums: &Sums| -> Row { std::array::from_fn(|at| Measure::ALL[at].of_sums(sums)) };
         let mut expected: BTreeMap<_, (Row, Row)> = BTreeMap::new();
         for (frames, row) in &before {
             expected.entry(frames.clone()).or_default().0 = *row;
@@ -335,7 +335,7 @@ proptest! {
             .collect();
         prop_assert_eq!(stacks, expected);
 
-        for measure in Measure::ALL {
+        for &measure in Measure::ALL {
             for unit in [Unit::Bytes, Unit::Count] {
                 let growth = found.total.growth(measure, unit);
                 let sum = |report: &Report| i128::from(unit.of(measure.of_sums(&by_stack(report)[0])));

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 /// What this process is to the others of its job; it names the memory log's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MemoryRole {
     /// The one that people start: `mprofile_<YYYYMMDDhhmmss>.dat`, as `mprof run` names it.
     #[default]
@@ -19,6 +20,7 @@ pub enum MemoryRole {
 
 /// What the memory log tells of child processes, and theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MemoryChildren {
     /// Nothing.
     None,
@@ -47,6 +49,7 @@ impl MemoryChildren {
 
 /// How the memory log measures a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum MemoryMetric {
     /// Resident memory. Pages that processes share count in each of them.
     #[default]

@@ -185,10 +185,7 @@ pub fn stacks_lead_to_the_code_that_asks() {
     let mut kept = Vec::new();
     let snapshot = record("stacks", || kept = the_code_that_asks(54_321));
     for full in [false, true] {
-        let options = ReportOptions {
-            full,
-            ..ReportOptions::default()
-        };
+        let options = ReportOptions::new().full(full);
         let report = resolve(&snapshot, &options).report;
         let site = report
             .sites
@@ -252,10 +249,7 @@ const LARGE: usize = 2 << 30;
 
 /// The call stacks of every recorded mapping, as names from the leaf on.
 fn mapping_stacks(snapshot: &Snapshot) -> Vec<Vec<String>> {
-    let options = ReportOptions {
-        full: true,
-        ..ReportOptions::default()
-    };
+    let options = ReportOptions::new().full(true);
     let report = resolve(snapshot, &options).report;
     let sites = report.sites.iter();
     sites

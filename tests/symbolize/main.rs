@@ -8,16 +8,12 @@ mod process;
 
 use std::hint::black_box;
 
-use heapray::symbolize::{NameMode, ReportOptions, ThreadMode, resolve};
+use heapray::symbolize::{NameMode, ReportOptions, resolve};
 
 use process::{here, modules, snapshot, stack_frames};
 
 /// Every frame, by the name that other symbolizers give it.
-const FULL: ReportOptions = ReportOptions {
-    full: true,
-    threads: ThreadMode::ByName,
-    names: NameMode::Full,
-};
+const FULL: ReportOptions = ReportOptions::new().full(true).names(NameMode::Full);
 
 /// The line of each call in the functions below, counted from here.
 const ANCHOR: u32 = line!();
@@ -43,10 +39,7 @@ fn caller() -> Vec<u64> {
 #[test]
 fn every_frame_of_a_real_call_stack_has_its_function_file_and_line() {
     let stack = caller();
-    let options = ReportOptions {
-        names: NameMode::Plain,
-        ..FULL
-    };
+    let options = FULL.names(NameMode::Plain);
     let resolved = resolve(&snapshot(modules(), std::slice::from_ref(&stack)), &options);
     let report = &resolved.report;
     let ours = stack_frames(report, report.sites[0].stack);

@@ -37,15 +37,12 @@ impl Args {
             .output
             .or_beside(&self.spool, "recovered", "bin")?
             .for_binary()?;
-        let options = ReportOptions {
-            full: self.full,
-            threads: if self.split_threads {
-                ThreadMode::Each
-            } else {
-                ThreadMode::ByName
-            },
-            ..ReportOptions::default()
+        let threads = if self.split_threads {
+            ThreadMode::Each
+        } else {
+            ThreadMode::ByName
         };
+        let options = ReportOptions::new().full(self.full).threads(threads);
         let recovered =
             heapray::recover(&self.spool, &options).map_err(|error| self.refused(error))?;
         out.write(context, |out| recovered.write(self.version.version(), out))

@@ -66,11 +66,7 @@ pub(crate) fn add(report: &mut Report) {
         stack_count: 14,
         own_mapped: 5_242_880,
         own_heap: 610_000,
-        allocators: vec![AllocatorMemory {
-            name: "glibc".to_owned(),
-            in_use,
-            kept,
-        }],
+        allocators: vec![AllocatorMemory::new("glibc", in_use, kept)],
         cgroup: Some(in_use + kept + 61_000_000),
         cgroup_limit: Some(512 << 20),
     });

@@ -31,6 +31,7 @@ pub struct ProcessMemory {
 
 /// An allocator's own figures, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct AllocatorMemory {
     /// `glibc`, `jemalloc`, `mimalloc`, …
     pub name: String,
@@ -38,4 +39,16 @@ pub struct AllocatorMemory {
     pub in_use: u64,
     /// Kept for later: freed, not given back to the system. Not all of it need be resident.
     pub kept: u64,
+}
+
+impl AllocatorMemory {
+    /// Returns the figures of the allocator `name`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, in_use: u64, kept: u64) -> AllocatorMemory {
+        AllocatorMemory {
+            name: name.into(),
+            in_use,
+            kept,
+        }
+    }
 }

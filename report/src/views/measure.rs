@@ -5,6 +5,7 @@ use crate::model::{Site, Tally};
 
 /// One side of the heap: each view, page and file format shows one of them, or several by their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Measure {
     /// Live at the moment when the heap was largest.
     #[default]
@@ -29,7 +30,7 @@ pub enum Unit {
 
 impl Measure {
     /// All of them.
-    pub const ALL: [Measure; 4] = [
+    pub const ALL: &'static [Measure] = &[
         Measure::HighWater,
         Measure::Live,
         Measure::Allocated,

@@ -161,11 +161,7 @@ fn fill_marks_and_memory(report: &mut Report, now: u64) {
         stacks: Some(77),
         stack_count: 3,
         own_heap: 5,
-        allocators: vec![AllocatorMemory {
-            name: "glibc".into(),
-            in_use: 1,
-            kept: u64::MAX,
-        }],
+        allocators: vec![AllocatorMemory::new("glibc", 1, u64::MAX)],
         cgroup_limit: Some(1 << 30),
         ..ProcessMemory::default()
     });

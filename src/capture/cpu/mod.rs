@@ -66,6 +66,7 @@ impl core::error::Error for CpuError {}
 /// Samples, and the CPU time that they stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
+#[non_exhaustive]
 pub struct CpuTally {
     /// How many samples.
     pub samples: u64,

@@ -23,11 +23,7 @@ static NAMED: Mutex<Option<Read>> = Mutex::new(None);
 ///     tikv_jemalloc_ctl::epoch::advance().ok()?;
 ///     let in_use = tikv_jemalloc_ctl::stats::allocated::read().ok()? as u64;
 ///     let resident = tikv_jemalloc_ctl::stats::resident::read().ok()? as u64;
-///     Some(heapray::AllocatorMemory {
-///         name: "jemalloc".into(),
-///         in_use,
-///         kept: resident.saturating_sub(in_use),
-///     })
+///     Some(heapray::AllocatorMemory::new("jemalloc", in_use, resident.saturating_sub(in_use)))
 /// });
 /// ```
 ///
@@ -45,10 +41,7 @@ pub(super) fn figures() -> Vec<AllocatorMemory> {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     // What the service runs there is not ours: its fault must not end the collector.
     let named = named.and_then(|read| std::panic::catch_unwind(read).ok().flatten());
-    let found = allocators::figures().map(|found| AllocatorMemory {
-        name: found.name.to_owned(),
-        in_use: found.in_use,
-        kept: found.kept,
-    });
+    let found = allocators::figures()
+        .map(|found| AllocatorMemory::new(found.name, found.in_use, found.kept));
     named.into_iter().chain(found).collect()
 }
