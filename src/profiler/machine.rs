@@ -85,9 +85,7 @@ impl Machine {
         let Phase::Recording(session) = &mut inner.phase else {
             return Err(Error::NotRecording);
         };
-        session
-            .resample(mean)
-            .map_err(|error| Error::Session(error))
+        session.resample(mean).map_err(Error::Session)
     }
 
     /// A new session runs. Returns its number.
@@ -183,7 +181,7 @@ impl Machine {
         let snapshot = match &inner.phase {
             Phase::Recording(session) => {
                 let view = session.snapshot();
-                Arc::new(view.map_err(|error| Error::Session(error))?)
+                Arc::new(view.map_err(Error::Session)?)
             }
             _ => inner.last.clone().ok_or(Error::NoReport)?,
         };
@@ -204,7 +202,7 @@ impl Machine {
             return Err(Error::NotRecording);
         };
         let mark = session.mark(name);
-        let mark = mark.map_err(|error| Error::Session(error))?;
+        let mark = mark.map_err(Error::Session)?;
         mark.map(Mark::of).ok_or(Error::TooManyMarks)
     }
 

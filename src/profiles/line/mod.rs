@@ -18,6 +18,7 @@ mod record;
 mod report;
 mod sums;
 mod table;
+#[cfg(feature = "__test")]
 pub mod testing;
 
 pub use function::{

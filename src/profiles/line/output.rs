@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::os::file;
 
-use super::testing;
-
 /// The file that the environment names, as it was when it was first asked: heapray's own name before PyCOMPSs'.
 fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -29,7 +27,8 @@ fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 
 /// Writes a report. What fails is logged once; the report goes to standard output then.
 pub(super) fn print(text: &str) {
-    if testing::captures(text) {
+    #[cfg(feature = "__test")]
+    if super::testing::captures(text) {
         return;
     }
     if let Some(path) = file() {
