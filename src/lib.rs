@@ -4,7 +4,44 @@
 //! `start`, `stop`, `report`, `flamegraph` and `stats` over HTTP, beside its own routes. Nobody needs a shell in the
 //! container, an operator, or a rebuild. Not enabled, nothing of this exists: no route, no thread, no hook.
 //!
-//! # Set-up
+//! Reports have the file format of [memray](https://github.com/bloomberg/memray): `memray flamegraph`, `tree`, `table` and
+//! `stats` from PyPI open them. The full engine is for Linux on x86-64 and AArch64 with glibc. Elsewhere the wrapper
+//! [`Alloc`] records with a plain unwinder.
+//!
+//! As a user of heapray, your responsibilities are the following:
+//!
+//! - Call [`init`] (or a method of [`builder()`]) in the first line of `main`. Allocations before it are not seen.
+//! - Build with debug information (`debug = 1`). Without it a report has no files and lines.
+//! - Wrap the global allocator in [`Alloc`] if it is jemalloc or mimalloc, or if the program is linked statically.
+//! - Call [`shutdown`] where the service ends. Otherwise the report of its last session is lost.
+//! - Mind who can reach the endpoints: a report tells much of a program, and recording costs speed. Set a token
+//!   ([`Builder::token`]) where strangers can call, or layer a guard on top.
+//!
+//! In turn, heapray has the following responsibilities:
+//!
+//! - Nothing that the profiler or a request to it allocates shows up in a report.
+//! - Nothing slow runs on your async workers. Symbols, pages and files are made on threads of heapray's own.
+//! - No failure of the profiler, not even a full disk, ends or blocks the service.
+//! - Memory and disk have bounds, however long the service runs ([`Builder::overhead_limit`], [`Builder::keep_bytes`]).
+//! - What could not be seen or was lost is counted, and each report says so.
+//! - When memory is near its end, a report is written first ([`Builder::oom`], [`Builder::on_trigger`]).
+//!
+//! # Speed
+//!
+//! Heapray records quickly in the following ways:
+//!
+//! 1. A stopped profiler costs nothing (with [`Alloc`], one load a call). Recording changes the pointers through which a program calls `malloc`, and a stop
+//!    puts the original pointers back.
+//! 2. The rules for unwinding are compiled when a library is loaded: a step from a frame to its caller is a table lookup.
+//! 3. A thread keeps its last call stack. The next one is unwound only as far as it differs, and the rest is verified by
+//!    comparing stack memory.
+//! 4. A thread writes fixed-size events into a ring of its own: no lock, no allocation, no system call inside `malloc`.
+//! 5. One collector thread owns all tables. Names are looked up when a report is made.
+//! 6. Where that is too much, [`Builder::sample`] records samples instead: light enough to leave on.
+//!
+//! The figures, beside those of other profilers, are in `docs/benchmarks.md`; the design is in `docs/how-it-works.md`.
+//!
+//! # Example
 //!
 //! An axum service:
 //!
@@ -25,7 +62,7 @@
 //! # Ok::<(), heapray::Error>(())
 //! ```
 //!
-//! and in its `Cargo.toml`, or there are no files and lines in a report:
+//! and in its `Cargo.toml`:
 //!
 //! ```toml
 //! [profile.release]
@@ -75,32 +112,7 @@
 //! service's paths cannot be passed by there; with [`Builder::routes_below_prefix`] such a rule must be layered before and after.
 //! [`Builder::hosts`] says under which host names a caller without a token is answered.
 //!
-//! # Endpoints
-//!
-//! At the root and below the job prefix (`/pub/job/{name}/{version}`; any name and version match), with and without a
-//! slash at the end:
-//!
-//! | method and path | answer |
-//! |---|---|
-//! | `GET /api/v1/profiler/memray/` | the live page: state, curve, what holds the most, reports |
-//! | `POST /api/v1/profiler/memray/start` | the state, JSON; a new session takes the former one's place |
-//! | `POST /api/v1/profiler/memray/stop` | the state, JSON, when the report is on disk |
-//! | `GET /api/v1/profiler/memray/status` | the state, JSON |
-//! | `GET /api/v1/profiler/memray/report` | `memray-report.bin`, for `memray` from PyPI |
-//! | `GET /api/v1/profiler/memray/flamegraph` | one self-contained HTML page |
-//! | `GET /api/v1/profiler/memray/stats`, `…/table`, `…/tree`, `…/summary` | text |
-//! | `GET /api/v1/profiler/memray/pprof` | a profile for `go tool pprof` |
-//! | `GET /api/v1/profiler/memray/timeline` | the memory log: JSON, or with `?format=mprof` the file |
-//! | `POST /api/v1/profiler/memray/mark?name=…` | names the present moment; JSON |
-//! | `GET /api/v1/profiler/memray/reports` | the kept reports, those of the flight recorder too, JSON; below it `/{id}`, also `DELETE`, and `/{id}/report` and every other view |
-//! | `GET /docs/`, `GET /openapi.json` | Swagger UI, from vendored assets, and what it shows |
-//!
-//! `report`, `flamegraph` and `stats` take `?full=true` (keep the standard library's leaf frames) and `?threads=each`
-//! (do not take threads of one name for one), `report` also `?version=12`, and `?format=` (or an `Accept` header) for a
-//! file of another tool: `pprof`, `speedscope`, `collapsed`, `csv`, `json`, `gprof2dot`, `mprof`. Files and texts take
-//! `?measure=` (`high-water`, `live`, `allocated`, `temporary`), `?unit=count` and `?inverted=true`. While a session runs they give a consistent
-//! snapshot of it, marked by the header `X-Heapray-Snapshot: true`; the session goes on. Every failure is
-//! `{"error", "type"}` with the right status.
+#![doc = include_str!("../docs/endpoints.md")]
 //!
 //! # Configuration
 //!
@@ -143,20 +155,21 @@
 //! with `metric = "heap"` exactly what the call allocated and has not freed. [`scope()`] tells the same of any part of a
 //! function, with what is still held at its end by call site. Both are explained in `docs/line-profile.md`.
 //!
-//! # A part of the program, and memory's end
-//!
 //! [`capture_scope`], [`capture_scope_async`] and [`CaptureScope`] write a report of a part of the program, with a high-water
-//! mark of its own, whether the process records or not. While it records, a report is written by itself when memory is
-//! near its end, kept, and told ([`Builder::on_trigger`], [`Status::trigger`]); the service goes on.
+//! mark of its own, whether the process records or not.
 //!
-//! # Your duties and ours
+//! # Versions
 //!
-//! Ours: nothing that the profiler or a request to it allocates shows up in a report; nothing slow runs on your async
-//! workers; no failure of the profiler's, not even a full disk, ends or blocks your service; memory and disk are bounded
-//! however long it runs.
+//! Types of these crates stand in signatures, so a new major version of one is a new major version of heapray:
 //!
-//! Yours: build with debug information; call [`shutdown`] where your service ends, or its last session is lost; and mind
-//! who can reach the endpoints. A report tells much of a program, and recording costs speed: set a token where strangers can call.
+//! - `axum` 0.8 ([`mount`], [`router`]), with `http`, `http-body` and `bytes` 1;
+//! - `tower` 0.5, with `tower-layer` and `tower-service` 0.3 ([`HeaprayLayer`], [`Mounted`], [`memory_requests`]);
+//! - `utoipa` 6 ([`openapi`], [`Profiler::mount_documented`]) and `serde` 1 (status types can be written as JSON);
+//! - `tracing-subscriber` 0.3 ([`parallel_profile::TaskLayer`]).
+//!
+//! [`Format`], [`Measure`], [`Unit`], [`Version`] and [`AllocatorMemory`] are types of `heapray-report`, which is released
+//! together with heapray under the same version. No other crate's types are named. The whole interface is listed in
+//! `docs/public-api.txt`.
 //!
 //! # Features
 //!
@@ -168,7 +181,7 @@
 //! - `spans`: [`parallel_profile::TaskLayer`], which makes tasks of `tracing` spans.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!
-//! The oldest Rust it builds with is 1.88. It goes with axum 0.8.
+//! The oldest Rust it builds with is 1.88.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod alloc;
