@@ -225,7 +225,7 @@ pub use memory_log::{MemorySpan, memory_span};
 pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
-    Blocks, Builder, DiskStatus, Error, InitError, KeptReport, LeakLine, Mark, OverheadStatus,
+    Blocks, Builder, CallSite, DiskStatus, Error, InitError, KeptReport, Mark, OverheadStatus,
     Profiler, ReportStatus, SamplingStatus, State, Status, Trigger, TriggerCause, builder,
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };

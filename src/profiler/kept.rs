@@ -63,7 +63,7 @@ pub struct KeptReport {
     pub lost_events: u64,
     /// The line of the service's own code with the most that was not freed; null if all was.
     #[cfg_attr(feature = "http", schema(required))]
-    pub leak: Option<LeakLine>,
+    pub leak: Option<CallSite>,
     /// Why it was written without being asked for; null if its session was simply stopped.
     #[cfg_attr(feature = "http", schema(required))]
     pub trigger: Option<TriggerCause>,
@@ -83,8 +83,9 @@ pub struct TriggerCause {
 /// A line of code, and what of its allocations was not freed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[cfg_attr(feature = "http", schema(as = LeakLine))]
 #[non_exhaustive]
-pub struct LeakLine {
+pub struct CallSite {
     /// The function.
     pub function: String,
     /// The source file; where it is not known, the program or library.
@@ -95,16 +96,16 @@ pub struct LeakLine {
     pub live: Blocks,
 }
 
-impl LeakLine {
+impl CallSite {
     /// What is still live of `site`; `None` if nothing is, or its line is not known.
-    pub(crate) fn of(report: &Report, site: &OwnSite) -> Option<LeakLine> {
-        leak_at(report, site).map(LeakLine::from)
+    pub(crate) fn of(report: &Report, site: &OwnSite) -> Option<CallSite> {
+        leak_at(report, site).map(CallSite::from)
     }
 }
 
-impl From<Leak> for LeakLine {
-    fn from(leak: Leak) -> LeakLine {
-        LeakLine {
+impl From<Leak> for CallSite {
+    fn from(leak: Leak) -> CallSite {
+        CallSite {
             function: leak.function,
             file: leak.file,
             line: leak.line,
@@ -402,7 +403,7 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
         live: Blocks::of(note.live),
         high_water: Blocks::of(note.high_water),
         lost_events: note.lost_events,
-        leak: note.leak.map(LeakLine::from),
+        leak: note.leak.map(CallSite::from),
         trigger: note.trigger.map(|trigger| TriggerCause {
             kind: trigger.kind,
             reason: trigger.reason,

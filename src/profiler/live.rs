@@ -16,7 +16,7 @@ use heapray_report::{model, views};
 use super::control::Core;
 use super::kept::leak_at;
 use super::waiter::Waiter;
-use super::{Blocks, KeptReport, LeakLine, Mark, Status};
+use super::{Blocks, CallSite, KeptReport, Mark, Status};
 use crate::collector::snapshot::Snapshot;
 use crate::symbolize::{self, Known, ReportOptions};
 
@@ -46,7 +46,7 @@ pub(crate) struct Glance {
 #[cfg_attr(feature = "http", derive(serde::Serialize))]
 pub(crate) struct Top {
     /// The most first.
-    pub(crate) lines: Vec<LeakLine>,
+    pub(crate) lines: Vec<CallSite>,
     /// What is live in the call sites that were looked at; all other call sites hold less each.
     pub(crate) seen: Blocks,
 }
@@ -141,7 +141,7 @@ fn top(snapshot: &Snapshot, known: &mut Known) -> Top {
         seen += site.live;
     }
     Top {
-        lines: lines.take(LINES).map(LeakLine::from).collect(),
+        lines: lines.take(LINES).map(CallSite::from).collect(),
         seen: Blocks::of(seen),
     }
 }

@@ -38,7 +38,7 @@ pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 pub use handle::Profiler;
-pub use kept::{KeptReport, LeakLine, TriggerCause};
+pub use kept::{CallSite, KeptReport, TriggerCause};
 #[cfg(feature = "http")]
 pub(crate) use live::Glance;
 #[cfg(feature = "http")]

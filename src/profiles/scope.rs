@@ -15,7 +15,7 @@ use crate::capture::modules;
 use crate::capture::scope::{self as capture, Blind, Entered};
 use crate::capture::untracked;
 use crate::collector::snapshot::{RawNode, RawSite, RawTotals, Snapshot};
-use crate::profiler::{Blocks, LeakLine};
+use crate::profiler::{Blocks, CallSite};
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// A part of the program whose allocations are followed: those of the calling thread, from [`scope()`] to
@@ -160,7 +160,7 @@ impl ScopeUsage {
     ///
     /// Looks symbols up, which takes some time when a line is met for the first time (reports say how much).
     #[must_use]
-    pub fn call_sites(&self) -> Vec<LeakLine> {
+    pub fn call_sites(&self) -> Vec<CallSite> {
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
         let _untracked = untracked::enter();
         if self.sites.is_empty() {
@@ -172,7 +172,7 @@ impl ScopeUsage {
         let options = ReportOptions::default();
         let report = symbolize::resolve_again(&snapshot, &options, known).report;
         let sites = views::own_sites(&report, &views::Origins::of(&report));
-        let line = |site: &views::OwnSite| LeakLine::of(&report, site);
+        let line = |site: &views::OwnSite| CallSite::of(&report, site);
         sites.iter().filter_map(line).collect()
     }
 
