@@ -167,7 +167,7 @@ impl Profiler {
     /// # Errors
     ///
     /// [`Error::NotKept`], or [`Error::Output`] if the file system refuses.
-    pub fn delete_report(&self, id: ReportId) -> Result<(), Error> {
+    pub fn delete_kept_report(&self, id: ReportId) -> Result<(), Error> {
         let core = Arc::clone(self.core()?);
         self.core()?.output.run(move || core.delete_kept(id))?
     }
