@@ -114,40 +114,7 @@
 //!
 #![doc = include_str!("../docs/endpoints.md")]
 //!
-//! # Configuration
-//!
-//! Each has a method of [`Builder`]; where both say something, the environment has the last word.
-//!
-//! | variable | meaning | default |
-//! |---|---|---|
-//! | `MEMRAY_PROFILER` | whether there is a profiler: `true t yes y 1`, any case | no |
-//! | `MEMRAY_PROFILER_DIR` | where reports and the event log go | a private directory below the system's temporary one |
-//! | `MEMRAY_PROFILER_LOG_LIMIT` | bytes of event log above which a session keeps sums only | 512 MiB |
-//! | `MEMRAY_PROFILER_OVERHEAD_LIMIT` | bytes that the profiler's own memory may come to, the making of reports included; at least 64 MiB | a quarter of the process's memory, from 64 MiB to 2 GiB |
-//! | `MEMRAY_PROFILER_KEEP` | reports of finished sessions that are kept, at most 1000 | 5 |
-//! | `MEMRAY_PROFILER_KEEP_BYTES` | bytes that they may have together | 1 GiB |
-//! | `MEMRAY_PROFILER_OOM` | whether a report is written when memory is at its end | yes |
-//! | `MEMRAY_PROFILER_OOM_THRESHOLD` | how little may be left before: a size, or a percentage of each limit | 100 MiB or 2 %, at most an eighth |
-//! | `MEMRAY_PROFILER_OOM_EXIT_CODE` | ends the process with this code after such a report | it goes on |
-//! | `MEMRAY_PROFILER_TRIGGER_SIZE` | live bytes at which a report is written | never |
-//! | `MEMRAY_PROFILER_TRIGGER_STEP` | growth after which one is | never |
-//! | `MEMRAY_PROFILER_TRIGGER_SLOPE` | growth within a time after which one is, such as `100MiB/10m` | never |
-//! | `MEMRAY_PROFILER_TRIGGER_PAUSE` | time between two reports for one reason | 60 s |
-//! | `MEMRAY_PROFILER_TRIGGER_KEEP` | of these reports, so many of the last and of the worst are kept, at most 100 | 3 |
-//! | `MEMRAY_PROFILER_SIGUSR2` | whether `SIGUSR2` has a report written | no |
-//! | `MEMRAY_PROFILER_PREFIX` | where else the profiler is reachable; `/` for nowhere | `/pub/job/{name}/{version}` |
-//! | `MEMRAY_PROFILER_PREFIX_ROUTES` | whether the service's own routes are there, too | no |
-//! | `MEMRAY_PROFILER_TOKEN` | what callers of the endpoints must send as `Authorization: Bearer …` | nothing |
-//! | `MEMRAY_PROFILER_HOSTS` | host names under which callers without a token may ask, separated by commas; `*` for any | none but those that no stranger can own, where the caller is on this machine or the listener ours |
-//! | `MEMRAY_PROFILER_MEMORY_LOG` | whether memory over time is written to a file for `mprof` and `heapray memory plot`, with or without the profiler | no |
-//! | `MEMRAY_PROFILER_MEMORY_DIR` | where that file goes | in a worker `COMPSS_WORKER_PROFILE_PATH`, else the current directory |
-//! | `MEMRAY_PROFILER_MEMORY_ROLE` | `main` or `worker`: how it is named | `main` |
-//! | `MEMRAY_PROFILER_MEMORY_INTERVAL` | seconds between two readings | 0.1 |
-//! | `MEMRAY_PROFILER_MEMORY_CHILDREN` | `none`, `include`, `each`, `both` | `each` |
-//! | `MEMRAY_PROFILER_MEMORY_METRIC` | `rss`, `pss`, `uss` | `rss` |
-//! | `MEMRAY_PROFILER_MEMORY_LIMIT` | bytes above which it is thinned out | 64 MiB |
-//! | `JOB_NAME`, `JOB_VERSION` | the service's name and version in titles and links | the same words |
-//! | `MEMRAY_PROFILER_FUNCTION_FILE`, else `COMPSS_PROFILING_FILE` | (no method; works without a profiler) the file that [profiles of functions](profile) are appended to | standard output |
+#![doc = include_str!("../docs/configuration.md")]
 //!
 //! # Single functions
 //!

@@ -7,19 +7,19 @@ use std::fmt;
 pub struct ConfigError {
     setting: &'static str,
     value: String,
-    allowed: &'static str,
+    allowed: String,
 }
 
 impl ConfigError {
     pub(crate) fn new(
         setting: &'static str,
         value: impl Into<String>,
-        allowed: &'static str,
+        allowed: impl Into<String>,
     ) -> ConfigError {
         ConfigError {
             setting,
             value: value.into(),
-            allowed,
+            allowed: allowed.into(),
         }
     }
 
@@ -37,8 +37,8 @@ impl ConfigError {
 
     /// What would be allowed, in words.
     #[must_use]
-    pub fn allowed(&self) -> &'static str {
-        self.allowed
+    pub fn allowed(&self) -> &str {
+        &self.allowed
     }
 }
 

@@ -6,15 +6,39 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::values::Values;
+
 /// Names that were listed: `profiler.example.com`, `*.example.com` for all below, `*` for any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts {
     names: Vec<String>,
 }
 
-/// What [`Hosts::parse`] takes, for error messages.
-pub(crate) const ALLOWED: &str = "names of hosts without a port, separated by commas, such as profiler.example.com or *.example.com; \
-                                  * for any";
+/// Lists of host names.
+pub(crate) struct HostNames;
+
+impl Values for HostNames {
+    type Given = Vec<String>;
+    type Value = Hosts;
+
+    fn allowed(&self) -> String {
+        "names of hosts without a port, separated by commas, such as profiler.example.com or *.example.com; * for any"
+            .into()
+    }
+
+    fn bounds(&self) -> String {
+        "names without a port, separated by commas".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<Hosts> {
+        Hosts::parse(text)
+    }
+
+    fn accept(&self, given: Vec<String>) -> Result<Hosts, String> {
+        let text = given.join(",");
+        self.parse(&text).ok_or(text)
+    }
+}
 
 /// Endings that the Internet's name service never leads anywhere: of this machine, of a private network, of Kubernetes.
 const PRIVATE: [&str; 4] = ["localhost", "internal", "svc", "cluster.local"];

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::settings::Environment;
-use super::{ConfigError, settings, size, truth};
-use std::ffi::OsString;
+use super::Config;
 
 /// What this process is to the others of its job; it names the memory log's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,200 +58,48 @@ pub enum MemoryMetric {
     Uss,
 }
 
-/// Everything the memory log was told, checked.
+/// What a memory log is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryLogConfig {
-    /// Where its file goes. `MEMRAY_PROFILER_MEMORY_DIR`, in a worker else `COMPSS_WORKER_PROFILE_PATH`; by default
-    /// the current directory.
+    /// Where its file goes.
     pub dir: PathBuf,
-    /// `MEMRAY_PROFILER_MEMORY_ROLE`, default `main`.
+    /// How its file is named.
     pub role: MemoryRole,
-    /// From one reading to the next. `MEMRAY_PROFILER_MEMORY_INTERVAL`, default 0.1 s.
+    /// From one reading to the next.
     pub interval: Duration,
-    /// `MEMRAY_PROFILER_MEMORY_CHILDREN`, default `each`.
+    /// What it says of child processes.
     pub children: MemoryChildren,
-    /// `MEMRAY_PROFILER_MEMORY_METRIC`, default `rss`.
+    /// How it measures a process.
     pub metric: MemoryMetric,
-    /// Bytes above which the file is thinned out. `MEMRAY_PROFILER_MEMORY_LIMIT`, default 64 MiB.
+    /// Bytes above which the file is thinned out.
     pub limit: u64,
 }
 
-/// What the code asked for; `None` leaves a setting to the environment or its default.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryLogSettings {
-    /// Whether there is a memory log. `MEMRAY_PROFILER_MEMORY_LOG`, default false.
-    pub enabled: Option<bool>,
-    /// See [`MemoryLogConfig::dir`].
-    pub dir: Option<PathBuf>,
-    /// See [`MemoryLogConfig::role`].
-    pub role: Option<MemoryRole>,
-    /// See [`MemoryLogConfig::interval`].
-    pub interval: Option<Duration>,
-    /// See [`MemoryLogConfig::children`].
-    pub children: Option<MemoryChildren>,
-    /// See [`MemoryLogConfig::metric`].
-    pub metric: Option<MemoryMetric>,
-    /// See [`MemoryLogConfig::limit`].
-    pub limit: Option<u64>,
-}
-
-const INTERVAL: Duration = Duration::from_millis(100);
-const SHORTEST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_secs(3600);
-const INTERVALS: &str = "seconds from 0.01 to 3600, such as 0.1";
-/// 64 MiB: two days at 0.1 s.
-const LIMIT: u64 = 64 << 20;
-/// Less is no file worth having.
-const LEAST: u64 = 64 << 10;
-const LIMITS: &str = "a number of bytes from 64 KiB on, such as 64 MiB";
-
-const ROLES: [(&str, MemoryRole); 2] = [("main", MemoryRole::Main), ("worker", MemoryRole::Worker)];
-const CHILDREN: [(&str, MemoryChildren); 4] = [
-    ("none", MemoryChildren::None),
-    ("include", MemoryChildren::Include),
-    ("each", MemoryChildren::Each),
-    ("both", MemoryChildren::Both),
-];
-const METRICS: [(&str, MemoryMetric); 3] = [
-    ("rss", MemoryMetric::Rss),
-    ("pss", MemoryMetric::Pss),
-    ("uss", MemoryMetric::Uss),
-];
-
-impl MemoryLogSettings {
-    /// The checked whole; `None` where there is to be no memory log: nothing else is looked at then.
-    pub(super) fn resolve<F: Fn(&str) -> Option<OsString>>(
-        &self,
-        env: &Environment<F>,
-    ) -> Result<Option<MemoryLogConfig>, ConfigError> {
-        const SWITCH: &str = "MEMRAY_PROFILER_MEMORY_LOG";
-        let switched = match env.text(SWITCH, truth::ALLOWED)? {
-            Some(text) => Some(
-                truth::parse(&text)
-                    .ok_or_else(|| ConfigError::new(SWITCH, text, truth::ALLOWED))?,
-            ),
-            None => self.enabled,
-        };
-        if switched == Some(false) {
-            return Ok(None);
-        }
-        let compss = env.path("COMPSS_WORKER_PROFILE_PATH");
-        if switched.is_none() && compss.is_none() {
-            return Ok(None);
-        }
-        let role = word(env, "MEMRAY_PROFILER_MEMORY_ROLE", "main or worker", &ROLES)?;
-        let role = role.or(self.role).unwrap_or_default();
-        // As with PyCOMPSs, where the path alone has a worker's memory recorded; it says nothing of other processes.
-        let compss = compss.filter(|_| role == MemoryRole::Worker);
-        if switched.is_none() && compss.is_none() {
-            return Ok(None);
-        }
-        let dir = match (env.path("MEMRAY_PROFILER_MEMORY_DIR"), compss, &self.dir) {
-            (Some(dir), _, _) => settings::directory("MEMRAY_PROFILER_MEMORY_DIR", dir)?,
-            (None, Some(dir), _) => settings::directory("COMPSS_WORKER_PROFILE_PATH", dir)?,
-            (None, None, Some(dir)) => settings::directory("Builder::memory_dir", dir.clone())?,
-            (None, None, None) => PathBuf::from("."),
-        };
-        Ok(Some(MemoryLogConfig {
-            dir,
-            role,
-            interval: self.interval(env)?,
-            children: word(
-                env,
-                "MEMRAY_PROFILER_MEMORY_CHILDREN",
-                "none, include, each or both",
-                &CHILDREN,
-            )?
-            .or(self.children)
-            .unwrap_or_default(),
-            metric: word(
-                env,
-                "MEMRAY_PROFILER_MEMORY_METRIC",
-                "rss, pss or uss",
-                &METRICS,
-            )?
-            .or(self.metric)
-            .unwrap_or_default(),
-            limit: self.limit(env)?,
-        }))
-    }
-
-    fn interval<F: Fn(&str) -> Option<OsString>>(
-        &self,
-        env: &Environment<F>,
-    ) -> Result<Duration, ConfigError> {
-        const VARIABLE: &str = "MEMRAY_PROFILER_MEMORY_INTERVAL";
-        let allowed = |interval: &Duration| (SHORTEST..=LONGEST).contains(interval);
-        if let Some(text) = env.text(VARIABLE, INTERVALS)? {
-            let seconds = text.trim().parse().ok();
-            let interval = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            return interval
-                .filter(allowed)
-                .ok_or_else(|| ConfigError::new(VARIABLE, text, INTERVALS));
-        }
-        let interval = self.interval.unwrap_or(INTERVAL);
-        if allowed(&interval) {
-            Ok(interval)
-        } else {
-            let text = format!("{interval:?}");
-            Err(ConfigError::new(
-                "Builder::memory_interval",
-                text,
-                INTERVALS,
-            ))
-        }
-    }
-
-    fn limit<F: Fn(&str) -> Option<OsString>>(
-        &self,
-        env: &Environment<F>,
-    ) -> Result<u64, ConfigError> {
-        const VARIABLE: &str = "MEMRAY_PROFILER_MEMORY_LIMIT";
-        let (setting, limit) = match env.text(VARIABLE, LIMITS)? {
-            Some(text) => {
-                let bytes = size::parse(&text);
-                let refused = || ConfigError::new(VARIABLE, text, LIMITS);
-                (VARIABLE, bytes.ok_or_else(refused)?)
-            }
-            None => ("Builder::memory_limit", self.limit.unwrap_or(LIMIT)),
-        };
-        if limit < LEAST {
-            return Err(ConfigError::new(setting, limit.to_string(), LIMITS));
-        }
-        Ok(limit)
-    }
-}
-
-/// The variable's word, one of `words`.
-fn word<F: Fn(&str) -> Option<OsString>, T: Copy>(
-    env: &Environment<F>,
-    variable: &'static str,
-    allowed: &'static str,
-    words: &[(&str, T)],
-) -> Result<Option<T>, ConfigError> {
-    let Some(text) = env.text(variable, allowed)? else {
-        return Ok(None);
-    };
-    let is = |(word, _): &&(&str, T)| word.eq_ignore_ascii_case(text.trim());
-    match words.iter().find(is) {
-        Some((_, value)) => Ok(Some(*value)),
-        None => Err(ConfigError::new(variable, text, allowed)),
+impl Config {
+    /// The memory log, if there is to be one; it does not need the profiler.
+    #[must_use]
+    pub fn memory(&self) -> Option<MemoryLogConfig> {
+        (self.memory_log == Some(true)).then(|| MemoryLogConfig {
+            dir: self.memory_dir.clone(),
+            role: self.memory_role,
+            interval: self.memory_interval,
+            children: self.memory_children,
+            metric: self.memory_metric,
+            limit: self.memory_limit,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
+    use crate::config::{ConfigError, Settings};
+    use std::ffi::OsString;
 
     fn read(
-        settings: MemoryLogSettings,
+        settings: Settings,
         variables: &[(&str, &str)],
     ) -> Result<Option<MemoryLogConfig>, ConfigError> {
-        let settings = Settings {
-            memory_log: settings,
-            ..Settings::default()
-        };
         let config = settings.resolve(|name| {
             let found = variables
                 .iter()
@@ -261,7 +107,7 @@ mod tests {
                 .find(|(variable, _)| *variable == name);
             found.map(|(_, value)| OsString::from(value))
         });
-        config.map(|config| config.memory_log)
+        config.map(|config| config.memory())
     }
 
     const ON: (&str, &str) = ("MEMRAY_PROFILER_MEMORY_LOG", "true");
@@ -270,7 +116,7 @@ mod tests {
 
     #[test]
     fn it_is_off_unless_it_is_switched_on() {
-        let none = MemoryLogSettings::default;
+        let none = Settings::default;
         for variables in [
             &[][..],
             &[("MEMRAY_PROFILER", "true")],
@@ -289,9 +135,7 @@ mod tests {
     #[test]
     fn defaults_are_the_documented_ones_with_and_without_the_profiler() {
         for variables in [&[ON][..], &[ON, ("MEMRAY_PROFILER", "true")]] {
-            let config = read(MemoryLogSettings::default(), variables)
-                .unwrap()
-                .unwrap();
+            let config = read(Settings::default(), variables).unwrap().unwrap();
             assert_eq!(
                 config,
                 MemoryLogConfig {
@@ -308,14 +152,15 @@ mod tests {
 
     #[test]
     fn every_variable_is_read_and_has_the_last_word() {
-        let coded = MemoryLogSettings {
-            enabled: Some(true),
-            dir: Some("/coded".into()),
-            role: Some(MemoryRole::Main),
-            interval: Some(Duration::from_secs(9)),
-            children: Some(MemoryChildren::None),
-            metric: Some(MemoryMetric::Uss),
-            limit: Some(1 << 20),
+        let coded = Settings {
+            memory_log: Some(Ok(Some(true))),
+            memory_dir: Some(Ok("/coded".into())),
+            memory_role: Some(Ok(MemoryRole::Main)),
+            memory_interval: Some(Ok(Duration::from_secs(9))),
+            memory_children: Some(Ok(MemoryChildren::None)),
+            memory_metric: Some(Ok(MemoryMetric::Uss)),
+            memory_limit: Some(Ok(1 << 20)),
+            ..Settings::default()
         };
         let config = read(coded.clone(), &[]).unwrap().unwrap();
         assert_eq!((config.dir, config.limit), ("/coded".into(), 1 << 20));
@@ -347,18 +192,16 @@ mod tests {
 
     #[test]
     fn the_path_of_pycompss_switches_a_worker_on_and_says_where() {
-        let worker = MemoryLogSettings {
-            role: Some(MemoryRole::Worker),
-            dir: Some("/coded".into()),
-            ..MemoryLogSettings::default()
+        let worker = Settings {
+            memory_role: Some(Ok(MemoryRole::Worker)),
+            memory_dir: Some(Ok("/coded".into())),
+            ..Settings::default()
         };
         assert_eq!(read(worker.clone(), &[]).unwrap(), None);
         let config = read(worker, &[COMPSS]).unwrap().unwrap();
         assert_eq!(config.dir, PathBuf::from("/compss"));
         // A main process has it nowhere.
-        let config = read(MemoryLogSettings::default(), &[ON, COMPSS])
-            .unwrap()
-            .unwrap();
+        let config = read(Settings::default(), &[ON, COMPSS]).unwrap().unwrap();
         assert_eq!(config.dir, PathBuf::from("."));
     }
 
@@ -375,17 +218,16 @@ mod tests {
             ("MEMRAY_PROFILER_MEMORY_METRIC", "vms", "rss, pss or uss"),
             ("MEMRAY_PROFILER_MEMORY_LIMIT", "1KiB", "64 KiB"),
         ] {
-            let error = read(MemoryLogSettings::default(), &[ON, (variable, value)]).unwrap_err();
+            let error = read(Settings::default(), &[ON, (variable, value)]).unwrap_err();
             assert_eq!(error.setting(), variable);
             assert!(error.to_string().contains(allowed), "{error}");
         }
-        let coded = MemoryLogSettings {
-            enabled: Some(true),
-            interval: Some(Duration::ZERO),
-            ..MemoryLogSettings::default()
-        };
+        let coded = crate::builder()
+            .ignore_environment()
+            .memory_log(true)
+            .memory_interval(Duration::ZERO);
         assert_eq!(
-            read(coded, &[]).unwrap_err().setting(),
+            coded.config().unwrap_err().setting(),
             "Builder::memory_interval"
         );
     }

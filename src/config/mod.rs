@@ -1,25 +1,30 @@
 //! What the profiler can be told, and by whom: the environment has the last word over the code, so that an operator
 //! can change a setting without a rebuild.
 //!
+//! Every setting is declared once, in `declared`.
+//!
 //! Reading it has no effect on anything: a [`Config`] is a value. Every bad value is an error that names the setting,
 //! the value and what is allowed.
 
+pub(crate) mod declared;
 mod error;
-mod flight;
-mod hosts;
+pub(crate) mod flight;
+pub(crate) mod hosts;
 mod memory;
-mod overhead;
-mod prefix;
+pub(crate) mod overhead;
+pub(crate) mod prefix;
 mod settings;
 pub(crate) mod size;
-mod token;
+#[cfg(test)]
+mod tests;
+pub(crate) mod token;
 pub(crate) mod truth;
+pub(crate) mod values;
 
 pub use error::ConfigError;
-pub use flight::{FlightConfig, FlightSettings};
 pub use hosts::Hosts;
-pub use memory::{MemoryChildren, MemoryLogConfig, MemoryLogSettings, MemoryMetric, MemoryRole};
+pub use memory::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
 pub(crate) use overhead::overhead_share;
 pub use prefix::Prefix;
 pub use settings::{Config, Settings};
-pub use token::{Secret, Token};
+pub use token::Token;

@@ -1,8 +1,10 @@
 //! The path prefix below which the profiler is reachable a second time.
 
+use super::values::Values;
+
 /// A template such as `/pub/job/{name}/{version}`: literal segments, and segments in braces that any text matches.
 /// `/` (or nothing) is no prefix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefix {
     segments: Vec<Segment>,
 }
@@ -13,13 +15,32 @@ enum Segment {
     Any(String),
 }
 
-/// What [`Prefix::parse`] takes, for error messages.
-pub(crate) const ALLOWED: &str = "a path such as /pub/job/{name}/{version}: each segment plain text or a word in braces; / for no prefix";
+/// Templates of prefixes.
+pub(crate) struct Prefixes;
+
+impl Values for Prefixes {
+    type Given = String;
+    type Value = Prefix;
+
+    fn allowed(&self) -> String {
+        "a path such as /pub/job/{name}/{version}: each segment plain text or a word in braces; / for no prefix"
+            .into()
+    }
+
+    fn bounds(&self) -> String {
+        "a path of plain text and words in braces".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<Prefix> {
+        Prefix::parse(text)
+    }
+
+    fn accept(&self, given: String) -> Result<Prefix, String> {
+        self.parse(&given).ok_or(given)
+    }
+}
 
 impl Prefix {
-    /// Where Racetrack has its jobs.
-    pub const DEFAULT: &'static str = "/pub/job/{name}/{version}";
-
     /// Reads a template. `None`: it is none.
     pub(crate) fn parse(text: &str) -> Option<Prefix> {
         let path = text.strip_suffix('/').unwrap_or(text);
@@ -151,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_path_below_the_prefix_loses_it() {
-        let prefix = Prefix::parse(Prefix::DEFAULT).unwrap();
+        let prefix = Prefix::parse("/pub/job/{name}/{version}").unwrap();
         for (path, rest) in [
             ("/pub/job/a/1", Some("")),
             ("/pub/job/a/1/", Some("/")),
@@ -176,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_path_with_a_dot_segment_is_not_below_a_prefix() {
-        let prefix = Prefix::parse(Prefix::DEFAULT).unwrap();
+        let prefix = Prefix::parse("/pub/job/{name}/{version}").unwrap();
         for dots in [
             ".",
             "..",

@@ -2,92 +2,93 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use super::{
-    ConfigError, FlightConfig, FlightSettings, Hosts, MemoryLogConfig, MemoryLogSettings, Prefix,
-    Secret, Token, hosts, overhead, prefix, size, token, truth,
+use super::declared::every_setting;
+use super::flight::{Slopes, Thresholds};
+use super::hosts::HostNames;
+use super::prefix::Prefixes;
+use super::token::Tokens;
+use super::values::{
+    Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values, WholeNumbers, Words,
 };
+use super::{
+    ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, Token, overhead,
+};
+use crate::flight_recorder::{Slope, Threshold};
 
-/// Everything the profiler was told, checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// Whether there is a profiler at all. `MEMRAY_PROFILER`, default false.
-    pub enabled: bool,
-    /// Where reports and the event log go. `MEMRAY_PROFILER_DIR`; by default a private directory below the
-    /// system's temporary one.
-    pub dir: Option<PathBuf>,
-    /// Bytes of event log above which a session keeps sums only. `MEMRAY_PROFILER_LOG_LIMIT`, default 512 MiB.
-    pub log_limit: u64,
-    /// Bytes that the profiler's own memory may come to, the making of reports included.
-    /// `MEMRAY_PROFILER_OVERHEAD_LIMIT`, default a quarter of the process's memory, from 64 MiB to 2 GiB.
-    pub overhead_limit: Option<u64>,
-    /// Bytes between two samples on average, or 0 to record every allocation. `MEMRAY_PROFILER_SAMPLE`, default 0.
-    pub sample: u64,
-    /// Reports of finished sessions that are kept at most. `MEMRAY_PROFILER_KEEP`, default 5.
-    pub keep: u32,
-    /// Bytes that everything on disk in the directory may have together. `MEMRAY_PROFILER_KEEP_BYTES`, default 1 GiB.
-    pub keep_bytes: u64,
-    /// What the flight recorder does.
-    pub flight: FlightConfig,
-    /// Where else the profiler is reachable. `MEMRAY_PROFILER_PREFIX`, default [`Prefix::DEFAULT`].
-    pub prefix: Prefix,
-    /// Whether the service's own routes are reachable there, too. `MEMRAY_PROFILER_PREFIX_ROUTES`, default false.
-    pub routes_below_prefix: bool,
-    /// What callers of the endpoints must know. `MEMRAY_PROFILER_TOKEN`, default: nothing.
-    pub token: Option<Token>,
-    /// Names under which callers without a token may ask, whoever they are. `MEMRAY_PROFILER_HOSTS`, default: none are
-    /// listed, and only where the profiler listens itself or the caller is on this machine are names looked at.
-    pub hosts: Option<Hosts>,
-    /// The service's name in titles and links. `JOB_NAME`, default `JOB_NAME` (Racetrack's own placeholder).
-    pub job_name: String,
-    /// The service's version in titles and links. `JOB_VERSION`, default `JOB_VERSION`.
-    pub job_version: String,
-    /// The memory log, if there is to be one; it does not need the profiler.
-    pub memory_log: Option<MemoryLogConfig>,
+/// What a setting is where neither the code nor the environment gives a value.
+macro_rules! initial {
+    ($values:expr, Value($text:literal)) => {
+        $values
+            .parse($text)
+            .expect("a test parses every default")
+            .into()
+    };
+    ($values:expr, Unset($words:literal)) => {
+        Default::default()
+    };
 }
 
-/// What the code asked for; `None` leaves a setting to the environment or its default.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// See [`Config::enabled`].
-    pub enabled: Option<bool>,
-    /// See [`Config::dir`].
-    pub dir: Option<PathBuf>,
-    /// See [`Config::log_limit`].
-    pub log_limit: Option<u64>,
-    /// See [`Config::overhead_limit`].
-    pub overhead_limit: Option<u64>,
-    /// See [`Config::sample`].
-    pub sample: Option<u64>,
-    /// See [`Config::keep`].
-    pub keep: Option<u32>,
-    /// See [`Config::keep_bytes`].
-    pub keep_bytes: Option<u64>,
-    /// See [`Config::flight`].
-    pub flight: FlightSettings,
-    /// See [`Config::prefix`].
-    pub prefix: Option<String>,
-    /// See [`Config::routes_below_prefix`].
-    pub routes_below_prefix: Option<bool>,
-    /// See [`Config::token`].
-    pub token: Option<Secret>,
-    /// See [`Config::hosts`].
-    pub hosts: Option<Vec<String>>,
-    /// See [`Config::job_name`].
-    pub job_name: Option<String>,
-    /// See [`Config::job_version`].
-    pub job_version: Option<String>,
-    /// See [`Config::memory_log`].
-    pub memory_log: MemoryLogSettings,
+/// The types of what was checked and of what the code asked for, and how each group is read.
+macro_rules! define {
+    ($($group:ident { $(
+        $(#[doc = $doc:literal])*
+        fn $name:ident($($argument:ident: $argument_type:ty),*) -> $type:ty {
+            variable: $variable:literal,
+            given: $given:expr,
+            values: $values:expr,
+            default: $default:ident($default_text:literal),
+            example: $example:literal,
+        }
+    )* })*) => {
+        /// Every setting, checked.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Config {
+            $($($(#[doc = $doc])* pub $name: $type,)*)*
+            /// Where `proc` and `sys` are. Not a setting: elsewhere in tests only.
+            pub(crate) system_root: PathBuf,
+        }
+
+        impl Default for Config {
+            fn default() -> Config {
+                Config {
+                    $($($name: initial!($values, $default($default_text)),)*)*
+                    system_root: "/".into(),
+                }
+            }
+        }
+
+        /// What the code asked for: a value, or the text of one that is not allowed. `None` leaves a setting to the
+        /// environment or its default.
+        #[derive(Debug, Clone, Default)]
+        pub struct Settings {
+            $($($(#[doc = $doc])* pub $name: Option<Result<$type, String>>,)*)*
+            /// See [`Config::system_root`].
+            pub(crate) system_root: Option<PathBuf>,
+        }
+
+        /// A function for each group: reads its settings.
+        impl Settings {
+            $(fn $group<F: Fn(&str) -> Option<OsString>>(
+                &self,
+                env: &Environment<F>,
+                config: &mut Config,
+            ) -> Result<(), ConfigError> {
+                $(
+                    let method = concat!("Builder::", stringify!($name));
+                    let found = env.or($variable, &$values, method, self.$name.as_ref())?;
+                    if let Some(value) = found {
+                        config.$name = value;
+                    }
+                )*
+                Ok(())
+            })*
+        }
+    };
 }
 
-/// 512 MiB.
-const LOG_LIMIT: u64 = 512 << 20;
-const KEEP: u32 = 5;
-/// 1 GiB.
-const KEEP_BYTES: u64 = 1 << 30;
-/// More would make a list that nobody reads, from files that are looked up at every call.
-const KEEP_AT_MOST: u32 = 1_000;
+every_setting!(define);
 
 impl Settings {
     /// The checked whole, with `variable` looking up the environment.
@@ -103,224 +104,73 @@ impl Settings {
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Config, ConfigError> {
         let env = Environment(variable);
-        let enabled = match env.text("MEMRAY_PROFILER", truth::ALLOWED)? {
-            Some(text) => truth::parse(&text)
-                .ok_or_else(|| ConfigError::new("MEMRAY_PROFILER", text, truth::ALLOWED))?,
-            None => self.enabled.unwrap_or(false),
-        };
-        let mut config = Config {
-            enabled,
-            dir: None,
-            log_limit: LOG_LIMIT,
-            overhead_limit: None,
-            sample: 0,
-            keep: KEEP,
-            keep_bytes: KEEP_BYTES,
-            flight: FlightConfig::default(),
-            prefix: Prefix::parse(Prefix::DEFAULT).expect("the default prefix is one"),
-            routes_below_prefix: false,
-            token: None,
-            hosts: None,
-            job_name: "JOB_NAME".into(),
-            job_version: "JOB_VERSION".into(),
-            memory_log: self.memory_log.resolve(&env)?,
-        };
-        if enabled {
-            self.fill(&env, &mut config)?;
+        let mut config = Config::default();
+        if let Some(root) = &self.system_root {
+            config.system_root.clone_from(root);
+        }
+        self.switch(&env, &mut config)?;
+        self.memory_switch(&env, &mut config)?;
+        self.memory_where_wanted(&env, &mut config)?;
+        if config.enabled {
+            self.profiler(&env, &mut config)?;
         }
         Ok(config)
     }
 
-    fn fill<F: Fn(&str) -> Option<OsString>>(
+    /// Reads the memory log's settings if there is to be one. As with PyCOMPSs, its path alone has a worker's memory
+    /// recorded; it says nothing of other processes.
+    fn memory_where_wanted<F: Fn(&str) -> Option<OsString>>(
         &self,
         env: &Environment<F>,
         config: &mut Config,
     ) -> Result<(), ConfigError> {
-        config.dir = match (env.0)("MEMRAY_PROFILER_DIR") {
-            Some(dir) => Some(directory("MEMRAY_PROFILER_DIR", dir.into())?),
-            None => self
-                .dir
-                .clone()
-                .map(|dir| directory("Builder::dir", dir))
-                .transpose()?,
-        };
-        config.log_limit = env
-            .size("MEMRAY_PROFILER_LOG_LIMIT", self.log_limit)?
-            .unwrap_or(LOG_LIMIT);
-        const OVERHEAD: &str = "MEMRAY_PROFILER_OVERHEAD_LIMIT";
-        let given = self.overhead_limit.map(|bytes| bytes.to_string());
-        let method = "Builder::overhead_limit";
-        if let Some((setting, text)) = env.or(OVERHEAD, LIMITS, method, given.as_ref())? {
-            let bytes = size::parse(&text).filter(|&bytes| bytes >= overhead::LEAST);
-            let refused = || ConfigError::new(setting, text, LIMITS);
-            config.overhead_limit = Some(bytes.ok_or_else(refused)?);
+        const PATH: &str = "COMPSS_WORKER_PROFILE_PATH";
+        let path = (env.0)(PATH);
+        if !config.memory_log.unwrap_or(path.is_some()) {
+            return Ok(());
         }
-        config.sample = env
-            .size("MEMRAY_PROFILER_SAMPLE", self.sample)?
-            .unwrap_or_default();
-        config.keep_bytes = env
-            .size("MEMRAY_PROFILER_KEEP_BYTES", self.keep_bytes)?
-            .unwrap_or(KEEP_BYTES);
-        config.flight = self.flight.resolve(env)?;
-        let keep = self.keep.map(|keep| keep.to_string());
-        if let Some((setting, text)) =
-            env.or("MEMRAY_PROFILER_KEEP", KEPT, "Builder::keep", keep.as_ref())?
+        self.memory_role(env, config)?;
+        let path = path.filter(|_| config.memory_role == MemoryRole::Worker);
+        let is_wanted = config.memory_log.unwrap_or(path.is_some());
+        config.memory_log = Some(is_wanted);
+        if !is_wanted {
+            return Ok(());
+        }
+        self.memory(env, config)?;
+        if let Some(path) = path
+            && (env.0)("MEMRAY_PROFILER_MEMORY_DIR").is_none()
         {
-            let number = text.trim().parse().ok().filter(|&n| n <= KEEP_AT_MOST);
-            config.keep = number.ok_or_else(|| ConfigError::new(setting, text, KEPT))?;
-        }
-        if let Some((setting, text)) = env.or(
-            "MEMRAY_PROFILER_PREFIX",
-            prefix::ALLOWED,
-            "Builder::prefix",
-            self.prefix.as_ref(),
-        )? {
-            config.prefix = Prefix::parse(&text)
-                .ok_or_else(|| ConfigError::new(setting, text, prefix::ALLOWED))?;
-        }
-        config.routes_below_prefix = env
-            .parsed(
-                "MEMRAY_PROFILER_PREFIX_ROUTES",
-                truth::ALLOWED,
-                truth::parse,
-            )?
-            .or(self.routes_below_prefix)
-            .unwrap_or_default();
-        config.token = self.token(env)?;
-        let listed = self.hosts.as_ref().map(|names| names.join(","));
-        if let Some((setting, text)) = env.or(
-            "MEMRAY_PROFILER_HOSTS",
-            hosts::ALLOWED,
-            "Builder::hosts",
-            listed.as_ref(),
-        )? {
-            let parsed = Hosts::parse(&text);
-            config.hosts =
-                Some(parsed.ok_or_else(|| ConfigError::new(setting, text, hosts::ALLOWED))?);
-        }
-        for (target, variable, method, given) in [
-            (
-                &mut config.job_name,
-                "JOB_NAME",
-                "Builder::job_name",
-                &self.job_name,
-            ),
-            (
-                &mut config.job_version,
-                "JOB_VERSION",
-                "Builder::job_version",
-                &self.job_version,
-            ),
-        ] {
-            if let Some((setting, text)) = env.or(variable, WORD, method, given.as_ref())?
-                && !text.is_empty()
-            {
-                if text.chars().any(char::is_control) {
-                    return Err(ConfigError::new(setting, text, WORD));
-                }
-                *target = text;
-            }
+            let refused = |value| ConfigError::new(PATH, value, Directory.allowed());
+            config.memory_dir = Directory.read(path).map_err(refused)?;
         }
         Ok(())
     }
-
-    /// The token. No error tells its value, whatever is wrong with it.
-    fn token<F: Fn(&str) -> Option<OsString>>(
-        &self,
-        env: &Environment<F>,
-    ) -> Result<Option<Token>, ConfigError> {
-        let (setting, given) = match (env.0)("MEMRAY_PROFILER_TOKEN") {
-            Some(raw) => ("MEMRAY_PROFILER_TOKEN", raw.into_string().ok()),
-            None => match &self.token {
-                Some(given) => ("Builder::token", Some(given.text().to_owned())),
-                None => return Ok(None),
-            },
-        };
-        // A token that is set but empty is a secret that was not mounted; to go on without one would open the
-        // door that its owner meant to lock.
-        let shown = match given.as_deref() {
-            Some("") => "",
-            _ => "(hidden)",
-        };
-        let token = given.as_deref().and_then(Token::parse);
-        let refused = || ConfigError::new(setting, shown, token::ALLOWED);
-        token.map(Some).ok_or_else(refused)
-    }
 }
 
-const LIMITS: &str = "a number of bytes from 64 MiB on, such as 256 MiB";
-const KEPT: &str = "a whole number from 0 to 1000";
-const WORD: &str = "text without control characters";
-
-pub(super) fn directory(setting: &'static str, path: PathBuf) -> Result<PathBuf, ConfigError> {
-    if path.as_os_str().is_empty() {
-        return Err(ConfigError::new(setting, "", "the path of a directory"));
-    }
-    Ok(path)
-}
-
-pub(super) struct Environment<F>(F);
+struct Environment<F>(F);
 
 impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
-    pub(super) fn path(&self, variable: &str) -> Option<PathBuf> {
-        (self.0)(variable).map(PathBuf::from)
-    }
-
-    pub(super) fn text(
+    /// The variable's value, else the code's. The error blames the one that it is from.
+    fn or<V: Values, T: From<V::Value> + Clone>(
         &self,
         variable: &'static str,
-        allowed: &'static str,
-    ) -> Result<Option<String>, ConfigError> {
-        let text = (self.0)(variable).map(OsString::into_string).transpose();
-        text.map_err(|raw| ConfigError::new(variable, raw.to_string_lossy(), allowed))
-    }
-
-    /// What the variable's text says, if there is one.
-    pub(super) fn parsed<T>(
-        &self,
-        variable: &'static str,
-        allowed: &'static str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, ConfigError> {
-        let Some(text) = self.text(variable, allowed)? else {
-            return Ok(None);
-        };
-        let parsed = parse(&text).map(Some);
-        parsed.ok_or_else(|| ConfigError::new(variable, text, allowed))
-    }
-
-    /// The variable's size, else what the code said.
-    pub(super) fn size(
-        &self,
-        variable: &'static str,
-        given: Option<u64>,
-    ) -> Result<Option<u64>, ConfigError> {
-        let Some(text) = self.text(variable, size::ALLOWED)? else {
-            return Ok(given);
-        };
-        let size = size::parse(&text);
-        size.map(Some)
-            .ok_or_else(|| ConfigError::new(variable, text, size::ALLOWED))
-    }
-
-    /// The variable's text, else what the code said, each with the name to blame.
-    fn or(
-        &self,
-        variable: &'static str,
-        allowed: &'static str,
+        values: &V,
         method: &'static str,
-        given: Option<&String>,
-    ) -> Result<Option<(&'static str, String)>, ConfigError> {
-        Ok(match self.text(variable, allowed)? {
-            Some(text) => Some((variable, text)),
-            None => given.map(|text| (method, text.clone())),
-        })
+        coded: Option<&Result<T, String>>,
+    ) -> Result<Option<T>, ConfigError> {
+        let (culprit, value) = match ((self.0)(variable), coded) {
+            (Some(raw), _) => (variable, values.read(raw).map(T::from)),
+            (None, Some(coded)) => (method, coded.clone()),
+            (None, None) => return Ok(None),
+        };
+        let refused = |value| ConfigError::new(culprit, value, values.allowed());
+        value.map(Some).map_err(refused)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Config, ConfigError, Settings};
+    use super::{Config, ConfigError, Prefixes, Settings, Tokens, Values as _};
     use std::ffi::OsString;
     use std::path::PathBuf;
 
@@ -389,9 +239,9 @@ mod tests {
     #[test]
     fn the_environment_has_the_last_word_over_the_code() {
         let settings = Settings {
-            enabled: Some(true),
-            log_limit: Some(1),
-            job_name: Some("coded".into()),
+            enabled: Some(Ok(true)),
+            log_limit: Some(Ok(1)),
+            job_name: Some(Ok("coded".into())),
             ..Settings::default()
         };
         let config = with(&settings, &[("MEMRAY_PROFILER_LOG_LIMIT", "2")]).unwrap();
@@ -447,8 +297,8 @@ mod tests {
     #[test]
     fn a_bad_value_from_the_code_names_the_method() {
         let settings = Settings {
-            enabled: Some(true),
-            prefix: Some("x".into()),
+            enabled: Some(Ok(true)),
+            prefix: Some(Prefixes.accept("x".into())),
             ..Settings::default()
         };
         assert_eq!(
@@ -482,8 +332,8 @@ mod tests {
         let raw = told(raw.unwrap_err());
         assert!(raw.contains("MEMRAY_PROFILER_TOKEN is "), "{raw}");
         let coded = Settings {
-            enabled: Some(true),
-            token: Some("hunter 2".to_owned().into()),
+            enabled: Some(Ok(true)),
+            token: Some(Tokens.accept("hunter 2".into()).map(Some)),
             ..Settings::default()
         };
         let error = told(with(&coded, &[]).unwrap_err());

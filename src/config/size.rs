@@ -22,13 +22,23 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
+/// Returns `bytes` in the largest unit that it is a multiple of.
+pub(crate) fn shown(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let whole = |(shift, _): &&(u32, &str)| bytes > 0 && bytes.is_multiple_of(1 << shift);
+    match units.iter().find(whole) {
+        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 /// What [`parse`] takes, for error messages.
 pub(crate) const ALLOWED: &str =
     "a number of bytes below 2^64, with KiB, MiB, GiB or TiB behind it if wanted, such as 512 MiB";
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, shown};
 
     #[test]
     fn a_number_and_a_unit_make_bytes() {
@@ -46,6 +56,21 @@ mod tests {
         ] {
             assert_eq!(parse(text), Some(bytes), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_size_is_shown_in_its_largest_whole_unit() {
+        let sizes = [0, 1, 1 << 10, 1025, 64 << 20, 3 << 30, 1 << 40];
+        let expected = [
+            "0 bytes",
+            "1 bytes",
+            "1 KiB",
+            "1025 bytes",
+            "64 MiB",
+            "3 GiB",
+            "1 TiB",
+        ];
+        assert_eq!(sizes.map(shown), expected);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The secret that callers of the endpoints must know.
 
+use std::ffi::OsString;
 use std::fmt;
+
+use super::values::Values;
 
 /// A bearer token. Its text never shows up in `Debug` output, errors or logs.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,31 +31,40 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A token as the code gave it, not checked yet. Its text does not show up in `Debug` output either.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+/// Tokens. No error says a token's value, whatever is wrong with it.
+pub(crate) struct Tokens;
 
-impl Secret {
-    pub(crate) fn text(&self) -> &str {
-        &self.0
+impl Values for Tokens {
+    type Given = String;
+    type Value = Token;
+
+    fn allowed(&self) -> String {
+        "one or more letters, digits or -._~+/ (and = at the end), as in an Authorization header"
+            .into()
+    }
+
+    fn bounds(&self) -> String {
+        "letters, digits, `-._~+/`, and `=` at the end".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<Token> {
+        Token::parse(text)
+    }
+
+    fn read(&self, raw: OsString) -> Result<Token, String> {
+        let text = raw.into_string().map_err(|_| HIDDEN)?;
+        self.accept(text)
+    }
+
+    fn accept(&self, given: String) -> Result<Token, String> {
+        // A token that is set but empty is a secret that was not mounted; to go on without one would open the
+        // door that its owner meant to lock.
+        let shown = if given.is_empty() { "" } else { HIDDEN };
+        self.parse(&given).ok_or_else(|| shown.into())
     }
 }
 
-impl From<String> for Secret {
-    fn from(text: String) -> Secret {
-        Secret(text)
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(hidden)")
-    }
-}
-
-/// What [`Token::parse`] takes, for error messages.
-pub(crate) const ALLOWED: &str =
-    "one or more letters, digits or -._~+/ (and = at the end), as in an Authorization header";
+const HIDDEN: &str = "(hidden)";
 
 #[cfg(test)]
 mod tests {

@@ -64,7 +64,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(super) fn new(config: Config, told: Option<OnTrigger>) -> io::Result<Core> {
-        if config.flight.sigusr2 && !signal::handle() {
+        if config.sigusr2 && !signal::handle() {
             tracing::warn!("SIGUSR2 could not be handled: it will write no report");
         }
         let directory = Directory::new(config.dir.as_deref());
@@ -99,7 +99,7 @@ impl Core {
                 directory.path(),
                 config.keep,
                 config.keep_bytes,
-                config.flight.keep,
+                config.trigger_keep,
             ),
             recorder: Recorder::new(told)?,
             reclaimer: Worker::spawn("heapray-recover")?,
@@ -206,7 +206,7 @@ impl Core {
         // Only now: a start that fails leaves the former report alone.
         let number = self.machine.begin(session);
         self.outputs.shelf().begin(number, path);
-        if self.config.flight.watch().is_some() {
+        if self.config.watch().is_some() {
             self.recorder.set_aside(path, self.archive.bound());
         }
         let log = if sample == 0 { log_limit } else { 0 };
@@ -252,7 +252,7 @@ impl Core {
                 }),
             }
         });
-        match self.config.flight.watch() {
+        match self.config.watch() {
             Some(settings) => observer.watching(Watch::new(settings)),
             None => observer,
         }

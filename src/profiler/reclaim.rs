@@ -114,7 +114,7 @@ impl Core {
     }
 
     fn recover(&self, leftover: &Leftover) -> Result<Outcome, RecoverError> {
-        if self.config.flight.keep == 0 {
+        if self.config.trigger_keep == 0 {
             return Ok(Outcome::Removed("no such reports are kept"));
         }
         let left = memory_left(Path::new("/")).unwrap_or(u64::MAX);

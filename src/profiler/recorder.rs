@@ -202,7 +202,7 @@ impl Core {
             trouble,
         };
         if reason.kind.is_out_of_memory()
-            && let Some(code) = self.config.flight.exit_code
+            && let Some(code) = self.config.oom_exit_code
         {
             say(&trigger, code);
             process::exit_at_once(code);

@@ -1,0 +1,330 @@
+//! Every setting, declared once. To add one, copy an entry.
+//!
+//! From an entry come the field of [`Config`](super::Config), what the environment says to it, the method of `Builder` with
+//! its documentation, the name that an error blames, and the row in `docs/configuration.md`
+//! (`UPDATE_EXPECTED=1 cargo test --lib config` writes the table anew). The parts of an entry:
+//!
+//! - The comment. Its first paragraph is also the meaning in the table, so it has no links.
+//! - `fn name(arguments) -> type`: the method of `Builder`, and the field of `Config`.
+//! - `given`: the value that the method hands to `values`.
+//! - `values`: what is allowed, for the code and for the environment: one of the types that implement [`Values`](super::Values).
+//! - `default`: `Value("…")`, which is read as the variable is, or `Unset("…")`: the type's own default, described in words.
+//! - `example`: a value that is allowed.
+//!
+//! The groups are steps of [`Settings::resolve`](super::Settings::resolve): what is off is not read, and cannot be wrong.
+
+/// Hands every setting to the macro `$make`.
+macro_rules! every_setting {
+    ($make:ident) => { $make! {
+        switch {
+            /// Whether there is a profiler. It records from `init` on.
+            fn enabled(enabled: bool) -> bool {
+                variable: "MEMRAY_PROFILER",
+                given: enabled,
+                values: Truth,
+                default: Value("false"),
+                example: "true",
+            }
+        }
+
+        profiler {
+            /// The directory of reports and the event log. It is made if it is missing. On a volume, reports outlive the
+            /// container.
+            fn dir(dir: impl Into<PathBuf>) -> Option<PathBuf> {
+                variable: "MEMRAY_PROFILER_DIR",
+                given: dir.into(),
+                values: Directory,
+                default: Unset("a private directory below the system's temporary one"),
+                example: "/var/profiles",
+            }
+
+            /// Bytes of event log. Above this limit a session gives its event log up, and the report holds sums only (memray's
+            /// aggregated format). With 0 there is no event log.
+            fn log_limit(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_LOG_LIMIT",
+                given: bytes,
+                values: Sizes(0..),
+                default: Value("512 MiB"),
+                example: "2 GiB",
+            }
+
+            /// Bytes of the profiler's own memory: tables, rings and the making of a report together. Above this limit new call
+            /// stacks are cut nearer to the root, and sums stay exact. Where live blocks alone exceed it, recording ends with a
+            /// report.
+            fn overhead_limit(bytes: u64) -> Option<u64> {
+                variable: "MEMRAY_PROFILER_OVERHEAD_LIMIT",
+                given: bytes,
+                values: Sizes(overhead::LEAST..),
+                default: Unset("a quarter of the container's or the machine's memory, from 64 MiB to 2 GiB"),
+                example: "256 MiB",
+            }
+
+            /// Bytes between two samples, on average. 0 records every allocation. With samples, sizes and counts are estimates,
+            /// and reports say how good they are; 512 KiB is light enough to leave on in a service.
+            fn sample(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_SAMPLE",
+                given: bytes,
+                values: Sizes(0..),
+                default: Value("0"),
+                example: "512 KiB",
+            }
+
+            /// Reports of finished sessions that are kept; the oldest goes first. With 0 there is only the latest session's, until
+            /// the next one starts.
+            fn keep(reports: u32) -> u32 {
+                variable: "MEMRAY_PROFILER_KEEP",
+                given: reports,
+                // More would make a list that nobody reads, from files that are looked up at every call.
+                values: WholeNumbers(0..=1000_u32),
+                default: Value("5"),
+                example: "20",
+            }
+
+            /// Bytes that heapray may have on disk in its directory, all in all and over restarts. The event log of a session gets
+            /// half of them at most. The report of the present session, in sums, is written in any case.
+            fn keep_bytes(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_KEEP_BYTES",
+                given: bytes,
+                values: Sizes(0..),
+                default: Value("1 GiB"),
+                example: "768 MiB",
+            }
+
+            /// Whether a report is written when memory is at its end: after a failed allocation, or with a control group
+            /// (container), the machine or the process near its limit.
+            fn oom(watched: bool) -> bool {
+                variable: "MEMRAY_PROFILER_OOM",
+                given: watched,
+                values: Truth,
+                default: Value("true"),
+                example: "false",
+            }
+
+            /// How little of a limit may be left before such a report is written: bytes, or a percentage of the limit.
+            fn oom_threshold(threshold: Threshold) -> Threshold {
+                variable: "MEMRAY_PROFILER_OOM_THRESHOLD",
+                given: threshold,
+                values: Thresholds,
+                default: Unset("100 MiB or 2 %, whichever is more, but at most an eighth of the limit"),
+                example: "5 %",
+            }
+
+            /// Ends the process with this code after such a report (Fil's code is 53). Destructors and exit handlers do not run.
+            fn oom_exit_code(code: i32) -> Option<i32> {
+                variable: "MEMRAY_PROFILER_OOM_EXIT_CODE",
+                given: code,
+                values: OrEmpty(WholeNumbers(1..=255)),
+                default: Unset("the service goes on"),
+                example: "53",
+            }
+
+            /// Live bytes at which a report is written; 0 for never.
+            fn trigger_size(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_TRIGGER_SIZE",
+                given: bytes,
+                values: Sizes(0..),
+                default: Value("0"),
+                example: "3 GiB",
+            }
+
+            /// Bytes of growth after which a report is written, counted from the last such report or from the lowest point after
+            /// it; 0 for never.
+            fn trigger_step(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_TRIGGER_STEP",
+                given: bytes,
+                values: Sizes(0..),
+                default: Value("0"),
+                example: "512 MiB",
+            }
+
+            /// Growth within a time after which a report is written; 0 for never.
+            fn trigger_slope(bytes: u64, within: Duration) -> Option<Slope> {
+                variable: "MEMRAY_PROFILER_TRIGGER_SLOPE",
+                given: Slope { bytes, within },
+                values: Slopes,
+                default: Value("0"),
+                example: "100 MiB/10m",
+            }
+
+            /// The least time between two reports for one reason.
+            fn trigger_pause(pause: Duration) -> Duration {
+                variable: "MEMRAY_PROFILER_TRIGGER_PAUSE",
+                given: pause,
+                values: Times,
+                default: Value("60 s"),
+                example: "10m",
+            }
+
+            /// Of the reports that the profiler wrote by itself, so many of the last and so many of the worst (those with the most
+            /// live bytes) are kept.
+            fn trigger_keep(reports: u32) -> u32 {
+                variable: "MEMRAY_PROFILER_TRIGGER_KEEP",
+                given: reports,
+                values: WholeNumbers(0..=100_u32),
+                default: Value("3"),
+                example: "5",
+            }
+
+            /// Whether a report is written when the process gets `SIGUSR2`; recording goes on. A handler that is there already is
+            /// called too; one that is set later replaces the profiler's.
+            fn sigusr2(handled: bool) -> bool {
+                variable: "MEMRAY_PROFILER_SIGUSR2",
+                given: handled,
+                values: Truth,
+                default: Value("false"),
+                example: "true",
+            }
+
+            /// The path below which the profiler is reachable a second time. Any text matches a word in braces; `/` is for no such
+            /// path.
+            fn prefix(template: impl Into<String>) -> Prefix {
+                variable: "MEMRAY_PROFILER_PREFIX",
+                given: template.into(),
+                values: Prefixes,
+                default: Value("/pub/job/{name}/{version}"),
+                example: "/profiles/{name}",
+            }
+
+            /// Whether the service's own routes are reachable below the prefix, too: `/pub/job/x/y/admin` is `/admin` then. A rule
+            /// of a proxy or a layer that knows `/admin` only does not see it. If false, only the profiler's own paths are there.
+            fn routes_below_prefix(reachable: bool) -> bool {
+                variable: "MEMRAY_PROFILER_PREFIX_ROUTES",
+                given: reachable,
+                values: Truth,
+                default: Value("false"),
+                example: "true",
+            }
+
+            /// What callers of the endpoints must send as `Authorization: Bearer …`; the answer is 401 otherwise.
+            fn token(token: impl Into<String>) -> Option<Token> {
+                variable: "MEMRAY_PROFILER_TOKEN",
+                given: token.into(),
+                values: Tokens,
+                default: Unset("none"),
+                example: "c2VjcmV0",
+            }
+
+            /// Host names under which callers without a token may ask for the profiler, without a port: `profiler.example.com`,
+            /// `*.example.com` for all below it, `*` for any.
+            ///
+            /// A request under another name is answered with 403, so that a stranger's page cannot have its own name lead here
+            /// (DNS rebinding). By default no name is listed, and names are checked only where the profiler listens itself
+            /// ([`serve`](crate::serve())), or where the request says that its caller is on this machine: by axum's
+            /// `ConnectInfo<SocketAddr>`, or a bare `SocketAddr` among its extensions. Addresses, names without a dot, and names
+            /// that end in `.localhost`, `.internal`, `.svc` or `.cluster.local` are always allowed: no stranger can own them.
+            /// With a token names do not matter.
+            fn hosts(names: impl IntoIterator<Item = impl Into<String>>) -> Option<Hosts> {
+                variable: "MEMRAY_PROFILER_HOSTS",
+                given: names.into_iter().map(Into::into).collect(),
+                values: HostNames,
+                default: Unset("only those that no stranger can own"),
+                example: "profiler.example.com, *.corp.example",
+            }
+
+            /// The service's name in titles and links.
+            fn job_name(name: impl Into<String>) -> String {
+                variable: "JOB_NAME",
+                given: name.into(),
+                values: Line { if_empty: "JOB_NAME" },
+                default: Value("JOB_NAME"),
+                example: "adder",
+            }
+
+            /// The service's version in titles and links.
+            fn job_version(version: impl Into<String>) -> String {
+                variable: "JOB_VERSION",
+                given: version.into(),
+                values: Line { if_empty: "JOB_VERSION" },
+                default: Value("JOB_VERSION"),
+                example: "0.1.0",
+            }
+        }
+
+        memory_switch {
+            /// Whether the process's memory over time is written to a file for `mprof` and `heapray memory plot`, with or without
+            /// the profiler.
+            fn memory_log(enabled: bool) -> Option<bool> {
+                variable: "MEMRAY_PROFILER_MEMORY_LOG",
+                given: enabled,
+                values: Truth,
+                default: Unset("false; true in a worker where `COMPSS_WORKER_PROFILE_PATH` is set"),
+                example: "true",
+            }
+        }
+
+        memory_role {
+            /// What this process is to the others of its job. It names the memory log's file.
+            fn memory_role(role: MemoryRole) -> MemoryRole {
+                variable: "MEMRAY_PROFILER_MEMORY_ROLE",
+                given: role,
+                values: Words(&[("main", MemoryRole::Main), ("worker", MemoryRole::Worker)]),
+                default: Value("main"),
+                example: "worker",
+            }
+        }
+
+        memory {
+            /// The directory of the memory log's file. It is made if it is missing. In a worker `COMPSS_WORKER_PROFILE_PATH` comes
+            /// before the default and before the code.
+            fn memory_dir(dir: impl Into<PathBuf>) -> PathBuf {
+                variable: "MEMRAY_PROFILER_MEMORY_DIR",
+                given: dir.into(),
+                values: Directory,
+                default: Value("."),
+                example: "/var/memory",
+            }
+
+            /// Seconds from one reading of the memory log to the next.
+            fn memory_interval(interval: Duration) -> Duration {
+                variable: "MEMRAY_PROFILER_MEMORY_INTERVAL",
+                given: interval,
+                values: Seconds(Duration::from_millis(10)..=Duration::from_secs(3600)),
+                default: Value("0.1"),
+                example: "0.5",
+            }
+
+            /// What the memory log says of child processes, and theirs: nothing (`none`); they count into `MEM` (`include`, as
+            /// `mprof run --include-children`); each has `CHLD` lines of its own (`each`, as `--multiprocess`); or both (as
+            /// PyCOMPSs runs it).
+            fn memory_children(children: MemoryChildren) -> MemoryChildren {
+                variable: "MEMRAY_PROFILER_MEMORY_CHILDREN",
+                given: children,
+                values: Words(&[
+                    ("none", MemoryChildren::None),
+                    ("include", MemoryChildren::Include),
+                    ("each", MemoryChildren::Each),
+                    ("both", MemoryChildren::Both),
+                ]),
+                default: Value("each"),
+                example: "both",
+            }
+
+            /// How the memory log measures a process: resident memory (`rss`), with each shared page divided by the number of
+            /// processes that have it (`pss`), or without shared pages (`uss`).
+            fn memory_metric(metric: MemoryMetric) -> MemoryMetric {
+                variable: "MEMRAY_PROFILER_MEMORY_METRIC",
+                given: metric,
+                values: Words(&[
+                    ("rss", MemoryMetric::Rss),
+                    ("pss", MemoryMetric::Pss),
+                    ("uss", MemoryMetric::Uss),
+                ]),
+                default: Value("rss"),
+                example: "pss",
+            }
+
+            /// Bytes above which the memory log is thinned out: half as many readings a second then, from its beginning on. 64 MiB
+            /// are two days at 0.1 s.
+            fn memory_limit(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_MEMORY_LIMIT",
+                given: bytes,
+                // A shorter file would say nothing.
+                values: Sizes(64 << 10..),
+                default: Value("64 MiB"),
+                example: "16 MiB",
+            }
+        }
+    } };
+}
+
+pub(crate) use every_setting;

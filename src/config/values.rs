@@ -1,0 +1,310 @@
+//! What a setting may be: read from the environment's text, checked where the code gives it, and said in words.
+//!
+//! Kinds that belong to one type stand beside it: `Prefixes`, `HostNames`, `Tokens`, `Thresholds`, `Slopes`.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::ops::{RangeFrom, RangeInclusive};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{size, truth};
+
+/// The values that a setting may have. A value that is not allowed comes back as the text for its error.
+pub(crate) trait Values {
+    /// What the code gives.
+    type Given;
+    /// What it comes to.
+    type Value;
+
+    /// Returns what is allowed, in words, for errors.
+    fn allowed(&self) -> String;
+
+    /// Returns what is allowed, for the table, where a column's width counts.
+    fn bounds(&self) -> String {
+        self.allowed()
+    }
+
+    /// Reads a text.
+    fn parse(&self, text: &str) -> Option<Self::Value>;
+
+    /// Reads what the environment has.
+    fn read(&self, raw: OsString) -> Result<Self::Value, String> {
+        let text = raw.into_string();
+        let text = text.map_err(|raw| raw.to_string_lossy().into_owned())?;
+        self.parse(&text).ok_or(text)
+    }
+
+    /// Checks what the code gives.
+    fn accept(&self, given: Self::Given) -> Result<Self::Value, String>;
+}
+
+/// Yes or no.
+pub(crate) struct Truth;
+
+impl Values for Truth {
+    type Given = bool;
+    type Value = bool;
+
+    fn allowed(&self) -> String {
+        truth::ALLOWED.into()
+    }
+
+    fn bounds(&self) -> String {
+        "true or false".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<bool> {
+        truth::parse(text)
+    }
+
+    fn accept(&self, given: bool) -> Result<bool, String> {
+        Ok(given)
+    }
+}
+
+/// Bytes, from the range's start on.
+pub(crate) struct Sizes(pub(crate) RangeFrom<u64>);
+
+impl Values for Sizes {
+    type Given = u64;
+    type Value = u64;
+
+    fn allowed(&self) -> String {
+        match self.0.start {
+            0 => size::ALLOWED.into(),
+            least => format!(
+                "a number of bytes from {} on, such as 256 MiB",
+                size::shown(least)
+            ),
+        }
+    }
+
+    fn bounds(&self) -> String {
+        match self.0.start {
+            0 => "bytes".into(),
+            least => format!("bytes, from {} on", size::shown(least)),
+        }
+    }
+
+    fn parse(&self, text: &str) -> Option<u64> {
+        size::parse(text).filter(|bytes| self.0.contains(bytes))
+    }
+
+    fn accept(&self, given: u64) -> Result<u64, String> {
+        let is_allowed = self.0.contains(&given);
+        is_allowed.then_some(given).ok_or_else(|| given.to_string())
+    }
+}
+
+/// Whole numbers of a range.
+pub(crate) struct WholeNumbers<T>(pub(crate) RangeInclusive<T>);
+
+impl<T: Copy + Display + FromStr + PartialOrd> Values for WholeNumbers<T> {
+    type Given = T;
+    type Value = T;
+
+    fn allowed(&self) -> String {
+        format!("a whole number {}", self.bounds())
+    }
+
+    fn bounds(&self) -> String {
+        format!("from {} to {}", self.0.start(), self.0.end())
+    }
+
+    fn parse(&self, text: &str) -> Option<T> {
+        let number = text.trim().parse().ok();
+        number.filter(|number| self.0.contains(number))
+    }
+
+    fn accept(&self, given: T) -> Result<T, String> {
+        let is_allowed = self.0.contains(&given);
+        is_allowed.then_some(given).ok_or_else(|| given.to_string())
+    }
+}
+
+/// Those values, or an empty text for none.
+pub(crate) struct OrEmpty<V>(pub(crate) V);
+
+impl<V: Values> Values for OrEmpty<V> {
+    type Given = V::Given;
+    type Value = Option<V::Value>;
+
+    fn allowed(&self) -> String {
+        format!("{}, or empty", self.0.allowed())
+    }
+
+    fn bounds(&self) -> String {
+        format!("{}, or empty", self.0.bounds())
+    }
+
+    fn parse(&self, text: &str) -> Option<Option<V::Value>> {
+        match text.trim() {
+            "" => Some(None),
+            text => self.0.parse(text).map(Some),
+        }
+    }
+
+    fn accept(&self, given: V::Given) -> Result<Option<V::Value>, String> {
+        self.0.accept(given).map(Some)
+    }
+}
+
+/// Seconds with a fraction.
+pub(crate) struct Seconds(pub(crate) RangeInclusive<Duration>);
+
+impl Values for Seconds {
+    type Given = Duration;
+    type Value = Duration;
+
+    fn allowed(&self) -> String {
+        format!("{}, such as 0.1", self.bounds())
+    }
+
+    fn bounds(&self) -> String {
+        let [from, to] = [self.0.start(), self.0.end()].map(Duration::as_secs_f64);
+        format!("seconds from {from} to {to}")
+    }
+
+    fn parse(&self, text: &str) -> Option<Duration> {
+        let seconds = text.trim().parse().ok()?;
+        let time = Duration::try_from_secs_f64(seconds).ok();
+        time.filter(|time| self.0.contains(time))
+    }
+
+    fn accept(&self, given: Duration) -> Result<Duration, String> {
+        let is_allowed = self.0.contains(&given);
+        is_allowed
+            .then_some(given)
+            .ok_or_else(|| format!("{given:?}"))
+    }
+}
+
+/// Whole times such as `10m`, up to a year, so that no sum of them overflows.
+pub(crate) struct Times;
+
+impl Times {
+    pub(super) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+}
+
+impl Values for Times {
+    type Given = Duration;
+    type Value = Duration;
+
+    fn allowed(&self) -> String {
+        "a whole number of seconds, or with s, m, h or d behind it, such as 10m, up to 366d".into()
+    }
+
+    fn bounds(&self) -> String {
+        "up to `366d`".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<Duration> {
+        let text = text.trim();
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        let number: u64 = text[..digits].parse().ok()?;
+        let seconds = match text[digits..].trim() {
+            "" | "s" => 1,
+            "m" | "min" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => return None,
+        };
+        let time = number.checked_mul(seconds).map(Duration::from_secs);
+        time.filter(|time| *time <= Times::LONGEST)
+    }
+
+    fn accept(&self, given: Duration) -> Result<Duration, String> {
+        let is_allowed = given <= Times::LONGEST;
+        is_allowed
+            .then_some(given)
+            .ok_or_else(|| format!("{given:?}"))
+    }
+}
+
+/// One of some words, in any case.
+pub(crate) struct Words<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+
+impl<T: Copy> Values for Words<T> {
+    type Given = T;
+    type Value = T;
+
+    fn allowed(&self) -> String {
+        let words: Vec<&str> = self.0.iter().map(|(word, _)| *word).collect();
+        match words.split_last() {
+            Some((last, [])) => (*last).into(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+
+    fn parse(&self, text: &str) -> Option<T> {
+        let is = |(word, _): &&(&str, T)| word.eq_ignore_ascii_case(text.trim());
+        self.0.iter().find(is).map(|(_, value)| *value)
+    }
+
+    fn accept(&self, given: T) -> Result<T, String> {
+        Ok(given)
+    }
+}
+
+/// The path of a directory; it need not be Unicode.
+pub(crate) struct Directory;
+
+impl Values for Directory {
+    type Given = PathBuf;
+    type Value = PathBuf;
+
+    fn allowed(&self) -> String {
+        "the path of a directory".into()
+    }
+
+    fn bounds(&self) -> String {
+        "a path".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<PathBuf> {
+        self.accept(text.into()).ok()
+    }
+
+    fn read(&self, raw: OsString) -> Result<PathBuf, String> {
+        self.accept(raw.into())
+    }
+
+    fn accept(&self, given: PathBuf) -> Result<PathBuf, String> {
+        if given.as_os_str().is_empty() {
+            return Err(String::new());
+        }
+        Ok(given)
+    }
+}
+
+/// Text that fits into a title.
+pub(crate) struct Line {
+    /// What an empty text stands for.
+    pub(crate) if_empty: &'static str,
+}
+
+impl Values for Line {
+    type Given = String;
+    type Value = String;
+
+    fn allowed(&self) -> String {
+        "text without control characters".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<String> {
+        match text {
+            "" => Some(self.if_empty.into()),
+            _ if text.chars().any(char::is_control) => None,
+            _ => Some(text.into()),
+        }
+    }
+
+    fn accept(&self, given: String) -> Result<String, String> {
+        self.parse(&given).ok_or(given)
+    }
+}
