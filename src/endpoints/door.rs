@@ -11,7 +11,7 @@ use super::guard;
 use super::live::{self, Seats};
 use super::route::Endpoint;
 use super::ticket::{self, Tickets};
-use super::{docs, mark, outputs, params, reports, start, status, stop, timeline};
+use super::{docs, mark, outputs, reports, start, status, stop, timeline};
 use crate::config::Config;
 use crate::profiler::Profiler;
 
@@ -140,7 +140,7 @@ impl Door {
     fn check_token(&self, tail: &str, request: &Parts) -> Result<(), ApiError> {
         let known = guard::check_token(self.config.token.as_ref(), &request.headers);
         if known.is_err() && matches!(request.method, Method::GET | Method::HEAD) {
-            let ticket = params::value(request.uri.query(), "ticket").ok().flatten();
+            let ticket = ticket::in_query(request.uri.query());
             let now = std::time::SystemTime::now();
             if ticket.is_some_and(|ticket| self.tickets.admits(tail, &ticket, now)) {
                 return Ok(());

@@ -19,13 +19,62 @@ use heapray_report::error_chain;
 }))]
 pub(crate) struct ErrorBody {
     /// What happened and what to do about it, for people.
-    pub(crate) error: String,
-    /// What kind of failure it is, for programs: `BadRequest`, `Unauthorized`, `CrossSiteRequest`, `HostNotAllowed`, `ReportNotFound`,
-    /// `ReportDamaged`, `MemoryLogNotFound`, `NotFound`, `MethodNotAllowed`, `RangeNotSatisfiable`, `ForkedProcess`, `NotRecording`,
-    /// `TooManyMarks`, `TooManyWatchers`, `NotStarted`, `CaptureFailed`, `DirectoryNotWritable`, `StorageFull`,
-    /// `OutputFailed`, `TooManyOutputs`, `OutputsHeld`, `ServiceEnding`, `InternalError`.
+    pub error: String,
+    /// What kind of failure it is, for programs.
     #[serde(rename = "type")]
-    pub(crate) kind: String,
+    pub kind: ErrorKind,
+}
+
+/// The kind of a failure, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A parameter is missing, or has a value that is not allowed.
+    BadRequest,
+    /// The bearer token is missing or wrong.
+    Unauthorized,
+    /// The call came from a page of another site.
+    CrossSiteRequest,
+    /// The call came under a host name that may be a stranger's.
+    HostNotAllowed,
+    /// Nothing was recorded yet, or no report of that number is kept.
+    ReportNotFound,
+    /// A kept report is not what was written.
+    ReportDamaged,
+    /// No memory log is written.
+    MemoryLogNotFound,
+    /// There is no such endpoint.
+    NotFound,
+    /// The endpoint does not take this method.
+    MethodNotAllowed,
+    /// None of the bytes that were asked for is there.
+    RangeNotSatisfiable,
+    /// This process was forked from the profiled one.
+    ForkedProcess,
+    /// No session is running.
+    NotRecording,
+    /// The session has as many marks as it can have.
+    TooManyMarks,
+    /// As many clients watch as can.
+    TooManyWatchers,
+    /// Recording could not begin.
+    NotStarted,
+    /// The session failed.
+    CaptureFailed,
+    /// The profiler's directory cannot be written to.
+    DirectoryNotWritable,
+    /// The disk, or a limit on it, is full.
+    StorageFull,
+    /// An output could not be made.
+    OutputFailed,
+    /// Too many outputs wait to be made already.
+    TooManyOutputs,
+    /// Clients that still read hold all the disk that outputs may take.
+    OutputsHeld,
+    /// The service is about to end.
+    ServiceEnding,
+    /// A fault in the profiler.
+    InternalError,
 }
 
 /// A request that did not succeed.
@@ -55,44 +104,53 @@ impl From<profiler::Error> for ApiError {
 }
 
 impl ApiError {
-    fn status_and_kind(&self) -> (StatusCode, &'static str) {
+    fn status_and_kind(&self) -> (StatusCode, ErrorKind) {
         use profiler::Error;
         const BROKEN: StatusCode = StatusCode::INTERNAL_SERVER_ERROR;
         const LATER: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         match self {
-            ApiError::BadRequest(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
-            ApiError::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
-            ApiError::CrossSite => (StatusCode::FORBIDDEN, "CrossSiteRequest"),
-            ApiError::Host(_) => (StatusCode::FORBIDDEN, "HostNotAllowed"),
-            ApiError::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
-            ApiError::MethodNotAllowed(_) => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
-            ApiError::TooManyWatchers => (StatusCode::SERVICE_UNAVAILABLE, "TooManyWatchers"),
-            ApiError::NoMemoryLog(_) => (StatusCode::NOT_FOUND, "MemoryLogNotFound"),
-            ApiError::Range(_) => (StatusCode::RANGE_NOT_SATISFIABLE, "RangeNotSatisfiable"),
+            ApiError::BadRequest(_) => (StatusCode::BAD_REQUEST, ErrorKind::BadRequest),
+            ApiError::Unauthorized => (StatusCode::UNAUTHORIZED, ErrorKind::Unauthorized),
+            ApiError::CrossSite => (StatusCode::FORBIDDEN, ErrorKind::CrossSiteRequest),
+            ApiError::Host(_) => (StatusCode::FORBIDDEN, ErrorKind::HostNotAllowed),
+            ApiError::NotFound => (StatusCode::NOT_FOUND, ErrorKind::NotFound),
+            ApiError::MethodNotAllowed(_) => {
+                (StatusCode::METHOD_NOT_ALLOWED, ErrorKind::MethodNotAllowed)
+            }
+            ApiError::TooManyWatchers => {
+                (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::TooManyWatchers)
+            }
+            ApiError::NoMemoryLog(_) => (StatusCode::NOT_FOUND, ErrorKind::MemoryLogNotFound),
+            ApiError::Range(_) => (
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                ErrorKind::RangeNotSatisfiable,
+            ),
             ApiError::Profiler(error) => match error {
-                Error::Disabled => (StatusCode::NOT_FOUND, "NotFound"),
-                Error::NoReport | Error::NotKept(_) => (StatusCode::NOT_FOUND, "ReportNotFound"),
-                Error::UnsupportedForKept | Error::InvalidMarkName => {
-                    (StatusCode::BAD_REQUEST, "BadRequest")
+                Error::Disabled => (StatusCode::NOT_FOUND, ErrorKind::NotFound),
+                Error::NoReport | Error::NotKept(_) => {
+                    (StatusCode::NOT_FOUND, ErrorKind::ReportNotFound)
                 }
-                Error::Damaged(_) => (BROKEN, "ReportDamaged"),
-                Error::NotRecording => (StatusCode::CONFLICT, "NotRecording"),
-                Error::TooManyMarks => (StatusCode::CONFLICT, "TooManyMarks"),
-                Error::Forked => (StatusCode::CONFLICT, "ForkedProcess"),
-                Error::Start(_) => (BROKEN, "NotStarted"),
-                Error::Session(_) => (BROKEN, "CaptureFailed"),
+                Error::KeptAsUsual | Error::MarkName => {
+                    (StatusCode::BAD_REQUEST, ErrorKind::BadRequest)
+                }
+                Error::Damaged(_) => (BROKEN, ErrorKind::ReportDamaged),
+                Error::NotRecording => (StatusCode::CONFLICT, ErrorKind::NotRecording),
+                Error::TooManyMarks => (StatusCode::CONFLICT, ErrorKind::TooManyMarks),
+                Error::Forked => (StatusCode::CONFLICT, ErrorKind::ForkedProcess),
+                Error::Start(_) => (BROKEN, ErrorKind::NotStarted),
+                Error::Session(_) => (BROKEN, ErrorKind::CaptureFailed),
                 Error::Directory { source, .. } | Error::Output { source, .. }
                     if is_full(source) =>
                 {
-                    (StatusCode::INSUFFICIENT_STORAGE, "StorageFull")
+                    (StatusCode::INSUFFICIENT_STORAGE, ErrorKind::StorageFull)
                 }
-                Error::Directory { .. } => (BROKEN, "DirectoryNotWritable"),
-                Error::Output { .. } => (BROKEN, "OutputFailed"),
-                Error::TooManyOutputs => (LATER, "TooManyOutputs"),
-                Error::OutputsHeld => (LATER, "OutputsHeld"),
-                Error::Ending => (LATER, "ServiceEnding"),
-                Error::ShutdownTooLong { .. } => (BROKEN, "OutputFailed"),
-                Error::Internal(_) => (BROKEN, "InternalError"),
+                Error::Directory { .. } => (BROKEN, ErrorKind::DirectoryNotWritable),
+                Error::Output { .. } => (BROKEN, ErrorKind::OutputFailed),
+                Error::TooManyOutputs => (LATER, ErrorKind::TooManyOutputs),
+                Error::OutputsHeld => (LATER, ErrorKind::OutputsHeld),
+                Error::Ending => (LATER, ErrorKind::ServiceEnding),
+                Error::ShutdownTooLong { .. } => (BROKEN, ErrorKind::OutputFailed),
+                Error::Internal(_) => (BROKEN, ErrorKind::InternalError),
             },
         }
     }
@@ -157,7 +215,7 @@ impl IntoResponse for ApiError {
         let (status, kind) = self.status_and_kind();
         let body = ErrorBody {
             error: self.text(),
-            kind: kind.into(),
+            kind,
         };
         let mut response = reply::json(status, &body);
         response.headers_mut().extend(self.header());

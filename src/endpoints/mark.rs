@@ -5,10 +5,27 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use serde::Deserialize;
+use utoipa::IntoParams;
+
 use super::error::ApiError;
-use super::openapi::{CommonFailures, MarkFailures, MarkParams};
+use super::failures::{CommonFailures, MarkFailures};
 use super::{params, reply};
-use crate::profiler::{Error, Mark, Profiler};
+use crate::profiler::{Mark, Profiler};
+
+/// A mark.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MarkQuery {
+    /// 1 to 200 characters, none of them a control character.
+    #[param(
+        example = "before the load test",
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+    )]
+    name: String,
+}
 
 /// Set a mark
 ///
@@ -19,7 +36,7 @@ use crate::profiler::{Error, Mark, Profiler};
     path = "/api/v1/profiler/memray/mark",
     tag = "profiler",
     operation_id = "heapray_mark",
-    params(MarkParams),
+    params(MarkQuery),
     responses(
         (status = 200, description = "The mark, and what was live at it.", body = Mark),
         MarkFailures,
@@ -28,8 +45,7 @@ use crate::profiler::{Error, Mark, Profiler};
 )]
 pub(super) async fn mark(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let name = params::value(query, "name").map_err(|_| Error::InvalidMarkName)?;
-    let name = name.ok_or(Error::InvalidMarkName)?;
+    let MarkQuery { name } = params::read(query)?;
     let job = Arc::clone(core);
     // Not here: the collector first takes in what came before.
     let mark = core.control.call(move || job.machine.mark(&name)).await??;

@@ -8,10 +8,12 @@
 //! Nothing here blocks, and nothing that a request of ours allocates is recorded: every poll of a handler and of a
 //! response body happens inside [`untracked`](crate::capture::untracked).
 
+mod described;
 mod docs;
 mod door;
 mod download;
 mod error;
+mod failures;
 mod file_body;
 mod global;
 mod guard;
@@ -37,10 +39,10 @@ mod status;
 mod stop;
 mod ticket;
 mod timeline;
-mod told;
 mod unrouted;
 mod untracked;
 
+pub use error::{ErrorBody, ErrorKind};
 pub use global::{mount, openapi, router, serve};
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;

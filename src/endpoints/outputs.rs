@@ -1,17 +1,15 @@
 //! Reports, pages, texts and files: of the present session, and of kept reports. One handler; the functions without a
-//! body below describe each path.
+//! body below describe each path, and [`VIEWS`](super::described::VIEWS) what each answers.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 
 use super::download::{self, download};
 use super::error::ApiError;
-use super::openapi::{
-    CommonFailures, ConditionParams, FileParams, MakingParams, OutputFailures, ReportParams,
-    StatsParams,
-};
-use super::told::{OutputResponses, Page, Profile, ReportFile, Statistics, Text};
-use super::{negotiate, query};
+use super::failures::{CommonFailures, OutputFailures};
+use super::negotiate;
+use super::precondition::ConditionParams;
+use super::query::{self, FileQuery, MakingQuery, ReportQuery, StatsQuery, VersionQuery};
 use crate::profiler::Profiler;
 use crate::profiler::store::{OutputKind, ReportId};
 
@@ -49,8 +47,8 @@ pub(super) async fn output(
     path = "/api/v1/profiler/memray/report",
     tag = "profiler",
     operation_id = "heapray_report",
-    params(MakingParams, ReportParams, FileParams, ConditionParams),
-    responses(OutputResponses<ReportFile>, OutputFailures, CommonFailures)
+    params(MakingQuery, VersionQuery, ReportQuery, FileQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)] // a description only
 pub(super) fn report() {}
@@ -63,8 +61,8 @@ pub(super) fn report() {}
     path = "/api/v1/profiler/memray/flamegraph",
     tag = "profiler",
     operation_id = "heapray_flamegraph",
-    params(MakingParams, ConditionParams),
-    responses(OutputResponses<Page>, OutputFailures, CommonFailures)
+    params(MakingQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn flamegraph() {}
@@ -78,8 +76,8 @@ pub(super) fn flamegraph() {}
     path = "/api/v1/profiler/memray/stats",
     tag = "profiler",
     operation_id = "heapray_stats",
-    params(MakingParams, StatsParams, ConditionParams),
-    responses(OutputResponses<Statistics>, OutputFailures, CommonFailures)
+    params(MakingQuery, StatsQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn stats() {}
@@ -92,8 +90,8 @@ pub(super) fn stats() {}
     path = "/api/v1/profiler/memray/table",
     tag = "profiler",
     operation_id = "heapray_table",
-    params(MakingParams, FileParams, ConditionParams),
-    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+    params(MakingQuery, FileQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn table() {}
@@ -106,8 +104,8 @@ pub(super) fn table() {}
     path = "/api/v1/profiler/memray/tree",
     tag = "profiler",
     operation_id = "heapray_tree",
-    params(MakingParams, FileParams, ConditionParams),
-    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+    params(MakingQuery, FileQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn tree() {}
@@ -120,8 +118,8 @@ pub(super) fn tree() {}
     path = "/api/v1/profiler/memray/summary",
     tag = "profiler",
     operation_id = "heapray_summary",
-    params(MakingParams, FileParams, ConditionParams),
-    responses(OutputResponses<Text>, OutputFailures, CommonFailures)
+    params(MakingQuery, FileQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn summary() {}
@@ -134,8 +132,8 @@ pub(super) fn summary() {}
     path = "/api/v1/profiler/memray/pprof",
     tag = "profiler",
     operation_id = "heapray_pprof",
-    params(MakingParams, FileParams, ConditionParams),
-    responses(OutputResponses<Profile>, OutputFailures, CommonFailures)
+    params(MakingQuery, FileQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn pprof() {}
@@ -149,8 +147,8 @@ pub(super) fn pprof() {}
     path = "/api/v1/profiler/memray/flamegraph.svg",
     tag = "profiler",
     operation_id = "heapray_flamegraph_svg",
-    params(MakingParams, FileParams, ConditionParams),
-    responses(OutputResponses<super::told::Picture>, OutputFailures, CommonFailures)
+    params(MakingQuery, FileQuery, ConditionParams),
+    responses(OutputFailures, CommonFailures)
 )]
 #[allow(dead_code)]
 pub(super) fn picture() {}

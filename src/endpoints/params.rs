@@ -1,24 +1,181 @@
-//! Values in a query.
+//! Query strings, read into a struct that derives `Deserialize`: the same struct that derives `IntoParams` for the OpenAPI
+//! document, so that each parameter is declared once.
+//!
+//! Parameters of other names are left to others. A bool is a truth word; its name alone says yes, as in a command line. A
+//! parameter that is given twice is refused.
 
-/// Names and values in `query`, as they stand in it. A name without a value has an empty one.
-pub(super) fn pairs(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
-    let pairs = query.unwrap_or("").split('&');
-    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-}
+use std::fmt::{self, Display};
 
-/// The value of `name` in `query`, decoded; the first if there are several.
+use serde::Deserialize;
+use serde::de::value::{StrDeserializer, StringDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::error::ApiError;
+use crate::config::truth;
+
+/// Reads the parameters of `T` in `query`.
 ///
 /// # Errors
 ///
-/// It is no UTF-8, or a `%` in it begins nothing.
-pub(super) fn value(query: Option<&str>, name: &str) -> Result<Option<String>, BadValue> {
-    let found = pairs(query).find(|(n, _)| *n == name);
-    found.map(|(_, value)| decode(value)).transpose()
+/// A value is not allowed, or a parameter is missing or given twice.
+pub(super) fn read<'q, T: Deserialize<'q>>(query: Option<&'q str>) -> Result<T, ApiError> {
+    let pairs = Pairs {
+        rest: query,
+        current: ("", ""),
+    };
+    T::deserialize(pairs).map_err(|refused| ApiError::BadRequest(refused.to_string()))
+}
+
+/// Why a query is refused.
+#[derive(Debug)]
+enum Refused {
+    /// What is allowed; the name and the value are not known yet.
+    Value(String),
+    Query(String),
+}
+
+impl Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Refused::Value(text) | Refused::Query(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl serde::de::Error for Refused {
+    fn custom<T: Display>(allowed: T) -> Refused {
+        Refused::Value(allowed.to_string())
+    }
+
+    fn unknown_variant(_: &str, allowed: &'static [&'static str]) -> Refused {
+        Refused::Value(one_of(allowed))
+    }
+
+    fn duplicate_field(name: &'static str) -> Refused {
+        Refused::Query(format!("{name} is given twice"))
+    }
+
+    fn missing_field(name: &'static str) -> Refused {
+        Refused::Query(format!("{name} is missing"))
+    }
+}
+
+/// Returns `a, b or c`.
+pub(super) fn one_of(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("{} or {last}", others.join(", "))
+        }
+        _ => words.concat(),
+    }
+}
+
+/// Names and values of a query. A name without a value has an empty one.
+struct Pairs<'q> {
+    rest: Option<&'q str>,
+    current: (&'q str, &'q str),
+}
+
+impl<'de> Deserializer<'de> for Pairs<'de> {
+    type Error = Refused;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_map(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'de> MapAccess<'de> for Pairs<'de> {
+    type Error = Refused;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Refused> {
+        let Some(rest) = self.rest else {
+            return Ok(None);
+        };
+        let (pair, rest) = match rest.split_once('&') {
+            Some((pair, rest)) => (pair, Some(rest)),
+            None => (rest, None),
+        };
+        self.rest = rest;
+        self.current = pair.split_once('=').unwrap_or((pair, ""));
+        let name: StrDeserializer<'_, Refused> = self.current.0.into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Refused> {
+        let (name, value) = self.current;
+        seed.deserialize(Value(value))
+            .map_err(|refused| match refused {
+                Refused::Value(allowed) => {
+                    Refused::Query(format!("{name} is {value:?}, but must be {allowed}"))
+                }
+                refused @ Refused::Query(_) => refused,
+            })
+    }
+}
+
+/// A value as it stands in the query.
+struct Value<'q>(&'q str);
+
+impl Value<'_> {
+    fn decoded(&self) -> Result<String, Refused> {
+        let refused = |BadValue| Refused::custom("UTF-8, percent-encoded");
+        decode(self.0).map_err(refused)
+    }
+}
+
+impl<'de> Deserializer<'de> for Value<'de> {
+    type Error = Refused;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_string(self.decoded()?)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        let text = self.decoded()?;
+        let says = if text.is_empty() {
+            Some(true)
+        } else {
+            truth::parse(&text)
+        };
+        visitor.visit_bool(says.ok_or_else(|| Refused::custom(truth::ALLOWED))?)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        words: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Refused> {
+        StringDeserializer::new(self.decoded()?).deserialize_enum(name, words, visitor)
+    }
+
+    /// A parameter of another name: anything goes.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct seq tuple
+        tuple_struct map struct identifier
+    }
 }
 
 /// A value that cannot be decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BadValue;
+struct BadValue;
 
 /// As forms are encoded: `+` is a space, `%` begins two hexadecimal digits.
 fn decode(text: &str) -> Result<String, BadValue> {
@@ -41,24 +198,94 @@ fn decode(text: &str) -> Result<String, BadValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BadValue, value};
+    use super::{ApiError, read};
+    use serde::Deserialize;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Query {
+        name: Option<String>,
+        flag: bool,
+        word: Option<Word>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Word {
+        One,
+        TwoThree,
+        Four,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Needed {
+        name: String,
+    }
+
+    fn refused<'q, T: Deserialize<'q>>(query: &'q str) -> String {
+        match read::<T>(Some(query)).err() {
+            Some(ApiError::BadRequest(text)) => text,
+            other => panic!("{query:?}: {other:?}"),
+        }
+    }
 
     #[test]
     fn a_value_is_decoded() {
         for (query, expected) in [
-            (None, Ok(None)),
-            (Some(""), Ok(None)),
-            (Some("other=1"), Ok(None)),
-            (Some("name"), Ok(Some(""))),
-            (Some("name=a+b%20c%2Bd"), Ok(Some("a b c+d"))),
-            (Some("x=1&name=%C3%BC&name=2"), Ok(Some("ü"))),
-            (Some("name=%"), Err(BadValue)),
-            (Some("name=%4"), Err(BadValue)),
-            (Some("name=%zz"), Err(BadValue)),
-            (Some("name=%ff"), Err(BadValue)),
+            (None, None),
+            (Some(""), None),
+            (Some("other=1"), None),
+            (Some("other=%zz&other"), None),
+            (Some("name"), Some("")),
+            (Some("name=a+b%20c%2Bd"), Some("a b c+d")),
+            (Some("x=1&name=%C3%BC&Name=2"), Some("ü")),
         ] {
-            let expected = expected.map(|value| value.map(str::to_owned));
-            assert_eq!(value(query, "name"), expected, "{query:?}");
+            let read: Query = read(query).unwrap();
+            assert_eq!(read.name.as_deref(), expected, "{query:?}");
         }
+        for bad in ["name=%", "name=%4", "name=%zz", "name=%ff"] {
+            let text = refused::<Query>(bad);
+            assert!(
+                text.ends_with("but must be UTF-8, percent-encoded"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_flag_needs_no_value_and_a_word_is_one_of_its_enum() {
+        for (query, flag) in [
+            ("flag", true),
+            ("flag=", true),
+            ("flag=Y", true),
+            ("flag=off", false),
+        ] {
+            assert_eq!(read::<Query>(Some(query)).unwrap().flag, flag, "{query}");
+        }
+        let word = |query| read::<Query>(Some(query)).unwrap().word;
+        assert_eq!(word("word=two-three"), Some(Word::TwoThree));
+        assert_eq!(word("word=%6fne"), Some(Word::One));
+        assert_eq!(word("flag"), None);
+    }
+
+    #[test]
+    fn what_is_refused_is_named_with_what_is_allowed() {
+        for (query, expected) in [
+            (
+                "word=two",
+                "word is \"two\", but must be one, two-three or four",
+            ),
+            ("word", "word is \"\", but must be one, two-three or four"),
+            (
+                "flag=2",
+                "flag is \"2\", but must be true, t, yes, y or 1, or false, f, no, n, off, 0 or empty",
+            ),
+            ("flag&x&flag", "flag is given twice"),
+            ("name=a&name=a", "name is given twice"),
+        ] {
+            assert_eq!(refused::<Query>(query), expected);
+        }
+        assert_eq!(refused::<Needed>("x"), "name is missing");
+        assert_eq!(read::<Needed>(Some("name=%31")).unwrap().name, "1");
     }
 }

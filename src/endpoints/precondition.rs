@@ -4,6 +4,20 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, header};
 
+/// Headers of a request whose sender has a copy. `Range` and `If-Range` are told of with `Accept-Ranges`: a range that is not
+/// there is refused, which no schema can say.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code)] // a description only: what follows reads them
+pub(super) struct ConditionParams {
+    /// An `ETag`: 304 if nothing has changed.
+    #[param(rename = "If-None-Match", required = false)]
+    if_none_match: String,
+    /// A date: 304 if nothing has changed.
+    #[param(rename = "If-Modified-Since", required = false)]
+    if_modified_since: String,
+}
+
 /// What is known of the output that is asked for.
 #[derive(Debug)]
 pub(crate) struct Validators<'v> {

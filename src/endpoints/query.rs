@@ -1,14 +1,153 @@
-//! The query parameters of the outputs.
+//! The query parameters of the outputs: read, and described in the OpenAPI document.
 
 use heapray_report::formats::Format;
 use heapray_report::memray::Version;
 use heapray_report::views::{Measure, Unit};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::error::ApiError;
 use super::params;
-use crate::config::truth;
+use super::schemas::Truth;
 use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::ThreadMode;
+
+/// How frames and threads are shown.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MakingQuery {
+    /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a
+    /// call stack is the code that asked for memory.
+    #[param(inline, value_type = Option<Truth>)]
+    full: Option<bool>,
+    /// Call functions by their full names, with generic arguments: true, t, yes, y or 1. By default names are plain, and
+    /// call sites that differ in type parameters alone are one. A page holds both.
+    #[serde(rename = "full-names")]
+    #[param(inline, value_type = Option<Truth>)]
+    full_names: Option<bool>,
+    /// `name`: threads of one name count as one; `each`: they are kept apart.
+    #[param(inline)]
+    threads: Option<Threads>,
+}
+
+/// What a file shows.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FileQuery {
+    /// Which side of the heap. pprof has all of them, and takes this for what is in use.
+    #[param(inline)]
+    measure: Option<ShownMeasure>,
+    /// Bytes or blocks, where a format holds one of them.
+    #[param(inline)]
+    unit: Option<ShownUnit>,
+    /// Leaf first instead of root first: true, t, yes, y or 1.
+    #[param(inline, value_type = Option<Truth>)]
+    inverted: Option<bool>,
+    /// Frames with file and line, where a format leaves it to choose: true, t, yes, y or 1.
+    #[param(inline, value_type = Option<Truth>)]
+    lines: Option<bool>,
+}
+
+/// Which version of its format a report has.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct VersionQuery {
+    /// Version of memray's capture format, for an older memray.
+    #[param(inline)]
+    version: Option<FormatVersion>,
+}
+
+/// Which file a report comes as.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReportQuery {
+    /// A file for another tool; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<FileFormat>,
+}
+
+/// What statistics can be asked for.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StatsQuery {
+    /// Text or JSON; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<StatsFormat>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(default = "text")]
+enum StatsFormat {
+    Text,
+    Json,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(default = "high-water")]
+enum ShownMeasure {
+    Live,
+    HighWater,
+    Allocated,
+    Temporary,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(default = "bytes")]
+enum ShownUnit {
+    Bytes,
+    Count,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(default = "name")]
+enum Threads {
+    Name,
+    Each,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(default = "13")]
+enum FormatVersion {
+    #[serde(rename = "12")]
+    V12,
+    #[serde(rename = "13")]
+    V13,
+}
+
+/// A format by its name, in any case: those of this build.
+struct FileFormat(Format);
+
+impl FileFormat {
+    fn names() -> Vec<&'static str> {
+        Format::ALL.iter().map(|format| format.name()).collect()
+    }
+}
+
+impl<'q> Deserialize<'q> for FileFormat {
+    fn deserialize<D: Deserializer<'q>>(value: D) -> Result<FileFormat, D::Error> {
+        let format = String::deserialize(value)?.parse();
+        let refused = |_| D::Error::custom(params::one_of(&FileFormat::names()));
+        format.map(FileFormat).map_err(refused)
+    }
+}
+
+impl PartialSchema for FileFormat {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let one = text.enum_values(Some(FileFormat::names()));
+        let one = one.default(Some(Format::Memray.name().into()));
+        RefOr::T(one.build().into())
+    }
+}
+
+impl ToSchema for FileFormat {}
 
 /// The output that a query asks for at the path of `kind`: with `?format=` a file for another tool, else `preferred`.
 /// Parameters of other names are left to others.
@@ -17,74 +156,59 @@ pub(super) fn read(
     preferred: OutputKind,
     query: Option<&str>,
 ) -> Result<OutputKey, ApiError> {
-    let format = params::pairs(query).find(|(name, _)| *name == "format");
-    let kind = match format {
-        Some((_, value)) if kind == OutputKind::Report => self::format(value)?,
-        Some((_, "text")) if kind == OutputKind::Stats => OutputKind::Stats,
-        Some((_, "json")) if kind == OutputKind::Stats => OutputKind::StatsJson,
-        Some((_, value)) if kind == OutputKind::Stats => {
-            return Err(refuse("format", value, "text or json"));
+    let asked = match kind {
+        OutputKind::Report => {
+            let ReportQuery { format } = params::read(query)?;
+            format.map(|FileFormat(format)| match format {
+                // Ours has every event where that has only sums.
+                Format::Memray => OutputKind::Report,
+                format => OutputKind::File(format),
+            })
         }
-        _ => preferred,
+        OutputKind::Stats => {
+            let StatsQuery { format } = params::read(query)?;
+            format.map(|format| match format {
+                StatsFormat::Text => OutputKind::Stats,
+                StatsFormat::Json => OutputKind::StatsJson,
+            })
+        }
+        _ => None,
     };
-    let mut key = OutputKey::new(kind);
-    for (name, value) in params::pairs(query) {
-        key = match (name, value) {
-            ("full", value) => key.full(truth(name, value)?),
-            ("full-names", value) => key.full_names(truth(name, value)?),
-            ("inverted", value) => key.inverted(truth(name, value)?),
-            ("lines", value) => key.lines(truth(name, value)?),
-            ("threads", "each") => key.threads(ThreadMode::Each),
-            ("threads", "name") => key.threads(ThreadMode::ByName),
-            ("threads", value) => return Err(refuse(name, value, "name or each")),
-            ("version", "12") => key.version(Version::V12),
-            ("version", "13") => key.version(Version::V13),
-            ("version", value) => return Err(refuse(name, value, "12 or 13")),
-            ("measure", value) => key.measure(measure(value)?),
-            ("unit", "bytes") => key.unit(Unit::Bytes),
-            ("unit", "count") => key.unit(Unit::Count),
-            ("unit", value) => return Err(refuse(name, value, "bytes or count")),
-            _ => key,
-        };
+    let making: MakingQuery = params::read(query)?;
+    let file: FileQuery = params::read(query)?;
+    let VersionQuery { version } = params::read(query)?;
+    let mut key = OutputKey::new(asked.unwrap_or(preferred))
+        .full(making.full.unwrap_or_default())
+        .full_names(making.full_names.unwrap_or_default())
+        .inverted(file.inverted.unwrap_or_default())
+        .lines(file.lines.unwrap_or_default());
+    if let Some(threads) = making.threads {
+        key = key.threads(match threads {
+            Threads::Name => ThreadMode::ByName,
+            Threads::Each => ThreadMode::Each,
+        });
+    }
+    if let Some(version) = version {
+        key = key.version(match version {
+            FormatVersion::V12 => Version::V12,
+            FormatVersion::V13 => Version::V13,
+        });
+    }
+    if let Some(measure) = file.measure {
+        key = key.measure(match measure {
+            ShownMeasure::Live => Measure::Live,
+            ShownMeasure::HighWater => Measure::HighWater,
+            ShownMeasure::Allocated => Measure::Allocated,
+            ShownMeasure::Temporary => Measure::Temporary,
+        });
+    }
+    if let Some(unit) = file.unit {
+        key = key.unit(match unit {
+            ShownUnit::Bytes => Unit::Bytes,
+            ShownUnit::Count => Unit::Count,
+        });
     }
     Ok(key)
-}
-
-/// `?full` alone says yes, as it would in a command line.
-fn truth(name: &str, value: &str) -> Result<bool, ApiError> {
-    if value.is_empty() {
-        return Ok(true);
-    }
-    truth::parse(value).ok_or_else(|| refuse(name, value, truth::ALLOWED))
-}
-
-fn measure(value: &str) -> Result<Measure, ApiError> {
-    Ok(match value {
-        "live" => Measure::Live,
-        "high-water" => Measure::HighWater,
-        "allocated" => Measure::Allocated,
-        "temporary" => Measure::Temporary,
-        _ => {
-            let allowed = "live, high-water, allocated or temporary";
-            return Err(refuse("measure", value, allowed));
-        }
-    })
-}
-
-fn format(value: &str) -> Result<OutputKind, ApiError> {
-    match value.parse() {
-        // Ours has every event where that has only sums.
-        Ok(Format::Memray) => Ok(OutputKind::Report),
-        Ok(format) => Ok(OutputKind::File(format)),
-        Err(_) => {
-            let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-            Err(refuse("format", value, &names.join(", ")))
-        }
-    }
-}
-
-fn refuse(name: &str, value: &str, allowed: &str) -> ApiError {
-    ApiError::BadRequest(format!("{name} is {value:?}, but must be {allowed}"))
 }
 
 #[cfg(test)]
@@ -111,6 +235,7 @@ mod tests {
             ("threads=each", REPORT.threads(ThreadMode::Each)),
             ("threads=name", REPORT),
             ("version=12", REPORT.version(Version::V12)),
+            ("version=1%32", REPORT.version(Version::V12)),
             ("version=13&x=y&_=1", REPORT),
             ("format=memray", REPORT),
             ("format=csv", csv),
@@ -152,7 +277,8 @@ mod tests {
             "threads=all",
             "version=",
             "version=11",
-            "version=1%32",
+            "full&full=no",
+            "format=csv&format=csv",
             "measure=leaks",
             "unit=blocks",
             "format=",

@@ -6,11 +6,23 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use utoipa::IntoParams;
+
 use super::error::ApiError;
-use super::openapi::{CommonFailures, KeptFailures, ReportIdParam, WriteFailures};
+use super::failures::{CommonFailures, KeptFailures, WriteFailures};
 use super::reply;
 use crate::profiler::store::ReportId;
 use crate::profiler::{KeptReport, Profiler};
+
+/// Which kept report.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[allow(dead_code)] // a description only: `route` reads it
+pub(super) struct ReportIdParam {
+    /// Its number, from the list.
+    #[param(example = "1795252380250", pattern = "^(0|[1-9][0-9]{0,19})$")]
+    id: String,
+}
 
 /// The kept reports
 ///

@@ -5,11 +5,27 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use serde::Deserialize;
+use utoipa::IntoParams;
+
 use super::error::{ApiError, ErrorBody};
-use super::openapi::{CommonFailures, StartParams, WriteFailures};
+use super::failures::{CommonFailures, WriteFailures};
 use super::{params, reply};
 use crate::config::size;
 use crate::profiler::{Profiler, Status};
+
+/// How a session records.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StartQuery {
+    /// Record samples, one each so many bytes on average (`512KiB`; `1MB`; a number alone is of bytes), or every allocation
+    /// with `0`. By default what `MEMRAY_PROFILER_SAMPLE` says.
+    // No example: Swagger UI would fill it in, and a plain start would sample.
+    #[param(
+        pattern = r"^ *0*([0-9]{1,19} *B?|[0-9]{1,16} *(K|KiB|kB)|[0-9]{1,13} *(M|MiB|MB)|[0-9]{1,10} *(G|GiB|GB)|[0-9]{1,7} *(T|TiB|TB)) *$"
+    )]
+    sample: Option<String>,
+}
 
 /// Start recording
 ///
@@ -23,7 +39,7 @@ use crate::profiler::{Profiler, Status};
     path = "/api/v1/profiler/memray/start",
     tag = "profiler",
     operation_id = "heapray_start",
-    params(StartParams),
+    params(StartQuery),
     responses(
         (status = 200, description = "A session is running: this is its state.", body = Status),
         (status = 400, description = "`sample` is no number of bytes.", body = ErrorBody),
@@ -43,7 +59,8 @@ pub(crate) async fn start(profiler: &Profiler, query: Option<&str>) -> Result<Re
 /// How the session is to sample, if the request says so.
 fn sample(query: Option<&str>) -> Result<Option<u64>, ApiError> {
     let refused = || ApiError::BadRequest(format!("sample must be {}", size::ALLOWED));
-    let text = params::value(query, "sample").map_err(|_| refused())?;
-    text.map(|text| size::parse(&text).ok_or_else(refused))
+    let StartQuery { sample } = params::read(query)?;
+    sample
+        .map(|text| size::parse(&text).ok_or_else(refused))
         .transpose()
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::error::ApiError;
-use super::openapi::CommonFailures;
+use super::failures::CommonFailures;
 use super::reply;
 use crate::profiler::{Error, Profiler, State, Status};
 

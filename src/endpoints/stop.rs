@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::error::ApiError;
-use super::openapi::{CommonFailures, WriteFailures};
+use super::failures::{CommonFailures, WriteFailures};
 use super::reply;
 use crate::profiler::{Profiler, Status};
 

@@ -15,11 +15,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
+use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::openapi::{CommonFailures, TicketFailures, TicketParams};
+use super::failures::{CommonFailures, TicketFailures};
 use super::route::Endpoint;
 use super::{params, reply};
 
@@ -33,6 +34,41 @@ pub(crate) struct Ticket {
     pub(crate) ticket: String,
     /// Seconds that it is good for.
     pub(crate) seconds: u64,
+}
+
+/// What a ticket is for.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TicketQuery {
+    /// The path below `…/memray/`.
+    #[cfg_attr(
+        feature = "svg",
+        param(
+            example = "reports/1795252380250/flamegraph",
+            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph(\.svg)?|stats|table|tree|summary|pprof)|timeline)/?$"
+        )
+    )]
+    #[cfg_attr(
+        not(feature = "svg"),
+        param(
+            example = "reports/1795252380250/flamegraph",
+            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph|stats|table|tree|summary|pprof)|timeline)/?$"
+        )
+    )]
+    #[serde(rename = "for")]
+    path: String,
+}
+
+/// What opens a link, beside the view's own parameters. The document does not have it: the live page puts it into links.
+#[derive(Deserialize)]
+struct LinkQuery {
+    ticket: Option<String>,
+}
+
+/// The ticket in a query, if there is one.
+pub(super) fn in_query(query: Option<&str>) -> Option<String> {
+    let LinkQuery { ticket } = params::read(query).ok()?;
+    ticket
 }
 
 /// Issues tickets and knows them again.
@@ -85,7 +121,7 @@ fn second(at: SystemTime) -> u64 {
     path = "/api/v1/profiler/memray/ticket",
     tag = "live page",
     operation_id = "heapray_ticket",
-    params(TicketParams),
+    params(TicketQuery),
     responses(
         (status = 200, description = "The ticket.", body = Ticket),
         TicketFailures,
@@ -93,10 +129,7 @@ fn second(at: SystemTime) -> u64 {
     )
 )]
 pub(super) fn ticket(tickets: &Tickets, query: Option<&str>) -> Result<Response, ApiError> {
-    let tail = params::value(query, "for")
-        .ok()
-        .flatten()
-        .unwrap_or_default();
+    let TicketQuery { path: tail } = params::read(query)?;
     match Endpoint::at(&tail) {
         Some(endpoint) if endpoint.is_made() => {
             let ticket = tickets.issue(&tail, SystemTime::now());

@@ -9,11 +9,13 @@ use axum::response::Response;
 use heapray_report::formats::Format;
 use heapray_report::memory_log::{Digest, DigestLimits, Reading};
 use heapray_report::model::Moment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::download::download;
 use super::error::ApiError;
-use super::openapi::{CommonFailures, ConditionParams, TimelineFailures, TimelineParams};
+use super::failures::{CommonFailures, TimelineFailures};
+use super::precondition::ConditionParams;
 use super::{negotiate, params, reply};
 use crate::config::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
 use crate::memory_log::{Recorder, Recording};
@@ -28,9 +30,26 @@ const LIMITS: DigestLimits = DigestLimits {
     functions: 1_000,
 };
 
+/// How the memory log comes.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct TimelineQuery {
+    /// JSON, or the log's file; beats an `Accept` header.
+    #[param(inline)]
+    format: Option<TimelineFormat>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(default = "json")]
+enum TimelineFormat {
+    Json,
+    Mprof,
+}
+
 /// The process's memory over time, from the memory log. All times are milliseconds since `started`.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct Timeline {
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Timeline {
     /// The log's file, in the service's file system.
     pub(crate) file: String,
     /// When the log began.
@@ -62,8 +81,8 @@ pub(crate) struct Timeline {
 }
 
 /// A curve: two columns of the same length.
-#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
-pub(crate) struct TimelineCurve {
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct TimelineCurve {
     /// Milliseconds.
     pub(crate) at_ms: Vec<i64>,
     /// Bytes.
@@ -71,8 +90,8 @@ pub(crate) struct TimelineCurve {
 }
 
 /// A process below this one.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct TimelineChild {
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TimelineChild {
     /// Its process number.
     pub(crate) id: String,
     /// Milliseconds.
@@ -82,8 +101,8 @@ pub(crate) struct TimelineChild {
 }
 
 /// A call of a function, or whatever else was marked.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct TimelineFunction {
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TimelineFunction {
     /// Its name.
     pub(crate) name: String,
     /// How deep it is nested.
@@ -108,7 +127,7 @@ pub(crate) struct TimelineFunction {
     path = "/api/v1/profiler/memray/timeline",
     tag = "profiler",
     operation_id = "heapray_timeline",
-    params(TimelineParams, ConditionParams),
+    params(TimelineQuery, ConditionParams),
     responses(
         (
             status = 200,
@@ -132,13 +151,10 @@ pub(super) async fn timeline(
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let as_file = match params::pairs(query).find(|(name, _)| *name == "format") {
-        Some((_, "json")) => false,
-        Some((_, "mprof")) => true,
-        Some((_, other)) => {
-            let text = format!("format is {other:?}, but must be json or mprof");
-            return Err(ApiError::BadRequest(text));
-        }
+    let TimelineQuery { format } = params::read(query)?;
+    let as_file = match format {
+        Some(TimelineFormat::Json) => false,
+        Some(TimelineFormat::Mprof) => true,
         None => negotiate::prefers_text(headers),
     };
     let core = profiler.core()?;

@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 
 use super::error::ApiError;
-use super::openapi::{CommonFailures, WatchFailures};
+use super::failures::{CommonFailures, WatchFailures};
 use super::schemas::LiveEvent;
 use crate::profiler::Profiler;
 

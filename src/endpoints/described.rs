@@ -1,25 +1,90 @@
-//! How the OpenAPI document tells of an output: the same headers and part answers for each, with its own media types.
+//! What the OpenAPI document says of each view of a report: the same headers and part answers for each, with its own media
+//! types.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
-use utoipa::IntoResponses;
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::{Content, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder};
 
-/// What an output is: the type parameter of [`OutputResponses`].
-pub(crate) trait Told {
+/// A view of a report, of the present session and of kept ones.
+pub(super) struct View {
+    /// The last word of its path.
+    pub(super) name: &'static str,
     /// What the answer is, in a sentence.
-    const WHAT: &'static str;
+    what: &'static str,
     /// Its media types; what each is; an example, or nothing.
-    const TYPES: &'static [(&'static str, Shape, &'static str)];
+    types: &'static [(&'static str, Shape, &'static str)],
     /// The name under which it is saved; empty for an answer that is not to be saved.
-    const FILE: &'static str;
+    file: &'static str,
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Every view.
+pub(super) const VIEWS: &[View] = &[
+    View {
+        name: "report",
+        what: "The capture file, or a file for another tool.",
+        types: &[
+            ("application/octet-stream", Shape::Bytes, ""),
+            ("application/json", Shape::AnyJson, ""),
+            ("text/csv; charset=utf-8", Shape::Text, ""),
+            (TEXT, Shape::Text, "main;app::run;app::load 24000168\n"),
+            #[cfg(feature = "svg")]
+            ("image/svg+xml", Shape::Text, ""),
+        ],
+        file: "memray-report.bin",
+    },
+    View {
+        name: "flamegraph",
+        what: "The page.",
+        types: &[("text/html; charset=utf-8", Shape::Text, "")],
+        file: "memray-flamegraph.html",
+    },
+    View {
+        name: "stats",
+        what: "The text, or JSON.",
+        types: &[
+            // First, so that made clients have its type.
+            ("application/json", Shape::Json("Statistics"), ""),
+            (
+                TEXT,
+                Shape::Text,
+                "📏 Total allocations:\n\t1206\n\n📦 Total memory allocated:\n\t24.310MB\n",
+            ),
+        ],
+        file: "",
+    },
+    text_view("table"),
+    text_view("tree"),
+    text_view("summary"),
+    View {
+        name: "pprof",
+        what: "The profile.",
+        types: &[("application/octet-stream", Shape::Bytes, "")],
+        file: "memray-report.pb.gz",
+    },
+    #[cfg(feature = "svg")]
+    View {
+        name: "flamegraph.svg",
+        what: "The picture.",
+        types: &[("image/svg+xml", Shape::Text, "")],
+        file: "memray-report.svg",
+    },
+];
+
+const fn text_view(name: &'static str) -> View {
+    View {
+        name,
+        what: "The text.",
+        types: &[(TEXT, Shape::Text, "")],
+        file: "",
+    }
 }
 
 /// What the body of an answer is.
 #[derive(Clone, Copy)]
-pub(crate) enum Shape {
+enum Shape {
     Bytes,
     Text,
     /// JSON for another tool, or of a format that has its own description.
@@ -27,9 +92,6 @@ pub(crate) enum Shape {
     /// JSON with a schema of that name.
     Json(&'static str),
 }
-
-/// The answers to a request for an output that were no failure.
-pub(crate) struct OutputResponses<K>(PhantomData<K>);
 
 /// Header, and what it says.
 const HEADERS: [(&str, &str); 6] = [
@@ -53,10 +115,11 @@ const HEADERS: [(&str, &str); 6] = [
     ("X-Heapray-Taken", "The moment that it describes, RFC 3339."),
 ];
 
-impl<K: Told> IntoResponses for OutputResponses<K> {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let mut whole = described(K::WHAT, K::TYPES);
-        let mut part = described("The range that was asked for.", K::TYPES);
+impl View {
+    /// Returns the answers to a request for it that were no failure.
+    pub(super) fn responses(&self) -> BTreeMap<String, RefOr<Response>> {
+        let mut whole = described(self.what, self.types);
+        let mut part = described("The range that was asked for.", self.types);
         let mut length = text("Bytes of the whole.");
         length.schema = Some(Object::with_type(Type::Integer).into());
         let headers = &mut whole.headers;
@@ -64,8 +127,8 @@ impl<K: Told> IntoResponses for OutputResponses<K> {
         for (name, says) in HEADERS {
             headers.insert(name.into(), text(says).into());
         }
-        if !K::FILE.is_empty() {
-            let says = format!("`inline; filename=\"{}\"`.", K::FILE);
+        if !self.file.is_empty() {
+            let says = format!("`inline; filename=\"{}\"`.", self.file);
             headers.insert("Content-Disposition".into(), text(&says).into());
         }
         let range = text("Which bytes of how many.");
@@ -104,47 +167,4 @@ fn content(shape: Shape, example: &str) -> Content {
     let content = ContentBuilder::new().schema(Some(schema));
     let example = (!example.is_empty()).then(|| example.into());
     content.example(example).build()
-}
-
-macro_rules! told {
-    ($($name:ident: $what:literal, $file:literal, [$($(#[$cfg:meta])* ($($type:tt)*)),* $(,)?];)*) => {
-        $(
-            /// See [`Told`].
-            pub(crate) struct $name;
-
-            impl Told for $name {
-                const WHAT: &'static str = $what;
-                const TYPES: &'static [(&'static str, Shape, &'static str)] = &[$($(#[$cfg])* ($($type)*)),*];
-                const FILE: &'static str = $file;
-            }
-        )*
-    };
-}
-
-told! {
-    ReportFile: "The capture file, or a file for another tool.", "memray-report.bin", [
-        ("application/octet-stream", Shape::Bytes, ""),
-        ("application/json", Shape::AnyJson, ""),
-        ("text/csv; charset=utf-8", Shape::Text, ""),
-        ("text/plain; charset=utf-8", Shape::Text, "main;app::run;app::load 24000168\n"),
-        #[cfg(feature = "svg")]
-        ("image/svg+xml", Shape::Text, ""),
-    ];
-    Page: "The page.", "memray-flamegraph.html", [("text/html; charset=utf-8", Shape::Text, "")];
-    Text: "The text.", "", [("text/plain; charset=utf-8", Shape::Text, "")];
-    Statistics: "The text, or JSON.", "", [
-        // First, so that made clients have its type.
-        ("application/json", Shape::Json("Statistics"), ""),
-        (
-            "text/plain; charset=utf-8",
-            Shape::Text,
-            "📏 Total allocations:\n\t1206\n\n📦 Total memory allocated:\n\t24.310MB\n"
-        ),
-    ];
-    Profile: "The profile.", "memray-report.pb.gz", [("application/octet-stream", Shape::Bytes, "")];
-}
-
-#[cfg(feature = "svg")]
-told! {
-    Picture: "The picture.", "memray-report.svg", [("image/svg+xml", Shape::Text, "")];
 }
