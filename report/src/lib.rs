@@ -8,6 +8,7 @@ mod clean;
 mod error_chain;
 pub mod formats;
 mod hash;
+pub mod markup;
 pub mod memory_log;
 pub mod memray;
 pub mod model;

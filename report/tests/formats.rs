@@ -331,7 +331,6 @@ fn counts_at_the_end_of_the_scale_do_not_run_over() {
     }
 }
 
-#[cfg(feature = "svg")]
 mod svg {
     use super::*;
 

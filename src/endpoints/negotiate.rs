@@ -69,7 +69,6 @@ fn offered(kind: OutputKind, media: &str) -> Option<OutputKind> {
 }
 
 fn named(media: &str) -> Option<OutputKind> {
-    #[cfg(feature = "svg")]
     if media.eq_ignore_ascii_case("image/svg+xml") {
         return Some(OutputKind::File(Format::Svg));
     }

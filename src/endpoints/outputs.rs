@@ -141,7 +141,6 @@ pub(super) fn pprof() {}
 /// The flame graph as a picture
 ///
 /// SVG, of one side of the heap.
-#[cfg(feature = "svg")]
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/flamegraph.svg",

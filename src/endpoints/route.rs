@@ -84,7 +84,6 @@ fn output(view: &str) -> Option<OutputKind> {
         "tree" => OutputKind::Tree,
         "summary" => OutputKind::Summary,
         "pprof" => OutputKind::File(Format::Pprof),
-        #[cfg(feature = "svg")]
         "flamegraph.svg" => OutputKind::File(Format::Svg),
         _ => return None,
     })

@@ -4,9 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-#[cfg(feature = "svg")]
-use super::svg;
-use super::{Options, collapsed, csv, gprof2dot, json, mprof, pprof, speedscope};
+use super::{Options, collapsed, csv, gprof2dot, json, mprof, pprof, speedscope, svg};
 use crate::Report;
 use crate::memray::{Version, write_aggregated};
 
@@ -21,7 +19,6 @@ pub enum Format {
     /// speedscope's JSON.
     Speedscope,
     /// A flame graph.
-    #[cfg(feature = "svg")]
     Svg,
     /// A row for each call site.
     Csv,
@@ -36,12 +33,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats of this build, in the order in which people should see them.
+    /// All formats, in the order in which people should see them.
     pub const ALL: &'static [Format] = &[
         Format::Pprof,
         Format::Speedscope,
         Format::Collapsed,
-        #[cfg(feature = "svg")]
         Format::Svg,
         Format::Csv,
         Format::Json,
@@ -57,7 +53,6 @@ impl Format {
             Format::Pprof => "pprof",
             Format::Collapsed => "collapsed",
             Format::Speedscope => "speedscope",
-            #[cfg(feature = "svg")]
             Format::Svg => "svg",
             Format::Csv => "csv",
             Format::Json => "json",
@@ -74,7 +69,6 @@ impl Format {
             Format::Pprof => "pb.gz",
             Format::Collapsed => "folded",
             Format::Speedscope => "speedscope.json",
-            #[cfg(feature = "svg")]
             Format::Svg => "svg",
             Format::Csv => "csv",
             Format::Json => "json",
@@ -91,7 +85,6 @@ impl Format {
             Format::Pprof | Format::Memray => "application/octet-stream",
             Format::Collapsed | Format::Mprof => "text/plain; charset=utf-8",
             Format::Speedscope | Format::Json | Format::Gprof2dot => "application/json",
-            #[cfg(feature = "svg")]
             Format::Svg => "image/svg+xml",
             Format::Csv => "text/csv; charset=utf-8",
         }
@@ -104,7 +97,6 @@ impl Format {
             Format::Pprof => "gzipped protobuf for `go tool pprof`, Pyroscope and Parca",
             Format::Collapsed => "collapsed stacks for flamegraph.pl, inferno and many more",
             Format::Speedscope => "JSON for https://www.speedscope.app",
-            #[cfg(feature = "svg")]
             Format::Svg => "a flame graph as one picture",
             Format::Csv => "a row for each call site, with memray's columns first",
             Format::Json => "everything in heapray's own JSON, for scripts",
@@ -129,7 +121,6 @@ impl Format {
             Format::Pprof => pprof::write(report, options, out),
             Format::Collapsed => collapsed::write(report, options, out),
             Format::Speedscope => speedscope::write(report, options, out),
-            #[cfg(feature = "svg")]
             Format::Svg => svg::write(report, options, out),
             Format::Csv => csv::write(report, options, out),
             Format::Json => json::write(report, out),

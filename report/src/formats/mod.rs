@@ -17,7 +17,6 @@ pub mod pprof;
 pub(crate) mod samples;
 pub mod speedscope;
 pub(crate) mod spelling;
-#[cfg(feature = "svg")]
 pub mod svg;
 
 pub use format::{Format, UnknownFormat};

@@ -1,6 +1,6 @@
 //! Call stacks with their weights: what every format that knows nothing of allocators is made from.
 
-use crate::model::{FrameId, Report, StackId, ThreadId};
+use crate::model::{FrameId, Report, StackId, Tally, ThreadId};
 use crate::views::{Measure, Unit};
 
 /// What one call stack, of one thread or of all, weighs.
@@ -40,6 +40,45 @@ pub(crate) fn samples(
         same
     });
     samples
+}
+
+/// As [`Sample`], with blocks and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weighed {
+    pub(crate) thread: ThreadId,
+    pub(crate) stack: StackId,
+    /// Never 0 in the unit that was asked for.
+    pub(crate) tally: Tally,
+}
+
+/// As [`samples`], with blocks and bytes of each. 24 bytes for each call site.
+pub(crate) fn weighed(
+    report: &Report,
+    measure: Measure,
+    unit: Unit,
+    by_thread: bool,
+) -> Vec<Weighed> {
+    let mut weighed: Vec<Weighed> = report
+        .sites
+        .iter()
+        .map(|site| Weighed {
+            thread: site.thread,
+            stack: site.stack,
+            tally: measure.of(site),
+        })
+        .filter(|stack| unit.of(stack.tally) > 0)
+        .collect();
+    let key = |stack: &Weighed| (by_thread.then_some(stack.thread), stack.stack);
+    weighed.sort_by_key(key);
+    weighed.dedup_by(|next, first| {
+        let same = key(next) == key(first);
+        if same {
+            first.tally.count = first.tally.count.saturating_add(next.tally.count);
+            first.tally.bytes = first.tally.bytes.saturating_add(next.tally.bytes);
+        }
+        same
+    });
+    weighed
 }
 
 /// Their sum.

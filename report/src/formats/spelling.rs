@@ -9,7 +9,7 @@ use crate::model::{Frame, FrameId, Report, ThreadId};
 pub(crate) const NO_STACK: &str = "<stack trace unavailable>";
 
 /// Stands for a function without a name.
-const NO_NAME: &str = "???";
+pub(crate) const NO_NAME: &str = "???";
 
 /// The frame of `id`; `None` if it is not of `report`.
 pub(crate) fn frame(report: &Report, id: FrameId) -> Option<Frame> {

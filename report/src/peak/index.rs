@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::text::escaped;
-use super::tree::Tree;
-use super::{Order, svg};
+use super::{Order, picture};
 use crate::Report;
+use crate::formats::svg;
+use crate::markup::Escaped;
 use crate::memray::in_one_line;
 use crate::page::shared::policy_hash;
 use crate::stats::{duration, size};
@@ -50,7 +50,7 @@ impl Index<'_> {
         let report = self.report;
         let about = &report.about;
         let text = match slot {
-            "style" => return write!(out, "{STYLE}{}", svg::style()),
+            "style" => return write!(out, "{STYLE}{}", svg::STYLE),
             "style_hash" => return out.write_all(policy_hash(&style()).as_bytes()),
             "script" => return out.write_all(svg::SCRIPT.as_bytes()),
             "script_hash" => return out.write_all(policy_hash(svg::SCRIPT).as_bytes()),
@@ -66,12 +66,11 @@ impl Index<'_> {
             "producer" => in_one_line(&about.producer).into_owned(),
             _ => unreachable!("the template has only the slots above; a test fills all"),
         };
-        out.write_all(escaped(&text).as_bytes())
+        write!(out, "{}", Escaped(&text))
     }
 
     fn picture(&self, order: Order, out: &mut impl Write) -> io::Result<()> {
-        let tree = Tree::of(self.report, order);
-        svg::write_inline(self.report, &tree, order, out)
+        picture(self.report, order).write_inline(out)
     }
 
     fn facts(&self, out: &mut impl Write) -> io::Result<()> {
@@ -112,9 +111,9 @@ impl Index<'_> {
             writeln!(
                 out,
                 "<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
-                escaped(name),
-                escaped(&value),
-                escaped(&note)
+                Escaped(name),
+                Escaped(&value),
+                Escaped(&note)
             )?;
         }
         Ok(())
@@ -131,18 +130,18 @@ impl Index<'_> {
         let sampled = sampled
             .then(|| "samples were recorded, not every allocation: all sums are estimates".into());
         for note in lost.iter().chain(&sampled).chain(&conditions.notes) {
-            writeln!(out, "<p class=\"note\">{}</p>", escaped(&in_one_line(note)))?;
+            writeln!(out, "<p class=\"note\">{}</p>", Escaped(&in_one_line(note)))?;
         }
         Ok(())
     }
 
     fn files(&self, out: &mut impl Write) -> io::Result<()> {
         for (name, what) in self.files {
-            let name = escaped(name);
+            let name = Escaped(name);
             writeln!(
                 out,
                 "<li><a href=\"{name}\">{name}</a> {}</li>",
-                escaped(what)
+                Escaped(what)
             )?;
         }
         Ok(())
@@ -151,7 +150,7 @@ impl Index<'_> {
 
 /// What is between the page's `<style>` and its end.
 fn style() -> String {
-    format!("{STYLE}{}", svg::style())
+    format!("{STYLE}{}", svg::STYLE)
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
 //! The high-water mark as pictures that open from disk: a flame graph as SVG, from the root or from the place that
 //! allocated, and an `index.html` that shows both.
 //!
-//! Drawn by ourselves, so that it needs no feature and no other licence. Names come from the profiled process and are
+//! Names come from the profiled process and are
 //! hostile input: they are text in the files, never markup. Everything is in its file: nothing is loaded, and a content
 //! security policy in the page names its style and script by their hashes.
 
 mod index;
-mod svg;
-mod text;
-mod tree;
 
 use std::io::{self, Write};
 
 use crate::Report;
+use crate::formats::svg::{Choice, Picture};
+use crate::views::{Measure, Unit};
 
 pub use index::Index;
 
@@ -31,6 +30,20 @@ pub enum Order {
 /// # Errors
 /// If `out` fails.
 pub fn svg(report: &Report, order: Order, out: &mut impl Write) -> io::Result<()> {
-    let tree = tree::Tree::of(report, order);
-    svg::write_file(report, &tree, order, out)
+    picture(report, order).write_file(out)
+}
+
+fn picture(report: &Report, order: Order) -> Picture<'_> {
+    let choice = Choice {
+        measure: Measure::HighWater,
+        unit: Unit::Bytes,
+        by_thread: false,
+        lines: true,
+        leaf_first: order == Order::LeafFirst,
+        upwards: false,
+        largest_only: true,
+    };
+    let picture = Picture::of(report, choice);
+    let title = format!("Peak memory: {}", picture.total());
+    picture.titled(&title)
 }

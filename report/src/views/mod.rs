@@ -42,6 +42,7 @@ pub use module::{ModuleNames, by_module};
 pub use moment::{at_moment, in_range, temporary};
 pub(crate) use named::with_both_names;
 pub use named::{Names, named};
+pub(crate) use names::segments;
 pub use names::{brief_name, is_plumbing, logical_name};
 pub use origin::{Kind, Origins, Package};
 pub use own_site::{OwnSite, own_sites};

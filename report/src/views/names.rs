@@ -43,7 +43,7 @@ pub fn logical_name(name: &str) -> String {
 }
 
 /// The parts of a plain name between `::`; what stands in parentheses, as parameters of C++ do, is not cut.
-fn segments(plain: &str) -> Vec<&str> {
+pub(crate) fn segments(plain: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut from, mut depth) = (0, 0usize);
     let bytes = plain.as_bytes();

@@ -76,8 +76,7 @@ pub async fn capture_scope_async<T>(
 /// | `memray-report.bin` | for `memray` from PyPI: sums (memray's aggregated format) |
 /// | `memray-flamegraph.html` | heapray's own page, with everything |
 ///
-/// Where the process's session samples, the report holds estimates, and says so. The SVG files are drawn by heapray itself;
-/// the feature `svg`, which is about inferno's, is not needed.
+/// Where the process's session samples, the report holds estimates, and says so.
 #[derive(Debug, Clone)]
 #[must_use = "a scope does nothing until `run` or `run_async`"]
 pub struct CaptureScope {

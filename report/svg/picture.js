@@ -1,37 +1,45 @@
-// Zoom, search and details for each picture of the document. The numbers are those of svg.rs.
+// Zoom, search and details for each picture of the document. The numbers are those of draw.rs.
 "use strict";
-for (const svg of document.querySelectorAll("svg.icicles")) {
+for (const svg of document.querySelectorAll("svg.flames")) {
   const WIDTH = 1200, SIDE = 10, CHARACTER = 6.6, SMALL = 5.6;
   const part = (name) => svg.querySelector("." + name);
   const total = Number(svg.dataset.total);
   const boxes = [...svg.querySelectorAll(".box")].map((group) => {
-    const [start, bytes, depth] = group.dataset.at.split(",").map(Number);
-    const [name, place] = group.querySelectorAll("text");
-    return { group, start, bytes, depth, name, place, rect: group.querySelector("rect") };
+    const [start, wide, depth] = group.dataset.at.split(",").map(Number);
+    const [label, placed] = group.querySelectorAll("text");
+    const [name, what, place = ""] = group.querySelector("title").textContent.split("\n");
+    return { group, start, wide, depth, label, placed, name, what, place, rect: group.querySelector("rect") };
   });
   const { reset, search, found, details } = { reset: part("reset"), search: part("search"), found: part("found"), details: part("details") };
   const show = (element, on) => element.setAttribute("visibility", on ? "visible" : "hidden");
-  const fitted = (text, chars) => (text.length <= chars ? text : chars < 3 ? "" : text.slice(0, chars - 1) + "…");
+  const fitted = (text, chars) => (text.length <= chars ? text : chars < 4 ? "" : text.slice(0, chars - 1) + "…");
+  const fittedName = (name, chars) => {
+    const parts = name.split("::");
+    while (parts.length > 1 && parts.join("::").length > chars && !(parts.length === 2 && parts[1].startsWith("{"))) {
+      parts.shift();
+    }
+    return fitted(parts.join("::"), chars);
+  };
   const short = (place) => place.split("/").slice(-2).join("/");
 
   function zoom(to) {
-    const unit = (WIDTH - 2 * SIDE) / to.bytes;
+    const unit = (WIDTH - 2 * SIDE) / to.wide;
     for (const box of boxes) {
-      const above = box.depth < to.depth && box.start <= to.start && box.start + box.bytes >= to.start + to.bytes;
-      const within = box.depth >= to.depth && box.start >= to.start && box.start + box.bytes <= to.start + to.bytes;
+      const above = box.depth < to.depth && box.start <= to.start && box.start + box.wide >= to.start + to.wide;
+      const within = box.depth >= to.depth && box.start >= to.start && box.start + box.wide <= to.start + to.wide;
       show(box.group, above || within);
       if (!above && !within) {
         continue;
       }
       const x = above ? SIDE : SIDE + (box.start - to.start) * unit;
-      const width = above ? WIDTH - 2 * SIDE : box.bytes * unit;
+      const width = above ? WIDTH - 2 * SIDE : box.wide * unit;
       box.group.classList.toggle("above", above);
       box.rect.setAttribute("x", x);
       box.rect.setAttribute("width", Math.max(width - 0.6, 0.3));
-      box.name.setAttribute("x", x + 4);
-      box.place.setAttribute("x", x + 4);
-      box.name.textContent = fitted(box.group.dataset.name, Math.max(width - 8, 0) / CHARACTER);
-      box.place.textContent = fitted(short(box.group.dataset.place), Math.max(width - 8, 0) / SMALL);
+      box.label.setAttribute("x", x + 4);
+      box.label.textContent = fittedName(box.name, Math.floor(Math.max(width - 8, 0) / CHARACTER));
+      box.placed?.setAttribute("x", x + 4);
+      box.placed?.replaceChildren(fitted(short(box.place), Math.floor(Math.max(width - 8, 0) / SMALL)));
     }
     show(reset, to !== boxes[0]);
   }
@@ -53,7 +61,7 @@ for (const svg of document.querySelectorAll("svg.icicles")) {
     // A box below another that was found adds nothing.
     const hits = [];
     for (const box of boxes) {
-      const hit = matches(box.group.dataset.name) || matches(box.group.dataset.place);
+      const hit = matches(box.name) || matches(box.place);
       box.group.classList.toggle("hit", hit);
       if (hit) {
         hits.push(box);
@@ -62,12 +70,12 @@ for (const svg of document.querySelectorAll("svg.icicles")) {
     hits.sort((a, b) => a.depth - b.depth);
     const outer = [];
     for (const box of hits) {
-      if (!outer.some((one) => box.start >= one.start && box.start + box.bytes <= one.start + one.bytes)) {
+      if (!outer.some((one) => box.start >= one.start && box.start + box.wide <= one.start + one.wide)) {
         outer.push(box);
       }
     }
-    const bytes = outer.reduce((sum, box) => sum + box.bytes, 0);
-    found.textContent = wanted === "" ? "" : `“${fitted(wanted, 40)}”: ${((100 * bytes) / total).toFixed(1)} %`;
+    const wide = outer.reduce((sum, box) => sum + box.wide, 0);
+    found.textContent = wanted === "" ? "" : `“${fitted(wanted, 40)}”: ${((100 * wide) / total).toFixed(1)} %`;
   }
 
   const act = (element, action) => {
@@ -83,8 +91,7 @@ for (const svg of document.querySelectorAll("svg.icicles")) {
     box.group.setAttribute("tabindex", "0");
     act(box.group, () => zoom(box));
     const tell = () => {
-      const { name, place, what } = box.group.dataset;
-      details.textContent = fitted(`${what}  ${name}  ${place}`, 190);
+      details.textContent = fitted(`${box.what}  ${box.name}  ${box.place}`, 190);
     };
     box.group.addEventListener("mouseenter", tell);
     box.group.addEventListener("focus", tell);

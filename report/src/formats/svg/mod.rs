@@ -1,0 +1,115 @@
+//! A flame graph as one SVG file: a picture with all its names that opens anywhere, also where no script runs.
+//!
+//! Zoom and search are a script inside the file. Names come from the profiled process and are hostile input: they are
+//! text in the file, never markup. Boxes of less than 0.1 % of the width are left out, and the subtitle says so.
+//! Options: all but those of pprof.
+
+mod colors;
+mod draw;
+mod label;
+mod tree;
+
+use std::io::{self, Write};
+
+use super::Options;
+use crate::Report;
+use crate::memray::in_one_line;
+use crate::stats::size;
+use crate::views::{Measure, Unit};
+
+pub(crate) use draw::{SCRIPT, STYLE};
+
+/// What a picture shows.
+pub(crate) struct Choice {
+    pub(crate) measure: Measure,
+    pub(crate) unit: Unit,
+    /// Whether the boxes next to the one of everything are threads.
+    pub(crate) by_thread: bool,
+    /// Whether boxes are places, and say so in a second line.
+    pub(crate) lines: bool,
+    /// Whether equal places merge, whoever calls them.
+    pub(crate) leaf_first: bool,
+    /// Whether the box of everything is at the bottom.
+    pub(crate) upwards: bool,
+    /// Whether only the largest stacks, which hold 99 % together, are drawn.
+    pub(crate) largest_only: bool,
+}
+
+/// A picture that can be written.
+pub(crate) struct Picture<'a> {
+    report: &'a Report,
+    choice: Choice,
+    tree: tree::Tree,
+    title: String,
+}
+
+impl<'a> Picture<'a> {
+    pub(crate) fn of(report: &'a Report, choice: Choice) -> Picture<'a> {
+        let tree = tree::Tree::of(report, &choice);
+        let title = match &*report.about.command_line {
+            "" => "Heap profile".into(),
+            command_line => in_one_line(command_line).into_owned(),
+        };
+        Picture {
+            report,
+            choice,
+            tree,
+            title,
+        }
+    }
+
+    pub(crate) fn titled(mut self, title: &str) -> Picture<'a> {
+        self.title = in_one_line(title).into_owned();
+        self
+    }
+
+    /// All bytes, those of stacks that are left out too, as people read them.
+    pub(crate) fn total(&self) -> String {
+        format!("{}{}", near(self.report), size(self.tree.total.bytes))
+    }
+
+    fn subtitle(&self) -> String {
+        let (measure, total) = (self.choice.measure.title(), self.tree.total);
+        let near = near(self.report);
+        let mut text = format!("{measure}: {} in {near}{}", self.total(), blocks(total.count));
+        if self.choice.unit == Unit::Count {
+            text = format!("{measure}: {near}{} of {}", blocks(total.count), self.total());
+        }
+        if self.choice.leaf_first {
+            text += ", by the place that allocated";
+        }
+        text + &format!("; less than {} % is left out", tree::NARROWEST * 100.0)
+    }
+}
+
+/// Writes `report` as an SVG file. Holds the merged call stacks, about 100 bytes for each of their nodes.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let choice = Choice {
+        measure: options.measure,
+        unit: options.unit,
+        by_thread: options.by_thread,
+        lines: options.lines,
+        leaf_first: options.reversed,
+        upwards: !options.inverted,
+        largest_only: false,
+    };
+    let picture = Picture::of(report, choice);
+    match &options.title {
+        Some(title) => picture.titled(title).write_file(out),
+        None => picture.write_file(out),
+    }
+}
+
+/// Before numbers that are estimates.
+fn near(report: &Report) -> &'static str {
+    let sampled = report.conditions.sampling.is_some();
+    if sampled { "≈ " } else { "" }
+}
+
+fn blocks(count: u64) -> String {
+    let noun = if count == 1 { "block" } else { "blocks" };
+    format!("{count} {noun}")
+}
