@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions, convert, diff, fetch, flamegraph, info, man, memory, merge, recover, serve, stats,
+    completions, convert, diff, fetch, flamegraph, info, man, memory, merge, recover, stats,
     summary, table, tree,
 };
 use crate::context::Global;
@@ -46,7 +46,6 @@ pub(crate) enum Command {
     Info(info::Args),
     Recover(recover::Args),
     Memory(memory::Args),
-    Serve(serve::Args),
     Fetch(fetch::Args),
     Completions(completions::Args),
     Man(man::Args),

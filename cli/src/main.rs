@@ -17,7 +17,6 @@ mod output;
 mod plot;
 mod remote;
 mod selection;
-mod server;
 mod text;
 
 use std::io::{self, Write};

@@ -1,79 +1,13 @@
-//! `serve` answers this machine only, and `fetch` keeps whole captures only.
+//! `fetch` keeps whole captures only.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::thread;
 
 use support::{Folder, all, bare, err, heapray, out, run};
-
-/// A running `serve`, ended with the test.
-struct Serving(Child, String);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-fn serve(file: &str) -> Serving {
-    let mut child = heapray()
-        .args(["serve", file])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let (_, address) = line.trim_end().rsplit_once("http://").unwrap();
-    Serving(child, address.trim_end_matches('/').to_owned())
-}
-
-fn ask(address: &str, request: &str) -> String {
-    let mut connection = TcpStream::connect(address).unwrap();
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    connection.read_to_end(&mut answer).unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-#[test]
-fn the_page_is_served_to_this_machine_and_to_no_other_name() {
-    let folder = Folder::new();
-    let serving = serve(&folder.put("a.bin", &all()));
-    let address = &serving.1;
-    for (method, path, host, status) in [
-        ("GET", "/", &**address, "200"),
-        ("HEAD", "/", "localhost", "200"),
-        ("GET", "/stats?x", "localhost:1", "200"),
-        ("GET", "/pprof", "127.0.0.1", "200"),
-        ("GET", "/", "evil.example", "421"),
-        ("GET", "/stats", "127.0.0.1.evil.example", "421"),
-        ("POST", "/", "localhost", "405"),
-        ("GET", "/../etc/passwd", "localhost", "404"),
-    ] {
-        let answer = ask(
-            address,
-            &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
-        );
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{method} {path} {host}: {answer:.90}"
-        );
-        assert_eq!(
-            answer.contains("<!doctype html>"),
-            path == "/" && status == "200" && method == "GET"
-        );
-        assert!(answer.contains("Cross-Origin-Resource-Policy: same-origin"));
-    }
-    let answer = ask(address, "GET / HTTP/1.1\r\n\r\n");
-    assert!(answer.starts_with("HTTP/1.1 421 "), "{answer:.90}");
-}
 
 /// Answers one connection after the other with `answers`; gives its address, and at its end what it was asked.
 fn service(answers: Vec<Vec<u8>>) -> (String, thread::JoinHandle<Vec<String>>) {

@@ -10,7 +10,6 @@ pub(crate) mod man;
 pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod recover;
-pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod table;
@@ -34,7 +33,6 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Info(args) => args.run(context),
         Command::Recover(args) => args.run(context),
         Command::Memory(args) => args.run(context),
-        Command::Serve(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
         Command::Completions(args) => args.run(context),
         Command::Man(args) => args.run(context),
