@@ -143,8 +143,8 @@
 //! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
 //! - `macros` (default): the attributes [`profile`](macro@profile), [`single_thread_profiler`] and [`parallel_profiler`]. Without it they leave a function as it is, and need no other crates.
-//! - `rayon-pool`, `tokio-pool`: pools of a size of their own for [`parallel_profile`].
-//! - `spans`: [`parallel_profile::TaskLayer`], which makes tasks of `tracing` spans.
+//! - `parallel`: for [`parallel_profile`], pools of a size of their own, and [`parallel_profile::TaskLayer`], which makes
+//!   tasks of `tracing` spans.
 //! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
 //!
 //! The oldest Rust it builds with is 1.88.

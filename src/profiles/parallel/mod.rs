@@ -29,13 +29,13 @@
 //!
 //! Without a size, on what there is: every thread of the process is a worker. With [`Builder::n_workers`], a future runs
 //! where it is awaited, and what it spawns (`tokio::spawn`, `spawn_blocking`) on a tokio runtime of that size, which ends
-//! with it: tasks that are not done by then are cancelled. It needs the feature `tokio-pool`. A plain function runs on a
-//! rayon pool of that size ([`Builder::run_on_rayon`], feature `rayon-pool`). Without the feature the size is passed over,
-//! and the page says so.
+//! with it: tasks that are not done by then are cancelled. A plain function runs on a rayon pool of that size
+//! ([`Builder::run_on_rayon`]). Both need the feature `parallel`. Without the feature the size is passed over, and the page
+//! says so.
 //!
 //! # Tasks
 //!
-//! With the feature `spans`, add [`TaskLayer`] to the service's `tracing` subscriber: each span is a task, and each stretch
+//! With the feature `parallel`, add [`TaskLayer`] to the service's `tracing` subscriber: each span is a task, and each stretch
 //! in which it is entered is drawn. Where no subscriber is installed, the pool's threads and the function itself get one that
 //! has this layer alone. [`task`] names one by hand. The function itself, or each poll of it, is a task as well.
 //!
@@ -52,7 +52,7 @@ mod options;
 mod pool;
 mod profile;
 mod report;
-#[cfg(feature = "spans")]
+#[cfg(feature = "parallel")]
 mod span_layer;
 mod tasks;
 
@@ -61,6 +61,6 @@ pub(crate) mod attribute;
 
 pub use options::{Builder, builder};
 pub use profile::ParallelProfile;
-#[cfg(feature = "spans")]
+#[cfg(feature = "parallel")]
 pub use span_layer::TaskLayer;
 pub use tasks::{Task, task};

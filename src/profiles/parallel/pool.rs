@@ -24,9 +24,9 @@ pub(super) type Members = Arc<Mutex<Vec<(u32, String)>>>;
 pub(super) enum Kind {
     /// Every thread of the process may be a worker.
     Present,
-    #[cfg(feature = "tokio-pool")]
+    #[cfg(feature = "parallel")]
     Tokio(tokio::runtime::Runtime),
-    #[cfg(feature = "rayon-pool")]
+    #[cfg(feature = "parallel")]
     Rayon(rayon::ThreadPool),
 }
 
@@ -34,9 +34,9 @@ impl std::fmt::Debug for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Kind::Present => "Present",
-            #[cfg(feature = "tokio-pool")]
+            #[cfg(feature = "parallel")]
             Kind::Tokio(_) => "Tokio",
-            #[cfg(feature = "rayon-pool")]
+            #[cfg(feature = "parallel")]
             Kind::Rayon(_) => "Rayon",
         })
     }
@@ -113,13 +113,12 @@ fn thread_name(number: usize, (workers, threads): (usize, usize)) -> String {
     }
 }
 
-#[cfg(feature = "tokio-pool")]
+#[cfg(feature = "parallel")]
 fn tokio_of(size: (usize, usize)) -> Result<Pool, String> {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     let members = Members::default();
     let (joined, next) = (Arc::clone(&members), AtomicUsize::new(0));
-    #[cfg(feature = "spans")]
     let spare = super::span_layer::Spare::new();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(size.0 * size.1)
@@ -127,7 +126,6 @@ fn tokio_of(size: (usize, usize)) -> Result<Pool, String> {
         .thread_name_fn(move || thread_name(next.fetch_add(1, Ordering::Relaxed), size))
         .on_thread_start(move || {
             Pool::join(&joined, monitor::own_name);
-            #[cfg(feature = "spans")]
             stay(&spare);
         })
         .build();
@@ -135,23 +133,16 @@ fn tokio_of(size: (usize, usize)) -> Result<Pool, String> {
     Ok(Pool::of(Kind::Tokio(runtime), members, "tokio", size))
 }
 
-#[cfg(not(feature = "tokio-pool"))]
-fn tokio_of(_size: (usize, usize)) -> Result<Pool, String> {
-    Err("that needs heapray's feature tokio-pool".to_owned())
-}
-
-#[cfg(feature = "rayon-pool")]
+#[cfg(feature = "parallel")]
 fn rayon_of(size: (usize, usize)) -> Result<Pool, String> {
     let members = Members::default();
     let joined = Arc::clone(&members);
-    #[cfg(feature = "spans")]
     let spare = super::span_layer::Spare::new();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(size.0 * size.1)
         .thread_name(move |number| thread_name(number, size))
         .start_handler(move |_| {
             Pool::join(&joined, monitor::own_name);
-            #[cfg(feature = "spans")]
             stay(&spare);
         })
         .build();
@@ -159,13 +150,21 @@ fn rayon_of(size: (usize, usize)) -> Result<Pool, String> {
     Ok(Pool::of(Kind::Rayon(pool), members, "rayon", size))
 }
 
-#[cfg(not(feature = "rayon-pool"))]
-fn rayon_of(_size: (usize, usize)) -> Result<Pool, String> {
-    Err("that needs heapray's feature rayon-pool".to_owned())
+#[cfg(not(feature = "parallel"))]
+fn tokio_of(_size: (usize, usize)) -> Result<Pool, String> {
+    Err(WITHOUT_FEATURE.to_owned())
 }
 
+#[cfg(not(feature = "parallel"))]
+fn rayon_of(_size: (usize, usize)) -> Result<Pool, String> {
+    Err(WITHOUT_FEATURE.to_owned())
+}
+
+#[cfg(not(feature = "parallel"))]
+const WITHOUT_FEATURE: &str = "that needs heapray's feature parallel";
+
 /// Sees the calling thread's spans to its end, if nobody else does.
-#[cfg(all(feature = "spans", any(feature = "tokio-pool", feature = "rayon-pool")))]
+#[cfg(feature = "parallel")]
 fn stay(spare: &super::span_layer::Spare) {
     use std::cell::Cell;
     use tracing::dispatcher::DefaultGuard;

@@ -24,16 +24,16 @@ pub struct ParallelProfile {
     running: Option<Running>,
     /// Where there is no profile because another one runs, the function still gets its pool.
     pool: Pool,
-    #[cfg(feature = "spans")]
+    #[cfg(feature = "parallel")]
     spare: Spare,
     polled: AtomicBool,
     returned: AtomicBool,
 }
 
-#[cfg(feature = "spans")]
+#[cfg(feature = "parallel")]
 struct Spare(super::span_layer::Spare);
 
-#[cfg(feature = "spans")]
+#[cfg(feature = "parallel")]
 impl std::fmt::Debug for Spare {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Spare")
@@ -72,7 +72,7 @@ impl ParallelProfile {
         ParallelProfile {
             running,
             pool,
-            #[cfg(feature = "spans")]
+            #[cfg(feature = "parallel")]
             spare: Spare(super::span_layer::Spare::new()),
             polled: AtomicBool::new(false),
             returned: AtomicBool::new(false),
@@ -93,7 +93,7 @@ impl ParallelProfile {
     /// Runs `function`, which is the profiled one, on the rayon pool.
     pub(super) fn install<R: Send>(self, function: impl FnOnce() -> R + Send) -> R {
         match &self.pool.kind {
-            #[cfg(feature = "rayon-pool")]
+            #[cfg(feature = "parallel")]
             Kind::Rayon(rayon) => rayon.install(|| {
                 let _task = self.name().map(tasks::task);
                 function()
@@ -103,9 +103,9 @@ impl ParallelProfile {
     }
 
     fn with_spans<R>(&self, f: impl FnOnce() -> R) -> R {
-        #[cfg(feature = "spans")]
+        #[cfg(feature = "parallel")]
         return self.spare.0.around(f);
-        #[cfg(not(feature = "spans"))]
+        #[cfg(not(feature = "parallel"))]
         f()
     }
 
@@ -122,7 +122,7 @@ impl ParallelProfile {
         }
         Entered {
             _task: self.name().map(tasks::task),
-            #[cfg(feature = "tokio-pool")]
+            #[cfg(feature = "parallel")]
             _runtime: match &self.pool.kind {
                 Kind::Tokio(runtime) => Some(runtime.enter()),
                 _ => None,
@@ -155,7 +155,7 @@ impl ParallelProfile {
 #[derive(Debug)]
 pub(super) struct Entered<'p> {
     _task: Option<tasks::Task>,
-    #[cfg(feature = "tokio-pool")]
+    #[cfg(feature = "parallel")]
     _runtime: Option<tokio::runtime::EnterGuard<'p>>,
     _of_profile: PhantomData<&'p ParallelProfile>,
 }
@@ -195,9 +195,9 @@ impl Drop for ParallelProfile {
         match kind {
             Kind::Present => {}
             // To wait for it is not allowed in a runtime, which this may be in.
-            #[cfg(feature = "tokio-pool")]
+            #[cfg(feature = "parallel")]
             Kind::Tokio(runtime) => runtime.shutdown_background(),
-            #[cfg(feature = "rayon-pool")]
+            #[cfg(feature = "parallel")]
             Kind::Rayon(pool) => drop(pool),
         }
     }

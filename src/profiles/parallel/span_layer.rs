@@ -58,7 +58,6 @@ impl Spare {
     }
 
     /// Sees the spans of this thread from now on, if nobody else does: as long as the guard lives.
-    #[cfg(any(feature = "tokio-pool", feature = "rayon-pool"))]
     pub(super) fn stay(&self) -> Option<dispatcher::DefaultGuard> {
         Spare::is_needed().then(|| dispatcher::set_default(&self.0))
     }
