@@ -1,6 +1,7 @@
 // The call tree, root first. Nodes are numbers; 0 is the empty stack, the parent of every root frame.
 
 import { MEASURES } from "./decode.js";
+import { Nodes } from "./nodes.js";
 
 /** @typedef {import("./decode.js").Profile} Profile */
 
@@ -17,16 +18,17 @@ import { MEASURES } from "./decode.js";
  * @property {(node: number) => Iterable<number>} rowsOf the profile's rows at the node and below it
  */
 
-/** @implements {Tree} */
-export class CallTree {
+/**
+ * @implements {Tree}
+ * @extends {Nodes<Int32Array>}
+ */
+export class CallTree extends Nodes {
   /** @param {Profile} profile */
   constructor(profile) {
     const { size, frame, parent, depth, end } = profile.shape;
+    super(frame, parent, depth);
     this.size = size;
     this.profile = profile;
-    this.frame = frame;
-    this.parent = parent;
-    this.depth = depth;
     this.end = end;
     /** @type {(Float64Array | undefined)[]} */
     this.totals = new Array(MEASURES).fill(undefined);
@@ -68,21 +70,6 @@ export class CallTree {
       this.totals[measure] = column;
     }
     return column;
-  }
-
-  /** @param {number} node */
-  frameOf(node) {
-    return this.frame[node];
-  }
-
-  /** @param {number} node */
-  parentOf(node) {
-    return this.parent[node];
-  }
-
-  /** @param {number} node */
-  depthOf(node) {
-    return this.depth[node];
   }
 
   /**

@@ -2,14 +2,19 @@
 // frames, so a node's children are made when somebody looks at them.
 
 import { MEASURES } from "./decode.js";
+import { Nodes } from "./nodes.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
 /** @typedef {import("./call_tree.js").Tree} Tree */
 
-/** @implements {Tree} */
-export class InvertedTree {
+/**
+ * @implements {Tree}
+ * @extends {Nodes<number[]>}
+ */
+export class InvertedTree extends Nodes {
   /** @param {CallTree} tree */
   constructor(tree) {
+    super([-1], [-1], [0]);
     const { node } = tree.profile.rows;
     this.tree = tree;
     /** The profile's rows, each with its call stack; a node's are one run of them. */
@@ -17,12 +22,6 @@ export class InvertedTree {
     /** Per stack, the call-tree node of the frame that the deepest node made so far stands for. */
     this.cursor = node.slice();
 
-    /** @type {number[]} */
-    this.frame = [-1];
-    /** @type {number[]} */
-    this.parent = [-1];
-    /** @type {number[]} */
-    this.depth = [0];
     /** @type {number[]} */
     this.first = [0];
     /** @type {number[]} */
@@ -39,21 +38,6 @@ export class InvertedTree {
     /** Room for one expansion: thousands happen for a picture, of few stacks each. */
     this.group = new Int32Array(node.length);
     this.before = new Int32Array(node.length);
-  }
-
-  /** @param {number} node */
-  frameOf(node) {
-    return this.frame[node];
-  }
-
-  /** @param {number} node */
-  parentOf(node) {
-    return this.parent[node];
-  }
-
-  /** @param {number} node */
-  depthOf(node) {
-    return this.depth[node];
   }
 
   /**

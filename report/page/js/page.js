@@ -18,7 +18,6 @@ import { Model } from "./model.js";
 import { Outline } from "./outline.js";
 import { snap } from "./ranges.js";
 import { SandwichPane } from "./sandwich_pane.js";
-import { download, svgText } from "./save.js";
 import { matchedTotal } from "./search.js";
 import { ownSites } from "./sites.js";
 import { SiteTable } from "./site_table.js";
@@ -26,6 +25,7 @@ import { formatHash, parseHash, rangeOf } from "./state.js";
 import { showStats } from "./stats_pane.js";
 import { TablePane } from "./table_pane.js";
 import { Timeline } from "./timeline.js";
+import { wire } from "./wiring.js";
 
 /** @typedef {import("./call_tree.js").Tree} Tree */
 /** @typedef {import("./state.js").State} State */
@@ -82,7 +82,7 @@ export class Page {
       copy: () => this.copyStack(this.look.ordered, this.graph.selected, this.state.order === "leaf"),
       sandwich: () => this.openSandwich(),
     });
-    this.wire();
+    wire(this);
     this.render();
   }
 
@@ -331,72 +331,11 @@ export class Page {
     }
   }
 
-  saveSvg() {
-    const { graph, look } = this;
-    const frameOf = (/** @type {number} */ node) => look.ordered.frameOf(node);
-    const text = svgText({
-      rows: graph.rows,
-      width: graph.width,
-      rowHeight: graph.rowHeight,
-      up: this.state.grow === "up",
-      fill: (node) => graph.fillOf(frameOf(node)),
-      rest: graph.theme.rest,
-      parts: (node) => (graph.scene === null ? [] : graph.nameParts(graph.scene, node)),
-      title: (node) => spoken(factsOf(look, look.ordered, node)),
-      ink: graph.theme.text,
-      ground: graph.theme.panel,
-      heading: document.title,
-    });
-    download("heapray.svg", new Blob([text], { type: "image/svg+xml" }));
-  }
-
-  savePng() {
-    byId("graph", HTMLCanvasElement).toBlob((blob) => {
-      if (blob === null) {
-        this.toast("The browser could not make a picture of it.");
-      } else {
-        download("heapray.png", blob);
-      }
-    });
-  }
-
   retheme() {
     forgetTheme();
     this.graph.retheme();
     this.sandwich.retheme();
     this.timeline.paint();
     this.minimap.follow();
-  }
-
-  wire() {
-    const search = byId("search", HTMLInputElement);
-    search.addEventListener("input", () => {
-      this.match = -1;
-      this.change({ search: search.value }, false);
-    });
-    search.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") {
-        this.nextMatch(event.shiftKey ? -1 : 1);
-      } else if (event.key === "Escape") {
-        this.change({ search: "" }, false);
-        byId("scroller", HTMLElement).focus();
-      }
-    });
-    const click = (/** @type {string} */ id, /** @type {() => void} */ deed) =>
-      byId(id, HTMLButtonElement).addEventListener("click", deed);
-    click("copy", () => {
-      const node = this.state.tab === "tree" ? this.outline.at : this.graph.selected;
-      this.copyStack(this.look.ordered, node, this.state.order === "leaf");
-    });
-    click("to-sandwich", () => this.openSandwich());
-    click("reset", () => this.zoom(0));
-    click("save-svg", () => this.saveSvg());
-    click("save-png", () => this.savePng());
-    const restore = () => {
-      this.state = this.model.possible(parseHash(location.hash));
-      this.render();
-    };
-    addEventListener("popstate", restore);
-    addEventListener("hashchange", restore);
   }
 }

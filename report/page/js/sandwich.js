@@ -3,6 +3,7 @@
 
 import { MEASURES } from "./decode.js";
 import { outermostCalls } from "./functions.js";
+import { Nodes } from "./nodes.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
 /** @typedef {import("./call_tree.js").Tree} Tree */
@@ -10,18 +11,17 @@ import { outermostCalls } from "./functions.js";
 /**
  * A tree whose nodes stand for several nodes of the call tree each.
  * @implements {Tree}
+ * @extends {Nodes<number[]>}
  */
-class Merged {
+class Merged extends Nodes {
   /**
    * @param {CallTree} tree
    * @param {number[]} calls
    * @param {number} frame of node 0, which is the function itself
    */
   constructor(tree, calls, frame) {
+    super([frame], [-1], [0]);
     this.tree = tree;
-    this.frame = [frame];
-    this.parent = [-1];
-    this.depth = [0];
     /** @type {number[][]} what each node stands for */
     this.at = [calls];
     /** @type {number[][]} by node and member, the call that its value is that of */
@@ -30,21 +30,6 @@ class Merged {
     this.made = [undefined];
     /** @type {Map<number, number>[]} */
     this.values = Array.from({ length: MEASURES }, () => new Map());
-  }
-
-  /** @param {number} node */
-  frameOf(node) {
-    return this.frame[node];
-  }
-
-  /** @param {number} node */
-  parentOf(node) {
-    return this.parent[node];
-  }
-
-  /** @param {number} node */
-  depthOf(node) {
-    return this.depth[node];
   }
 
   /**
