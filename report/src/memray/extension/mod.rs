@@ -1,0 +1,81 @@
+//! What memray's format cannot say, behind the record at which memray stops reading.
+//!
+//! ```text
+//! "heapray\0"  u32 version = 4
+//! about        texts and numbers, in the order of the struct
+//! threads      count, each: tid, how many it stands for, name
+//! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
+//! sites        count, each: thread, stack, allocator, 4 tallies, oldest + 1 or 0
+//! timeline     count, each: ms since the last, rss, heap, own
+//! totals, conditions
+//! marks        count, each: name, ms, what was live
+//! survivors    count of generations, each: ms since the last; count, each: sites since the last, generation, what is live
+//! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept
+//! modules      count, each: path, build id, start, length, offset
+//! places       count, each: code object, module + 1 or 0, address from the last, inlined
+//! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
+//! full names   count, each: code object, the name where it is not the capture's
+//! 0x01
+//! ```
+//! Numbers are varints, texts have their length in front. A number that may be missing is 0 or one more than it; behind
+//! the largest one that a varint holds comes a byte, 0 for 2^64 - 2 and 1 for 2^64 - 1. Code objects are those of the capture, so this part is
+//! of no use alone. A reader that finds it whole takes its sums from here, else from memray's records.
+
+mod read;
+mod write;
+
+use crate::model::{
+    About, Conditions, Mark, Module, Moment, Place, ProcessMemory, Site, Survivors, Totals,
+};
+
+pub(super) use read::read;
+pub(super) use write::finish;
+
+const MAGIC: [u8; 8] = *b"heapray\0";
+const VERSION: u32 = 4;
+const END: u8 = 1;
+
+/// A thread as the extension has it.
+#[derive(Debug, Clone)]
+pub(in crate::memray) struct ThreadEntry {
+    pub(in crate::memray) tid: u64,
+    pub(in crate::memray) threads: u32,
+    pub(in crate::memray) name: String,
+}
+
+/// A call-tree node as the extension has it: parent and code object.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::memray) struct NodeEntry {
+    pub(in crate::memray) parent: u32,
+    pub(in crate::memray) code: u32,
+}
+
+/// What was read. Stacks of `sites` are those of `stacks`, not of a report.
+#[derive(Debug, Clone, Default)]
+pub(in crate::memray) struct Extension {
+    pub(in crate::memray) about: About,
+    pub(in crate::memray) threads: Vec<ThreadEntry>,
+    pub(in crate::memray) stacks: Vec<NodeEntry>,
+    pub(in crate::memray) sites: Vec<Site>,
+    pub(in crate::memray) timeline: Vec<Moment>,
+    pub(in crate::memray) totals: Totals,
+    pub(in crate::memray) conditions: Conditions,
+    pub(in crate::memray) marks: Vec<Mark>,
+    pub(in crate::memray) survivors: Survivors,
+    pub(in crate::memray) process_memory: Option<ProcessMemory>,
+    pub(in crate::memray) modules: Vec<Module>,
+    /// By code object.
+    pub(in crate::memray) places: Vec<(u32, Place)>,
+    /// By code object.
+    pub(in crate::memray) full_names: Vec<(u32, String)>,
+}
+
+impl Extension {
+    /// Every code object that is referred to.
+    pub(in crate::memray) fn codes(&self) -> impl Iterator<Item = u32> {
+        let of_stacks = self.stacks.iter().map(|node| node.code);
+        let of_places = self.places.iter().map(|&(code, _)| code);
+        let of_names = self.full_names.iter().map(|&(code, _)| code);
+        of_stacks.chain(of_places).chain(of_names)
+    }
+}

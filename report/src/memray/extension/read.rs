@@ -1,0 +1,365 @@
+//! The reader. Counts and texts are a stranger's: each has a bound, and what is kept is taken from a budget.
+
+use std::io::Read;
+
+use super::super::limit::{Budget, in_list};
+use super::super::source::{Decoded, Source, Stop, damaged};
+use super::super::tables::MOST_STACKS;
+use super::{END, Extension, MAGIC, NodeEntry, ThreadEntry, VERSION};
+use crate::model::{
+    About, Allocator, AllocatorMemory, Conditions, Mark, Module, Moment, Overhead, Place,
+    ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId, Survivor, Survivors, Tally,
+    ThreadId, Totals,
+};
+
+/// Reads the extension; `None` if none follows, or one of a version that is not known here.
+pub(in crate::memray) fn read<R: Read>(
+    source: &mut Source<R>,
+    budget: &mut Budget,
+) -> Decoded<Option<Extension>> {
+    match source.peek()? {
+        Some(first) if first == MAGIC[0] => {}
+        // Between its frames: a packed capture of heapray's own always has it.
+        None if source.is_packed() => return Err(Stop::Cut),
+        _ => return Ok(None),
+    }
+    if source.array()? != MAGIC || u32::from_le_bytes(source.array()?) != VERSION {
+        return Ok(None);
+    }
+    let mut extension = Extension {
+        about: about(source, budget)?,
+        ..Extension::default()
+    };
+    for _ in 0..count(source, MOST_ROWS)? {
+        budget.take(in_list::<ThreadEntry>())?;
+        extension.threads.push(ThreadEntry {
+            tid: source.varint()?,
+            threads: small(source)?,
+            name: text(source, budget)?,
+        });
+    }
+    for own in 1..=count(source, MOST_SITES)? {
+        let up = source.varint()?;
+        let parent = own.checked_sub(up).filter(|_| up > 0);
+        let Some(parent) = parent.and_then(|p| u32::try_from(p).ok()) else {
+            return damaged("a call stack whose caller comes later");
+        };
+        let code = small(source)?;
+        // And its number in the capture's own tree.
+        budget.take(in_list::<(NodeEntry, StackId)>())?;
+        extension.stacks.push(NodeEntry { parent, code });
+    }
+    for _ in 0..count(source, MOST_SITES)? {
+        let site = site(source)?;
+        if site.thread.0 as usize >= extension.threads.len()
+            || site.stack.0 as usize > extension.stacks.len()
+        {
+            return damaged("a call site without thread or call stack");
+        }
+        budget.take(in_list::<Site>())?;
+        extension.sites.push(site);
+    }
+    let mut at_ms = 0u64;
+    for _ in 0..count(source, MOST_ROWS)? {
+        at_ms = at_ms.wrapping_add(source.signed()? as u64);
+        budget.take(in_list::<Moment>())?;
+        extension.timeline.push(Moment {
+            at_ms,
+            rss: source.varint()?,
+            heap: source.varint()?,
+            own: source.varint()?,
+        });
+    }
+    extension.totals = totals(source, budget)?;
+    extension.conditions = conditions(source, budget)?;
+    for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<Mark>())?;
+        extension.marks.push(Mark {
+            name: text(source, budget)?,
+            at_ms: source.varint()?,
+            live: tally(source)?,
+        });
+    }
+    extension.survivors = survivors(source, extension.sites.len(), budget)?;
+    extension.process_memory = process_memory(source, budget)?;
+    for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<Module>())?;
+        extension.modules.push(module(source, budget)?);
+    }
+    let mut address = 0u64;
+    for _ in 0..count(source, MOST_SITES)? {
+        let code = small(source)?;
+        let module = optional(source)?.and_then(|module| u32::try_from(module).ok());
+        address = address.wrapping_add(source.signed()? as u64);
+        let place = Place {
+            module: module.filter(|&module| (module as usize) < extension.modules.len()),
+            address,
+            inlined: flag(source)?,
+        };
+        budget.take(2 * in_list::<(u32, Place)>())?;
+        extension.places.push((code, place));
+    }
+    extension.conditions.sampling = sampling(source, budget)?;
+    for _ in 0..count(source, MOST_SITES)? {
+        let code = small(source)?;
+        budget.take(2 * in_list::<(u32, String)>())?;
+        extension.full_names.push((code, text(source, budget)?));
+    }
+    if source.byte()? != END {
+        return damaged("an end that is none");
+    }
+    Ok(Some(extension))
+}
+
+/// How many of something follow: no more than `most`. A single byte may stand for each, and a packed capture may hold
+/// 255 times as many bytes as it has.
+fn count<R: Read>(source: &mut Source<R>, most: u64) -> Decoded<u64> {
+    match source.varint()? {
+        count if count <= most => Ok(count),
+        count => damaged(format!("{count} entries where there can be {most}")),
+    }
+}
+
+/// More directories, notes, marks, generations or allocators than a report has.
+const MOST_NOTES: u64 = 1 << 16;
+/// More threads, sizes or readings of memory.
+const MOST_ROWS: u64 = 1 << 22;
+/// More call sites or survivors.
+const MOST_SITES: u64 = MOST_STACKS as u64;
+
+/// A text, whose bytes are counted.
+fn text<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<String> {
+    let text = source.text()?;
+    budget.take(text.capacity() as u64 + 32)?;
+    Ok(text)
+}
+
+fn small<R: Read>(source: &mut Source<R>) -> Decoded<u32> {
+    match u32::try_from(source.varint()?) {
+        Ok(n) => Ok(n),
+        Err(_) => damaged("a number of more than 32 bits"),
+    }
+}
+
+fn optional<R: Read>(source: &mut Source<R>) -> Decoded<Option<u64>> {
+    match source.varint()? {
+        u64::MAX => Ok(Some(u64::MAX - 1 + u64::from(flag(source)?))),
+        more => Ok(more.checked_sub(1)),
+    }
+}
+
+fn flag<R: Read>(source: &mut Source<R>) -> Decoded<bool> {
+    Ok(source.byte()? != 0)
+}
+
+fn texts<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Vec<String>> {
+    let mut texts = Vec::new();
+    for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<String>())?;
+        texts.push(text(source, budget)?);
+    }
+    Ok(texts)
+}
+
+fn tally<R: Read>(source: &mut Source<R>) -> Decoded<Tally> {
+    Ok(Tally {
+        count: source.varint()?,
+        bytes: source.varint()?,
+    })
+}
+
+fn allocator<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
+    let id = source.byte()?;
+    match Allocator::from_id(id) {
+        Some(allocator) => Ok(allocator),
+        None => damaged(format!("allocator {id}")),
+    }
+}
+
+/// An allocator that gets memory: call sites have no other.
+fn getter<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
+    match allocator(source)? {
+        free if free.is_free() => damaged(format!("a call site of {}", free.name())),
+        allocator => Ok(allocator),
+    }
+}
+
+fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About> {
+    Ok(About {
+        command_line: text(source, budget)?,
+        pid: small(source)?,
+        start_ms: source.signed()?,
+        end_ms: source.signed()?,
+        events: source.varint()?,
+        library_dir: text(source, budget)?,
+        package_dirs: texts(source, budget)?,
+        source_dirs: texts(source, budget)?,
+        producer: text(source, budget)?,
+        python_allocator: source.byte()?,
+    })
+}
+
+fn site<R: Read>(source: &mut Source<R>) -> Decoded<Site> {
+    Ok(Site {
+        thread: ThreadId(small(source)?),
+        stack: StackId(small(source)?),
+        allocator: getter(source)?,
+        allocated: tally(source)?,
+        high_water: tally(source)?,
+        live: tally(source)?,
+        temporary: tally(source)?,
+        oldest_live_ms: optional(source)?,
+    })
+}
+
+fn totals<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Totals> {
+    let mut totals = Totals {
+        allocated: tally(source)?,
+        freed: tally(source)?,
+        live: tally(source)?,
+        high_water: tally(source)?,
+        high_water_ms: optional(source)?,
+        sizes_rounded: flag(source)?,
+        ..Totals::default()
+    };
+    for _ in 0..count(source, MOST_NOTES)? {
+        let allocator = allocator(source)?;
+        budget.take(in_list::<(Allocator, Tally)>())?;
+        totals.by_allocator.push((allocator, tally(source)?));
+    }
+    for _ in 0..count(source, MOST_ROWS)? {
+        budget.take(in_list::<SizeCount>())?;
+        totals.sizes.push(SizeCount {
+            size: source.varint()?,
+            count: source.varint()?,
+        });
+    }
+    Ok(totals)
+}
+
+fn conditions<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Conditions> {
+    let still_recording = flag(source)?;
+    let hooks = text(source, budget)?;
+    let lost_events = source.varint()?;
+    let stacks_cut = source.varint()?;
+    let stacks_incomplete = source.varint()?;
+    let unknown_frees = source.varint()?;
+    let lost_since_ms = optional(source)?;
+    let given_up = flag(source)?;
+    let why = text(source, budget)?;
+    Ok(Conditions {
+        still_recording,
+        hooks,
+        lost_events,
+        lost_since_ms,
+        stacks_cut,
+        stacks_incomplete,
+        unknown_frees,
+        log_given_up: given_up.then_some(why),
+        notes: texts(source, budget)?,
+        overhead: Overhead {
+            memory_bytes: source.varint()?,
+            collector_cpu_ns: source.varint()?,
+            log_bytes: source.varint()?,
+        },
+        sampling: None,
+    })
+}
+
+fn sampling<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Option<Sampling>> {
+    if !flag(source)? {
+        return Ok(None);
+    }
+    let mut rates = Vec::new();
+    for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<SamplingRate>())?;
+        rates.push(SamplingRate {
+            at_ms: source.varint()?,
+            mean_bytes: source.varint()?,
+        });
+    }
+    Ok(Some(Sampling {
+        rates,
+        samples: source.varint()?,
+        asked: tally(source)?,
+        allocated: tally(source)?,
+        live: tally(source)?,
+        high_water: tally(source)?,
+    }))
+}
+
+fn survivors<R: Read>(
+    source: &mut Source<R>,
+    sites: usize,
+    budget: &mut Budget,
+) -> Decoded<Survivors> {
+    let mut survivors = Survivors::default();
+    let mut start = 0u64;
+    for _ in 0..count(source, MOST_NOTES)? {
+        start = start.wrapping_add(source.signed()? as u64);
+        budget.take(in_list::<u64>())?;
+        survivors.starts_ms.push(start);
+    }
+    let mut site = 0i64;
+    for _ in 0..count(source, MOST_SITES)? {
+        site = site.wrapping_add(source.signed()?);
+        let survivor = Survivor {
+            site: match u32::try_from(site) {
+                Ok(site) if (site as usize) < sites => site,
+                _ => return damaged("survivors of no call site"),
+            },
+            generation: small(source)?,
+            live: tally(source)?,
+        };
+        if survivor.generation as usize >= survivors.starts_ms.len() {
+            return damaged("survivors of no generation");
+        }
+        budget.take(in_list::<Survivor>())?;
+        survivors.list.push(survivor);
+    }
+    Ok(survivors)
+}
+
+fn process_memory<R: Read>(
+    source: &mut Source<R>,
+    budget: &mut Budget,
+) -> Decoded<Option<ProcessMemory>> {
+    if !flag(source)? {
+        return Ok(None);
+    }
+    let mut memory = ProcessMemory {
+        rss: source.varint()?,
+        anonymous: optional(source)?,
+        files: optional(source)?,
+        shared: optional(source)?,
+        swapped: optional(source)?,
+        stacks: optional(source)?,
+        stack_count: small(source)?,
+        own_mapped: source.varint()?,
+        own_heap: source.varint()?,
+        ..ProcessMemory::default()
+    };
+    for _ in 0..count(source, MOST_NOTES)? {
+        budget.take(in_list::<AllocatorMemory>())?;
+        memory.allocators.push(AllocatorMemory {
+            name: text(source, budget)?,
+            in_use: source.varint()?,
+            kept: source.varint()?,
+        });
+    }
+    memory.cgroup = optional(source)?;
+    memory.cgroup_limit = optional(source)?;
+    Ok(Some(memory))
+}
+
+fn module<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Module> {
+    let (path, build_id) = (text(source, budget)?, text(source, budget)?);
+    let start = source.varint()?;
+    Ok(Module {
+        path,
+        build_id,
+        start,
+        limit: start.saturating_add(source.varint()?),
+        offset: source.varint()?,
+    })
+}
