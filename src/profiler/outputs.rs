@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heapray_report::error_chain;
+use heapray_report::formats::Format;
 use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
 use heapray_report::page::Page;
@@ -410,7 +410,9 @@ where
     let renamed = key.names().and_then(|names| views::named(report, names));
     let report = renamed.as_ref().unwrap_or(report);
     let inverted;
-    let shown = if key.is_inverted() {
+    // A picture is turned over by its writer, which says so in it.
+    let is_picture = matches!(key.kind(), OutputKind::File(Format::Svg));
+    let shown = if key.is_inverted() && !is_picture {
         inverted = views::inverted(report);
         &inverted
     } else {
