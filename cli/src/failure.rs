@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 use heapray_report::memray::{MemoryLimit, ReadError};
-use heapray_report::stats::size;
+use heapray_report::units::size;
 
 /// Something outside of the capture failed: the disk, the network, a file that is not overwritten.
 pub(crate) const FAILED: u8 = 1;

@@ -4,6 +4,7 @@
 //! served: every file format, page and text here is a function of a report, or a reader into one.
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 mod clean;
 mod error_chain;
 pub mod formats;
@@ -17,7 +18,10 @@ pub mod parallel;
 pub mod peak;
 pub mod secrets;
 pub mod stats;
+mod template;
 pub mod texts;
+pub mod units;
+mod varint;
 pub mod views;
 
 pub use error_chain::error_chain;

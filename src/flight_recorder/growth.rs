@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::gauge::Gauge;
 use super::reason::{Reason, TriggerKind};
 use super::settings::{Slope, WatchSettings};
-use heapray_report::stats::{duration, size};
+use heapray_report::units::{duration, size};
 
 /// Moments that are remembered of a slope's time.
 const MOMENTS: u32 = 64;

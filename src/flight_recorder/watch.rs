@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use heapray_report::stats::size;
+use heapray_report::units::size;
 
 use super::gauge::Gauge;
 use super::growth::{self, Growth};

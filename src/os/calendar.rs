@@ -2,11 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use heapray_report::calendar::date;
+
 /// `2026-11-21T09:13:00.250Z`, milliseconds precise. What lies before 1970 is shown as its beginning.
 pub(crate) fn rfc3339(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = date(days.cast_signed());
     format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
         second / 3600,
@@ -14,19 +16,6 @@ pub(crate) fn rfc3339(at: SystemTime) -> String {
         second % 60,
         since.subsec_millis()
     )
-}
-
-/// Year, month and day of the `days`-th day after 1970-01-01 (Howard Hinnant, "chrono-compatible low-level date
-/// algorithms", `civil_from_days`; eras of 400 years that begin on the first of March).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * march + 2) / 5 + 1;
-    let month = if march < 10 { march + 3 } else { march - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 /// For serde's `serialize_with`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use heapray_report::memray::in_one_line;
 use heapray_report::model::FrameId;
 use heapray_report::page::Page;
-use heapray_report::stats::size;
+use heapray_report::units::size;
 use heapray_report::views::{Change, Diff, Measure, Unit, diff};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use heapray_report::memray;
-use heapray_report::stats::size;
+use heapray_report::units::size;
 use serde_json::json;
 
 use crate::commands::flamegraph;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use heapray_report::Report;
 use heapray_report::memray::{Format, in_one_line};
 use heapray_report::model::Tally;
-use heapray_report::stats::{duration, estimates, lost_since, size};
+use heapray_report::stats::estimates;
+use heapray_report::units::{duration, lost_since, size};
 use serde_json::{Value, json};
 
 use crate::context::Context;

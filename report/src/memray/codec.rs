@@ -1,13 +1,11 @@
 //! The primitive encodings: varints and deltas. Everything is little-endian (capture format, section 0).
 
+use crate::varint::{encode, zigzag};
+
 /// Appends `n` as unsigned LEB128.
 #[inline]
-pub(super) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
+pub(super) fn put_varint(out: &mut Vec<u8>, n: u64) {
+    encode(n, |byte| out.push(byte));
 }
 
 /// Appends `n` zig-zag coded: 0, -1, 1, -2, … become 0, 1, 2, 3, ….
@@ -21,16 +19,6 @@ pub(super) fn put_cstr(out: &mut Vec<u8>, text: &str) {
     debug_assert!(!text.contains('\0'), "names are cleaned before");
     out.extend_from_slice(text.as_bytes());
     out.push(0);
-}
-
-/// 0, -1, 1, -2, … as 0, 1, 2, 3, ….
-pub(super) fn zigzag(n: i64) -> u64 {
-    ((n << 1) ^ (n >> 63)) as u64
-}
-
-/// The inverse of [`zigzag`].
-pub(super) fn unzigzag(n: u64) -> i64 {
-    (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
 /// A field that is written as the difference to its last value, modulo 2^64. It starts at 0 and is never reset.
@@ -72,30 +60,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn varints_are_those_of_the_format() {
-        for (n, bytes) in [
-            (0, vec![0]),
-            (127, vec![0x7f]),
-            (128, vec![0x80, 1]),
-            (
-                u64::MAX,
-                vec![0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
-            ),
-        ] {
-            let mut out = Vec::new();
-            put_varint(&mut out, n);
-            assert_eq!(out, bytes);
-        }
-        assert_eq!([0, -1, 1, -2].map(zigzag), [0, 1, 2, 3]);
-    }
-
     proptest! {
-        #[test]
-        fn zigzag_has_an_inverse(n: i64) {
-            prop_assert_eq!(unzigzag(zigzag(n)), n);
-        }
-
         #[test]
         fn deltas_wrap_round(values: Vec<u64>) {
             let (mut write, mut read) = (Running::default(), Running::default());

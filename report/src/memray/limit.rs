@@ -43,7 +43,7 @@ pub struct TooLarge {
 
 impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let limit = crate::stats::size(self.limit.0);
+        let limit = crate::units::size(self.limit.0);
         write!(
             f,
             "the capture holds more call stacks, names or live blocks than fit into the memory limit of {limit}"

@@ -5,9 +5,10 @@ use std::io::{self, Chain, Cursor, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::codec::{Running, unzigzag};
+use super::codec::Running;
 use super::limit::TooLarge;
 use crate::clean::in_one_line;
+use crate::varint::unzigzag;
 
 /// Longest string or line table that is believed. memray has no limit; real ones have kilobytes.
 pub(super) const LONGEST: u64 = 4 << 20;

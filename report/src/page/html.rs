@@ -9,25 +9,20 @@ use flate2::write::ZlibEncoder;
 
 use super::{Page, assets, payload};
 use crate::Report;
+use crate::markup::Escaped;
+use crate::template;
 
 /// Writes `page` to `out`, to open at `opens`.
 pub(super) fn write(page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::Result<()> {
-    let mut rest = assets::TEMPLATE;
-    while let Some((text, after)) = rest.split_once("{{") {
-        out.write_all(text.as_bytes())?;
-        let (slot, after) = after
-            .split_once("}}")
-            .expect("every slot of the template is closed");
-        fill(slot, page, opens, out)?;
-        rest = after;
-    }
-    out.write_all(rest.as_bytes())
+    template::write(assets::TEMPLATE, out, |slot, out| {
+        fill(slot, page, opens, out)
+    })
 }
 
 fn fill(slot: &str, page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::Result<()> {
     match slot {
-        "opens" => write_escaped(opens, out),
-        "title" => write_escaped(program(page.report), out),
+        "opens" => write!(out, "{}", Escaped(opens)),
+        "title" => write!(out, "{}", Escaped(program(page.report))),
         "style" => out.write_all(assets::STYLE.as_bytes()),
         "style_hash" => out.write_all(assets::policy_hash(assets::STYLE).as_bytes()),
         "script" => out.write_all(assets::SCRIPT.as_bytes()),
@@ -48,18 +43,4 @@ fn program(report: &Report) -> &str {
     let path = report.about.command_line.split(' ').next();
     let name = path.and_then(|path| path.rsplit('/').next());
     name.filter(|name| !name.is_empty()).unwrap_or("report")
-}
-
-/// Writes `text` as text of an HTML document.
-pub(crate) fn write_escaped(text: &str, out: &mut impl Write) -> io::Result<()> {
-    for c in text.chars() {
-        match c {
-            '&' => out.write_all(b"&amp;")?,
-            '<' => out.write_all(b"&lt;")?,
-            '>' => out.write_all(b"&gt;")?,
-            '"' => out.write_all(b"&quot;")?,
-            c => write!(out, "{c}")?,
-        }
-    }
-    Ok(())
 }

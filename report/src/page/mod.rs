@@ -14,8 +14,6 @@ pub mod shared;
 mod used;
 mod varint;
 
-pub(crate) use html::write_escaped;
-
 use std::io::{self, Write};
 
 use crate::Report;

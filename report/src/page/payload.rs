@@ -21,6 +21,7 @@ use std::io::{self, Write};
 use super::head::{Counts, Head};
 use super::rows::{self, Rows};
 use super::used::Used;
+use super::varint::column;
 use super::{Page, varint};
 use crate::model::{FrameId, Moment, StrId};
 use crate::views::{CallTree, Origins};
@@ -112,16 +113,6 @@ fn write_timeline(out: &mut impl Write, timeline: &[Moment]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// One number of each row.
-pub(super) fn column<T>(
-    out: &mut impl Write,
-    rows: &[T],
-    mut value: impl FnMut(&T) -> u64,
-) -> io::Result<()> {
-    rows.iter()
-        .try_for_each(|row| varint::write(out, value(row)))
 }
 
 #[cfg(test)]

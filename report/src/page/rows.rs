@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::payload::column;
+use super::varint::column;
 use super::{Page, varint};
 use crate::Report;
 use crate::model::{Site, Survivor, Tally};

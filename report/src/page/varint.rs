@@ -1,27 +1,32 @@
-//! Numbers of varying length: LEB128, seven bits a byte, lowest first, as the page's `decode.js` reads them.
+//! Numbers of varying length as the page's `decode.js` reads them, one by one and in columns.
 
 use std::io::{self, Write};
 
+use crate::varint::{encode, zigzag};
+
 /// Writes `value` in 1 to 10 bytes.
-pub(super) fn write(out: &mut impl Write, mut value: u64) -> io::Result<()> {
+pub(super) fn write(out: &mut impl Write, value: u64) -> io::Result<()> {
     let mut bytes = [0u8; 10];
     let mut length = 0;
-    loop {
-        // Truncation keeps the lowest seven bits.
-        let low = (value & 0x7f) as u8;
-        value >>= 7;
-        bytes[length] = if value == 0 { low } else { low | 0x80 };
+    encode(value, |byte| {
+        bytes[length] = byte;
         length += 1;
-        if value == 0 {
-            return out.write_all(&bytes[..length]);
-        }
-    }
+    });
+    out.write_all(&bytes[..length])
 }
 
-/// Writes the step from `before` to `now`, small steps of either sign in few bytes (zigzag).
+/// Writes the step from `before` to `now`, small steps of either sign in few bytes.
 pub(super) fn write_step(out: &mut impl Write, before: u64, now: u64) -> io::Result<()> {
-    let step = now.wrapping_sub(before).cast_signed();
-    write(out, ((step << 1) ^ (step >> 63)).cast_unsigned())
+    write(out, zigzag(now.wrapping_sub(before).cast_signed()))
+}
+
+/// Writes one number of each row.
+pub(super) fn column<T>(
+    out: &mut impl Write,
+    rows: &[T],
+    mut value: impl FnMut(&T) -> u64,
+) -> io::Result<()> {
+    rows.iter().try_for_each(|row| write(out, value(row)))
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use flate2::write::ZlibEncoder;
 
 use super::ParallelReport;
 use super::columns::Data;
-use crate::page::{shared, write_escaped};
+use crate::markup::Escaped;
+use crate::page::shared;
+use crate::template;
 
 const TEMPLATE: &str = include_str!("../../page/parallel/template.html");
 const STYLE: &str = include_str!("../../page/parallel/style.css");
@@ -42,21 +44,12 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
 ///
 /// Only those of `out`.
 pub fn write_page(report: &ParallelReport, out: &mut impl Write) -> io::Result<()> {
-    let mut rest = TEMPLATE;
-    while let Some((text, after)) = rest.split_once("{{") {
-        out.write_all(text.as_bytes())?;
-        let (slot, after) = after
-            .split_once("}}")
-            .expect("every slot of the template is closed");
-        fill(slot, report, out)?;
-        rest = after;
-    }
-    out.write_all(rest.as_bytes())
+    template::write(TEMPLATE, out, |slot, out| fill(slot, report, out))
 }
 
 fn fill(slot: &str, report: &ParallelReport, out: &mut impl Write) -> io::Result<()> {
     match slot {
-        "title" => write_escaped(&report.title, out),
+        "title" => write!(out, "{}", Escaped(&report.title)),
         "style" => out.write_all(STYLE.as_bytes()),
         "style_hash" => out.write_all(shared::policy_hash(STYLE).as_bytes()),
         "script" => out.write_all(SCRIPT.as_bytes()),

@@ -8,7 +8,8 @@ use crate::formats::svg;
 use crate::markup::Escaped;
 use crate::memray::in_one_line;
 use crate::page::shared::policy_hash;
-use crate::stats::{duration, size};
+use crate::template;
+use crate::units::{duration, size};
 
 const TEMPLATE: &str = include_str!("../../peak/index.html");
 const STYLE: &str = include_str!("../../peak/index.css");
@@ -34,16 +35,7 @@ impl Index<'_> {
     /// # Errors
     /// If `out` fails.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut rest = TEMPLATE;
-        while let Some((text, after)) = rest.split_once("{{") {
-            out.write_all(text.as_bytes())?;
-            let (slot, after) = after
-                .split_once("}}")
-                .expect("every slot of the template is closed");
-            self.fill(slot, out)?;
-            rest = after;
-        }
-        out.write_all(rest.as_bytes())
+        template::write(TEMPLATE, out, |slot, out| self.fill(slot, out))
     }
 
     fn fill(&self, slot: &str, out: &mut impl Write) -> io::Result<()> {

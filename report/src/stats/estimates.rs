@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::size;
 use crate::model::{Report, Sampling, Tally};
+use crate::units::size;
 
 /// What the reader of a sampled report must know, a line each; nothing where every allocation was recorded.
 ///

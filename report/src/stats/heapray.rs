@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{duration, estimates, lost_since, place, size};
+use super::{estimates, place};
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
+use crate::units::{duration, lost_since, size};
 use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
 
 pub(super) fn put(out: &mut String, report: &Report, most: usize) {

@@ -1,7 +1,7 @@
 //! memray's histogram of sizes: ten bins, logarithmic between the smallest size that is not 0 and the largest.
 
-use super::units::size;
 use crate::model::SizeCount;
+use crate::units::size;
 
 const BINS: usize = 10;
 /// Length of the longest bar.

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use super::histogram::histogram;
-use super::{place, size};
+use super::place;
 use crate::memray::in_one_line;
 use crate::model::{Allocator, Report, Tally};
+use crate::units::size;
 use crate::views::{by_location, by_module};
 
 pub(super) fn put(out: &mut String, report: &Report, most: usize) {

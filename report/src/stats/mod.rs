@@ -6,7 +6,6 @@ mod histogram;
 mod json;
 mod memray;
 mod time;
-mod units;
 
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report};
@@ -14,7 +13,6 @@ use crate::model::{FrameId, Report};
 pub(crate) use estimates::Estimates;
 pub use estimates::estimates;
 pub use json::{JsonOptions, json};
-pub use units::{duration, lost_since, size};
 
 /// How many places, threads and modules are listed unless more are asked for: memray's number.
 const TOP: usize = 5;

@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::formats::spelling;
 use crate::model::{Frame, Report};
-use crate::stats::size;
+use crate::units::size;
 use crate::views::{Unit, brief_name, plain_name};
 
 /// Columns that `text` takes.

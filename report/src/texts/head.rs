@@ -7,7 +7,8 @@ use super::cell::{counted, shorten};
 use super::paint::Paint;
 use crate::memray::in_one_line;
 use crate::model::{Report, Tally};
-use crate::stats::{estimates, lost_since, size};
+use crate::stats::estimates;
+use crate::units::{lost_since, size};
 use crate::views::Measure;
 
 /// Writes it, and returns the sum of all call sites.

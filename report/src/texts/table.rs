@@ -12,7 +12,7 @@ use super::head;
 use super::paint::Paint;
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Allocator, FrameId, Report, Tally, ThreadId};
-use crate::stats::size;
+use crate::units::size;
 use crate::views::Unit;
 
 /// Columns of a bar.

@@ -11,7 +11,7 @@ use super::own_site::responsible;
 use super::{Origins, Sums};
 use crate::Report;
 use crate::model::{Allocator, FrameId, StackId, StrId, Tally};
-use crate::stats::size;
+use crate::units::size;
 
 /// Something worth doing, or looking at.
 #[derive(Debug, Clone, PartialEq)]

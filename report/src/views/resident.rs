@@ -2,7 +2,7 @@
 
 use crate::Report;
 use crate::model::Allocator;
-use crate::stats::size;
+use crate::units::size;
 
 /// How a [`Part`] stands to the resident size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -27,7 +27,8 @@ use super::{Options, spelling};
 use crate::Report;
 use crate::memray::in_one_line;
 use crate::model::{Site, Tally};
-use crate::stats::{estimates, lost_since};
+use crate::stats::estimates;
+use crate::units::lost_since;
 use crate::views::Measure;
 
 /// Parts are handed on when they are this long.

@@ -140,7 +140,11 @@ mod tests {
             ("root-fill".into(), ROOT),
             ("rest-fill".into(), REST),
         ];
-        colors.extend(OWN.iter().enumerate().map(|(at, color)| (numbered("own", at), *color)));
+        colors.extend(
+            OWN.iter()
+                .enumerate()
+                .map(|(at, color)| (numbered("own", at), *color)),
+        );
         let dependencies = DEPENDENCY.iter().enumerate();
         colors.extend(dependencies.map(|(at, color)| (numbered("dep", at), *color)));
         for (name, color) in colors {

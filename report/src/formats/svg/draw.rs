@@ -8,7 +8,7 @@ use super::tree::{Label, Tile};
 use super::{Picture, blocks, near};
 use crate::formats::spelling;
 use crate::markup::Escaped;
-use crate::stats::size;
+use crate::units::size;
 
 /// The style of a picture, for a page that has it inside.
 pub(crate) const STYLE: &str = include_str!("../../../svg/picture.css");
@@ -53,7 +53,7 @@ impl Picture<'_> {
         let shown = self.tree.tiles[0].value;
         writeln!(
             out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flames\" viewBox=\"0 0 {WIDTH} {height}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flames\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
              font-family=\"system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif\" font-size=\"12\" role=\"img\" \
              aria-label=\"{title}\" data-total=\"{shown}\">"
         )?;
@@ -90,7 +90,10 @@ impl Picture<'_> {
         }
         if shown == 0 {
             let y = top + 14;
-            writeln!(out, "<text x=\"{SIDE}\" y=\"{y}\">Nothing was allocated.</text>")?;
+            writeln!(
+                out,
+                "<text x=\"{SIDE}\" y=\"{y}\">Nothing was allocated.</text>"
+            )?;
         } else {
             for tile in &self.tree.tiles {
                 let from_top = if self.choice.upwards {

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use super::Options;
 use crate::Report;
 use crate::memray::in_one_line;
-use crate::stats::size;
+use crate::units::size;
 use crate::views::{Measure, Unit};
 
 pub(crate) use draw::{SCRIPT, STYLE};
@@ -71,9 +71,17 @@ impl<'a> Picture<'a> {
     fn subtitle(&self) -> String {
         let (measure, total) = (self.choice.measure.title(), self.tree.total);
         let near = near(self.report);
-        let mut text = format!("{measure}: {} in {near}{}", self.total(), blocks(total.count));
+        let mut text = format!(
+            "{measure}: {} in {near}{}",
+            self.total(),
+            blocks(total.count)
+        );
         if self.choice.unit == Unit::Count {
-            text = format!("{measure}: {near}{} of {}", blocks(total.count), self.total());
+            text = format!(
+                "{measure}: {near}{} of {}",
+                blocks(total.count),
+                self.total()
+            );
         }
         if self.choice.leaf_first {
             text += ", by the place that allocated";
