@@ -73,8 +73,7 @@ pub(crate) fn weighed(
     weighed.dedup_by(|next, first| {
         let same = key(next) == key(first);
         if same {
-            first.tally.count = first.tally.count.saturating_add(next.tally.count);
-            first.tally.bytes = first.tally.bytes.saturating_add(next.tally.bytes);
+            first.tally += next.tally;
         }
         same
     });

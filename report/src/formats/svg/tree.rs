@@ -64,7 +64,7 @@ impl Tree {
         let all = weighed(report, choice.measure, choice.unit, choice.by_thread);
         let mut total = Tally::default();
         for stack in &all {
-            add(&mut total, stack.tally);
+            total += stack.tally;
         }
         let drawn = if choice.largest_only {
             largest(all, choice.unit, choice.unit.of(total))
@@ -91,7 +91,7 @@ impl Tree {
                 Label::Frame(same.unwrap_or(*frame))
             });
             let mut at = 0;
-            add(&mut nodes[at].tally, stack.tally);
+            nodes[at].tally += stack.tally;
             for label in thread.into_iter().chain(none).chain(path) {
                 let next = nodes.len();
                 let below = *known.entry((at, label)).or_insert(next);
@@ -103,7 +103,7 @@ impl Tree {
                     });
                 }
                 at = below;
-                add(&mut nodes[at].tally, stack.tally);
+                nodes[at].tally += stack.tally;
             }
         }
         let tiles = lay_out(&nodes, choice.unit);
@@ -114,11 +114,6 @@ impl Tree {
             depth,
         }
     }
-}
-
-fn add(sum: &mut Tally, more: Tally) {
-    sum.count = sum.count.saturating_add(more.count);
-    sum.bytes = sum.bytes.saturating_add(more.bytes);
 }
 
 /// By frame, the first that is drawn as one box with it: the same function, and with `lines` the same place in it.
