@@ -1,9 +1,9 @@
 //! Why a report was written.
 
 /// What made the flight recorder write a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[cfg_attr(feature = "http", serde(rename_all = "snake_case"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TriggerKind {
     /// The allocator, or `mmap`, had no memory for the service.

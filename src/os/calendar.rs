@@ -19,13 +19,11 @@ pub(crate) fn rfc3339(at: SystemTime) -> String {
 }
 
 /// For serde's `serialize_with`.
-#[cfg(feature = "http")]
 pub(crate) fn serialize<S: serde::Serializer>(at: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&rfc3339(*at))
 }
 
 /// For serde's `serialize_with`.
-#[cfg(feature = "http")]
 #[allow(clippy::ref_option)] // serde's `serialize_with` hands it so
 pub(crate) fn serialize_option<S: serde::Serializer>(
     at: &Option<SystemTime>,

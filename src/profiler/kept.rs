@@ -23,8 +23,8 @@ use crate::profiler::store::{
 
 /// A report that is kept: a finished session's, one that the flight recorder wrote while its session went on, or one that
 /// was recovered from what a killed process had recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct KeptReport {
     /// Its number, digits: what its address ends in.
@@ -34,18 +34,12 @@ pub struct KeptReport {
     /// The process.
     pub pid: u32,
     /// When the session began.
-    #[cfg_attr(
-        feature = "http",
-        serde(serialize_with = "crate::os::calendar::serialize"),
-        schema(value_type = String, format = DateTime)
-    )]
+    #[serde(serialize_with = "crate::os::calendar::serialize")]
+    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
     pub started: SystemTime,
     /// When it ended; of one that the flight recorder wrote, that moment.
-    #[cfg_attr(
-        feature = "http",
-        serde(serialize_with = "crate::os::calendar::serialize"),
-        schema(value_type = String, format = DateTime)
-    )]
+    #[serde(serialize_with = "crate::os::calendar::serialize")]
+    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
     pub ended: SystemTime,
     /// Whether it is what `report`, `flamegraph` and `stats` tell of, too.
     pub present: bool,
@@ -70,8 +64,8 @@ pub struct KeptReport {
 }
 
 /// Why a report was written without being asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct TriggerCause {
     /// What it was.
@@ -81,9 +75,8 @@ pub struct TriggerCause {
 }
 
 /// A line of code, and what of its allocations was not freed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[cfg_attr(feature = "http", schema(as = LeakLine))]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct CallSite {
     /// The function.

@@ -42,8 +42,7 @@ pub(crate) struct Glance {
 }
 
 /// The lines of the service that hold the most.
-#[derive(Debug, PartialEq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize))]
+#[derive(Debug, PartialEq, serde::Serialize)]
 pub(crate) struct Top {
     /// The most first.
     pub(crate) lines: Vec<CallSite>,

@@ -24,8 +24,8 @@ use crate::profiler::store::{Draft, Label, OutputKey, OutputKind, ReportId};
 use crate::symbolize::{self, Known, NameMode, ReportOptions};
 
 /// What made the flight recorder write a report, and what became of that.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Trigger {
     /// What it was.
@@ -33,11 +33,8 @@ pub struct Trigger {
     /// The same for people, with its figures.
     pub reason: String,
     /// When.
-    #[cfg_attr(
-        feature = "http",
-        serde(serialize_with = "crate::os::calendar::serialize"),
-        schema(value_type = String, format = DateTime)
-    )]
+    #[serde(serialize_with = "crate::os::calendar::serialize")]
+    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
     pub at: SystemTime,
     /// What was live then.
     pub live: Blocks,

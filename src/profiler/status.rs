@@ -9,9 +9,9 @@ use crate::collector::snapshot::Snapshot;
 use crate::session::Counters;
 
 /// Where the profiler stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[cfg_attr(feature = "http", serde(rename_all = "lowercase"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
     /// There is no profiler in this process.
@@ -27,9 +27,8 @@ pub enum State {
 }
 
 /// A number of blocks and the bytes in them, as the service asked for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Blocks {
     /// Blocks.
     pub count: u64,
@@ -47,9 +46,8 @@ impl Blocks {
 }
 
 /// A moment of a session that somebody named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Mark {
     /// Its name.
     pub name: String,
@@ -72,9 +70,8 @@ impl Mark {
 /// How a session samples, and how good its estimates are.
 ///
 /// All sums of the status are estimates then. Each is right to its margin on either side with 95 % confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct SamplingStatus {
     /// Bytes between two samples, on average. If that was changed, the largest there was in the session.
     pub mean_bytes: u64,
@@ -104,9 +101,8 @@ impl SamplingStatus {
 }
 
 /// What the capture costs, or did cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct OverheadStatus {
     /// Bytes of memory that heapray holds for the session.
     pub memory_bytes: u64,
@@ -117,9 +113,8 @@ pub struct OverheadStatus {
 }
 
 /// What heapray has on disk in its directory, of all processes that use the directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct DiskStatus {
     /// Bytes of kept reports, outputs, the event log, and whatever killed processes have left.
     pub bytes: u64,
@@ -128,34 +123,27 @@ pub struct DiskStatus {
 }
 
 /// The finished session's report file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct ReportStatus {
     /// Its size on disk.
     pub bytes: u64,
     /// The end of the session that it tells of.
-    #[cfg_attr(
-        feature = "http",
-        serde(serialize_with = "crate::os::calendar::serialize"),
-        schema(value_type = String, format = DateTime)
-    )]
+    #[serde(serialize_with = "crate::os::calendar::serialize")]
+    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
     pub taken: SystemTime,
 }
 
 /// The profiler's state, and the sums of the running session or else the last one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "http", derive(serde::Serialize, utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Status {
     /// Where the profiler stands.
     pub state: State,
     /// When the running session began; null if none runs.
-    #[cfg_attr(
-        feature = "http",
-        serde(serialize_with = "crate::os::calendar::serialize_option"),
-        schema(value_type = Option<String>, format = DateTime, required)
-    )]
+    #[serde(serialize_with = "crate::os::calendar::serialize_option")]
+    #[cfg_attr(feature = "http", schema(value_type = Option<String>, format = DateTime, required))]
     pub recording_since: Option<SystemTime>,
     /// Allocations and frees seen.
     pub events: u64,
