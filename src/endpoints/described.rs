@@ -30,7 +30,6 @@ pub(super) const VIEWS: &[View] = &[
             ("application/json", Shape::AnyJson, ""),
             ("text/csv; charset=utf-8", Shape::Text, ""),
             (TEXT, Shape::Text, "main;app::run;app::load 24000168\n"),
-            #[cfg(feature = "svg")]
             ("image/svg+xml", Shape::Text, ""),
         ],
         file: "memray-report.bin",
@@ -64,7 +63,6 @@ pub(super) const VIEWS: &[View] = &[
         types: &[("application/octet-stream", Shape::Bytes, "")],
         file: "memray-report.pb.gz",
     },
-    #[cfg(feature = "svg")]
     View {
         name: "flamegraph.svg",
         what: "The picture.",
@@ -167,42 +165,4 @@ fn content(shape: Shape, example: &str) -> Content {
     let content = ContentBuilder::new().schema(Some(schema));
     let example = (!example.is_empty()).then(|| example.into());
     content.example(example).build()
-}
-
-macro_rules! told {
-    ($($name:ident: $what:literal, $file:literal, [$($(#[$cfg:meta])* ($($type:tt)*)),* $(,)?];)*) => {
-        $(
-            /// See [`Told`].
-            pub(crate) struct $name;
-
-            impl Told for $name {
-                const WHAT: &'static str = $what;
-                const TYPES: &'static [(&'static str, Shape, &'static str)] = &[$($(#[$cfg])* ($($type)*)),*];
-                const FILE: &'static str = $file;
-            }
-        )*
-    };
-}
-
-told! {
-    ReportFile: "The capture file, or a file for another tool.", "memray-report.bin", [
-        ("application/octet-stream", Shape::Bytes, ""),
-        ("application/json", Shape::AnyJson, ""),
-        ("text/csv; charset=utf-8", Shape::Text, ""),
-        ("text/plain; charset=utf-8", Shape::Text, "main;app::run;app::load 24000168\n"),
-        ("image/svg+xml", Shape::Text, ""),
-    ];
-    Page: "The page.", "memray-flamegraph.html", [("text/html; charset=utf-8", Shape::Text, "")];
-    Text: "The text.", "", [("text/plain; charset=utf-8", Shape::Text, "")];
-    Statistics: "The text, or JSON.", "", [
-        // First, so that made clients have its type.
-        ("application/json", Shape::Json("Statistics"), ""),
-        (
-            "text/plain; charset=utf-8",
-            Shape::Text,
-            "📏 Total allocations:\n\t1206\n\n📦 Total memory allocated:\n\t24.310MB\n"
-        ),
-    ];
-    Profile: "The profile.", "memray-report.pb.gz", [("application/octet-stream", Shape::Bytes, "")];
-    Picture: "The picture.", "memray-report.svg", [("image/svg+xml", Shape::Text, "")];
 }

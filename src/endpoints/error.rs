@@ -19,16 +19,16 @@ use heapray_report::error_chain;
 }))]
 pub(crate) struct ErrorBody {
     /// What happened and what to do about it, for people.
-    pub error: String,
+    pub(crate) error: String,
     /// What kind of failure it is, for programs.
     #[serde(rename = "type")]
-    pub kind: ErrorKind,
+    pub(crate) kind: ErrorKind,
 }
 
 /// The kind of a failure, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[non_exhaustive]
-pub enum ErrorKind {
+pub(crate) enum ErrorKind {
     /// A parameter is missing, or has a value that is not allowed.
     BadRequest,
     /// The bearer token is missing or wrong.
@@ -130,7 +130,7 @@ impl ApiError {
                 Error::NoReport | Error::NotKept(_) => {
                     (StatusCode::NOT_FOUND, ErrorKind::ReportNotFound)
                 }
-                Error::KeptAsUsual | Error::MarkName => {
+                Error::UnsupportedForKept | Error::InvalidMarkName => {
                     (StatusCode::BAD_REQUEST, ErrorKind::BadRequest)
                 }
                 Error::Damaged(_) => (BROKEN, ErrorKind::ReportDamaged),

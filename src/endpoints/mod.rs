@@ -42,7 +42,6 @@ mod timeline;
 mod unrouted;
 mod untracked;
 
-pub use error::{ErrorBody, ErrorKind};
 pub use global::{mount, openapi, router, serve};
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;

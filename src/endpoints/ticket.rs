@@ -41,19 +41,9 @@ pub(crate) struct Ticket {
 #[into_params(parameter_in = Query)]
 pub(super) struct TicketQuery {
     /// The path below `…/memray/`.
-    #[cfg_attr(
-        feature = "svg",
-        param(
-            example = "reports/1795252380250/flamegraph",
-            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph(\.svg)?|stats|table|tree|summary|pprof)|timeline)/?$"
-        )
-    )]
-    #[cfg_attr(
-        not(feature = "svg"),
-        param(
-            example = "reports/1795252380250/flamegraph",
-            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph|stats|table|tree|summary|pprof)|timeline)/?$"
-        )
+    #[param(
+        example = "reports/1795252380250/flamegraph",
+        pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph(\.svg)?|stats|table|tree|summary|pprof)|timeline)/?$"
     )]
     #[serde(rename = "for")]
     path: String,

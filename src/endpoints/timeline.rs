@@ -49,7 +49,7 @@ enum TimelineFormat {
 
 /// The process's memory over time, from the memory log. All times are milliseconds since `started`.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     /// The log's file, in the service's file system.
     pub(crate) file: String,
     /// When the log began.
@@ -82,7 +82,7 @@ pub struct Timeline {
 
 /// A curve: two columns of the same length.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub struct TimelineCurve {
+pub(crate) struct TimelineCurve {
     /// Milliseconds.
     pub(crate) at_ms: Vec<i64>,
     /// Bytes.
@@ -91,7 +91,7 @@ pub struct TimelineCurve {
 
 /// A process below this one.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TimelineChild {
+pub(crate) struct TimelineChild {
     /// Its process number.
     pub(crate) id: String,
     /// Milliseconds.
@@ -102,7 +102,7 @@ pub struct TimelineChild {
 
 /// A call of a function, or whatever else was marked.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TimelineFunction {
+pub(crate) struct TimelineFunction {
     /// Its name.
     pub(crate) name: String,
     /// How deep it is nested.

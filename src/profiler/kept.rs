@@ -76,7 +76,7 @@ pub struct TriggerCause {
 
 /// A line of code, and what of its allocations was not freed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema), schema(as = LeakLine))]
 #[non_exhaustive]
 pub struct CallSite {
     /// The function.

@@ -9,7 +9,7 @@ use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
 use heapray_report::page::Page;
 use heapray_report::views::{IntervalOptions, Intervals};
-use heapray_report::{Report, memray, stats, texts, views};
+use heapray_report::{Report, error_chain, memray, stats, texts, views};
 
 use super::Error;
 use super::control::Core;

@@ -29,6 +29,7 @@ pub enum State {
 /// A number of blocks and the bytes in them, as the service asked for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct Blocks {
     /// Blocks.
     pub count: u64,
@@ -48,6 +49,7 @@ impl Blocks {
 /// A moment of a session that somebody named.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct Mark {
     /// Its name.
     pub name: String,
@@ -72,6 +74,7 @@ impl Mark {
 /// All sums of the status are estimates then. Each is right to its margin on either side with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct SamplingStatus {
     /// Bytes between two samples, on average. If that was changed, the largest there was in the session.
     pub mean_bytes: u64,
@@ -103,6 +106,7 @@ impl SamplingStatus {
 /// What the capture costs, or did cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct OverheadStatus {
     /// Bytes of memory that heapray holds for the session.
     pub memory_bytes: u64,
@@ -115,6 +119,7 @@ pub struct OverheadStatus {
 /// What heapray has on disk in its directory, of all processes that use the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct DiskStatus {
     /// Bytes of kept reports, outputs, the event log, and whatever killed processes have left.
     pub bytes: u64,
@@ -125,6 +130,7 @@ pub struct DiskStatus {
 /// The finished session's report file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
 pub struct ReportStatus {
     /// Its size on disk.
     pub bytes: u64,
