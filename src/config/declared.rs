@@ -283,9 +283,9 @@ macro_rules! every_setting {
                 example: "0.5",
             }
 
-            /// What the memory log says of child processes, and theirs: nothing (`none`); they count into `MEM` (`include`, as
-            /// `mprof run --include-children`); each has `CHLD` lines of its own (`each`, as `--multiprocess`); or both (as
-            /// PyCOMPSs runs it).
+            /// What the memory log says of child processes, and of theirs: nothing with `none`. With `include` they count into
+            /// `MEM`, as with `mprof run --include-children`. With `each` every child has `CHLD` lines of its own, as with
+            /// `--multiprocess`. With `both` it does both, as PyCOMPSs runs it.
             fn memory_children(children: MemoryChildren) -> MemoryChildren {
                 variable: "MEMRAY_PROFILER_MEMORY_CHILDREN",
                 given: children,
