@@ -82,8 +82,10 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
     for described in VIEWS {
         let view = described.name;
         let item = document.paths.paths.get_mut(&format!("{BASE}/{view}"));
-        let operation = item.and_then(|item| item.get.as_mut());
-        let operation = operation.expect("every view has a path");
+        // Each has one: `tests/http_routes.rs` compares the document with the routes.
+        let Some(operation) = item.and_then(|item| item.get.as_mut()) else {
+            continue;
+        };
         operation.responses.responses.extend(described.responses());
         let mut view_of_kept = operation.clone();
         let name = view.replace('.', "_");
