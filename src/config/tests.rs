@@ -212,7 +212,8 @@ fn a_bad_value_from_the_environment_blames_its_variable() {
 fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, Threshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
-    let bad: [(&str, fn(Builder) -> Builder); 16] = [
+    type Set = fn(Builder) -> Builder;
+    let bad: [(&str, Set); 16] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("keep", |it| it.keep(1001)),
