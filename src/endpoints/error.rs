@@ -222,3 +222,22 @@ impl IntoResponse for ApiError {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ApiError;
+    use crate::profiler::Error;
+    use std::io;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_answer_says_what_happened_and_why() {
+        let error = ApiError::Profiler(Error::Output {
+            path: "/var/profiles".into(),
+            source: Arc::new(io::Error::from_raw_os_error(28)),
+        });
+        let text =
+            "no output could be written to /var/profiles: No space left on device (os error 28)";
+        assert_eq!(error.text(), text);
+    }
+}

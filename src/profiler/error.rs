@@ -168,3 +168,65 @@ impl std::error::Error for InitError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, InitError};
+    use crate::session::{SessionError, StartError};
+    use heapray_report::error_chain;
+    use std::error::Error as _;
+    use std::io;
+    use std::sync::Arc;
+
+    const WHY: &str = "the disk is gone";
+
+    fn why() -> io::Error {
+        io::Error::other(WHY)
+    }
+
+    #[test]
+    fn an_error_leaves_out_what_its_source_says_and_says_what_happened() {
+        let spool = || StartError::Spool {
+            path: "/var/log".into(),
+            source: why(),
+        };
+        let output = || Error::Output {
+            path: "/var".into(),
+            source: Arc::new(why()),
+        };
+        let directory = Error::Directory {
+            path: "/var".into(),
+            source: Arc::new(why()),
+        };
+        let errors: [(Box<dyn std::error::Error>, &str); 8] = [
+            (Box::new(directory), "directory /var"),
+            (Box::new(output()), "written to /var"),
+            (Box::new(spool()), "event log /var/log"),
+            (Box::new(StartError::Thread(why())), "collector's thread"),
+            (Box::new(Error::Start(Arc::new(spool()))), "log /var/log"),
+            (Box::new(InitError::Threads(why())), "threads did not start"),
+            (Box::new(InitError::Start(output())), "written to /var"),
+            (
+                Box::new(InitError::Start(Error::Start(Arc::new(spool())))),
+                "/var/log",
+            ),
+        ];
+        for (error, what) in errors {
+            let text = error.to_string();
+            assert!(text.contains(what), "{text}");
+            assert!(!text.contains(WHY), "{text}");
+            let line = error_chain(&*error).to_string();
+            assert_eq!(line, format!("{text}: {WHY}"));
+        }
+    }
+
+    #[test]
+    fn an_error_without_a_cause_outside_of_heapray_is_whole_by_itself() {
+        let start = Error::Start(Arc::new(StartError::ForkedChild));
+        assert!(start.to_string().contains("was forked"), "{start}");
+        assert!(start.source().is_none());
+        let session = Error::Session(SessionError);
+        assert!(session.to_string().contains("collector"), "{session}");
+        assert!(session.source().is_none());
+    }
+}

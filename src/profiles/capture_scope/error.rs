@@ -46,3 +46,27 @@ impl std::error::Error for CaptureScopeError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CaptureScopeError;
+    use crate::session::StartError;
+    use std::error::Error;
+    use std::io;
+
+    #[test]
+    fn an_error_leaves_out_what_its_source_says() {
+        let why = || io::Error::other("the disk is gone");
+        let write = CaptureScopeError::Write {
+            dir: "/var".into(),
+            source: why(),
+        };
+        let begin = CaptureScopeError::Begin(StartError::Thread(why()));
+        for (error, what) in [(write, "/var"), (begin, "collector's thread")] {
+            assert!(error.to_string().contains(what), "{error}");
+            assert!(!error.to_string().contains("disk"), "{error}");
+            let source = error.source().map(ToString::to_string);
+            assert_eq!(source.as_deref(), Some("the disk is gone"));
+        }
+    }
+}
