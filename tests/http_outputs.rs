@@ -91,6 +91,33 @@ async fn a_finished_sessions_outputs_are_files_that_are_sent_as_they_are() {
 }
 
 #[tokio::test]
+async fn the_picture_is_there_in_every_build_and_can_load_and_send_nothing() {
+    let bench = Bench::new();
+    let app = bench.app();
+    record(&app).await;
+    let leaf_first = "by the place that allocated";
+    for (endpoint, accept, is_leaf_first) in [
+        ("flamegraph.svg", "*/*", false),
+        ("report?format=svg", "*/*", false),
+        ("report", "image/svg+xml", false),
+        (
+            "flamegraph.svg?inverted=true&unit=count&measure=live",
+            "*/*",
+            true,
+        ),
+    ] {
+        let answer = fetch(&app, endpoint, &[("accept", accept)]).await;
+        assert_eq!(answer.status, 200, "{endpoint}");
+        assert_eq!(answer.header("content-type"), "image/svg+xml");
+        let policy = answer.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'"), "{endpoint}");
+        let picture = String::from_utf8(answer.body).unwrap();
+        assert!(picture.starts_with("<?xml") && picture.ends_with("</svg>\n"));
+        assert_eq!(picture.contains(leaf_first), is_leaf_first, "{endpoint}");
+    }
+}
+
+#[tokio::test]
 async fn head_tells_what_get_would_send() {
     let bench = Bench::new();
     let app = bench.app();

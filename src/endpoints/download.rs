@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use heapray_report::formats::Format;
 
 use super::error::ApiError;
 use super::file_body::FileBody;
@@ -84,8 +85,8 @@ fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
         let disposition = format!("inline; filename=\"{}\"", kind.file_name());
         headers.insert(header::CONTENT_DISPOSITION, value(disposition));
     }
-    if kind == OutputKind::Flamegraph {
-        // The page brings everything with it; whatever a function's name might smuggle in can load and send nothing.
+    if matches!(kind, OutputKind::Flamegraph | OutputKind::File(Format::Svg)) {
+        // Page and picture bring everything with them; whatever a function's name might smuggle in can load and send nothing.
         let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'self'";
