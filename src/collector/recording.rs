@@ -1,6 +1,6 @@
 //! What a session records: its own tables, and those of the scopes that are open in it.
 //!
-//! A scope has sums and a high-water mark of its own: what [`capture_scope`](crate::profiles::capture_scope) asks for. It is a
+//! A scope has sums and a high-water mark of its own: what [`capture_scope`](crate::capture_scope) asks for. It is a
 //! second set of tables that is fed the same events from its begin to its end. The call tree is the session's: an event names
 //! a node of that one. A session without scopes pays one comparison a batch.
 
