@@ -178,7 +178,7 @@ pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
 pub use endpoints::{
     HeaprayLayer, MountFuture, Mounted, NoApp, ServeError, mount, openapi, router, serve,
 };
-pub use flight_recorder::{Threshold, TriggerKind};
+pub use flight_recorder::{OomThreshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
 pub use heapray_report::formats::{Format, UnknownFormat};

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use common::Dir;
 use heapray::{
-    Builder, KeptReport, OutputKey, OutputKind, Profiler, ReportId, State, Threshold, TriggerKind,
+    Builder, KeptReport, OomThreshold, OutputKey, OutputKind, Profiler, ReportId, State,
+    TriggerKind,
 };
 
 const MIB: usize = 1 << 20;
@@ -362,7 +363,7 @@ fn growth_is_reported_listed_served_and_kept_over_a_restart() {
             .trigger_step(8 << 20)
             .trigger_pause(Duration::ZERO)
             .trigger_keep(2)
-            .oom_threshold(Threshold::Percent(2))
+            .oom_threshold(OomThreshold::Percent(2))
             .init();
         thread::sleep(Duration::from_millis(20));
         for _ in 0..30 {

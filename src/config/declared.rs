@@ -101,7 +101,7 @@ macro_rules! every_setting {
             }
 
             /// How little of a limit may be left before such a report is written: bytes, or a percentage of the limit.
-            fn oom_threshold(threshold: Threshold) -> Threshold {
+            fn oom_threshold(threshold: OomThreshold) -> OomThreshold {
                 variable: "MEMRAY_PROFILER_OOM_THRESHOLD",
                 given: threshold,
                 values: Thresholds,

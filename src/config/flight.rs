@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::values::{Times, Values};
 use super::{Config, size};
-use crate::flight_recorder::{Slope, Threshold, WatchSettings};
+use crate::flight_recorder::{OomThreshold, Slope, WatchSettings};
 
 impl Config {
     /// What a session is watched for; `None` if for nothing.
@@ -25,12 +25,12 @@ impl Config {
     }
 }
 
-/// Bytes, or a percentage; an empty text is [`Threshold::Usual`].
+/// Bytes, or a percentage; an empty text is [`OomThreshold::Usual`].
 pub(crate) struct Thresholds;
 
 impl Values for Thresholds {
-    type Given = Threshold;
-    type Value = Threshold;
+    type Given = OomThreshold;
+    type Value = OomThreshold;
 
     fn allowed(&self) -> String {
         "a number of bytes such as 256 MiB, or a part of the limit such as 5 %".into()
@@ -40,19 +40,19 @@ impl Values for Thresholds {
         "bytes, or up to `100 %`".into()
     }
 
-    fn parse(&self, text: &str) -> Option<Threshold> {
+    fn parse(&self, text: &str) -> Option<OomThreshold> {
         let text = text.trim();
         let threshold = match text.strip_suffix('%') {
-            Some(percent) => Threshold::Percent(percent.trim().parse().ok()?),
-            None if text.is_empty() => Threshold::Usual,
-            None => Threshold::Bytes(size::parse(text)?),
+            Some(percent) => OomThreshold::Percent(percent.trim().parse().ok()?),
+            None if text.is_empty() => OomThreshold::Usual,
+            None => OomThreshold::Bytes(size::parse(text)?),
         };
         self.accept(threshold).ok()
     }
 
-    fn accept(&self, given: Threshold) -> Result<Threshold, String> {
+    fn accept(&self, given: OomThreshold) -> Result<OomThreshold, String> {
         match given {
-            Threshold::Percent(percent @ 101..) => Err(format!("{percent} %")),
+            OomThreshold::Percent(percent @ 101..) => Err(format!("{percent} %")),
             threshold => Ok(threshold),
         }
     }
@@ -148,7 +148,7 @@ mod tests {
         let expected = Config {
             enabled: true,
             oom: false,
-            oom_threshold: Threshold::Percent(5),
+            oom_threshold: OomThreshold::Percent(5),
             oom_exit_code: None,
             trigger_size: 0,
             trigger_step: 7,

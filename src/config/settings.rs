@@ -15,7 +15,7 @@ use super::values::{
 use super::{
     ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, Token, overhead,
 };
-use crate::flight_recorder::{Slope, Threshold};
+use crate::flight_recorder::{OomThreshold, Slope};
 
 /// What a setting is where neither the code nor the environment gives a value.
 macro_rules! initial {

@@ -210,7 +210,7 @@ fn a_bad_value_from_the_environment_blames_its_variable() {
 
 #[test]
 fn a_bad_value_from_the_code_blames_the_method() {
-    use crate::{Builder, Threshold, builder};
+    use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
     let bad: [(&str, Set); 16] = [
@@ -218,7 +218,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("keep", |it| it.keep(1001)),
         ("oom_threshold", |it| {
-            it.oom_threshold(Threshold::Percent(101))
+            it.oom_threshold(OomThreshold::Percent(101))
         }),
         ("oom_exit_code", |it| it.oom_exit_code(0)),
         ("trigger_slope", |it| it.trigger_slope(1, TOO_LONG)),

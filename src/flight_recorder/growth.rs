@@ -137,12 +137,12 @@ pub(super) fn every(settings: &WatchSettings) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flight_recorder::Threshold;
+    use crate::flight_recorder::OomThreshold;
 
     fn settings() -> WatchSettings {
         WatchSettings {
             out_of_memory: false,
-            threshold: Threshold::Usual,
+            threshold: OomThreshold::Usual,
             size: None,
             step: None,
             slope: None,

@@ -18,8 +18,8 @@ mod watch;
 
 pub(crate) use reason::Reason;
 pub use reason::TriggerKind;
+pub use settings::OomThreshold;
 pub(crate) use settings::Slope;
-pub use settings::Threshold;
 pub(crate) use settings::WatchSettings;
 pub(crate) use supply::memory_of_process;
 pub(crate) use watch::{Usage, Watch};

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How little memory may be left before a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Threshold {
+pub enum OomThreshold {
     /// 100 MiB or 2 % of the limit, whichever is more, but at most an eighth of the limit: a small container would
     /// always be near its end.
     #[default]
@@ -17,13 +17,15 @@ pub enum Threshold {
     Percent(u8),
 }
 
-impl Threshold {
+impl OomThreshold {
     /// Bytes of `limit`.
     pub(crate) fn of(self, limit: u64) -> u64 {
         match self {
-            Threshold::Usual => (limit / 50).max(100 << 20).min(limit / 8),
-            Threshold::Bytes(bytes) => bytes,
-            Threshold::Percent(percent) => (u128::from(limit) * u128::from(percent) / 100) as u64,
+            OomThreshold::Usual => (limit / 50).max(100 << 20).min(limit / 8),
+            OomThreshold::Bytes(bytes) => bytes,
+            OomThreshold::Percent(percent) => {
+                (u128::from(limit) * u128::from(percent) / 100) as u64
+            }
         }
     }
 }
@@ -42,7 +44,7 @@ pub struct Slope {
 pub(crate) struct WatchSettings {
     /// Whether memory's end is watched for.
     pub(crate) out_of_memory: bool,
-    pub(crate) threshold: Threshold,
+    pub(crate) threshold: OomThreshold,
     pub(crate) size: Option<u64>,
     pub(crate) step: Option<u64>,
     pub(crate) slope: Option<Slope>,
@@ -55,7 +57,7 @@ pub(crate) struct WatchSettings {
 
 #[cfg(test)]
 mod tests {
-    use super::Threshold;
+    use super::OomThreshold;
 
     #[test]
     fn the_usual_threshold_is_fils_but_for_small_limits() {
@@ -66,11 +68,11 @@ mod tests {
             (64 << 20, 8 << 20),
             (0, 0),
         ] {
-            let found = Threshold::Usual.of(limit);
+            let found = OomThreshold::Usual.of(limit);
             assert!(found.abs_diff(left) <= limit / 1000, "{limit}: {found}");
         }
-        assert_eq!(Threshold::Percent(5).of(1000), 50);
-        assert_eq!(Threshold::Percent(100).of(u64::MAX), u64::MAX);
-        assert_eq!(Threshold::Bytes(7).of(1000), 7);
+        assert_eq!(OomThreshold::Percent(5).of(1000), 50);
+        assert_eq!(OomThreshold::Percent(100).of(u64::MAX), u64::MAX);
+        assert_eq!(OomThreshold::Bytes(7).of(1000), 7);
     }
 }

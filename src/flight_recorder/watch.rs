@@ -322,7 +322,7 @@ impl Drop for Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::{Slope, Threshold};
+    use super::super::settings::{OomThreshold, Slope};
     use super::*;
     use crate::flight_recorder::supply::Machine;
     use crate::os::cgroup::Groups;
@@ -330,7 +330,7 @@ mod tests {
     fn settings(machine: &Machine) -> WatchSettings {
         WatchSettings {
             out_of_memory: true,
-            threshold: Threshold::Bytes(100),
+            threshold: OomThreshold::Bytes(100),
             size: None,
             step: None,
             slope: None,

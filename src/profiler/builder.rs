@@ -18,7 +18,7 @@ use crate::config::values::{
     Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
 use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings};
-use crate::flight_recorder::{Slope, Threshold};
+use crate::flight_recorder::{OomThreshold, Slope};
 use crate::memory_log::Recording;
 
 /// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
