@@ -14,6 +14,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use heapray::{Error, InitError, State};
+use heapray_report::error_chain;
 use http_support::{BASE, fresh_dir};
 
 /// Runs `scenario` in a new process with these variables, in a shell that runs `before` first.
@@ -224,7 +225,7 @@ fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
     assert!(matches!(profiler.stop(), Err(Error::Output { .. })));
     let status = profiler.status();
     assert_eq!((status.state, status.report), (State::Stopped, None));
-    let failure = profiler.report().unwrap_err().to_string();
+    let failure = error_chain(&profiler.report().unwrap_err()).to_string();
     assert!(failure.contains("File too large"), "{failure}");
     let app = profiler.router();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -276,7 +277,7 @@ fn a_full_file_system_is_a_clear_error() {
     let ballast = Path::new(&std::env::var("MEMRAY_PROFILER_DIR").unwrap()).join("ballast");
     fs::write(&ballast, vec![0; 64 << 10]).unwrap_or_default();
     assert!(matches!(profiler.stop(), Err(Error::Output { .. })));
-    let failure = profiler.report().unwrap_err().to_string();
+    let failure = error_chain(&profiler.report().unwrap_err()).to_string();
     assert!(failure.contains("No space left on device"), "{failure}");
     assert!(matches!(
         profiler.start(),

@@ -64,14 +64,18 @@ async fn samples_and_every_allocation_are_sessions_of_their_own() {
 async fn what_is_no_size_is_refused_and_changes_nothing() {
     let bench = Bench::new();
     let app = bench.app();
-    for bad in ["often", "-1", "", "1.5MiB", "%zz"] {
+    let number = "sample must be a number of bytes";
+    for (bad, why) in [
+        ("often", number),
+        ("-1", number),
+        ("", number),
+        ("1.5MiB", number),
+        ("%zz", "sample is \"%zz\", but must be UTF-8"),
+    ] {
         let error = call(&app, &format!("start?sample={bad}"))
             .await
             .fails_with(400, "BadRequest");
-        assert!(
-            error.starts_with("sample must be a number of bytes"),
-            "{error}"
-        );
+        assert!(error.starts_with(why), "{error}");
     }
     assert_eq!(call(&app, "status").await.json()["state"], "stopped");
 }

@@ -95,7 +95,11 @@ fn what_is_no_event_log_is_refused_in_one_line() {
     let refused = run(&["recover", &text]);
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(err(&refused).lines().count(), 1, "{}", err(&refused));
-    assert!(err(&refused).contains("no event log"), "{}", err(&refused));
+    assert!(
+        err(&refused).contains("not a heapray event log"),
+        "{}",
+        err(&refused)
+    );
     let gone = run(&["recover", "/nowhere/x.spool"]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(err(&gone).contains("/nowhere/x.spool"), "{}", err(&gone));

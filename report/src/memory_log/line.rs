@@ -201,7 +201,7 @@ mod tests {
             ("MEM 1", "the time in seconds is missing"),
             ("MEM  1 2", "the memory in MiB is \"\""),
             ("MEM nan 2", "is \"nan\", which is not a number"),
-            ("MEM 1 inf", "no number"),
+            ("MEM 1 inf", "not a number"),
             ("CHLD 7 x 2", "the memory in MiB is \"x\""),
             ("FUNC my function 1 2 3 4 0", "is \"function\""),
             ("FUNC f 1 2 3 4 -1", "the level is \"-1\""),
