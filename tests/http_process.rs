@@ -319,7 +319,7 @@ fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_sh
         assert!(ask(address, "GET /openapi.json").contains("\"openapi\":\"3.1.0\""));
         assert!(ask(address, "GET /nothing").starts_with("HTTP/1.1 404"));
 
-        let taken = heapray::serve(address).unwrap_err().to_string();
+        let taken = error_chain(&heapray::serve(address).unwrap_err()).to_string();
         assert!(
             taken.contains(&address.to_string()) && taken.contains("in use"),
             "{taken}"
