@@ -14,6 +14,7 @@ use super::event::Kind;
 use super::thread::{self, Local, model};
 use super::{clock, control, record, sys};
 use crate::collector::merge::Merge;
+use crate::collector::recording::Recording;
 use crate::collector::{Clock, Counters, Tables};
 
 /// No model waits: what is not there when everybody has run will never be.
@@ -34,11 +35,11 @@ fn explore(run: impl Fn() + Send + Sync + 'static) {
     });
 }
 
-fn tables() -> Tables {
-    Tables::new(Clock {
+fn recording() -> Recording {
+    Recording::new(Tables::new(Clock {
         start_stamp: 0,
         ticks_per_ms: 1.0,
-    })
+    }))
 }
 
 /// What the hook of `malloc` does, but for the call stack.
@@ -61,9 +62,9 @@ fn free(local: &Local, address: u64) {
 
 /// What a new collector finds of session `number` when all hooks are through.
 fn collect(number: u32) -> Counters {
-    let (mut tables, mut merge) = (tables(), Merge::new(number));
-    assert_eq!(merge.drain(&mut tables, LONGEST), 0);
-    tables.counters()
+    let (mut recording, mut merge) = (recording(), Merge::new(number));
+    assert_eq!(merge.drain(&mut recording, LONGEST), 0);
+    recording.session().counters()
 }
 
 #[test]
@@ -86,12 +87,12 @@ fn what_a_thread_frees_was_allocated_before_on_whichever_thread() {
             }
             block != 0
         });
-        let (mut tables, mut merge) = (tables(), Merge::new(1));
-        merge.pass(&mut tables);
+        let (mut recording, mut merge) = (recording(), Merge::new(1));
+        merge.pass(&mut recording);
         giver.join().unwrap();
         let freed = taker.join().unwrap();
-        assert_eq!(merge.drain(&mut tables, LONGEST), 0);
-        let sums = tables.counters();
+        assert_eq!(merge.drain(&mut recording, LONGEST), 0);
+        let sums = recording.session().counters();
         assert_eq!(sums.unknown_frees, 0, "the free came before the allocation");
         assert_eq!(sums.events, 1 + u64::from(freed));
         assert_eq!(sums.live.count, u64::from(!freed));
@@ -166,14 +167,14 @@ fn stop_and_start(begin_anew: bool) {
                 in_second
             })
         };
-        let (mut tables, mut merge) = (tables(), Merge::new(1));
+        let (mut recording, mut merge) = (recording(), Merge::new(1));
         let before = through.load(Ordering::Acquire);
         // As `Session::stop` does, and the collector then.
         control::close_session();
         sys::heavy_barrier();
-        assert_eq!(merge.drain(&mut tables, LONGEST), 0);
+        assert_eq!(merge.drain(&mut recording, LONGEST), 0);
         drop(merge);
-        let first = tables.counters().allocated.bytes;
+        let first = recording.session().counters().allocated.bytes;
         if begin_anew {
             control::open_session(2);
             open.store(2, Ordering::Release);
