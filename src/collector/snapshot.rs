@@ -152,3 +152,36 @@ pub struct Snapshot {
     /// Notes for people.
     pub notes: Vec<String>,
 }
+
+impl Snapshot {
+    /// A snapshot at `started` in which nothing was seen: for whoever has only some of the tables.
+    #[must_use]
+    pub fn empty(started: SystemTime) -> Snapshot {
+        Snapshot {
+            started,
+            taken: started,
+            still_recording: false,
+            nodes: Vec::new(),
+            sites: Vec::new(),
+            survivors: Survivors::default(),
+            threads: Vec::new(),
+            modules: Arc::default(),
+            timeline: Vec::new(),
+            process_memory: None,
+            marks: Vec::new(),
+            totals: RawTotals::default(),
+            log: None,
+            log_given_up: None,
+            stacks_bounded: None,
+            sampling: None,
+            lost_events: 0,
+            lost_since_ms: None,
+            stacks_cut: 0,
+            stacks_incomplete: 0,
+            own_bytes: 0,
+            collector_cpu_ns: 0,
+            hooks: "",
+            notes: Vec::new(),
+        }
+    }
+}

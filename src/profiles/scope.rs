@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use heapray_report::model::{Survivors, Tally};
+use heapray_report::model::Tally;
 use heapray_report::views;
 
 use crate::capture::call_tree::{self, Nodes};
@@ -14,7 +14,7 @@ use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules;
 use crate::capture::scope::{self as capture, Blind, Entered};
 use crate::capture::untracked;
-use crate::collector::snapshot::{RawNode, RawSite, RawTotals, Snapshot};
+use crate::collector::snapshot::{RawNode, RawSite, Snapshot};
 use crate::profiler::{Blocks, CallSite};
 use crate::symbolize::{self, Known, ReportOptions};
 
@@ -200,30 +200,11 @@ impl ScopeUsage {
             });
         }
         Snapshot {
-            started: SystemTime::UNIX_EPOCH,
-            taken: SystemTime::UNIX_EPOCH,
             still_recording: true,
             nodes,
             sites,
-            survivors: Survivors::default(),
-            threads: Vec::new(),
             modules: Arc::clone(&modules::history()),
-            timeline: Vec::new(),
-            process_memory: None,
-            marks: Vec::new(),
-            totals: RawTotals::default(),
-            log: None,
-            log_given_up: None,
-            stacks_bounded: None,
-            sampling: None,
-            lost_events: 0,
-            lost_since_ms: None,
-            stacks_cut: 0,
-            stacks_incomplete: 0,
-            own_bytes: 0,
-            collector_cpu_ns: 0,
-            hooks: "",
-            notes: Vec::new(),
+            ..Snapshot::empty(SystemTime::UNIX_EPOCH)
         }
     }
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime};
 
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, in_one_line, write_all_apart};
-use heapray_report::model::{Event, Survivors};
+use heapray_report::model::Event;
 use heapray_report::views::temporary;
 
-use crate::collector::snapshot::{EventLog, RawTotals, Snapshot};
+use crate::collector::snapshot::{EventLog, Snapshot};
 use crate::collector::{LogReader, Names, Process};
 use crate::symbolize::{Apart, NameMode, ReportOptions, Resolved, Wanted, resolve_elsewhere};
 
@@ -176,30 +176,13 @@ fn sum_up(
 /// A snapshot with everything but sums.
 fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
     Snapshot {
-        started: process.started,
         taken: SystemTime::now().max(process.started),
-        still_recording: false,
         nodes: names.nodes,
-        sites: Vec::new(),
-        survivors: Survivors::default(),
         threads: names.threads,
         modules: names.modules,
-        timeline: Vec::new(),
         marks: names.marks,
-        process_memory: None,
-        totals: RawTotals::default(),
         log: Some(log),
-        log_given_up: None,
-        stacks_bounded: None,
-        sampling: None,
-        lost_events: 0,
-        lost_since_ms: None,
-        stacks_cut: 0,
-        stacks_incomplete: 0,
-        own_bytes: 0,
-        collector_cpu_ns: 0,
-        hooks: "",
-        notes: Vec::new(),
+        ..Snapshot::empty(process.started)
     }
 }
 

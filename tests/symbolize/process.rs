@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use heapray::capture::event::{Kind, NodeId};
-use heapray::collector::snapshot::{
-    Module, ModuleId, RawNode, RawSite, RawThread, RawTotals, Snapshot,
-};
+use heapray::collector::snapshot::{Module, ModuleId, RawNode, RawSite, RawThread, Snapshot};
 use heapray_report::Report;
 use heapray_report::model::{StackId, Tally};
 
@@ -137,12 +135,8 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
         });
     }
     Snapshot {
-        started: SystemTime::now(),
-        taken: SystemTime::now(),
-        still_recording: false,
         nodes,
         sites,
-        survivors: heapray_report::model::Survivors::default(),
         threads: vec![RawThread {
             number: 1,
             tid: 1,
@@ -150,22 +144,8 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
             threads: 1,
         }],
         modules: Arc::new(modules),
-        process_memory: None,
-        timeline: Vec::new(),
-        marks: Vec::new(),
-        totals: RawTotals::default(),
-        log: None,
-        log_given_up: None,
-        stacks_bounded: None,
-        sampling: None,
-        lost_events: 0,
-        lost_since_ms: None,
-        stacks_cut: 0,
-        stacks_incomplete: 0,
-        own_bytes: 0,
-        collector_cpu_ns: 0,
         hooks: "got",
-        notes: Vec::new(),
+        ..Snapshot::empty(SystemTime::now())
     }
 }
 
