@@ -114,7 +114,7 @@ impl Process {
     }
 
     fn rss(&self) -> io::Result<u64> {
-        resident_by(&self.statm).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        resident_by(&self.statm)
     }
 
     /// What `metric` says of the process, which has `rss` resident bytes.

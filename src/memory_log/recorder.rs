@@ -232,7 +232,7 @@ impl Shared {
     /// The memory now, as the log's readings have it: the resident size, and as much more or less as the latest reading
     /// had. A mark costs microseconds, where the proportional size of a large process takes milliseconds to read.
     pub(super) fn now(&self) -> Option<Reading> {
-        let rss = memory::resident_by(&self.statm)?;
+        let rss = memory::resident_by(&self.statm).ok()?;
         let bytes = rss.saturating_add_signed(self.offset.load(Ordering::Relaxed));
         Some(Reading::of_bytes(bytes, seconds_now()))
     }

@@ -21,7 +21,7 @@ use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
 use crate::capture::{self, arch, clock, control, hook, memory, modules, record, unwind};
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
-use crate::os::memory::{self as process_memory, resident_by};
+use crate::os::memory as process_memory;
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
 use scopes::OpenScope;
 
@@ -147,7 +147,6 @@ pub struct Worker {
     merge: Merge,
     recording: Recording,
     started: SystemTime,
-    statm: Option<File>,
     lost_before: u64,
     /// Events that their threads had not finished writing when the session ended.
     unfinished: u64,
@@ -187,7 +186,6 @@ impl Worker {
             merge: Merge::new(setup.session),
             recording: Recording::new(tables),
             started,
-            statm: File::open("/proc/self/statm").ok(),
             lost_before: record::lost(),
             unfinished: 0,
             clock,
@@ -422,7 +420,7 @@ impl Worker {
 
     /// Resident bytes of the process; 0 where the system does not tell.
     fn resident(&self) -> u64 {
-        self.statm.as_ref().and_then(resident_by).unwrap_or(0)
+        process_memory::resident().unwrap_or(0)
     }
 
     fn own_bytes(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The resident size alone, read as fast as the system tells it: for who asks at every line of a function.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::RwLock;
 
@@ -17,21 +18,25 @@ pub(crate) fn resident() -> Option<u64> {
         && let Some((owner, file)) = &*open
         && *owner == pid
     {
-        return resident_by(file);
+        return resident_by(file).ok();
     }
     let file = File::open("/proc/self/statm").ok()?;
-    let resident = resident_by(&file);
+    let resident = resident_by(&file).ok();
     if let Ok(mut open) = STATM.try_write() {
         *open = Some((pid, file));
     }
     resident
 }
 
-/// Resident bytes by an open `/proc/<pid>/statm`. `None` if the process is gone, or the system does not tell.
-pub(crate) fn resident_by(statm: &File) -> Option<u64> {
+/// Resident bytes by an open `/proc/<pid>/statm`.
+///
+/// # Errors
+/// The process is gone, or the system does not tell.
+pub(crate) fn resident_by(statm: &File) -> io::Result<u64> {
     let mut text = [0; 128];
-    let length = statm.read_at(&mut text, 0).ok()?;
-    Some(pages(&text[..length])? * page_size())
+    let length = statm.read_at(&mut text, 0)?;
+    let pages = pages(&text[..length]).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(pages * page_size())
 }
 
 /// The second number: `size resident shared text lib data dt`, in pages.
