@@ -225,6 +225,16 @@ impl Values for Times {
     }
 }
 
+/// Returns `a, b or c`.
+pub(crate) fn one_of(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("{} or {last}", others.join(", "))
+        }
+        _ => words.concat(),
+    }
+}
+
 /// One of some words, in any case.
 pub(crate) struct Words<T: 'static>(pub(crate) &'static [(&'static str, T)]);
 
@@ -234,11 +244,7 @@ impl<T: Copy> Values for Words<T> {
 
     fn allowed(&self) -> String {
         let words: Vec<&str> = self.0.iter().map(|(word, _)| *word).collect();
-        match words.split_last() {
-            Some((last, [])) => (*last).into(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => String::new(),
-        }
+        one_of(&words)
     }
 
     fn parse(&self, text: &str) -> Option<T> {

@@ -13,6 +13,7 @@ use serde::forward_to_deserialize_any;
 
 use super::error::ApiError;
 use crate::config::truth;
+use crate::config::values::one_of;
 
 /// Reads the parameters of `T` in `query`.
 ///
@@ -59,16 +60,6 @@ impl serde::de::Error for Refused {
 
     fn missing_field(name: &'static str) -> Refused {
         Refused::Query(format!("{name} is missing"))
-    }
-}
-
-/// Returns `a, b or c`.
-pub(super) fn one_of(words: &[&str]) -> String {
-    match words.split_last() {
-        Some((last, others)) if !others.is_empty() => {
-            format!("{} or {last}", others.join(", "))
-        }
-        _ => words.concat(),
     }
 }
 

@@ -12,6 +12,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use super::error::ApiError;
 use super::params;
 use super::schemas::Truth;
+use crate::config::values::one_of;
 use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::ThreadMode;
 
@@ -133,7 +134,7 @@ impl FileFormat {
 impl<'q> Deserialize<'q> for FileFormat {
     fn deserialize<D: Deserializer<'q>>(value: D) -> Result<FileFormat, D::Error> {
         let format = String::deserialize(value)?.parse();
-        let refused = |_| D::Error::custom(params::one_of(&FileFormat::names()));
+        let refused = |_| D::Error::custom(one_of(&FileFormat::names()));
         format.map(FileFormat).map_err(refused)
     }
 }
