@@ -6,6 +6,8 @@
 //! into it. Else the file decides, because a generic of the library that is instantiated in the user's crate bears the
 //! user's types in its name, and where no file is known, the name again.
 
+use heapray_report::views::distributions_library;
+
 /// The part that a frame plays when a stack's leaf is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
@@ -71,14 +73,8 @@ pub(crate) fn library_dir(file: &str) -> Option<&str> {
     if let Some(at) = file.find(&format!("{installed}/")) {
         return Some(&file[..at + installed.len()]);
     }
-    let sources = "/rustc-";
-    file.match_indices(sources).find_map(|(at, _)| {
-        let version = at + sources.len();
-        let end = version + file[version..].find('/')?;
-        let is_version = file[version..].starts_with(|first: char| first.is_ascii_digit());
-        (is_version && file[end..].starts_with("/library/"))
-            .then(|| &file[..end + "/library".len()])
-    })
+    let (library, _) = distributions_library(file)?;
+    Some(library)
 }
 
 /// Crates that the standard library is made of: below `/rust/deps` in its own build. hashbrown (with the

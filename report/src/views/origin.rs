@@ -92,13 +92,15 @@ impl Origins {
     }
 }
 
-/// The part of `file` below the language's library as distributions build it: in `…/rustc-<version>/library`.
-fn in_distributions_library(file: &str) -> Option<&str> {
+/// The language's library as distributions build it, `…/rustc-<version>/library`, and the part of `file` below it.
+#[must_use]
+pub fn distributions_library(file: &str) -> Option<(&str, &str)> {
     let sources = "/rustc-";
     file.match_indices(sources).find_map(|(at, _)| {
         let (version, rest) = file[at + sources.len()..].split_once('/')?;
         let is_version = version.starts_with(|first: char| first.is_ascii_digit());
-        rest.strip_prefix("library/").filter(|_| is_version)
+        let below = rest.strip_prefix("library/").filter(|_| is_version)?;
+        Some((&file[..file.len() - below.len() - 1], below))
     })
 }
 
@@ -197,7 +199,7 @@ impl<'a> Paths<'a> {
         file.split_once("/rustlib/src/rust/library/")
             .map(|(_, rest)| rest)
             .or_else(|| file.strip_prefix("/rust/deps/").map(|_| "std"))
-            .or_else(|| in_distributions_library(file))
+            .or_else(|| Some(distributions_library(file)?.1))
     }
 
     /// The package by the function's name alone.
