@@ -4,7 +4,7 @@
 //!            a session runs:  ask its collector
 //!   begin ─▶                                            ─▶ ActiveScope ─▶ end ─▶ Snapshot
 //!            none runs:       start one, or join the one
-//!                             that other scopes have        the last of its scopes stops that one
+//!                             that other scopes have       the last of its scopes stops that one
 //! ```
 //!
 //! A session that ends before its scopes sends each of them what it has of it.

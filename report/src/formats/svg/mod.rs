@@ -71,18 +71,11 @@ impl<'a> Picture<'a> {
     fn subtitle(&self) -> String {
         let (measure, total) = (self.choice.measure.title(), self.tree.total);
         let near = near(self.report);
-        let mut text = format!(
-            "{measure}: {} in {near}{}",
-            self.total(),
-            blocks(total.count)
-        );
-        if self.choice.unit == Unit::Count {
-            text = format!(
-                "{measure}: {near}{} of {}",
-                blocks(total.count),
-                self.total()
-            );
-        }
+        let (bytes, blocks) = (self.total(), blocks(total.count));
+        let mut text = match self.choice.unit {
+            Unit::Bytes => format!("{measure}: {bytes} in {near}{blocks}"),
+            Unit::Count => format!("{measure}: {near}{blocks} of {bytes}"),
+        };
         if self.choice.leaf_first {
             text += ", by the place that allocated";
         }
