@@ -127,6 +127,7 @@ def test_a_generated_python_client_reads_status_stats_and_reports(service, docum
         f"--path={document}",
         f"--output-path={tmp_path / 'heapray_client'}",
         "--meta=none",
+        f"--config={TOOLS / 'python-client.yaml'}",
         "--fail-on-warning",
         cwd=tmp_path,
     )
