@@ -59,10 +59,10 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn touched_memory_is_resident() {
-        let before = resident().unwrap();
+        // No difference of two readings: the other tests of this process allocate and free beside it.
         let block = std::hint::black_box(vec![1u8; 32 << 20]);
-        let after = resident().unwrap();
-        assert!(after >= before + (24 << 20), "{before} {after}");
+        let resident = resident().unwrap();
+        assert!(resident >= 32 << 20, "{resident}");
         drop(block);
     }
 }
