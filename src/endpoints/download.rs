@@ -13,25 +13,17 @@ use super::file_body::FileBody;
 use super::precondition::Validators;
 use super::range::{self, Wanted};
 use crate::os::calendar;
+use crate::profiler::Reports;
 use crate::profiler::store::{Output, OutputKind};
-use crate::profiler::{Core, Error, Waiter};
 
 /// On answers that are made from a session which still records: consistent, but not the last word.
 const SNAPSHOT: HeaderName = HeaderName::from_static("x-heapray-snapshot");
 /// The moment that an answer describes.
 const TAKEN: HeaderName = HeaderName::from_static("x-heapray-taken");
 
-/// Waits, without blocking, for the output that `ask` asks for.
-pub(super) async fn wait(ask: impl FnOnce(Waiter<Result<Output, Error>>)) -> Result<Output, Error> {
-    let (answer, answered) = tokio::sync::oneshot::channel();
-    ask(Box::new(answer));
-    let made = answered.await;
-    made.map_err(|_| Error::MAKING_PANICKED)?
-}
-
 /// An output as the answer to a request with these headers.
 pub(super) fn download(
-    core: &Arc<Core>,
+    reports: &Arc<Reports>,
     output: Output,
     asked: &HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -71,7 +63,7 @@ pub(super) fn download(
     if let Some(range) = range {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_LENGTH, (range.end - range.start).into());
-        *response.body_mut() = Body::new(FileBody::new(Arc::clone(core), output, range));
+        *response.body_mut() = Body::new(FileBody::new(Arc::clone(reports), output, range));
     }
     Ok(response)
 }

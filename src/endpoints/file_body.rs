@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::oneshot;
 
 use crate::profiler::store::Output;
-use crate::profiler::{Core, Reader};
+use crate::profiler::{Reader, Reports};
 
 /// Bytes read at once: what a slow client costs in memory.
 const PIECE: u64 = 256 << 10;
@@ -24,7 +24,7 @@ type Piece = oneshot::Receiver<io::Result<Bytes>>;
 /// A range of an output. Nothing is read before the first poll.
 #[derive(Debug)]
 pub(crate) struct FileBody {
-    core: Arc<Core>,
+    reports: Arc<Reports>,
     reader: Arc<Reader>,
     /// What was not asked for yet.
     rest: Range<u64>,
@@ -33,10 +33,10 @@ pub(crate) struct FileBody {
 }
 
 impl FileBody {
-    pub(crate) fn new(core: Arc<Core>, output: Output, range: Range<u64>) -> FileBody {
-        let reader = core.readers.open(output);
+    pub(crate) fn new(reports: Arc<Reports>, output: Output, range: Range<u64>) -> FileBody {
+        let reader = reports.open(output);
         FileBody {
-            core,
+            reports,
             reader,
             rest: range,
             pending: None,
@@ -54,7 +54,7 @@ impl FileBody {
         let (answer, piece) = oneshot::channel();
         self.reader.takes(end - start);
         let reader = Arc::clone(&self.reader);
-        self.core.files.submit(move || {
+        self.reports.read(move || {
             if answer.is_closed() {
                 return;
             }

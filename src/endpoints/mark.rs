@@ -1,10 +1,7 @@
 //! `POST mark`.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use axum::response::Response;
-
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -46,8 +43,6 @@ pub(super) struct MarkQuery {
 pub(super) async fn mark(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let MarkQuery { name } = params::read(query)?;
-    let job = Arc::clone(core);
-    // Not here: the collector first takes in what came before.
-    let mark = core.control.call(move || job.machine.mark(&name)).await??;
+    let mark = core.lifecycle().mark(name).await?;
     Ok(reply::json(StatusCode::OK, &mark))
 }

@@ -110,10 +110,6 @@ impl Profiler {
         config.map_or_else(OpenApi::default, openapi::routes)
     }
 
-    fn config(&self) -> Option<&Config> {
-        self.core.as_ref().map(|core| &core.config)
-    }
-
     fn door(&self, document: Option<OpenApi>) -> Option<Door> {
         let _untracked = untracked::enter();
         let config = self.config()?;

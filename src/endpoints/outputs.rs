@@ -4,7 +4,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 
-use super::download::{self, download};
+use super::download::download;
 use super::error::ApiError;
 use super::failures::{CommonFailures, OutputFailures};
 use super::negotiate;
@@ -25,11 +25,8 @@ pub(super) async fn output(
     let preferred = negotiate::preferred(kind, headers);
     let key = query::read(kind, preferred, asked)?;
     let core = profiler.core()?;
-    let made = match of {
-        None => download::wait(|waiter| core.request(key, waiter)).await?,
-        Some(id) => download::wait(|waiter| core.request_kept(id, key, waiter)).await?,
-    };
-    let mut response = download(core, made, headers)?;
+    let made = core.reports().output(of, key).await?;
+    let mut response = download(core.reports(), made, headers)?;
     if negotiated {
         let accept = HeaderValue::from_static("Accept");
         response.headers_mut().insert(header::VARY, accept);

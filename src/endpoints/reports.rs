@@ -1,7 +1,5 @@
 //! `GET reports`, `GET reports/{id}`, `DELETE reports/{id}`.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -42,8 +40,7 @@ pub(super) struct ReportIdParam {
 )]
 pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let job = Arc::clone(core);
-    let kept = core.files.read(move || job.kept()).await?;
+    let kept = core.reports().list().await?;
     Ok(reply::json(StatusCode::OK, &kept))
 }
 
@@ -64,8 +61,7 @@ pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
 )]
 pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let job = Arc::clone(core);
-    let kept = core.files.read(move || job.kept_report(id)).await??;
+    let kept = core.reports().find(id).await?;
     Ok(reply::json(StatusCode::OK, &kept))
 }
 
@@ -88,8 +84,7 @@ pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, A
 )]
 pub(super) async fn delete(profiler: &Profiler, id: ReportId) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let job = Arc::clone(core);
-    core.output.call(move || job.delete_kept(id)).await??;
+    core.reports().delete(id).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)

@@ -100,7 +100,7 @@ impl Profiler {
                 }
             });
         let thread = thread.map_err(fail)?;
-        core.listeners.add(move || {
+        core.listeners().add(move || {
             // Its thread is gone already: so much the better.
             let _ = close.send(());
             let _ = thread.join();

@@ -1,7 +1,5 @@
 //! `POST start`.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use axum::response::Response;
 
@@ -51,8 +49,7 @@ pub(crate) struct StartQuery {
 pub(crate) async fn start(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let sample = sample(query)?;
-    let job = Arc::clone(core);
-    let status = core.control.call(move || job.start(sample)).await??;
+    let status = core.lifecycle().start(sample).await?;
     Ok(reply::json(StatusCode::OK, &status))
 }
 

@@ -1,7 +1,5 @@
 //! `GET status`.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use axum::response::Response;
 
@@ -25,11 +23,7 @@ use crate::profiler::{Error, Profiler, State, Status};
 )]
 pub(crate) async fn status(profiler: &Profiler) -> Result<Response, ApiError> {
     let status = match profiler.core() {
-        // Not here: a snapshot that is being taken holds the lock for milliseconds.
-        Ok(core) => {
-            let job = Arc::clone(core);
-            core.files.read(move || job.status()).await?
-        }
+        Ok(core) => core.lifecycle().status().await?,
         Err(Error::Forked) => Status::bare(State::Forked),
         Err(error) => return Err(error.into()),
     };

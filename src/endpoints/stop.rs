@@ -1,7 +1,5 @@
 //! `POST stop`.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use axum::response::Response;
 
@@ -27,7 +25,6 @@ use crate::profiler::{Profiler, Status};
 )]
 pub(crate) async fn stop(profiler: &Profiler) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let job = Arc::clone(core);
-    let status = core.control.call(move || job.stop()).await??;
+    let status = core.lifecycle().stop().await?;
     Ok(reply::json(StatusCode::OK, &status))
 }

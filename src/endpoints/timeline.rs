@@ -21,7 +21,7 @@ use crate::config::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
 use crate::memory_log::{Recorder, Recording};
 use crate::profiler::LogReader;
 use crate::profiler::store::{Label, Output, OutputKey, OutputKind};
-use crate::profiler::{Core, Error, Profiler};
+use crate::profiler::{Error, LiveFeed, Profiler};
 
 /// What is sent as JSON of a log of any length.
 const LIMITS: DigestLimits = DigestLimits {
@@ -163,7 +163,7 @@ pub(super) async fn timeline(
         Recording::Off => return Err(ApiError::NoMemoryLog(None)),
         Recording::Failed(reason) => return Err(ApiError::NoMemoryLog(Some(Arc::clone(reason)))),
     };
-    let Some(reader) = &core.log_reader else {
+    let Some(reader) = core.log_reader() else {
         return Err(ApiError::NoMemoryLog(None));
     };
     let log = Arc::clone(reader);
@@ -171,7 +171,7 @@ pub(super) async fn timeline(
         let name = recorder.path().file_name().unwrap_or_default();
         let disposition = format!("inline; filename=\"{}\"", name.to_string_lossy());
         let opened = reader.read(move || file(&log, &recorder)).await?;
-        let mut response = download(core, opened?, headers)?;
+        let mut response = download(core.reports(), opened?, headers)?;
         // A machine's name is letters, digits and hyphens; any other is not told.
         if let Ok(disposition) = HeaderValue::try_from(disposition) {
             let headers = response.headers_mut();
@@ -179,8 +179,8 @@ pub(super) async fn timeline(
         }
         response
     } else {
-        let job = Arc::clone(core);
-        let text = reader.read(move || json(&job, &log, &recorder)).await?;
+        let feed = Arc::clone(core.live());
+        let text = reader.read(move || json(&feed, &log, &recorder)).await?;
         reply::json_text(StatusCode::OK, text?)
     };
     let accept = HeaderValue::from_static("Accept");
@@ -199,10 +199,10 @@ fn file(log: &LogReader, recorder: &Recorder) -> Result<Output, ApiError> {
     opened.map_err(|error| unreadable(recorder, &error))
 }
 
-fn json(core: &Core, log: &LogReader, recorder: &Recorder) -> Result<Vec<u8>, ApiError> {
+fn json(feed: &LiveFeed, log: &LogReader, recorder: &Recorder) -> Result<Vec<u8>, ApiError> {
     let read = log.digest(recorder.path(), &LIMITS);
     let digest = read.map_err(|error| unreadable(recorder, &error))?;
-    let timeline = told(recorder, digest, core.heap_curve(LIMITS.readings));
+    let timeline = told(recorder, digest, feed.heap_curve(LIMITS.readings));
     Ok(serde_json::to_vec(&timeline).expect("our own plain types can be written as JSON"))
 }
 

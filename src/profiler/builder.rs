@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::control::Core;
-use super::recorder::{OnTrigger, Trigger};
+use super::core::Core;
+use super::flight::{OnTrigger, Trigger};
 use super::{InitError, Profiler, global};
 use crate::capture::untracked;
 use crate::config::declared::every_setting;
@@ -38,7 +38,7 @@ pub struct Builder {
     settings: Settings,
     ignore_environment: bool,
     wait: bool,
-    told: Option<OnTrigger>,
+    on_trigger: Option<OnTrigger>,
 }
 
 /// Begins with every setting at its default.
@@ -83,7 +83,7 @@ impl Builder {
     /// Not called where [`oom_exit_code`](Builder::oom_exit_code) ends the process.
     pub fn on_trigger(mut self, told: impl Fn(&Trigger) + Send + Sync + 'static) -> Builder {
         let _untracked = untracked::enter();
-        self.told = Some(OnTrigger(Arc::new(told)));
+        self.on_trigger = Some(OnTrigger(Arc::new(told)));
         self
     }
 
@@ -163,11 +163,9 @@ impl Builder {
                 memory_log,
             });
         }
-        let core = Core::new(config, self.told.clone()).map_err(InitError::Threads)?;
-        let core = Arc::new(core);
-        core.sweep_and_reclaim();
+        let core = Core::new(config, self.on_trigger.clone()).map_err(InitError::Threads)?;
         Ok(Profiler {
-            core: Some(core),
+            core: Some(Arc::new(core)),
             memory_log,
         })
     }

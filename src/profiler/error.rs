@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::ConfigError;
-use crate::profiler::store::ReportId;
+use crate::profiler::store::{ReportId, Store};
 use crate::session::{SessionError, StartError};
 
 /// Why a request to the profiler failed. Cheap to clone: several requests may share one failure.
@@ -69,6 +69,14 @@ pub enum Error {
 impl Error {
     /// What those who wait for an output are told if making it panicked.
     pub(crate) const MAKING_PANICKED: Error = Error::Internal("making an output panicked");
+
+    /// What the file system says of an output that could not be written.
+    pub(super) fn not_written(store: &Store, error: io::Error) -> Error {
+        Error::Output {
+            path: store.directory.path().to_owned(),
+            source: Arc::new(error),
+        }
+    }
 }
 
 impl fmt::Display for Error {

@@ -1,7 +1,8 @@
 //! The process's own profiler, and the functions that spare a service the handle.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
+use super::lock::{Lock, Rank};
 use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
 use crate::capture::untracked;
 use crate::profiler::store::Output;
@@ -9,7 +10,7 @@ use heapray_report::error_chain;
 
 static PROFILER: OnceLock<Profiler> = OnceLock::new();
 /// Held while the profiler is made, so that two at once make one.
-static MAKING: Mutex<()> = Mutex::new(());
+static MAKING: Lock<()> = Lock::new(Rank::Init, ());
 
 /// The one-line form: reads the environment, and where `MEMRAY_PROFILER` is true, every allocation is recorded from
 /// here on. Call it first in `main`.
@@ -134,7 +135,7 @@ pub(super) fn init_with(builder: Builder) -> Profiler {
 
 pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
     let _untracked = untracked::enter();
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _making = MAKING.lock();
     if let Some(profiler) = PROFILER.get() {
         return Ok(profiler.clone());
     }

@@ -1,12 +1,10 @@
 //! The handle that a service holds.
 
 use std::io::Read;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::control::Core;
-use super::outputs::Made;
-use super::waiter::Waiter;
+use super::core::Core;
 use super::{Error, KeptReport, Mark, State, Status};
 use crate::capture::untracked;
 use crate::memory_log::Recording;
@@ -24,7 +22,7 @@ const LONGEST_SHUTDOWN: Duration = Duration::from_secs(20);
 /// or `spawn_blocking`.
 #[derive(Debug, Clone, Default)]
 pub struct Profiler {
-    pub(crate) core: Option<Arc<Core>>,
+    pub(super) core: Option<Arc<Core>>,
     /// Independent of all else.
     pub(crate) memory_log: Recording,
 }
@@ -45,9 +43,15 @@ impl Profiler {
         self.core.is_some()
     }
 
+    /// Returns the settings; `None` where the profiler is disabled.
+    #[cfg(feature = "http")]
+    pub(crate) fn config(&self) -> Option<&crate::config::Config> {
+        self.core.as_ref().map(|core| core.config())
+    }
+
     pub(crate) fn core(&self) -> Result<&Arc<Core>, Error> {
         let core = self.core.as_ref().ok_or(Error::Disabled)?;
-        core.own_process()?;
+        core.check_process()?;
         Ok(core)
     }
 
@@ -57,8 +61,7 @@ impl Profiler {
     ///
     /// [`Error::Directory`] or [`Error::Start`]; the former report is still there then.
     pub fn start(&self) -> Result<Status, Error> {
-        let core = Arc::clone(self.core()?);
-        self.core()?.control.run(move || core.start(None))?
+        self.core()?.lifecycle().start_blocking(None)
     }
 
     /// Begins a session that records samples, one each `bytes` bytes on average, or every allocation if that is 0.
@@ -71,8 +74,7 @@ impl Profiler {
     ///
     /// Those of [`start`](Profiler::start) and [`stop`](Profiler::stop).
     pub fn start_sampling(&self, bytes: u64) -> Result<Status, Error> {
-        let core = Arc::clone(self.core()?);
-        self.core()?.control.run(move || core.start(Some(bytes)))?
+        self.core()?.lifecycle().start_blocking(Some(bytes))
     }
 
     /// Ends the session and writes its report. Where none runs, nothing happens.
@@ -82,18 +84,14 @@ impl Profiler {
     /// [`Error::Session`], or [`Error::Output`] if the report could not be written: what was recorded is kept in
     /// memory then, and [`report`](Profiler::report) tries again.
     pub fn stop(&self) -> Result<Status, Error> {
-        let core = Arc::clone(self.core()?);
-        self.core()?.control.run(move || core.stop())?
+        self.core()?.lifecycle().stop_blocking()
     }
 
     /// The state, and the sums of the running session or else the last one.
     #[must_use]
     pub fn status(&self) -> Status {
         match self.core() {
-            Ok(core) => {
-                let _untracked = untracked::enter();
-                core.status()
-            }
+            Ok(core) => core.lifecycle().status_blocking(),
             Err(Error::Forked) => Status::bare(State::Forked),
             Err(_) => Status::bare(State::Disabled),
         }
@@ -137,7 +135,7 @@ impl Profiler {
     ///
     /// Those of [`report`](Profiler::report).
     pub fn output(&self, key: OutputKey) -> Result<Output, Error> {
-        self.core()?.wait_for(key)
+        self.core()?.reports().output_blocking(None, key)
     }
 
     /// The reports of finished sessions that are kept, the latest first.
@@ -147,7 +145,7 @@ impl Profiler {
     /// [`Error::Disabled`] or [`Error::Forked`].
     pub fn kept_reports(&self) -> Result<Vec<KeptReport>, Error> {
         let _untracked = untracked::enter();
-        Ok(self.core()?.kept())
+        Ok(self.core()?.reports().kept())
     }
 
     /// Any output of a kept report, made as `key` says.
@@ -157,9 +155,7 @@ impl Profiler {
     /// [`Error::NotKept`], [`Error::Damaged`], or [`Error::Output`]; [`Error::UnsupportedForKept`] if `key` wants `full` or
     /// each thread by itself of another session than the present one.
     pub fn kept_output(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
-        let _untracked = untracked::enter();
-        self.core()?
-            .wait(|core, waiter| core.request_kept(id, key, waiter))
+        self.core()?.reports().output_blocking(Some(id), key)
     }
 
     /// Deletes a kept report. If it is the one of the session that ended last, all of that session's outputs go.
@@ -168,8 +164,7 @@ impl Profiler {
     ///
     /// [`Error::NotKept`], or [`Error::Output`] if the file system refuses.
     pub fn delete_kept_report(&self, id: ReportId) -> Result<(), Error> {
-        let core = Arc::clone(self.core()?);
-        self.core()?.output.run(move || core.delete_kept(id))?
+        self.core()?.reports().delete_blocking(id)
     }
 
     /// Names the present moment of the running session: blocks from before and after it can be told apart in its report.
@@ -179,8 +174,7 @@ impl Profiler {
     /// [`Error::NotRecording`]; [`Error::InvalidMarkName`] unless it has 1 to 200 characters, none of them a control character;
     /// [`Error::TooManyMarks`] if there are 1,000.
     pub fn mark(&self, name: &str) -> Result<Mark, Error> {
-        let _untracked = untracked::enter();
-        self.core()?.machine.mark(name)
+        self.core()?.lifecycle().mark_blocking(name)
     }
 
     /// Ends the session, finishes its report and closes the listeners of `serve`, and ends the memory log. For the end of
@@ -209,22 +203,20 @@ impl Profiler {
             return self.stop();
         };
         let deadline = Instant::now() + LONGEST_SHUTDOWN;
-        let left_out = core.outputs.queue.end();
+        let left_out = core.reports().end();
         if left_out > 0 {
             tracing::warn!(
                 outputs = left_out,
                 "the service ends: what clients had asked for is not made any more"
             );
         }
-        let job = Arc::clone(core);
-        let stopped = core.control.run_until(deadline, move || job.stop());
+        let stopped = core.lifecycle().stop_until(deadline);
         #[cfg(feature = "http")]
-        core.listeners.close();
-        // Behind whatever is being written: a process that ends leaves no draft in the directory.
-        let written = core.output.run_until(deadline, || ());
-        let recorded = core.recorder.wait_until(deadline);
+        core.listeners().close();
+        let written = core.reports().wait_until(deadline);
+        let recorded = core.flight().wait_until(deadline);
         let (Some(stopped), Some(written)) = (stopped, written) else {
-            let path = core.directory().path().to_owned();
+            let path = core.directory().to_owned();
             let error = Error::ShutdownTooLong { path };
             tracing::error!(error = %error_chain(&error), "the service ends without the report of its last session");
             return Err(error);
@@ -232,23 +224,8 @@ impl Profiler {
         if !recorded {
             tracing::error!("the service ends while the flight recorder writes a report");
         }
-        core.outputs.queue.go_on();
+        core.reports().go_on();
         written?;
-        stopped?
-    }
-}
-
-impl Core {
-    /// Finds or makes an output and waits for it, blocking.
-    pub(crate) fn wait_for(self: &Arc<Core>, key: OutputKey) -> Result<Output, Error> {
-        let _untracked = untracked::enter();
-        self.wait(|core, waiter| core.request(key, waiter))
-    }
-
-    pub(super) fn wait(self: &Arc<Core>, request: impl FnOnce(&Arc<Core>, Waiter<Made>)) -> Made {
-        let (answer, answered) = mpsc::channel();
-        request(self, Box::new(answer));
-        let died = |_| Error::MAKING_PANICKED;
-        answered.recv().map_err(died)?
+        stopped
     }
 }

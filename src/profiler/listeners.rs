@@ -1,15 +1,15 @@
 //! Listeners of the profiler's own, which end with it.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+
+use super::lock::{Lock, Rank};
 
 /// Closes one listener, and returns when it is closed.
 type Close = Box<dyn FnOnce() + Send>;
 
 /// The listeners that are open.
-#[derive(Default)]
 pub(crate) struct Listeners {
-    open: Mutex<Vec<Close>>,
+    open: Lock<Vec<Close>>,
 }
 
 impl fmt::Debug for Listeners {
@@ -19,15 +19,20 @@ impl fmt::Debug for Listeners {
 }
 
 impl Listeners {
+    pub(super) fn new() -> Listeners {
+        Listeners {
+            open: Lock::new(Rank::Listeners, Vec::new()),
+        }
+    }
+
     /// Has `close` called when the profiler ends.
     pub(crate) fn add(&self, close: impl FnOnce() + Send + 'static) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.push(Box::new(close));
+        self.open.lock().push(Box::new(close));
     }
 
     /// Closes every listener.
     pub(super) fn close(&self) {
-        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        let open = std::mem::take(&mut *self.open.lock());
         for close in open {
             close();
         }

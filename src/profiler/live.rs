@@ -1,37 +1,42 @@
-//! What somebody who watches sees: the state, the curve, and the lines that hold the most, once a second.
+//! What the live page shows: the state, the curve, and the lines that hold the most, once a second.
 //!
 //! ```text
-//! watcher ── asks for the next glance ──▶ live thread ── a second after the last one ──▶ all who have asked
+//! watcher ── asks for the next state ──▶ live thread ── a second after the last one ──▶ all who have asked
 //! ```
 //!
-//! However many watch, a glance is made once a second at most; where nobody asks, nothing is done. Symbols are looked up
-//! for the call sites with the most live bytes only, and remembered.
+//! However many watch, a state is made at most once a second; while nobody asks, nothing is done. Symbols are looked up only
+//! for the call sites with the most live bytes, and remembered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::{model, views};
+use tokio::sync::oneshot;
 
-use super::control::Core;
-use super::kept::leak_at;
+use super::lifecycle::Lifecycle;
+use super::lock::{Lock, Rank};
+use super::machine::Machine;
+use super::reports::{Reports, leak_at};
 use super::waiter::Waiter;
+use super::worker::Worker;
 use super::{Blocks, CallSite, KeptReport, Mark, Status};
 use crate::collector::snapshot::Snapshot;
 use crate::symbolize::{self, Known, ReportOptions};
 
-/// From one glance to the next.
+/// From one state to the next.
 const EVERY: Duration = Duration::from_secs(1);
 /// Call sites whose symbols are looked up.
 const SITES: usize = 200;
-/// Lines that are told.
+/// Lines that are shown.
 const LINES: usize = 15;
 /// Points of the curve: what a small screen can show.
 const POINTS: usize = 400;
 
-/// Everything at one moment.
+/// Everything that the live page shows at one moment.
 #[derive(Debug)]
-pub(crate) struct Glance {
+pub(crate) struct LiveState {
     pub(crate) status: Status,
     /// Since the start of the running session, or of the one that ended last; oldest first.
     pub(crate) curve: Vec<model::Moment>,
@@ -50,70 +55,88 @@ pub(crate) struct Top {
     pub(crate) seen: Blocks,
 }
 
-type Glanced = Arc<Glance>;
-
-/// Those who wait for the next glance, and what is remembered for it.
-#[derive(Default)]
-pub(crate) struct Live {
-    waiting: Mutex<Vec<Waiter<Glanced>>>,
-    /// Of the live thread alone; a lock because all threads share what it is in.
-    own: Mutex<Own>,
+/// Gives what the live page shows to all who watch, on a thread of its own.
+pub(crate) struct LiveFeed {
+    machine: Arc<Machine>,
+    reports: Arc<Reports>,
+    lifecycle: Arc<Lifecycle>,
+    thread: Worker,
+    waiters: Lock<Vec<Waiter<Arc<LiveState>>>>,
+    /// The live thread's own; a lock because all threads share what it is in.
+    cache: Lock<Cache>,
 }
 
 #[derive(Default)]
-struct Own {
+struct Cache {
     last: Option<Instant>,
-    known: Known,
+    symbols: Known,
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for LiveFeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Live").finish_non_exhaustive()
+        f.debug_struct("LiveFeed").finish_non_exhaustive()
     }
 }
 
-impl Core {
-    /// Hands the next glance to `waiter`, on a thread of the profiler's: at once if the last one was more than a second
-    /// ago.
-    pub(crate) fn glance(self: &Arc<Core>, waiter: Waiter<Glanced>) {
-        let waiting = &self.live.waiting;
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(waiter);
-        if waiting.len() == 1 {
-            let core = Arc::clone(self);
-            self.watch.submit(move || core.look());
-        }
+impl LiveFeed {
+    /// # Errors
+    ///
+    /// There can be no more threads.
+    pub(super) fn new(
+        machine: Arc<Machine>,
+        reports: Arc<Reports>,
+        lifecycle: Arc<Lifecycle>,
+    ) -> io::Result<LiveFeed> {
+        Ok(LiveFeed {
+            machine,
+            reports,
+            lifecycle,
+            thread: Worker::spawn("heapray-live")?,
+            waiters: Lock::new(Rank::LiveWaiters, Vec::new()),
+            cache: Lock::new(Rank::LiveCache, Cache::default()),
+        })
     }
 
-    /// The heap over time, of the running session or the one that ended last, and when that began: at most so many rows.
+    /// Has the next state sent: at once if the last one was made more than a second ago. The receiver fails if the profiler
+    /// failed at it.
+    pub(crate) fn next(self: &Arc<LiveFeed>) -> oneshot::Receiver<Arc<LiveState>> {
+        let (answer, next) = oneshot::channel();
+        let mut waiters = self.waiters.lock();
+        waiters.push(Box::new(answer));
+        if waiters.len() == 1 {
+            let feed = Arc::clone(self);
+            self.thread.submit(move || feed.send());
+        }
+        next
+    }
+
+    /// Returns the heap over time, of the running session or the one that ended last, and when that began: at most so many
+    /// rows. Blocks.
     pub(crate) fn heap_curve(&self, rows: usize) -> Option<(SystemTime, Vec<model::Moment>)> {
         let running = self.machine.top(0).map(Arc::new);
         let snapshot = running.or_else(|| self.machine.last())?;
         Some((snapshot.started, thinned(&snapshot.timeline, rows)))
     }
 
-    fn look(self: Arc<Core>) {
-        let mut own = self.live.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = own.last {
+    fn send(&self) {
+        let mut cache = self.cache.lock();
+        if let Some(last) = cache.last {
             thread::sleep(EVERY.saturating_sub(last.elapsed()));
         }
-        own.last = Some(Instant::now());
-        // Before the work: who asks from now on gets the next glance, and should this panic, none waits for ever.
-        let mut waiting = {
-            let waiting = self.live.waiting.lock();
-            std::mem::take(&mut *waiting.unwrap_or_else(PoisonError::into_inner))
-        };
-        waiting.retain(|waiter| !waiter.is_gone());
-        if waiting.is_empty() {
+        cache.last = Some(Instant::now());
+        // Before the work: those who ask from now on get the next state, and should this panic, none waits for ever.
+        let mut waiters = std::mem::take(&mut *self.waiters.lock());
+        waiters.retain(|waiter| !waiter.is_gone());
+        if waiters.is_empty() {
             return;
         }
-        let glance = Arc::new(self.at_a_glance(&mut own.known));
-        for waiter in waiting {
-            waiter.give(Arc::clone(&glance));
+        let state = Arc::new(self.state(&mut cache.symbols));
+        for waiter in waiters {
+            waiter.give(Arc::clone(&state));
         }
     }
 
-    fn at_a_glance(&self, known: &mut Known) -> Glance {
+    fn state(&self, symbols: &mut Known) -> LiveState {
         let running = self.machine.top(SITES);
         let last = match &running {
             Some(_) => None,
@@ -121,12 +144,12 @@ impl Core {
         };
         let shown = running.as_ref().or(last.as_deref());
         let marks = shown.map_or(&[][..], |snapshot| &snapshot.marks);
-        Glance {
-            status: self.status(),
+        LiveState {
+            status: self.lifecycle.status_blocking(),
             curve: shown.map_or_else(Vec::new, |snapshot| thinned(&snapshot.timeline, POINTS)),
             marks: marks.iter().cloned().map(Mark::of).collect(),
-            top: running.as_ref().map(|snapshot| top(snapshot, known)),
-            kept: self.kept(),
+            top: running.as_ref().map(|snapshot| top(snapshot, symbols)),
+            kept: self.reports.kept(),
         }
     }
 }
@@ -145,7 +168,7 @@ fn top(snapshot: &Snapshot, known: &mut Known) -> Top {
     }
 }
 
-/// No more than `limit` rows: neighbours as one, each column at its largest, so that no spike is lost.
+/// Returns at most `limit` rows: neighbours as one, each column at its largest, so that no spike is lost.
 fn thinned(rows: &[model::Moment], limit: usize) -> Vec<model::Moment> {
     let together = rows.len().div_ceil(limit).max(1);
     let one = |rows: &[model::Moment]| {

@@ -8,14 +8,16 @@ use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use heapray_report::error_chain;
 use heapray_report::memory_log::{Digest, DigestLimits, Digesting};
 use twox_hash::XxHash3_64;
 
+use super::Error;
+use super::lock::{Lock, Rank};
+use super::worker::Worker;
 use crate::profiler::store::{Label, Output};
-use crate::profiler::{Error, Worker};
 
 /// Bytes read at once.
 const PIECE: usize = 256 << 10;
@@ -25,7 +27,7 @@ const LONGEST: usize = 1 << 20;
 /// What was read of the log so far, and the thread that reads it.
 pub(crate) struct LogReader {
     thread: Worker,
-    known: Mutex<Option<Known>>,
+    known: Lock<Option<Known>>,
 }
 
 /// A file up to its last whole line.
@@ -54,7 +56,7 @@ impl LogReader {
     pub(crate) fn new() -> io::Result<LogReader> {
         Ok(LogReader {
             thread: Worker::spawn("heapray-timeline")?,
-            known: Mutex::default(),
+            known: Lock::new(Rank::MemoryLog, None),
         })
     }
 
@@ -98,7 +100,7 @@ impl LogReader {
         limits: &DigestLimits,
         take: impl FnOnce(&Known) -> io::Result<T>,
     ) -> io::Result<T> {
-        let mut slot = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.known.lock();
         let file = File::open(path)?;
         let (number, len) = (number(&file)?, file.metadata()?.len());
         let known = slot

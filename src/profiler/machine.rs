@@ -1,17 +1,19 @@
-//! The state machine's memory: which session runs, and what the last one left. Who changes it is in `control`.
+//! The state machine: which session runs, and what the last one left. `Lifecycle` moves it; all others read it.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar};
 
+use super::lock::{Lock, LockGuard, Rank};
 use super::{Error, Mark, State, Status};
 use crate::collector::snapshot::Snapshot;
+use crate::flight_recorder::Reason;
 use crate::session::Session;
 use heapray_report::error_chain;
 
 /// One lock, held for moments only: the longest thing done under it is taking a snapshot.
-#[derive(Debug, Default)]
-pub(crate) struct Machine {
-    inner: Mutex<Inner>,
-    /// Told when a session that was being stopped has ended.
+#[derive(Debug)]
+pub(super) struct Machine {
+    inner: Lock<Inner>,
+    /// Notified when a session that was being stopped has ended.
     ended: Condvar,
 }
 
@@ -20,8 +22,16 @@ struct Inner {
     phase: Phase,
     /// The session that runs, or else the last one: 1 for the first.
     number: u64,
-    last: Option<Arc<Snapshot>>,
+    /// The last view of the session that has ended.
+    last: Option<Seen>,
     trouble: Option<String>,
+}
+
+/// A view of a session, and why it has ended if nobody stopped it.
+#[derive(Debug, Clone)]
+struct Seen {
+    snapshot: Arc<Snapshot>,
+    cause: Option<Reason>,
 }
 
 /// Characters that a mark's name may have.
@@ -39,7 +49,7 @@ const MARK_NAME: usize = 200;
 /// ```
 ///
 /// A start where it is recording, and a stop where it is not, move nothing. `Ending` and `Writing` are shown as
-/// [`State::Stopping`]. A forked child never looks in here (`Core::own_process`).
+/// [`State::Stopping`]. A forked child never looks in here (`Core::check_process`).
 #[derive(Debug, Default)]
 enum Phase {
     #[default]
@@ -56,22 +66,31 @@ enum Phase {
 pub(crate) struct View {
     pub(crate) session: u64,
     pub(crate) snapshot: Arc<Snapshot>,
+    /// Why it has ended, if nobody stopped it.
+    pub(super) cause: Option<Reason>,
 }
 
 impl Machine {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every change is a single assignment, so a panic leaves nothing half done.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn new() -> Machine {
+        Machine {
+            // Every change is a single assignment, so a panic leaves nothing half done.
+            inner: Lock::new(Rank::Machine, Inner::default()),
+            ended: Condvar::new(),
+        }
     }
 
-    /// The number of the session that runs or ran last (0 before the first), and whether it runs.
+    fn lock(&self) -> LockGuard<'_, Inner> {
+        self.inner.lock()
+    }
+
+    /// Returns the number of the session that runs or ran last (0 before the first), and whether it runs.
     pub(crate) fn session(&self) -> (u64, bool) {
         let inner = self.lock();
         (inner.number, matches!(inner.phase, Phase::Recording(_)))
     }
 
-    /// How the running session samples: bytes between two samples on average, 0 if it records every allocation. `None`
-    /// if none runs.
+    /// Returns how the running session samples: bytes between two samples on average, 0 if it records every allocation.
+    /// `None` if no session runs.
     pub(crate) fn sample(&self) -> Option<u64> {
         match &self.lock().phase {
             Phase::Recording(session) => Some(session.sample()),
@@ -79,7 +98,7 @@ impl Machine {
         }
     }
 
-    /// The running session, which samples, samples at this rate from now on.
+    /// Changes the rate of the running session, which must be sampling.
     pub(crate) fn resample(&self, mean: u64) -> Result<(), Error> {
         let mut inner = self.lock();
         let Phase::Recording(session) = &mut inner.phase else {
@@ -88,7 +107,7 @@ impl Machine {
         session.resample(mean).map_err(Error::Session)
     }
 
-    /// A new session runs. Returns its number.
+    /// Enters a new session that runs. Returns its number.
     pub(crate) fn begin(&self, session: Session) -> u64 {
         let mut inner = self.lock();
         inner.phase = Phase::Recording(session);
@@ -128,7 +147,7 @@ impl Machine {
         }
     }
 
-    /// Whether the running session records no more.
+    /// Returns whether the running session has stopped recording by itself.
     pub(crate) fn has_ended_early(&self) -> bool {
         match &self.lock().phase {
             Phase::Recording(session) => session
@@ -138,12 +157,12 @@ impl Machine {
         }
     }
 
-    /// The last session ended for this reason, and not because somebody stopped it.
+    /// Notes that the last session ended for this reason, and not because somebody stopped it.
     pub(crate) fn note_end(&self, reason: &str) {
         self.lock().trouble = Some(format!("recording ended: {reason}"));
     }
 
-    /// Forgets what session `number` has left, if it is the last one and has ended. Whether it did.
+    /// Forgets what session `number` has left, if it is the last one and has ended. Returns whether it did.
     pub(crate) fn forget(&self, number: u64) -> bool {
         let mut inner = self.lock();
         let over = inner.number == number && matches!(inner.phase, Phase::Stopped);
@@ -153,16 +172,19 @@ impl Machine {
         over
     }
 
-    /// The session has ended, with this last view of it if there is one.
-    pub(crate) fn ended(&self, last: Option<Snapshot>) {
+    /// Notes that the session has ended, with this last view of it if there is one. `cause`: why, if nobody stopped it.
+    pub(crate) fn ended(&self, last: Option<Snapshot>, cause: Option<Reason>) {
         let mut inner = self.lock();
         inner.phase = Phase::Writing;
-        inner.last = last.map(Arc::new);
+        inner.last = last.map(|snapshot| Seen {
+            snapshot: Arc::new(snapshot),
+            cause,
+        });
         drop(inner);
         self.ended.notify_all();
     }
 
-    /// The report is written, or failed.
+    /// Notes that the report is written, or failed.
     pub(crate) fn stopped(&self) {
         self.lock().phase = Phase::Stopped;
     }
@@ -171,23 +193,21 @@ impl Machine {
         self.lock().trouble = Some(error_chain(error).to_string());
     }
 
-    /// A consistent view: of the running session up to now, or of the finished one. Blocks while a session ends.
+    /// Returns a consistent view: of the running session up to now, or of the finished one. Blocks while a session ends.
     pub(crate) fn view(&self) -> Result<View, Error> {
-        let mut inner = self
-            .ended
-            .wait_while(self.lock(), |inner| matches!(inner.phase, Phase::Ending))
-            .unwrap_or_else(PoisonError::into_inner);
-        let inner = &mut *inner;
-        let snapshot = match &inner.phase {
-            Phase::Recording(session) => {
-                let view = session.snapshot();
-                Arc::new(view.map_err(Error::Session)?)
-            }
+        let inner = self.lock();
+        let inner = inner.wait_while(&self.ended, |inner| matches!(inner.phase, Phase::Ending));
+        let seen = match &inner.phase {
+            Phase::Recording(session) => Seen {
+                snapshot: Arc::new(session.snapshot().map_err(Error::Session)?),
+                cause: None,
+            },
             _ => inner.last.clone().ok_or(Error::NoReport)?,
         };
         Ok(View {
             session: inner.number,
-            snapshot,
+            snapshot: seen.snapshot,
+            cause: seen.cause,
         })
     }
 
@@ -206,7 +226,8 @@ impl Machine {
         mark.map(Mark::of).ok_or(Error::TooManyMarks)
     }
 
-    /// The timeline, and the `sites` call sites of the running session with the most live bytes. `None` if none runs.
+    /// Returns the timeline, and the `sites` call sites of the running session with the most live bytes. `None` if no
+    /// session runs.
     #[cfg(feature = "http")]
     pub(crate) fn top(&self, sites: usize) -> Option<Snapshot> {
         match &self.lock().phase {
@@ -215,13 +236,14 @@ impl Machine {
         }
     }
 
-    /// The last view of the finished session.
+    /// Returns the last view of the finished session.
     #[cfg(feature = "http")]
     pub(crate) fn last(&self) -> Option<Arc<Snapshot>> {
-        self.lock().last.clone()
+        let last = &self.lock().last;
+        last.as_ref().map(|last| Arc::clone(&last.snapshot))
     }
 
-    /// All but the report on disk.
+    /// Returns the status, all but what is on disk.
     pub(crate) fn status(&self) -> Status {
         let inner = self.lock();
         let mut status = Status::bare(match inner.phase {
@@ -234,7 +256,7 @@ impl Machine {
                 Ok(counters) => status.count(counters),
                 Err(error) => status.trouble = Some(error.to_string()),
             },
-            (_, Some(last)) => status.sum_up(last),
+            (_, Some(last)) => status.sum_up(&last.snapshot),
             (_, None) => {}
         }
         if inner.trouble.is_some() {

@@ -1,55 +1,46 @@
 //! The profiler as a service sees it: one state machine, the outputs that are made from its sessions, and the handle
-//! that the rest of the crate shares.
+//! that the rest of the crate shares. `core.rs` draws the parts.
 //!
-//! Everything here may block; whoever is on an async worker uses the endpoints' way in, which waits without blocking.
+//! Everything named `…_blocking` blocks; an async worker uses the function of the same name without it.
 
 mod builder;
-mod control;
+mod core;
 mod error;
+mod flight;
 mod global;
-mod handed_out;
 mod handle;
-mod kept;
+mod lifecycle;
 #[cfg(feature = "http")]
 mod listeners;
 #[cfg(feature = "http")]
 mod live;
+mod lock;
 #[cfg(feature = "http")]
 mod log_reader;
 mod machine;
-mod outputs;
-mod queue;
-#[cfg(feature = "http")]
-mod readers;
-mod reclaim;
-mod recorder;
+mod recovery;
+mod reports;
+mod reserve;
 mod status;
 pub(crate) mod store;
 mod waiter;
-mod while_wanted;
 mod worker;
 
 pub use builder::{Builder, builder};
-#[cfg(feature = "http")]
-pub(crate) use control::Core;
 pub use error::{Error, InitError};
+pub use flight::Trigger;
 pub(crate) use global::print_at_shutdown;
 pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 pub use handle::Profiler;
-pub use kept::{CallSite, KeptReport, TriggerCause};
 #[cfg(feature = "http")]
-pub(crate) use live::Glance;
+pub(crate) use live::{LiveFeed, LiveState};
 #[cfg(feature = "http")]
 pub(crate) use log_reader::LogReader;
+pub use reports::{CallSite, KeptReport, TriggerCause};
 #[cfg(feature = "http")]
-pub(crate) use readers::Reader;
-pub use recorder::Trigger;
+pub(crate) use reports::{Reader, Reports};
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status,
 };
-#[cfg(feature = "http")]
-pub(crate) use waiter::Waiter;
-#[cfg(feature = "http")]
-pub(crate) use worker::Worker;

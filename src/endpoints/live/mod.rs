@@ -3,6 +3,8 @@
 mod page;
 mod stream;
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
@@ -43,7 +45,10 @@ pub(super) use stream::Seats;
 pub(super) async fn live(profiler: &Profiler, seats: &Seats) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let seat = seats.take().ok_or(ApiError::TooManyWatchers)?;
-    let mut response = Response::new(Body::new(stream::LiveBody::new(core.clone(), seat)));
+    let mut response = Response::new(Body::new(stream::LiveBody::new(
+        Arc::clone(core.live()),
+        seat,
+    )));
     let headers = response.headers_mut();
     let events = HeaderValue::from_static("text/event-stream");
     headers.insert(header::CONTENT_TYPE, events);

@@ -1,4 +1,4 @@
-//! The events as a response body: each is made from the latest glance when the client has room for it, so that a slow
+//! The events as a response body: each is made from the latest state when the client has room for it, so that a slow
 //! one costs no memory and simply sees less.
 
 use std::convert::Infallible;
@@ -14,12 +14,12 @@ use http_body::{Body, Frame};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use crate::profiler::{Core, Glance, Mark};
+use crate::profiler::{LiveFeed, LiveState, Mark};
 
 /// Who may watch at once: each costs a connection.
 const SEATS: usize = 32;
-/// Glances in one answer, a second apart.
-const GLANCES: u32 = 10;
+/// States in one answer, a second apart.
+const STATES: u32 = 10;
 
 /// How many watch.
 #[derive(Debug, Clone, Default)]
@@ -48,28 +48,26 @@ impl Drop for Seat {
 /// The events of ten seconds. Nothing is asked for before the first poll.
 #[derive(Debug)]
 pub(super) struct LiveBody {
-    core: Arc<Core>,
-    next: Option<oneshot::Receiver<Arc<Glance>>>,
+    feed: Arc<LiveFeed>,
+    next: Option<oneshot::Receiver<Arc<LiveState>>>,
     left: u32,
     sent: Sent,
     _seat: Seat,
 }
 
 impl LiveBody {
-    pub(super) fn new(core: Arc<Core>, seat: Seat) -> LiveBody {
+    pub(super) fn new(feed: Arc<LiveFeed>, seat: Seat) -> LiveBody {
         LiveBody {
-            core,
+            feed,
             next: None,
-            left: GLANCES,
+            left: STATES,
             sent: Sent::default(),
             _seat: seat,
         }
     }
 
-    fn ask(&self) -> oneshot::Receiver<Arc<Glance>> {
-        let (answer, next) = oneshot::channel();
-        self.core.glance(Box::new(answer));
-        next
+    fn ask(&self) -> oneshot::Receiver<Arc<LiveState>> {
+        self.feed.next()
     }
 }
 
@@ -86,17 +84,17 @@ impl Body for LiveBody {
             return Poll::Ready(None);
         }
         let mut next = body.next.take().unwrap_or_else(|| body.ask());
-        let Poll::Ready(glance) = Pin::new(&mut next).poll(context) else {
+        let Poll::Ready(state) = Pin::new(&mut next).poll(context) else {
             body.next = Some(next);
             return Poll::Pending;
         };
-        let Ok(glance) = glance else {
+        let Ok(state) = state else {
             // The profiler failed at it: the client asks anew.
             body.left = 0;
             return Poll::Ready(None);
         };
         body.left -= 1;
-        Poll::Ready(Some(Ok(Frame::data(body.sent.events(&glance).into()))))
+        Poll::Ready(Some(Ok(Frame::data(body.sent.events(&state).into()))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -120,24 +118,24 @@ struct Curve<'g> {
 }
 
 impl Sent {
-    /// The events of a glance.
-    fn events(&mut self, glance: &Glance) -> String {
+    /// Returns the events that tell the client of `state`.
+    fn events(&mut self, state: &LiveState) -> String {
         // The page reconnects at once: the end of an answer is no failure.
         let mut text = String::from("retry: 500\n");
-        push(&mut text, "status", &glance.status);
-        let curve = (glance.status.recording_since, glance.marks.len());
+        push(&mut text, "status", &state.status);
+        let curve = (state.status.recording_since, state.marks.len());
         if self.curve.replace(curve) == Some(curve) {
-            if let Some(now) = glance.curve.last() {
+            if let Some(now) = state.curve.last() {
                 push(&mut text, "now", &row(now));
             }
         } else {
-            let points = glance.curve.iter().map(row).collect();
-            let marks = &glance.marks;
+            let points = state.curve.iter().map(row).collect();
+            let marks = &state.marks;
             push(&mut text, "curve", &Curve { points, marks });
         }
         for (name, new, old) in [
-            ("top", json(&glance.top), &mut self.top),
-            ("reports", json(&glance.kept), &mut self.reports),
+            ("top", json(&state.top), &mut self.top),
+            ("reports", json(&state.kept), &mut self.reports),
         ] {
             if *old != new {
                 push_json(&mut text, name, &new);
@@ -169,11 +167,11 @@ fn push_json(text: &mut String, event: &str, json: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Glance, Mark, Moment, SEATS, Seats, Sent};
+    use super::{LiveState, Mark, Moment, SEATS, Seats, Sent};
     use crate::profiler::{Blocks, State, Status};
 
-    fn glance() -> Glance {
-        Glance {
+    fn state() -> LiveState {
+        LiveState {
             status: Status::bare(State::Stopped),
             curve: vec![Moment::default(); 3],
             marks: Vec::new(),
@@ -192,18 +190,18 @@ mod tests {
     #[test]
     fn what_has_not_changed_is_not_sent_again() {
         let mut sent = Sent::default();
-        let mut glance = glance();
+        let mut state = state();
         assert_eq!(
-            names(&sent.events(&glance)),
+            names(&sent.events(&state)),
             ["status", "curve", "top", "reports"]
         );
-        assert_eq!(names(&sent.events(&glance)), ["status", "now"]);
-        glance.marks.push(Mark {
+        assert_eq!(names(&sent.events(&state)), ["status", "now"]);
+        state.marks.push(Mark {
             name: "line\nbreak\n\nevent: forged".into(),
             at_ms: 1,
             live: Blocks::default(),
         });
-        let events = sent.events(&glance);
+        let events = sent.events(&state);
         assert_eq!(names(&events), ["status", "curve"], "{events}");
     }
 

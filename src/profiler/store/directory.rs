@@ -3,20 +3,20 @@
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{disk, name, private};
 use crate::os::held;
+use crate::profiler::lock::{Lock, Rank};
 
 /// Where the profiler may write.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
     /// Ours alone: made by this process under a name nobody can guess. Then the lock that says that its process lives.
-    private: Option<Mutex<Option<File>>>,
+    private: Option<Lock<Option<File>>>,
     /// What is on disk there, as it was looked up last.
-    bytes: Mutex<Option<(Instant, u64)>>,
+    bytes: Lock<Option<(Instant, u64)>>,
 }
 
 /// What is on disk is looked up anew after this time: a status may be asked for often.
@@ -29,7 +29,7 @@ impl Directory {
             Some(path) => Directory {
                 path: path.to_owned(),
                 private: None,
-                bytes: Mutex::default(),
+                bytes: Lock::new(Rank::DiskUsage, None),
             },
             None => Directory::private_in(&std::env::temp_dir()),
         }
@@ -39,8 +39,8 @@ impl Directory {
     pub(super) fn private_in(base: &Path) -> Directory {
         Directory {
             path: base.join(private::new_name()),
-            private: Some(Mutex::default()),
-            bytes: Mutex::default(),
+            private: Some(Lock::new(Rank::PrivateDirectory, None)),
+            bytes: Lock::new(Rank::DiskUsage, None),
         }
     }
 
@@ -65,7 +65,7 @@ impl Directory {
     fn make(&self) -> io::Result<()> {
         match &self.private {
             None => fs::create_dir_all(&self.path),
-            Some(lock) => private::make(&self.path, &mut locked(lock)),
+            Some(lock) => private::make(&self.path, &mut lock.lock()),
         }
     }
 
@@ -80,7 +80,7 @@ impl Directory {
 
     /// Bytes that heapray has on disk here, of all processes; half a second old at most.
     pub(crate) fn bytes(&self) -> u64 {
-        let mut bytes = locked(&self.bytes);
+        let mut bytes = self.bytes.lock();
         match *bytes {
             Some((at, bytes)) if at.elapsed() < FRESH => bytes,
             _ => {
@@ -98,10 +98,6 @@ impl Directory {
             let _ = fs::remove_dir(&self.path);
         }
     }
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes a directory for this user alone, if it is missing.

@@ -3,11 +3,13 @@
 //!
 //! Nothing here knows what is in a file. Called by `profiler`, on its own threads: everything may block.
 
+use crate::capture::untracked;
+use crate::config::Config;
+
 mod archive;
 mod bound;
 mod directory;
 mod disk;
-mod faint;
 mod file;
 mod id;
 mod key;
@@ -15,15 +17,52 @@ mod leftover;
 mod name;
 mod note;
 mod private;
-mod shelf;
+mod session_outputs;
+mod weak;
 
 pub(crate) use archive::{Archive, Kept};
 pub(crate) use directory::Directory;
-pub(crate) use faint::Faint;
 pub use file::Output;
 pub(crate) use file::{Draft, Label, Stored, is_too_long, room};
 pub use id::ReportId;
 pub use key::{OutputKey, OutputKind};
 pub(crate) use leftover::{Leftover, leftovers};
 pub(crate) use note::{Leak, Note, Triggered};
-pub(crate) use shelf::Shelf;
+pub(crate) use session_outputs::{SessionOutputs, keep_previous};
+pub(crate) use weak::WeakOutput;
+
+/// What a profiler has on disk.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) archive: Archive,
+    pub(crate) directory: Directory,
+    /// The process that this was made in; a forked child has another.
+    pid: u32,
+}
+
+impl Store {
+    /// Creates nothing.
+    pub(crate) fn new(config: &Config) -> Store {
+        let directory = Directory::new(config.dir.as_deref());
+        Store {
+            archive: Archive::new(
+                directory.path(),
+                config.keep,
+                config.keep_bytes,
+                config.trigger_keep,
+            ),
+            directory,
+            pid: std::process::id(),
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            let _untracked = untracked::enter();
+            self.archive.remove_if_empty();
+            self.directory.remove_if_empty();
+        }
+    }
+}

@@ -19,11 +19,7 @@ pub(super) type Found = (Allocations, HashMap<u32, (u64, u64)>);
 /// The running session's number and a view of it; `None` if nothing records.
 pub(super) fn now() -> Option<(u64, Arc<Snapshot>)> {
     let profiler = crate::profiler();
-    let core = profiler.core.as_ref()?;
-    if !core.machine.session().1 {
-        return None;
-    }
-    let view = core.machine.view().ok()?;
+    let view = profiler.core().ok()?.lifecycle().running_view()?;
     Some((view.session, view.snapshot))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::file::{Label, Output, Stored};
 use super::{Draft, OutputKey, OutputKind};
@@ -11,44 +11,39 @@ use crate::os::held;
 
 /// Which outputs of which session are on disk.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct SessionOutputs {
     session: u64,
     /// The session was deleted: what is still being made of it gets no name.
     deleted: bool,
     stored: HashMap<OutputKey, Stored>,
 }
 
-impl Shelf {
-    /// A new session begins: the former one's files are deleted, as Racetrack does, and so are their caches. What an
-    /// earlier process left is kept, one generation of it, for whoever wants to know why that process died.
-    pub(crate) fn begin(&mut self, session: u64, directory: &Path) {
+impl SessionOutputs {
+    /// A new session begins: deletes the former one's files, as Racetrack does. Returns their paths, and whether it is the
+    /// first session.
+    pub(crate) fn begin(&mut self, session: u64) -> (Vec<PathBuf>, bool) {
         let first = self.session == 0;
         self.session = session;
         self.deleted = false;
-        self.clear();
-        if first {
-            let report = directory.join(OutputKind::Report.file_name());
-            let previous = directory.join("memray-report.previous.bin");
-            // A process that lives has its report there, not left it.
-            if !held::is_held(&report) && fs::rename(report, &previous).is_ok() {
-                tracing::info!(path = %previous.display(), "kept the report of an earlier process");
-            }
-        }
+        (self.clear(), first)
     }
 
-    /// Deletes all files of `session`, if it is the present one.
-    pub(crate) fn forget(&mut self, session: u64) {
-        if session == self.session {
-            self.deleted = true;
-            self.clear();
+    /// Deletes all files of `session`, if it is the present one. Returns their paths.
+    pub(crate) fn forget(&mut self, session: u64) -> Vec<PathBuf> {
+        if session != self.session {
+            return Vec::new();
         }
+        self.deleted = true;
+        self.clear()
     }
 
-    fn clear(&mut self) {
-        for (_, old) in self.stored.drain() {
-            tracing::info!(path = %old.path().display(), "deleting the previous output");
+    fn clear(&mut self) -> Vec<PathBuf> {
+        let remove = |(_, old): (OutputKey, Stored)| {
+            let path = old.path().to_owned();
             old.remove();
-        }
+            path
+        };
+        self.stored.drain().map(remove).collect()
     }
 
     /// Puts a synced draft in its place, unless its session is over.
@@ -67,17 +62,17 @@ impl Shelf {
         Ok(output)
     }
 
-    /// The output of that key, if it is there and untouched. Quick.
+    /// Returns the output of that key, if it is there and untouched. Quick.
     pub(crate) fn find(&self, key: OutputKey) -> Option<Output> {
         self.stored.get(&key)?.open().ok().flatten()
     }
 
-    /// What is known of that key's file, to be checked without holding the shelf: reading it may take long.
+    /// Returns what is known of that key's file, to be checked without holding the lock: reading it may take long.
     pub(crate) fn stored(&self, key: OutputKey) -> Option<(u64, Stored)> {
         Some((self.session, self.stored.get(&key)?.clone()))
     }
 
-    /// The file of that key was checked: `None`, and it is forgotten.
+    /// Remembers that the file of that key was checked. `None` forgets it.
     pub(crate) fn checked(&mut self, session: u64, key: OutputKey, stored: Option<Stored>) {
         if session != self.session || self.deleted {
             return;
@@ -88,9 +83,19 @@ impl Shelf {
         };
     }
 
-    /// Length of the report as it is usually made, and when it was taken.
+    /// Returns the length of the report as it is usually made, and its label.
     pub(crate) fn report(&self) -> Option<(u64, Label)> {
         let stored = self.stored.get(&OutputKey::new(OutputKind::Report))?;
         Some((stored.len(), stored.label()))
     }
+}
+
+/// Renames the report that an earlier process has left in `directory`: one generation is kept, for those who want to know
+/// why that process died. Returns its new path if there was one.
+pub(crate) fn keep_previous(directory: &Path) -> Option<PathBuf> {
+    let report = directory.join(OutputKind::Report.file_name());
+    let previous = directory.join("memray-report.previous.bin");
+    // The report of a process that lives was not left.
+    let left = !held::is_held(&report) && fs::rename(report, &previous).is_ok();
+    left.then_some(previous)
 }

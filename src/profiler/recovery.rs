@@ -1,4 +1,4 @@
-//! What processes have left that did not live to end their session: recovered into kept reports, and cleared away.
+//! What processes have left that were killed during a session: recovered into kept reports, and cleared away.
 //!
 //! On a thread of its own, after the start of each process and of each session: it delays nothing and may take long. A log
 //! is claimed by one process at a time (the lock of its file), and goes only when its report is kept.
@@ -10,12 +10,13 @@ use std::sync::Arc;
 use heapray_report::error_chain;
 use heapray_report::memray::{Version, write_aggregated};
 
-use super::control::Core;
-use super::kept::leak;
+use super::reports::{Reports, leak};
+use super::worker::Worker;
+use crate::config::Config;
 use crate::flight_recorder::{TriggerKind, memory_left};
 use crate::os::unique;
 use crate::profiler::store::{
-    Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Triggered, is_too_long,
+    Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Store, Triggered, is_too_long,
     leftovers,
 };
 use crate::session::recover::{Bounds, RecoverError, Recovered, recover_within};
@@ -29,54 +30,90 @@ const MEMORY: (u64, u64) = (16 << 20, 256 << 20);
 /// Bytes that a call stack takes as its report is made.
 const STACK: u64 = 300;
 
-/// What has become of a log.
+/// The outcome of recovering a log.
 enum Outcome {
     Kept(ReportId),
-    /// Nothing is in it, or nobody wants it, as is said.
+    /// It is empty or not needed; the text says why.
     Removed(&'static str),
-    /// It needs too much memory.
+    /// It needs too much memory: it stays under another name.
     Aside,
-    /// The process ends.
+    /// The process is ending: the next one recovers it.
     Later,
 }
 
-impl Core {
-    /// Clears away what dead processes have left and recovers their logs, on the thread for that. Returns at once.
-    pub(super) fn sweep_and_reclaim(self: &Arc<Core>) {
-        self.on_reclaimer(|core| {
-            core.directory().sweep();
-            core.reclaim_all();
+/// Recovers the logs of dead processes, on a thread of its own.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    work: Arc<Work>,
+    thread: Worker,
+}
+
+#[derive(Debug)]
+struct Work {
+    store: Arc<Store>,
+    reports: Arc<Reports>,
+    /// Reports of killed processes that are kept.
+    keep: u32,
+}
+
+impl Recovery {
+    /// # Errors
+    ///
+    /// There can be no more threads.
+    pub(super) fn new(
+        store: Arc<Store>,
+        reports: Arc<Reports>,
+        config: &Config,
+    ) -> io::Result<Recovery> {
+        let keep = config.trigger_keep;
+        Ok(Recovery {
+            work: Arc::new(Work {
+                store,
+                reports,
+                keep,
+            }),
+            thread: Worker::spawn("heapray-recover")?,
+        })
+    }
+
+    /// Clears away what dead processes have left and recovers their logs. Returns at once.
+    pub(super) fn sweep_and_recover(&self) {
+        self.submit(|work| {
+            work.store.directory.sweep();
+            work.recover_all();
         });
     }
 
-    /// Recovers the logs that dead processes have left, on the thread for that. Returns at once.
-    pub(super) fn reclaim(self: &Arc<Core>) {
-        self.on_reclaimer(Core::reclaim_all);
+    /// Recovers the logs that dead processes have left. Returns at once.
+    pub(super) fn recover(&self) {
+        self.submit(Work::recover_all);
     }
 
-    fn on_reclaimer(self: &Arc<Core>, job: fn(&Core)) {
-        let core = Arc::downgrade(self);
-        self.reclaimer.submit(move || {
+    fn submit(&self, job: fn(&Work)) {
+        let work = Arc::downgrade(&self.work);
+        self.thread.submit(move || {
             // It keeps nothing alive.
-            if let Some(core) = core.upgrade() {
-                job(&core);
+            if let Some(work) = work.upgrade() {
+                job(&work);
             }
         });
     }
+}
 
-    fn reclaim_all(&self) {
-        for path in leftovers(self.directory().path()) {
-            if self.outputs.queue.is_ending() {
+impl Work {
+    fn recover_all(&self) {
+        for path in leftovers(self.store.directory.path()) {
+            if self.reports.is_ending() {
                 return;
             }
             if let Some(leftover) = Leftover::claim(&path) {
-                self.reclaim_one(leftover);
+                self.recover_one(leftover);
             }
         }
-        self.archive.make_room(0, false);
+        self.store.archive.make_room(0, false);
     }
 
-    fn reclaim_one(&self, mut leftover: Leftover) {
+    fn recover_one(&self, mut leftover: Leftover) {
         let begun = leftover.begin_try();
         let outcome = begun
             .map_err(RecoverError::Io)
@@ -114,12 +151,12 @@ impl Core {
     }
 
     fn recover(&self, leftover: &Leftover) -> Result<Outcome, RecoverError> {
-        if self.config.trigger_keep == 0 {
+        if self.keep == 0 {
             return Ok(Outcome::Removed("no such reports are kept"));
         }
         let left = memory_left(Path::new("/")).unwrap_or(u64::MAX);
         let memory = (left / 4).clamp(MEMORY.0, MEMORY.1);
-        let ends = || self.outputs.queue.is_ending();
+        let ends = || self.reports.is_ending();
         let bounds = Bounds {
             stacks: (memory / 2 / STACK) as usize,
             memory: memory / 2,
@@ -135,7 +172,7 @@ impl Core {
             Err(error) => return Err(error),
         };
         let (life, _) = leftover.session();
-        if self.archive.has_session(life, recovered.started()) {
+        if self.store.archive.has_session(life, recovered.started()) {
             return Ok(Outcome::Removed("its report is kept"));
         }
         let kept = self.keep_recovered(leftover, &recovered);
@@ -150,10 +187,10 @@ impl Core {
         leftover: &Leftover,
         recovered: &Recovered,
     ) -> io::Result<Option<ReportId>> {
-        let path = self.directory().path();
+        let path = self.store.directory.path();
         let long = leftover.file().metadata()?.len() > WHOLE;
         let whole = || {
-            let mut draft = Draft::new(path)?.at_most(self.archive.left());
+            let mut draft = Draft::new(path)?.at_most(self.store.archive.left());
             recovered.write(Version::V13, &mut draft)?;
             draft.sync()?;
             Ok(draft)
@@ -175,7 +212,7 @@ impl Core {
         };
         let output = draft.written(label)?;
         let note = self.note_of(leftover, recovered, (output.len(), output.checksum()));
-        self.archive.keep(draft.path(), &output, &note)
+        self.store.archive.keep(draft.path(), &output, &note)
     }
 
     fn note_of(&self, leftover: &Leftover, recovered: &Recovered, (len, hash): (u64, u64)) -> Note {

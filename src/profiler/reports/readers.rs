@@ -1,32 +1,34 @@
-//! Clients that read an output piece by piece. Who takes nothing for long loses a file that nobody else could remove.
+//! Clients that read an output piece by piece. A client that takes nothing for long loses a file that nobody else could
+//! remove.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use crate::profiler::lock::{Lock, LockGuard, Rank};
 use crate::profiler::store::Output;
 
-/// A reader of an output without a name that takes nothing for so long has lost it. What the system holds for a connection,
-/// up to some megabytes, counts as taken: a reader at 64 KiB a second is in no danger.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// From one look at the readers to the next, while there are any.
+/// A reader of an output without a name that takes nothing for so long loses it. What the system holds for a connection,
+/// up to some megabytes, counts as taken: a reader at 64 KiB a second is not in danger.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Time from one check of the readers to the next, while there are any.
 const EVERY: Duration = Duration::from_secs(5);
 /// Where the room is needed for others, a reader has to take so many bytes a second on average, after [`FIRST`].
 const SLOWEST: u64 = 64 << 10;
 const FIRST: Duration = Duration::from_secs(10);
 
-/// All who read.
+/// All readers.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    list: Mutex<Vec<Weak<Reader>>>,
-    looked: Mutex<Option<Instant>>,
+    list: Lock<Vec<Weak<Reader>>>,
+    checked: Lock<Option<Instant>>,
 }
 
-/// One of them.
+/// A client that reads an output.
 #[derive(Debug)]
 pub(crate) struct Reader {
     /// `None`: it was taken away.
-    output: Mutex<Option<Output>>,
+    output: Lock<Option<Output>>,
     since: Instant,
     /// When the reader last asked for bytes, in milliseconds from `since`, and how many it has got.
     asked: AtomicU64,
@@ -36,19 +38,19 @@ pub(crate) struct Reader {
 impl Readers {
     pub(super) fn new() -> Readers {
         Readers {
-            list: Mutex::default(),
-            looked: Mutex::default(),
+            list: Lock::new(Rank::Readers, Vec::new()),
+            checked: Lock::new(Rank::ReaderCheck, None),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Reader>>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> LockGuard<'_, Vec<Weak<Reader>>> {
+        self.list.lock()
     }
 
-    /// A new reader of `output`.
+    /// Adds a reader of `output`.
     pub(crate) fn open(&self, output: Output) -> Arc<Reader> {
         let reader = Arc::new(Reader {
-            output: Mutex::new(Some(output)),
+            output: Lock::new(Rank::Reader, Some(output)),
             since: Instant::now(),
             asked: AtomicU64::new(0),
             taken: AtomicU64::new(0),
@@ -57,19 +59,19 @@ impl Readers {
         reader
     }
 
-    /// Takes the output away from those who are idle; called now and then, at least after the time that it returns.
-    pub(super) fn look(&self) -> Option<Duration> {
+    /// Takes the output away from idle readers. To be called again after the time that it returns, or before.
+    pub(super) fn check(&self) -> Option<Duration> {
         let now = Instant::now();
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = looked.is_none_or(|last| now.duration_since(last) >= EVERY);
+        let mut checked = self.checked.lock();
+        let due = checked.is_none_or(|last| now.duration_since(last) >= EVERY);
         if due {
-            *looked = Some(now);
+            *checked = Some(now);
             self.cut(now, false);
         }
         (!self.lock().is_empty()).then_some(EVERY)
     }
 
-    /// Takes the output away from those who are slow, since others need the room.
+    /// Takes the output away from slow readers: others need the disk space.
     pub(super) fn make_room(&self) {
         self.cut(Instant::now(), true);
     }
@@ -95,13 +97,13 @@ impl Readers {
 }
 
 impl Reader {
-    /// What is read; `None` if that took too long.
+    /// Returns what is read; `None` if that took too long.
     pub(crate) fn output(&self) -> Option<Output> {
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let output = self.output.lock();
         output.clone()
     }
 
-    /// The client has taken all that it was sent, and `bytes` more are on their way.
+    /// Notes that the client has taken all that it was sent, and that `bytes` more are on their way.
     pub(crate) fn takes(&self, bytes: u64) {
         let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.asked.store(now, Ordering::Relaxed);
@@ -111,13 +113,13 @@ impl Reader {
     fn lose(&self, now: Instant, room_is_needed: bool) -> Option<Output> {
         let reads_for = now.saturating_duration_since(self.since);
         let asked = Duration::from_millis(self.asked.load(Ordering::Relaxed));
-        let is_idle = reads_for.saturating_sub(asked) >= PATIENCE;
+        let is_idle = reads_for.saturating_sub(asked) >= LONGEST_PAUSE;
         let due = SLOWEST.saturating_mul(reads_for.as_secs());
         let is_slow = reads_for >= FIRST && self.taken.load(Ordering::Relaxed) < due;
         if !(is_idle || room_is_needed && is_slow) {
             return None;
         }
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = self.output.lock();
         // One that has a name takes no room of its own.
         output.take_if(|output| output.nameless().is_some())
     }
@@ -125,7 +127,7 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, PATIENCE, Readers, SLOWEST};
+    use super::{FIRST, LONGEST_PAUSE, Readers, SLOWEST};
     use crate::profiler::store::{Draft, Label, Output, OutputKey, OutputKind};
     use std::io::Write;
     use std::time::{Duration, Instant, SystemTime};
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_nothing_for_long_loses_what_has_no_name() {
+    fn a_reader_that_takes_nothing_for_long_loses_what_has_no_name() {
         let readers = Readers::new();
         let reader = readers.open(snapshot());
         let named = std::env::temp_dir().join(format!("readers-{}", std::process::id()));
@@ -150,18 +152,18 @@ mod tests {
         let file = std::fs::File::open(&named).unwrap();
         let of_named = readers.open(snapshot().of_file(file));
         let start = Instant::now();
-        readers.cut(start + PATIENCE - Duration::from_secs(1), false);
+        readers.cut(start + LONGEST_PAUSE - Duration::from_secs(1), false);
         assert!(reader.output().is_some());
-        readers.cut(start + PATIENCE + Duration::from_secs(1), false);
+        readers.cut(start + LONGEST_PAUSE + Duration::from_secs(1), false);
         assert!(reader.output().is_none());
         assert!(of_named.output().is_some());
         std::fs::remove_file(&named).unwrap();
-        readers.cut(start + PATIENCE + Duration::from_secs(1), false);
+        readers.cut(start + LONGEST_PAUSE + Duration::from_secs(1), false);
         assert!(of_named.output().is_none(), "its name is gone by now");
     }
 
     #[test]
-    fn who_is_slow_loses_it_to_others_only() {
+    fn a_slow_reader_loses_its_output_to_others_only() {
         let readers = Readers::new();
         let (slow, quick) = (readers.open(snapshot()), readers.open(snapshot()));
         let later = FIRST + Duration::from_secs(5);
@@ -177,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_looks_where_nobody_reads() {
+    fn nobody_is_checked_where_nobody_reads() {
         let readers = Readers::new();
         let reader = readers.open(snapshot());
-        assert!(readers.look().is_some());
+        assert!(readers.check().is_some());
         drop(reader);
         readers.cut(Instant::now(), false);
-        assert_eq!(readers.look(), None);
+        assert_eq!(readers.check(), None);
     }
 }

@@ -8,14 +8,14 @@ use super::file::Label;
 
 /// An output that is there as long as somebody else has it.
 #[derive(Debug)]
-pub(crate) struct Faint {
+pub(crate) struct WeakOutput {
     file: Weak<File>,
     label: Label,
     len: u64,
     hash: u64,
 }
 
-impl Faint {
+impl WeakOutput {
     /// The output, if somebody has it.
     pub(crate) fn upgrade(&self) -> Option<Output> {
         Some(Output {
@@ -34,8 +34,8 @@ impl Faint {
 }
 
 impl Output {
-    pub(crate) fn downgrade(&self) -> Faint {
-        Faint {
+    pub(crate) fn downgrade(&self) -> WeakOutput {
+        WeakOutput {
             file: Arc::downgrade(&self.file),
             label: self.label,
             len: self.len,

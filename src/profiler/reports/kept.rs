@@ -1,25 +1,25 @@
-//! The reports of earlier sessions: listed, turned into whatever the present session's can be turned into, deleted.
+//! The reports of earlier sessions: listed, turned into any output that the present session's can be turned into, deleted.
 
-use std::collections::VecDeque;
 use std::io::{self, BufReader};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use heapray_report::Report;
 use heapray_report::memray::{self, Format, MemoryLimit, ReadError};
 use heapray_report::views::{self, Names, OwnSite};
 
-use super::control::Core;
-use super::outputs::{Made, Origin, Trip, render};
-use super::waiter::Waiter;
 use super::while_wanted::{self, WhileWanted};
-use super::{Blocks, Error};
+use super::write::render;
+use super::{Made, Origin, OutputSpec, Reports, log_deleted};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind, memory_of_process};
 use crate::os::unique;
+use crate::profiler::machine::View;
 use crate::profiler::store::{
     Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
 };
+use crate::profiler::waiter::Waiter;
+use crate::profiler::{Blocks, Error};
 
 /// A report that is kept: a finished session's, one that the flight recorder wrote while its session went on, or one that
 /// was recovered from what a killed process had recorded.
@@ -90,7 +90,7 @@ pub struct CallSite {
 }
 
 impl CallSite {
-    /// What is still live of `site`; `None` if nothing is, or its line is not known.
+    /// Returns what is still live of `site`; `None` if nothing is, or its line is not known.
     pub(crate) fn of(report: &Report, site: &OwnSite) -> Option<CallSite> {
         leak_at(report, site).map(CallSite::from)
     }
@@ -107,110 +107,79 @@ impl From<Leak> for CallSite {
     }
 }
 
-/// Answers that were made lately and have no name in the profiler's directory, by origin and making: a page that is asked for in pieces is made once.
-#[derive(Debug, Default)]
-pub(super) struct Lately {
-    made: Mutex<VecDeque<(Origin, OutputKey, Output)>>,
-    /// Reports whose bytes were compared with their checksum.
-    verified: Mutex<VecDeque<(ReportId, Stored)>>,
-}
-
-/// Without a name they take disk all the same: this many, none longer than this.
-const MADE: usize = 12;
-const LONGEST: u64 = 32 << 20;
-const VERIFIED: usize = 16;
-
 /// Least and most memory that reading a kept report may take. One of 100,000 call sites takes 30 MiB.
 const LEAST_MEMORY: u64 = 64 << 20;
 const MOST_MEMORY: u64 = 512 << 20;
 
-impl Lately {
-    fn made(&self) -> MutexGuard<'_, VecDeque<(Origin, OutputKey, Output)>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn verified(&self) -> MutexGuard<'_, VecDeque<(ReportId, Stored)>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn find(&self, origin: Origin, key: OutputKey) -> Option<Output> {
-        let made = self.made();
-        let found = made.iter().find(|(o, k, _)| (*o, *k) == (origin, key));
-        found.map(|(_, _, output)| output.clone())
-    }
-
-    pub(super) fn remember(&self, origin: Origin, key: OutputKey, output: &Output) {
-        if output.len() <= LONGEST {
-            let mut made = self.made();
-            made.truncate(MADE - 1);
-            made.push_front((origin, key, output.clone()));
-        }
-    }
-
-    /// Gives up what is only remembered: others need the room.
-    pub(super) fn make_room(&self) {
-        self.made().clear();
-    }
-
-    fn forget(&self, id: ReportId) {
-        self.made().retain(|(other, ..)| *other != Origin::Kept(id));
-        self.verified().retain(|(other, _)| *other != id);
-    }
-}
-
-impl Core {
-    /// The kept reports, the latest first. Reads a few small files.
+impl Reports {
+    /// Returns the kept reports, the latest first. Reads a few small files.
     pub(crate) fn kept(&self) -> Vec<KeptReport> {
         let present = self.present();
-        let list = self.archive.list().into_iter();
+        let list = self.store.archive.list().into_iter();
         list.map(|kept| describe(kept, present)).collect()
     }
 
-    /// One of them.
+    /// Does what [`kept`](Self::kept) does, without blocking.
+    ///
+    /// # Errors
+    ///
+    /// A panic of the profiler's.
     #[cfg(feature = "http")]
-    pub(crate) fn kept_report(&self, id: ReportId) -> Result<KeptReport, Error> {
-        let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
-        Ok(describe(kept, self.present()))
+    pub(crate) async fn list(self: &Arc<Reports>) -> Result<Vec<KeptReport>, Error> {
+        let reports = Arc::clone(self);
+        self.look_up(move || reports.kept()).await
     }
 
-    /// The kept report that is the present session's, if that has ended.
+    /// Returns one of the kept reports, without blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotKept`].
+    #[cfg(feature = "http")]
+    pub(crate) async fn find(self: &Arc<Reports>, id: ReportId) -> Result<KeptReport, Error> {
+        let reports = Arc::clone(self);
+        self.look_up(move || {
+            let kept = reports.store.archive.find(id).ok_or(Error::NotKept(id))?;
+            Ok(describe(kept, reports.present()))
+        })
+        .await?
+    }
+
+    /// Returns the kept report that is the present session's, if that has ended.
     fn present(&self) -> Option<ReportId> {
         let (session, recording) = self.machine.session();
-        let (kept_session, id) = self.outputs.kept_as()?;
-        (session == kept_session && !recording).then_some(id)
+        let id = self.kept_id_of(session)?;
+        (!recording).then_some(id)
     }
 
-    /// Finds or makes an output of a kept report and hands it to `waiter`, on one of the profiler's threads.
-    pub(crate) fn request_kept(
-        self: &Arc<Core>,
+    /// Returns the number under which the report of `session` is kept, if it is the last one that was kept.
+    pub(in crate::profiler) fn kept_id_of(&self, session: u64) -> Option<ReportId> {
+        let (kept_session, id) = (*self.kept_as.lock())?;
+        (session == kept_session).then_some(id)
+    }
+
+    /// Gives an output of a kept report to `waiter`, or enqueues it. Files thread only.
+    pub(super) fn find_or_enqueue_kept(
+        self: &Arc<Reports>,
         id: ReportId,
         key: OutputKey,
         waiter: Waiter<Made>,
     ) {
-        let core = Arc::clone(self);
-        self.files.submit(move || {
-            if waiter.is_gone() {
-                return;
-            }
-            if core.archive.find(id).is_none() {
-                return waiter.give(Err(Error::NotKept(id)));
-            }
-            if core.present() == Some(id) {
-                return core.request(key, waiter);
-            }
-            if let Some(output) = core.lately.find(Origin::Kept(id), key) {
-                return waiter.give(Ok(output));
-            }
-            let trip = Trip {
-                origin: Origin::Kept(id),
-                key,
-            };
-            core.enqueue(trip, waiter, false);
-        });
+        if self.store.archive.find(id).is_none() {
+            return waiter.give(Err(Error::NotKept(id)));
+        }
+        if self.present() == Some(id) {
+            return self.find_or_enqueue(key, waiter, false);
+        }
+        let origin = Origin::Kept(id);
+        if let Some(output) = self.recent.find(origin, key) {
+            return waiter.give(Ok(output));
+        }
+        self.enqueue(OutputSpec { origin, key }, waiter, false);
     }
 
     pub(super) fn make_of_kept(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
-        let kept = self.archive.find(id).ok_or(Error::NotKept(id))?;
+        let kept = self.store.archive.find(id).ok_or(Error::NotKept(id))?;
         let whole = self.open_kept(&kept)?;
         if !key.is_as_kept() {
             return Err(Error::UnsupportedForKept);
@@ -219,7 +188,7 @@ impl Core {
             return Ok(whole);
         }
         let origin = Origin::Kept(id);
-        if let Some(output) = self.room_for(Trip { origin, key })? {
+        if let Some(output) = self.room_for(OutputSpec { origin, key })? {
             return Ok(output);
         }
         let label = Label {
@@ -227,7 +196,7 @@ impl Core {
             taken: kept.note.ended,
             snapshot: false,
         };
-        let wanted = self.outputs.wanted();
+        let wanted = &self.wanted;
         let input = || BufReader::with_capacity(256 << 10, WhileWanted::new(whole.clone(), wanted));
         let limit = memory_limit();
         let capture = memray::read_file_within(input(), limit).map_err(|error| match error {
@@ -236,9 +205,9 @@ impl Core {
             ))),
             _ => Error::Damaged(id),
         })?;
-        let prepared = self.directory().prepare();
+        let prepared = self.store.directory.prepare();
         prepared.map_err(|error| self.not_written(error))?;
-        let written = Draft::new(self.directory().path()).and_then(|mut draft| {
+        let written = Draft::new(self.store.directory.path()).and_then(|mut draft| {
             let events = matches!(
                 (key.kind(), capture.format),
                 (
@@ -260,76 +229,101 @@ impl Core {
             draft.detach(label)
         });
         let output = written.map_err(|error| self.not_written(error))?;
-        self.lately.remember(origin, key, &output);
+        self.recent.remember(origin, key, &output);
         Ok(output)
     }
 
-    /// The kept report's own file. Reads it all when it is opened for the first time.
+    /// Opens the kept report's own file. Reads it all when it is opened for the first time.
     fn open_kept(&self, kept: &Kept) -> Result<Output, Error> {
-        let known = {
-            let verified = self.lately.verified();
-            let known = verified.iter().find(|(id, _)| *id == kept.id);
-            known.map(|(_, stored)| stored.clone())
-        };
         let same = |stored: &Stored| stored.checksum() == kept.note.hash;
-        let known = known.filter(same);
-        let mut stored = known.unwrap_or_else(|| self.archive.stored(kept));
+        let known = self.verified.find(kept.id).filter(same);
+        let mut stored = known.unwrap_or_else(|| self.store.archive.stored(kept));
         let opened = stored.open_and_verify().ok().flatten();
         let output = opened.ok_or(Error::Damaged(kept.id))?;
-        let mut verified = self.lately.verified();
-        verified.retain(|(id, _)| *id != kept.id);
-        verified.truncate(VERIFIED - 1);
-        verified.push_front((kept.id, stored));
+        self.verified.remember(kept.id, stored);
         Ok(output)
     }
 
-    /// Deletes a kept report; if it is the present session's, all that is left of that, too. Output thread only, so that
-    /// nothing is being made of it meanwhile.
-    pub(crate) fn delete_kept(&self, id: ReportId) -> Result<(), Error> {
+    /// Deletes a kept report, blocking; if it is the present session's, all other outputs of that session as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotKept`], or [`Error::Output`] if the file system refuses.
+    pub(in crate::profiler) fn delete_blocking(
+        self: &Arc<Reports>,
+        id: ReportId,
+    ) -> Result<(), Error> {
+        let reports = Arc::clone(self);
+        // On the thread that makes outputs: nothing is being made of it meanwhile.
+        self.output.run(move || reports.delete_now(id))?
+    }
+
+    /// Does what [`delete_blocking`](Self::delete_blocking) does, without blocking.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    #[cfg(feature = "http")]
+    pub(crate) async fn delete(self: &Arc<Reports>, id: ReportId) -> Result<(), Error> {
+        let reports = Arc::clone(self);
+        self.output.call(move || reports.delete_now(id)).await?
+    }
+
+    fn delete_now(&self, id: ReportId) -> Result<(), Error> {
         let present = self.present() == Some(id);
-        let removed = self.archive.remove(id);
+        let removed = self.store.archive.remove(id);
         let removed = removed.map_err(|error| self.not_written(error))?;
-        self.lately.forget(id);
+        self.recent.forget(id);
+        self.verified.forget(id);
         if !removed {
             return Err(Error::NotKept(id));
         }
         if present {
             let (session, _) = self.machine.session();
             if self.machine.forget(session) {
-                self.outputs.shelf().forget(session);
+                let deleted = self.session_outputs().forget(session);
+                log_deleted(&deleted);
             }
         }
         tracing::info!(%id, "a kept report was deleted");
         Ok(())
     }
 
-    /// Keeps the report that a session has left. That there is one does not depend on it.
-    pub(super) fn keep(&self, session: u64, snapshot: &Snapshot, report: &Report, output: &Output) {
-        let path = self.directory().path();
+    /// Keeps the report that a session has left. The session's report exists whether or not this succeeds.
+    pub(super) fn keep(&self, view: &View, report: &Report, output: &Output) {
+        let path = self.store.directory.path();
         let path = path.join(OutputKey::new(OutputKind::Report).stored_name());
-        let cause = self.recorder.cause();
-        let note = note(session, snapshot, report, output, cause.as_ref());
-        match self.archive.keep(&path, output, &note) {
+        let note = note(
+            view.session,
+            &view.snapshot,
+            report,
+            output,
+            view.cause.as_ref(),
+        );
+        match self.store.archive.keep(&path, output, &note) {
             Ok(Some(id)) => {
-                self.lately.forget(id);
-                self.outputs.keep_as(session, id);
+                self.recent.forget(id);
+                self.verified.forget(id);
+                *self.kept_as.lock() = Some((view.session, id));
             }
-            Ok(None) => tracing::info!("the report is larger than what is kept of old sessions"),
+            Ok(None) => tracing::info!(
+                "the report is not kept after the next start: it is larger than MEMRAY_PROFILER_KEEP_BYTES, or none are kept"
+            ),
             Err(error) => {
-                tracing::warn!(%error, "the report will not be kept after the next start")
+                tracing::warn!(%error, "the report is not kept after the next start");
             }
         }
     }
 }
 
-/// What reading a kept report may take: a quarter of the memory that the process can have.
+/// Returns how much memory reading a kept report may take: a quarter of what the process can have.
 fn memory_limit() -> MemoryLimit {
     let quarter = memory_of_process().map_or(u64::MAX, |memory| memory / 4);
     MemoryLimit(quarter.clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
-/// What is told of a report. `why`: the flight recorder's reason, if it has one.
-pub(super) fn note(
+/// Returns the note that is stored beside a report. `why`: the flight recorder's reason, if it has one.
+pub(in crate::profiler) fn note(
     session: u64,
     snapshot: &Snapshot,
     report: &Report,
@@ -359,16 +353,16 @@ pub(super) fn note(
     }
 }
 
-/// The line with the most that is still live.
-pub(super) fn leak(report: &Report) -> Option<Leak> {
+/// Returns the line with the most live bytes.
+pub(in crate::profiler) fn leak(report: &Report) -> Option<Leak> {
     let plain = views::named(report, Names::Plain);
     let report = plain.as_ref().unwrap_or(report);
     let sites = views::own_sites(report, &views::Origins::of(report));
     leak_at(report, sites.first()?)
 }
 
-/// What is still live of `site`; `None` if nothing is, or its line is not known.
-pub(super) fn leak_at(report: &Report, site: &OwnSite) -> Option<Leak> {
+/// Returns what is still live of `site`; `None` if nothing is, or its line is not known.
+pub(in crate::profiler) fn leak_at(report: &Report, site: &OwnSite) -> Option<Leak> {
     if site.sums.live.bytes == 0 {
         return None;
     }

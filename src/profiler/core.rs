@@ -1,0 +1,145 @@
+//! An enabled profiler: four parts, each of which owns its threads.
+//!
+//! ```text
+//! endpoints, Profiler
+//!    │      │      └──────▶ LiveFeed ────────┐     live      what watchers see, once a second, while there are any
+//!    │      └─────────────▶ Lifecycle        │     control   start, stop: one at a time, in the order of the requests
+//!    │                       │     │         │     recover   what killed processes left; nobody waits for it
+//!    │                       │     ▼         │
+//!    │                       │  FlightWriter │     flight    reports that the flight recorder asks for; never waits
+//!    │                       ▼     ▼         ▼               for the other threads
+//!    └────────────────────────▶ Reports ◀────┘     output    resolves frames and renders, one output at a time
+//!                                  │               files     reads pieces, looks up; never waits for the others
+//!                                  ▼
+//!                           Machine, Store                   which session runs; what is on disk
+//! ```
+//!
+//! A memory log has a thread of its own that reads it (`timeline`). The order of all locks is [`Rank`](super::lock::Rank)'s.
+
+use std::io;
+use std::sync::Arc;
+
+use super::Error;
+use super::flight::{FlightWriter, OnTrigger};
+use super::lifecycle::Lifecycle;
+use super::machine::Machine;
+use super::reports::Reports;
+use super::store::Store;
+use crate::capture::signal;
+use crate::config::Config;
+
+/// An enabled profiler.
+#[derive(Debug)]
+pub(crate) struct Core {
+    lifecycle: Arc<Lifecycle>,
+    reports: Arc<Reports>,
+    flight: Arc<FlightWriter>,
+    #[cfg(feature = "http")]
+    live: Arc<super::live::LiveFeed>,
+    /// Where a memory log is written.
+    #[cfg(feature = "http")]
+    log_reader: Option<Arc<super::log_reader::LogReader>>,
+    #[cfg(feature = "http")]
+    listeners: super::listeners::Listeners,
+    /// The process that this was made in; a forked child has another.
+    pid: u32,
+}
+
+impl Core {
+    /// Begins by clearing away what dead processes have left, without waiting for it.
+    ///
+    /// # Errors
+    ///
+    /// There can be no more threads.
+    pub(super) fn new(config: Config, on_trigger: Option<OnTrigger>) -> io::Result<Core> {
+        if config.sigusr2 && !signal::handle() {
+            tracing::warn!("SIGUSR2 could not be handled: it will write no report");
+        }
+        let config = Arc::new(config);
+        let machine = Arc::new(Machine::new());
+        let store = Arc::new(Store::new(&config));
+        let reports = Arc::new(Reports::new(Arc::clone(&machine), Arc::clone(&store))?);
+        let flight = Arc::new(FlightWriter::new(
+            Arc::clone(&config),
+            Arc::clone(&machine),
+            Arc::clone(&store),
+            Arc::clone(&reports),
+            on_trigger,
+        )?);
+        let lifecycle = Arc::new(Lifecycle::new(
+            Arc::clone(&config),
+            Arc::clone(&machine),
+            store,
+            Arc::clone(&reports),
+            Arc::clone(&flight),
+        )?);
+        let core = Core {
+            #[cfg(feature = "http")]
+            live: Arc::new(super::live::LiveFeed::new(
+                machine,
+                Arc::clone(&reports),
+                Arc::clone(&lifecycle),
+            )?),
+            #[cfg(feature = "http")]
+            log_reader: match &config.memory_log {
+                Some(_) => Some(Arc::new(super::log_reader::LogReader::new()?)),
+                None => None,
+            },
+            #[cfg(feature = "http")]
+            listeners: super::listeners::Listeners::new(),
+            lifecycle,
+            reports,
+            flight,
+            pid: std::process::id(),
+        };
+        core.lifecycle.recover();
+        Ok(core)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Forked`] in a forked child, where neither the threads nor the locks of the parent may be touched.
+    pub(super) fn check_process(&self) -> Result<(), Error> {
+        if std::process::id() == self.pid {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn config(&self) -> &Config {
+        self.lifecycle.config()
+    }
+
+    pub(super) fn directory(&self) -> &std::path::Path {
+        self.reports.directory()
+    }
+
+    pub(crate) fn lifecycle(&self) -> &Arc<Lifecycle> {
+        &self.lifecycle
+    }
+
+    pub(crate) fn reports(&self) -> &Arc<Reports> {
+        &self.reports
+    }
+
+    pub(super) fn flight(&self) -> &FlightWriter {
+        &self.flight
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn live(&self) -> &Arc<super::live::LiveFeed> {
+        &self.live
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn log_reader(&self) -> Option<&Arc<super::log_reader::LogReader>> {
+        self.log_reader.as_ref()
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn listeners(&self) -> &super::listeners::Listeners {
+        &self.listeners
+    }
+}

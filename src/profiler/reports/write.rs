@@ -1,0 +1,113 @@
+//! Writes a report as what was asked for.
+
+use std::io::{self, Write};
+
+use heapray_report::formats::Format;
+use heapray_report::memray::MemoryLimit;
+use heapray_report::model::Event;
+use heapray_report::page::Page;
+use heapray_report::views::{IntervalOptions, Intervals};
+use heapray_report::{Report, memray, stats, texts, views};
+
+use super::while_wanted;
+use crate::profiler::machine::View;
+use crate::profiler::store::{OutputKey, OutputKind};
+use crate::symbolize::{Apart, Resolved, Wanted};
+
+/// Blocks that may be live at a time, and allocations, for the page to be made with the event log: following a block
+/// takes about 50 bytes, and an allocation 200 ns. With more, the page says how else to get one.
+const MOST_BLOCKS: u64 = 250_000;
+const MOST_ALLOCATIONS: u64 = 5_000_000;
+/// Rows of the page's intervals: some hundred kilobytes of it.
+const MOST_ROWS: usize = 200_000;
+/// Memory that both may take: a file whose sums are wrong cannot take more.
+const MOST_MEMORY: MemoryLimit = MemoryLimit(64 << 20);
+
+fn write_page<E>(
+    report: &Report,
+    events: Option<E>,
+    opens_at: &str,
+    out: &mut impl Write,
+) -> io::Result<()>
+where
+    E: Iterator<Item = io::Result<Event>>,
+{
+    let has_log = events.is_some();
+    let sums = &report.totals;
+    let few = sums.allocated.count <= MOST_ALLOCATIONS
+        && sums.high_water.count.max(sums.live.count) <= MOST_BLOCKS;
+    let options = IntervalOptions {
+        rows: MOST_ROWS,
+        memory: MOST_MEMORY,
+        ..IntervalOptions::default()
+    };
+    let intervals = events
+        .filter(|_| few)
+        .map(|events| Intervals::of(report, events, options))
+        .transpose()?;
+    let page = Page {
+        report,
+        intervals: intervals.as_ref(),
+        has_log,
+    };
+    page.write_opened_at(opens_at, out)
+}
+
+/// Writes the session's report so that memray tells threads of one name apart where it must.
+pub(super) fn write_report(
+    key: OutputKey,
+    view: &View,
+    resolved: &Resolved,
+    wanted: &Wanted,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let apart = Apart::of(resolved, &view.snapshot, wanted)?;
+    let renamed = key
+        .names()
+        .and_then(|names| views::named(&resolved.report, names));
+    let report = renamed.as_ref().unwrap_or(&resolved.report);
+    match apart.events(resolved, &view.snapshot) {
+        Some(events) => {
+            let events = while_wanted::items(events, wanted);
+            let threads = apart.threads();
+            memray::write_all_apart(report, threads, events, key.format(), out)
+        }
+        None => memray::write_aggregated(report, key.format(), out),
+    }
+}
+
+/// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one.
+pub(super) fn render<E>(
+    key: OutputKey,
+    report: &Report,
+    events: Option<E>,
+    out: &mut impl Write,
+) -> io::Result<()>
+where
+    E: Iterator<Item = io::Result<Event>>,
+{
+    let renamed = key.names().and_then(|names| views::named(report, names));
+    let report = renamed.as_ref().unwrap_or(report);
+    let inverted;
+    // A picture is turned over by its writer, which says so in it.
+    let is_picture = matches!(key.kind(), OutputKind::File(Format::Svg));
+    let shown = if key.is_inverted() && !is_picture {
+        inverted = views::inverted(report);
+        &inverted
+    } else {
+        report
+    };
+    match key.kind() {
+        OutputKind::Report => match events {
+            Some(events) => memray::write_all(report, events, key.format(), out),
+            None => memray::write_aggregated(report, key.format(), out),
+        },
+        OutputKind::Flamegraph => write_page(report, events, key.opens_at(), out),
+        OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
+        OutputKind::StatsJson => stats::json(report, &stats::JsonOptions::default(), out),
+        OutputKind::Table => texts::table(shown, &key.text_choices(), out),
+        OutputKind::Tree => texts::tree(shown, &key.text_choices(), out),
+        OutputKind::Summary => texts::summary(shown, &key.text_choices(), out),
+        OutputKind::File(format) => format.write(shown, &key.choices(), out),
+    }
+}
