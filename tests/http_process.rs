@@ -186,7 +186,7 @@ fn a_start_that_fails_in_init_leaves_a_profiler_that_says_why() {
             &variables,
         );
         assert!(
-            both(&output).contains("MEMRAY_PROFILER_DIR names another"),
+            both(&output).contains("set another one with MEMRAY_PROFILER_DIR"),
             "{}",
             both(&output)
         );

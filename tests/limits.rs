@@ -277,7 +277,7 @@ fn without_its_directory_the_report_waits_in_memory_until_there_is_one_again() {
         status
             .trouble
             .unwrap()
-            .contains("no output could be written")
+            .contains("the output could not be written")
     );
     churn(1_000);
 

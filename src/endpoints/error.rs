@@ -237,7 +237,7 @@ mod tests {
             source: Arc::new(io::Error::from_raw_os_error(28)),
         });
         let text =
-            "no output could be written to /var/profiles: No space left on device (os error 28)";
+            "the output could not be written to /var/profiles: No space left on device (os error 28)";
         assert_eq!(error.text(), text);
     }
 }

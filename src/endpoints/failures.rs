@@ -28,7 +28,7 @@ pub(crate) enum CommonFailures {
 pub(crate) enum WriteFailures {
     /// The disk, or a limit on it, is full.
     #[response(status = 507, content_type = "application/json", example = json!({
-        "error": "no output could be written to /var/profiles: No space left on device (os error 28)",
+        "error": "the output could not be written to /var/profiles: No space left on device (os error 28)",
         "type": "StorageFull"
     }))]
     Full(ErrorBody),
@@ -53,7 +53,7 @@ pub(crate) enum OutputFailures {
         content_type = "application/json",
         headers(("Retry-After" = String, description = "Seconds to wait before asking again.")),
         example = json!({
-            "error": "too many outputs wait to be made already: ask again in a few seconds",
+            "error": "too many outputs are waiting to be made: ask again in a few seconds",
             "type": "TooManyOutputs"
         })
     )]
@@ -63,7 +63,7 @@ pub(crate) enum OutputFailures {
     Range(ErrorBody),
     /// The disk, or a limit on it, is full.
     #[response(status = 507, content_type = "application/json", example = json!({
-        "error": "no output could be written to /var/profiles: No space left on device (os error 28)",
+        "error": "the output could not be written to /var/profiles: No space left on device (os error 28)",
         "type": "StorageFull"
     }))]
     Full(ErrorBody),
@@ -74,7 +74,7 @@ pub(crate) enum OutputFailures {
 pub(crate) enum KeptFailures {
     /// No report of that number is kept.
     #[response(status = 404, content_type = "application/json", example = json!({
-        "error": "no report of the number 1795252380250 is kept",
+        "error": "there is no kept report 1795252380250",
         "type": "ReportNotFound"
     }))]
     NotKept(ErrorBody),

@@ -21,8 +21,8 @@ use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings};
 use crate::flight_recorder::{OomThreshold, Slope};
 use crate::memory_log::Recording;
 
-/// Settings from the code. Where the environment says something too, it has the last word, so that an operator can
-/// change it without a rebuild; [`ignore_environment`](Builder::ignore_environment) turns that off.
+/// Settings from the code. The environment overrides them, so that an operator can change a setting without a rebuild;
+/// [`ignore_environment`](Builder::ignore_environment) turns that off.
 ///
 /// ```
 /// let profiler = heapray::builder()
@@ -41,12 +41,12 @@ pub struct Builder {
     on_trigger: Option<OnTrigger>,
 }
 
-/// Begins with every setting at its default.
+/// Returns a builder with every setting at its default.
 pub fn builder() -> Builder {
     Builder::default()
 }
 
-/// A method for each setting.
+/// Makes a method for each setting.
 macro_rules! methods {
     ($($group:ident { $(
         $(#[doc = $doc:literal])*
@@ -65,7 +65,7 @@ macro_rules! methods {
                 #[doc = concat!("Variable: `", $variable, "`, such as `", $example, "`.")]
                 #[doc = concat!("Default: ", $default_text, ". [All settings](crate#configuration)")]
                 pub fn $name(mut self, $($argument: $argument_type),*) -> Builder {
-                    // A copy of a text is the profiler's, not the service's.
+                    // A copy of a text is the profiler's allocation, not the service's.
                     let _untracked = untracked::enter();
                     self.settings.$name = Some($values.accept($given).map(Into::into));
                     self
@@ -78,16 +78,16 @@ macro_rules! methods {
 every_setting!(methods);
 
 impl Builder {
-    /// Calls `told` when a report was written by itself, or could not be: on a thread of the profiler's, after the
-    /// report is on disk. What it allocates is not recorded. It should not block for long: the next such report waits.
-    /// Not called where [`oom_exit_code`](Builder::oom_exit_code) ends the process.
+    /// Sets a function that is called after the flight recorder has written a report, or has failed to. It runs on a thread of
+    /// the profiler's, and its allocations are not recorded. It should not block for long: the next such report waits for it.
+    /// It is not called if [`oom_exit_code`](Builder::oom_exit_code) ends the process.
     pub fn on_trigger(mut self, told: impl Fn(&Trigger) + Send + Sync + 'static) -> Builder {
         let _untracked = untracked::enter();
         self.on_trigger = Some(OnTrigger(Arc::new(told)));
         self
     }
 
-    /// Where `proc` and `sys` are, for tests of what is read there.
+    /// Sets the folder of `proc` and `sys`, for tests of what is read there.
     #[doc(hidden)]
     pub fn system_root(mut self, root: impl Into<PathBuf>) -> Builder {
         let _untracked = untracked::enter();
@@ -95,19 +95,19 @@ impl Builder {
         self
     }
 
-    /// Does not record yet when it returns: the first `start` begins. By default recording has begun.
+    /// Makes [`init`](Builder::init) return without recording: the first `start` begins. By default recording has begun.
     pub fn wait_for_start(mut self) -> Builder {
         self.wait = true;
         self
     }
 
-    /// Reads no environment variable.
+    /// Makes the profiler ignore all environment variables.
     pub fn ignore_environment(mut self) -> Builder {
         self.ignore_environment = true;
         self
     }
 
-    /// What the settings come to.
+    /// Returns the settings, checked and with their defaults.
     ///
     /// # Errors
     ///
@@ -121,28 +121,28 @@ impl Builder {
         })
     }
 
-    /// The process's profiler, recording if it is enabled. Where there is one already, that one, whatever its
-    /// settings. Never fails: what is wrong is logged, and the profiler stays off.
+    /// Makes the process's profiler, which records if it is enabled. If there is one already, returns that one, whatever its
+    /// settings. Never fails: an error is logged, and the profiler stays off.
     pub fn init(self) -> Profiler {
         global::init_with(self)
     }
 
-    /// As [`init`](Builder::init), but what is wrong comes back as an error.
+    /// Does what [`init`](Builder::init) does, but returns an error if something is wrong.
     ///
     /// # Errors
     ///
-    /// A bad setting, or no threads: the profiler is off. Recording did not start: the profiler is there
+    /// With a bad setting, or if its threads cannot start, the profiler is off. If recording did not start, the profiler is on
     /// ([`profiler`](crate::profiler())) and its endpoints say why.
     pub fn try_init(self) -> Result<Profiler, InitError> {
         global::try_init_with(self)
     }
 
-    /// A profiler that is not the process's: for programs that hand it around themselves. Only one in a process can
+    /// Makes a profiler that is not the process's own, for programs that pass it around themselves. Only one in a process can
     /// record at a time.
     ///
     /// # Errors
     ///
-    /// Those of [`try_init`](Builder::try_init); without exception there is no profiler then.
+    /// Those of [`try_init`](Builder::try_init); there is no profiler then in any case.
     pub fn build(self) -> Result<Profiler, InitError> {
         let _untracked = untracked::enter();
         let profiler = self.assemble()?;
@@ -152,10 +152,10 @@ impl Builder {
         Ok(profiler)
     }
 
-    /// A profiler that does not record yet, with its threads, and the memory log.
+    /// Makes a profiler that does not record yet, with its threads, and the memory log.
     pub(super) fn assemble(&self) -> Result<Profiler, InitError> {
         let config = self.config().map_err(InitError::Config)?;
-        // Before the first session, so that not even its thread's birth is in a capture.
+        // Before the first session, so that not even the start of its thread is in a capture.
         let memory_log = Recording::start(config.memory().as_ref());
         if !config.enabled {
             return Ok(Profiler {

@@ -1,4 +1,4 @@
-//! What can go wrong between a service and its profiler.
+//! Errors of the profiler.
 
 use std::fmt;
 use std::io;
@@ -13,19 +13,19 @@ use crate::session::{SessionError, StartError};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no profiler: `MEMRAY_PROFILER` is not true, or its settings were refused at the start.
+    /// The profiler is disabled: `MEMRAY_PROFILER` is not true, or a setting was refused at the start.
     Disabled,
-    /// This process was forked from the profiled one; the capture is its parent's.
+    /// This process was forked from the profiled one, and records nothing.
     Forked,
     /// Nothing was recorded yet.
     NoReport,
     /// No report of that number is kept.
     NotKept(ReportId),
-    /// A kept report is asked for in a making that only the present session has: `full`, or each thread by itself.
+    /// A kept report was requested with an option that only the present session has: `full`, or each thread by itself.
     UnsupportedForKept,
-    /// The file of a kept report is not what was written.
+    /// The file of a kept report was changed: its checksum is wrong.
     Damaged(ReportId),
-    /// A mark was to be set, but nothing is being recorded.
+    /// A mark was requested, but no session is running.
     NotRecording,
     /// A mark's name is empty, longer than 200 characters, or has control characters in it.
     InvalidMarkName,
@@ -35,42 +35,42 @@ pub enum Error {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the file system said.
+        /// The file system's error.
         source: Arc<io::Error>,
     },
     /// The capture did not start.
     Start(Arc<StartError>),
-    /// The capture could not tell what it had seen.
+    /// The capture failed, and what it had recorded is lost.
     Session(SessionError),
-    /// An output could not be written. What was recorded is still in memory: ask again when there is room.
+    /// An output could not be written. What was recorded is still in memory: ask again when there is disk space.
     Output {
-        /// The directory it was to go to.
+        /// The directory that it should have been written to.
         path: PathBuf,
-        /// What the file system said.
+        /// The file system's error.
         source: Arc<io::Error>,
     },
-    /// As many outputs as may wait to be made wait already.
+    /// Too many outputs wait to be made.
     TooManyOutputs,
-    /// Outputs without a name that are still being read, snapshots most of all, take all the disk that they may.
+    /// Files that clients are still reading, mostly snapshots, take all the disk space that they may.
     OutputsHeld,
-    /// The service is about to end: [`shutdown`](crate::Profiler::shutdown) makes nothing but the session's report, and
-    /// no session begins.
+    /// The service is about to end: [`shutdown`](crate::Profiler::shutdown) makes only the session's report, and no session
+    /// begins.
     Ending,
-    /// [`shutdown`](crate::Profiler::shutdown) took longer than it may, and the report is not finished. The event log, if
-    /// it was not given up, is still in the profiler's directory.
+    /// [`shutdown`](crate::Profiler::shutdown) took too long, and the report is not finished. The event log, unless it was
+    /// given up, is still in the profiler's directory.
     ShutdownTooLong {
-        /// Where the event log is.
+        /// The directory of the event log.
         path: PathBuf,
     },
-    /// A fault in the profiler itself; the service runs on.
+    /// A bug in the profiler; the service is not affected.
     Internal(&'static str),
 }
 
 impl Error {
-    /// What those who wait for an output are told if making it panicked.
+    /// The error of an output whose making panicked.
     pub(crate) const MAKING_PANICKED: Error = Error::Internal("making an output panicked");
 
-    /// What the file system says of an output that could not be written.
+    /// Returns the error of an output that could not be written.
     pub(super) fn not_written(store: &Store, error: io::Error) -> Error {
         Error::Output {
             path: store.directory.path().to_owned(),
@@ -87,36 +87,36 @@ impl fmt::Display for Error {
                 f.write_str("this process was forked from the profiled one and records nothing")
             }
             Error::NoReport => f.write_str("nothing was recorded yet: start the profiler first"),
-            Error::NotKept(id) => write!(f, "no report of the number {id} is kept"),
+            Error::NotKept(id) => write!(f, "there is no kept report {id}"),
             Error::UnsupportedForKept => f.write_str(
-                "a kept report has its frames trimmed and its threads by name: \
-                 only the present session's can be made with full or threads",
+                "a kept report cannot be shown with `full` or `threads`: \
+                 its frames are trimmed and its threads are merged by name",
             ),
             Error::Damaged(id) => {
-                write!(f, "the kept report {id} is not what was written any more")
+                write!(f, "the kept report {id} is corrupt: its checksum is wrong")
             }
-            Error::NotRecording => {
-                f.write_str("nothing is being recorded: start the profiler first")
-            }
+            Error::NotRecording => f.write_str("no session is running: start the profiler first"),
             Error::InvalidMarkName => f.write_str(
                 "a mark's name must have 1 to 200 characters, none of them a control character",
             ),
-            Error::TooManyMarks => f.write_str("this session has 1,000 marks, and takes no more"),
+            Error::TooManyMarks => {
+                f.write_str("this session has 1,000 marks already, the most that it can have")
+            }
             Error::Directory { path, .. } => write!(
                 f,
-                "the profiler's directory {} cannot be written to; MEMRAY_PROFILER_DIR names another",
+                "the profiler's directory {} cannot be written to; set another one with MEMRAY_PROFILER_DIR",
                 path.display()
             ),
             Error::Start(source) => write!(f, "the capture did not start: {source}"),
             Error::Session(source) => write!(f, "the capture failed: {source}"),
             Error::Output { path, .. } => {
-                write!(f, "no output could be written to {}", path.display())
+                write!(f, "the output could not be written to {}", path.display())
             }
             Error::TooManyOutputs => {
-                f.write_str("too many outputs wait to be made already: ask again in a few seconds")
+                f.write_str("too many outputs are waiting to be made: ask again in a few seconds")
             }
             Error::OutputsHeld => f.write_str(
-                "outputs that clients are still reading take all the disk that they may: \
+                "files that clients are still reading take all the disk space that they may: \
                  ask again when they have been read",
             ),
             Error::Ending => {
@@ -124,10 +124,10 @@ impl fmt::Display for Error {
             }
             Error::ShutdownTooLong { path } => write!(
                 f,
-                "the report was not finished in time: `heapray recover` makes it of the event log in {}",
+                "the report was not finished in time: make it with `heapray recover` from the event log in {}",
                 path.display()
             ),
-            Error::Internal(what) => write!(f, "a fault in the profiler: {what}"),
+            Error::Internal(what) => write!(f, "a bug in the profiler: {what}"),
         }
     }
 }
@@ -144,7 +144,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why there is no profiler, or one that does not record yet.
+/// Why the profiler is off, or does not record yet.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InitError {
@@ -152,7 +152,7 @@ pub enum InitError {
     Config(ConfigError),
     /// The profiler's threads could not be started. It stays off.
     Threads(io::Error),
-    /// The profiler is there, but recording did not start; its `start` may be tried again.
+    /// The profiler is on, but recording did not start; `start` may be tried again.
     Start(Error),
 }
 

@@ -1,4 +1,4 @@
-//! The process's own profiler, and the functions that spare a service the handle.
+//! The process's own profiler, and functions that need no handle.
 
 use std::sync::OnceLock;
 
@@ -12,11 +12,10 @@ static PROFILER: OnceLock<Profiler> = OnceLock::new();
 /// Held while the profiler is made, so that two at once make one.
 static MAKING: Lock<()> = Lock::new(Rank::Init, ());
 
-/// The one-line form: reads the environment, and where `MEMRAY_PROFILER` is true, every allocation is recorded from
-/// here on. Call it first in `main`.
+/// Reads the environment, and if `MEMRAY_PROFILER` is true, records every allocation from here on. Call it first in `main`.
 ///
-/// Calling it again gives the same profiler. It never fails and never panics: a bad setting, or anything else that is
-/// wrong, is logged (to standard error where nothing collects `tracing` events), and the profiler stays off.
+/// Calling it again returns the same profiler. It never fails and never panics: an error, such as a bad setting, is logged (to
+/// standard error if nothing collects `tracing` events), and the profiler stays off.
 ///
 /// ```
 /// let profiler = heapray::init();
@@ -26,7 +25,7 @@ pub fn init() -> Profiler {
     builder().init()
 }
 
-/// As [`init`], but what is wrong comes back as an error.
+/// Does what [`init`] does, but returns an error if something is wrong.
 ///
 /// # Errors
 ///
@@ -35,7 +34,7 @@ pub fn try_init() -> Result<Profiler, InitError> {
     builder().try_init()
 }
 
-/// The process's profiler; a disabled one where nothing was initialised.
+/// Returns the process's profiler; a disabled one before [`init`].
 #[must_use]
 pub fn profiler() -> Profiler {
     PROFILER.get().cloned().unwrap_or_default()
@@ -68,13 +67,13 @@ pub fn mark(name: &str) -> Result<Mark, Error> {
     profiler().mark(name)
 }
 
-/// What [`Profiler::status`] gives.
+/// Does what [`Profiler::status`] does.
 #[must_use]
 pub fn status() -> Status {
     profiler().status()
 }
 
-/// What [`Profiler::report`] gives.
+/// Does what [`Profiler::report`] does.
 ///
 /// # Errors
 ///
@@ -83,7 +82,7 @@ pub fn report() -> Result<Output, Error> {
     profiler().report()
 }
 
-/// What [`Profiler::flamegraph`] gives.
+/// Does what [`Profiler::flamegraph`] does.
 ///
 /// # Errors
 ///
@@ -92,7 +91,7 @@ pub fn flamegraph() -> Result<Output, Error> {
     profiler().flamegraph()
 }
 
-/// What [`Profiler::stats`] gives.
+/// Does what [`Profiler::stats`] does.
 ///
 /// # Errors
 ///
@@ -101,7 +100,8 @@ pub fn stats() -> Result<String, Error> {
     profiler().stats()
 }
 
-/// Does what [`Profiler::shutdown`] does, and prints the sums of profiled functions, as [`print_profiles`](crate::print_profiles).
+/// Does what [`Profiler::shutdown`] does, and prints the sums of profiled functions, as
+/// [`print_profiles`](crate::print_profiles) does.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub fn shutdown() -> Result<Status, Error> {
     profiler().shutdown()
 }
 
-/// Prints the sums of profiled functions, where there are any.
+/// The function that prints the sums of profiled functions, if there are any.
 static PRINT: OnceLock<fn()> = OnceLock::new();
 
 /// Has [`shutdown`] call `print` first. Only the first call counts.
@@ -127,7 +127,7 @@ pub(super) fn init_with(builder: Builder) -> Profiler {
         Ok(profiler) => profiler,
         Err(error) => {
             report_failure(&error);
-            // Whatever is wrong now stays so: the next call must not log it again, nor record after all.
+            // The next call must not log it again, nor begin to record.
             PROFILER.get_or_init(Profiler::default).clone()
         }
     }
@@ -147,7 +147,7 @@ pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
     Ok(profiler)
 }
 
-/// `init` is called before anything else, often before there is a log.
+/// Logs `error`. Often nothing collects the log yet: `init` is called before everything else.
 fn report_failure(error: &InitError) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!(error = %error_chain(error), "heapray does not record");

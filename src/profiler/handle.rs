@@ -11,24 +11,24 @@ use crate::memory_log::Recording;
 use crate::profiler::store::{Output, OutputKey, OutputKind, ReportId};
 use heapray_report::error_chain;
 
-/// What [`Profiler::shutdown`] may take.
+/// Longest time that [`Profiler::shutdown`] may take.
 const LONGEST_SHUTDOWN: Duration = Duration::from_secs(20);
 
 /// The profiler of this process. Cheap to clone; all clones are the same profiler.
 ///
-/// One that is [disabled](Profiler::is_enabled) has nothing behind it: its methods return [`Error::Disabled`].
+/// The methods of a [disabled](Profiler::is_enabled) profiler return [`Error::Disabled`].
 ///
-/// The methods block until they are done: `stop` and the outputs for up to seconds. From async code use the endpoints
-/// or `spawn_blocking`.
+/// The methods block until they are done; `stop` and the outputs may take seconds. From async code use the endpoints or
+/// `spawn_blocking`.
 #[derive(Debug, Clone, Default)]
 pub struct Profiler {
     pub(super) core: Option<Arc<Core>>,
-    /// Independent of all else.
+    /// Independent of `core`: it may run without the profiler.
     pub(crate) memory_log: Recording,
 }
 
 impl Profiler {
-    /// The file of the memory log that is, or was, being written; see [`Builder::memory_log`](crate::Builder::memory_log).
+    /// Returns the file of the memory log, if there is one; see [`Builder::memory_log`](crate::Builder::memory_log).
     #[must_use]
     pub fn memory_log(&self) -> Option<&std::path::Path> {
         match &self.memory_log {
@@ -37,7 +37,7 @@ impl Profiler {
         }
     }
 
-    /// Whether there is a profiler at all.
+    /// Returns whether the profiler is enabled.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.is_some()
@@ -55,7 +55,8 @@ impl Profiler {
         Ok(core)
     }
 
-    /// Begins a session; the former one's report is from now on one of the [kept ones](Profiler::kept_reports). Where one runs already, it goes on.
+    /// Begins a session; the former one's report becomes one of the [kept reports](Profiler::kept_reports). A session that
+    /// runs already goes on.
     ///
     /// # Errors
     ///
@@ -64,11 +65,10 @@ impl Profiler {
         self.core()?.lifecycle().start_blocking(None)
     }
 
-    /// Begins a session that records samples, one each `bytes` bytes on average, or every allocation if that is 0.
+    /// Begins a session that records one sample per `bytes` bytes on average, or every allocation if that is 0.
     ///
-    /// Where a session runs that samples already, it goes on at this rate. One that records every allocation, where
-    /// samples are wanted, or the other way round, ends first, as by [`stop`](Profiler::stop): what is exact and what is
-    /// estimated cannot be one report.
+    /// A session that samples already goes on at this rate. A session of the other kind ends first, as by
+    /// [`stop`](Profiler::stop): exact and estimated figures cannot be in one report.
     ///
     /// # Errors
     ///
@@ -77,17 +77,17 @@ impl Profiler {
         self.core()?.lifecycle().start_blocking(Some(bytes))
     }
 
-    /// Ends the session and writes its report. Where none runs, nothing happens.
+    /// Ends the session and writes its report. Does nothing if no session runs.
     ///
     /// # Errors
     ///
-    /// [`Error::Session`], or [`Error::Output`] if the report could not be written: what was recorded is kept in
-    /// memory then, and [`report`](Profiler::report) tries again.
+    /// [`Error::Session`], or [`Error::Output`] if the report could not be written: what was recorded stays in memory then,
+    /// and [`report`](Profiler::report) tries again.
     pub fn stop(&self) -> Result<Status, Error> {
         self.core()?.lifecycle().stop_blocking()
     }
 
-    /// The state, and the sums of the running session or else the last one.
+    /// Returns the state, and the sums of the running session or else the last one.
     #[must_use]
     pub fn status(&self) -> Status {
         match self.core() {
@@ -97,7 +97,7 @@ impl Profiler {
         }
     }
 
-    /// The report in memray's format: the finished session's, or a consistent snapshot of the running one.
+    /// Returns the report in memray's format: the finished session's, or a consistent snapshot of the running one.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Profiler {
         self.output(OutputKey::new(OutputKind::Report))
     }
 
-    /// The flame graph, one self-contained HTML page, of what [`report`](Profiler::report) tells of.
+    /// Returns the flame graph, one self-contained HTML page, of the same session as [`report`](Profiler::report).
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl Profiler {
         self.output(OutputKey::new(OutputKind::Flamegraph))
     }
 
-    /// The statistics, as text, of what [`report`](Profiler::report) tells of.
+    /// Returns the statistics, as text, of the same session as [`report`](Profiler::report).
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Profiler {
         Ok(text)
     }
 
-    /// Any output, made as `key` says.
+    /// Returns any output, made as `key` says.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Profiler {
         self.core()?.reports().output_blocking(None, key)
     }
 
-    /// The reports of finished sessions that are kept, the latest first.
+    /// Returns the kept reports, the latest first.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Profiler {
         Ok(self.core()?.reports().kept())
     }
 
-    /// Any output of a kept report, made as `key` says.
+    /// Returns any output of a kept report, made as `key` says.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Profiler {
         self.core()?.reports().output_blocking(Some(id), key)
     }
 
-    /// Deletes a kept report. If it is the one of the session that ended last, all of that session's outputs go.
+    /// Deletes a kept report; if it is that of the session that ended last, all other outputs of that session as well.
     ///
     /// # Errors
     ///
@@ -177,11 +177,11 @@ impl Profiler {
         self.core()?.lifecycle().mark_blocking(name)
     }
 
-    /// Ends the session, finishes its report and closes the listeners of `serve`, and ends the memory log. For the end of
-    /// `main`, or whatever a service does on `SIGTERM`. Calling it twice does no harm.
+    /// Ends the session, finishes its report, closes the listeners of `serve`, and ends the memory log. Call it at the end of
+    /// `main`, or when the service gets `SIGTERM`. Calling it twice does no harm.
     ///
-    /// The session's report goes before all else: outputs that clients still wait for are not made any more, and the log
-    /// says how many those were. Takes 20 seconds at most, and two more for downloads from `serve`: Kubernetes gives a pod 30.
+    /// The session's report goes first: outputs that clients still wait for are not made, and the log says how many. Takes
+    /// at most 20 seconds, and two more for downloads from `serve`; Kubernetes gives a pod 30.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Profiler {
     /// where the profiler is disabled.
     pub fn shutdown(&self) -> Result<Status, Error> {
         let ended = self.end_session();
-        // Last: the report's making shows in it.
+        // Last: it shows how the report was made.
         self.memory_log.stop();
         ended
     }

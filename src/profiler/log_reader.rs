@@ -1,7 +1,6 @@
-//! The memory log's file, read once however many ask: what is added to it is read when it is asked for.
+//! Reads the memory log's file, once however many clients ask: a request reads only what was added since.
 //!
-//! On a thread of its own: the first reading of a long log takes a second, and whoever asks for the state must not wait
-//! for that.
+//! This runs on a thread of its own: the first reading of a long log takes a second, and status requests must not wait for it.
 
 use std::fmt;
 use std::fs::File;
@@ -24,7 +23,7 @@ const PIECE: usize = 256 << 10;
 /// Bytes of the longest line.
 const LONGEST: usize = 1 << 20;
 
-/// What was read of the log so far, and the thread that reads it.
+/// The log as far as it was read, and the thread that reads it.
 pub(crate) struct LogReader {
     thread: Worker,
     known: Lock<Option<Known>>,
@@ -36,11 +35,11 @@ struct Known {
     number: FileNumber,
     len: u64,
     hash: XxHash3_64,
-    /// Or why there is none.
+    /// The digest, or why there is none.
     digest: Result<Digesting, String>,
 }
 
-/// Tells a file from another one of its name: the log is replaced by a shorter one when it is long.
+/// The file's device and inode: a log that has grown long is replaced by a shorter one of the same name.
 #[cfg(unix)]
 type FileNumber = (u64, u64);
 #[cfg(not(unix))]
@@ -60,7 +59,7 @@ impl LogReader {
         })
     }
 
-    /// Does what reads the log on the log's thread.
+    /// Does `job`, which reads the log, on the log's thread.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
@@ -86,7 +85,7 @@ impl LogReader {
         })
     }
 
-    /// What it tells. `limits` are always the same.
+    /// Returns the digest of the log. `limits` must always be the same.
     pub(crate) fn digest(&self, path: &Path, limits: &DigestLimits) -> io::Result<Digest> {
         self.up_to_now(path, limits, |known| match &known.digest {
             Ok(digest) => Ok(digest.digest()),
@@ -113,7 +112,7 @@ impl LogReader {
             hash: XxHash3_64::new(),
             digest: Ok(Digesting::new(*limits)),
         });
-        // Up to here: a log that is written on must not keep us reading.
+        // Only up to here: otherwise a log that grows could keep us reading.
         known.read_to(len)?;
         take(slot.insert(known))
     }
@@ -124,7 +123,7 @@ impl Known {
         let mut file = &*self.file;
         file.seek(SeekFrom::Start(self.len))?;
         let mut from = file.take(end.saturating_sub(self.len));
-        // What was read behind the last whole line.
+        // Bytes that were read after the last whole line.
         let mut rest = Vec::new();
         let mut all = self.hash.clone();
         let mut length = self.len;

@@ -1,7 +1,7 @@
 //! What processes have left that were killed during a session: recovered into kept reports, and cleared away.
 //!
-//! On a thread of its own, after the start of each process and of each session: it delays nothing and may take long. A log
-//! is claimed by one process at a time (the lock of its file), and goes only when its report is kept.
+//! This runs on a thread of its own after the start of each process and of each session, so it delays nothing. One process at
+//! a time claims a log (by the lock of its file). The log is removed once its report is kept.
 
 use std::io;
 use std::path::Path;
@@ -22,12 +22,12 @@ use crate::profiler::store::{
 use crate::session::recover::{Bounds, RecoverError, Recovered, recover_within};
 use crate::symbolize::ReportOptions;
 
-/// A log up to this length becomes a report with each allocation in it; of a longer one the report has sums.
+/// A log up to this length becomes a report with each allocation; a longer one becomes a report with sums.
 const WHOLE: u64 = 64 << 20;
 
-/// Memory that a recovery may take: a quarter of what there is, within these.
+/// Least and most memory that a recovery may take. In between, it may take a quarter of what there is.
 const MEMORY: (u64, u64) = (16 << 20, 256 << 20);
-/// Bytes that a call stack takes as its report is made.
+/// Bytes that a call stack takes while its report is made.
 const STACK: u64 = 300;
 
 /// The outcome of recovering a log.
@@ -52,7 +52,7 @@ pub(super) struct Recovery {
 struct Work {
     store: Arc<Store>,
     reports: Arc<Reports>,
-    /// Reports of killed processes that are kept.
+    /// How many reports of killed processes are kept.
     keep: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the profiler tells about itself. The endpoints send these types as they are.
+//! The profiler's state, in the types that the endpoints send.
 
 use std::time::SystemTime;
 
@@ -8,13 +8,13 @@ use super::Trigger;
 use crate::collector::snapshot::Snapshot;
 use crate::session::Counters;
 
-/// Where the profiler stands.
+/// The state of the profiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
-    /// There is no profiler in this process.
+    /// The profiler is disabled in this process.
     Disabled,
     /// Nothing is recorded; a finished session's report may be there.
     Stopped,
@@ -55,7 +55,7 @@ pub struct Mark {
     pub name: String,
     /// Milliseconds since the start of the session.
     pub at_ms: u64,
-    /// What was live then.
+    /// Live blocks at that moment.
     pub live: Blocks,
 }
 
@@ -71,16 +71,16 @@ impl Mark {
 
 /// How a session samples, and how good its estimates are.
 ///
-/// All sums of the status are estimates then. Each is right to its margin on either side with 95 % confidence.
+/// All sums of the status are estimates then. Each is right to within its margin with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct SamplingStatus {
-    /// Bytes between two samples, on average. If that was changed, the largest there was in the session.
+    /// Bytes between two samples, on average; if that was changed, the largest in the session.
     pub mean_bytes: u64,
     /// Allocations that were recorded.
     pub samples: u64,
-    /// What was asked for in the session, counted exactly.
+    /// Bytes that were allocated in the session, counted exactly.
     pub asked: Blocks,
     /// How far `live` may be off.
     pub live_margin: Blocks,
@@ -103,7 +103,7 @@ impl SamplingStatus {
     }
 }
 
-/// What the capture costs, or did cost.
+/// The cost of the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
@@ -116,14 +116,14 @@ pub struct OverheadStatus {
     pub log_bytes: u64,
 }
 
-/// What heapray has on disk in its directory, of all processes that use the directory.
+/// Heapray's files in its directory, of all processes that use the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct DiskStatus {
-    /// Bytes of kept reports, outputs, the event log, and whatever killed processes have left.
+    /// Bytes of kept reports, outputs, the event log, and files that killed processes have left.
     pub bytes: u64,
-    /// What all of it may take: `MEMRAY_PROFILER_KEEP_BYTES`.
+    /// Most bytes that they may have together: `MEMRAY_PROFILER_KEEP_BYTES`.
     pub bound_bytes: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct DiskStatus {
 pub struct ReportStatus {
     /// Its size on disk.
     pub bytes: u64,
-    /// The end of the session that it tells of.
+    /// The end of its session.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
     #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
     pub taken: SystemTime,
@@ -145,7 +145,7 @@ pub struct ReportStatus {
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Status {
-    /// Where the profiler stands.
+    /// The state of the profiler.
     pub state: State,
     /// When the running session began; null if none runs.
     #[serde(serialize_with = "crate::os::calendar::serialize_option")]
@@ -155,9 +155,9 @@ pub struct Status {
     pub events: u64,
     /// Everything that was allocated.
     pub allocated: Blocks,
-    /// Allocated in the session and not freed yet.
+    /// Blocks that were allocated in the session and not freed yet.
     pub live: Blocks,
-    /// Live at the high-water mark, the session's peak.
+    /// Live blocks at the high-water mark, the session's peak.
     pub high_water: Blocks,
     /// How the session samples; null if every allocation is recorded, so that all sums are exact.
     #[cfg_attr(feature = "http", schema(required))]
@@ -167,7 +167,7 @@ pub struct Status {
     /// When the first of them was lost, in milliseconds since the start of the session; null if none was.
     #[cfg_attr(feature = "http", schema(required))]
     pub lost_since_ms: Option<u64>,
-    /// What the capture costs.
+    /// The cost of the capture.
     pub overhead: OverheadStatus,
     /// Why there is no event log any more, so that the report holds sums only; null while there is one.
     #[cfg_attr(feature = "http", schema(required))]
@@ -178,7 +178,7 @@ pub struct Status {
     pub stacks_bounded: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
     pub hooks: String,
-    /// What limits what the session sees or has left behind, such as calls that could not be hooked; empty if nothing does.
+    /// Limits of what the session sees or has left behind, such as calls that could not be hooked; usually empty.
     pub notes: Vec<String>,
     /// The finished session's report; null if there is none on disk.
     #[cfg_attr(feature = "http", schema(required))]

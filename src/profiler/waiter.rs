@@ -1,20 +1,20 @@
-//! Those who wait for what one of the profiler's threads makes.
+//! Waiting for a result that one of the profiler's threads makes.
 
 use std::sync::mpsc;
 
-/// One who waits for a `V`.
+/// Something that waits for a `V`.
 pub(crate) trait Wait<V>: Send {
-    /// Hands the result on. Runs on the thread that made it, so it does nothing else.
+    /// Passes the result on. Runs on the thread that made it, so it must do nothing else.
     fn give(self: Box<Self>, value: V);
 
-    /// Whether nobody is there any more to take the result.
+    /// Returns whether nobody waits for the result any more.
     fn is_gone(&self) -> bool;
 }
 
-/// Somebody who waits.
+/// A waiter of any kind.
 pub(crate) type Waiter<V> = Box<dyn Wait<V>>;
 
-/// A thread that blocks until the result is there: it never goes.
+/// A thread that blocks until the result is there: it never stops waiting.
 impl<V: Send> Wait<V> for mpsc::Sender<V> {
     fn give(self: Box<Self>, value: V) {
         let _ = self.send(value);
@@ -25,11 +25,11 @@ impl<V: Send> Wait<V> for mpsc::Sender<V> {
     }
 }
 
-/// A request: gone when its client is.
+/// A request: it stops waiting when its client has gone.
 #[cfg(feature = "http")]
 impl<V: Send> Wait<V> for tokio::sync::oneshot::Sender<V> {
     fn give(self: Box<Self>, value: V) {
-        // The client has gone just now: nobody needs it.
+        // If it fails, the client has gone just now.
         let _ = self.send(value);
     }
 

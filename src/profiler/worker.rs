@@ -1,7 +1,7 @@
-//! The profiler's own threads: what takes long or blocks runs there, never on a thread of the service.
+//! The profiler's own threads: work that takes long or blocks runs there, never on a thread of the service.
 //!
-//! They are started once, before the first session, so that not even their birth shows up in a capture, and they are
-//! untracked as long as they live.
+//! They are started once, before the first session, so that not even their start shows up in a capture. They are untracked as
+//! long as they live.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::os::process::check_thread_start;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that does one job after the other. It ends when the last clone of its `Worker` is dropped.
+/// A thread that does one job after another. It ends when the last clone of its `Worker` is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Worker {
     jobs: mpsc::Sender<Job>,
@@ -28,7 +28,8 @@ impl Worker {
         Worker::spawn_with(name, || None)
     }
 
-    /// One that calls `look` before it waits for a job: again after the time that `look` returns, if no job comes before.
+    /// Starts a thread that calls `look` before it waits for a job, and again after the time that `look` returns if no job
+    /// comes before.
     pub(crate) fn spawn_with(
         name: &str,
         mut look: impl FnMut() -> Option<Duration> + Send + 'static,
@@ -43,7 +44,7 @@ impl Worker {
                     None => queue.recv().map_err(RecvTimeoutError::from),
                 };
                 match job {
-                    // A job that panics drops the sender of its answer: whoever waits learns of it.
+                    // A job that panics drops the sender of its answer, so the receiver gets an error.
                     Ok(job) => drop(catch_unwind(AssertUnwindSafe(job))),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => return,
@@ -56,7 +57,7 @@ impl Worker {
     /// Puts a job into the queue.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let _untracked = untracked::enter();
-        // The thread lives as long as `self`; were it gone, the job's answer would be the dropped sender.
+        // The thread lives as long as `self`. If it did not, the job would be dropped with the sender of its answer.
         let _ = self.jobs.send(Box::new(job));
     }
 
@@ -69,7 +70,7 @@ impl Worker {
         self.begin(job).recv().map_err(|_| DIED)
     }
 
-    /// As [`run`](Self::run), but no longer than to `deadline`: `None` then, and the job is done later.
+    /// Does what [`run`](Self::run) does, but waits only until `deadline`: `None` then, and the job is done later.
     pub(crate) fn run_until<T: Send + 'static>(
         &self,
         deadline: Instant,
@@ -90,7 +91,7 @@ impl Worker {
     ) -> mpsc::Receiver<T> {
         let (answer, answered) = mpsc::channel();
         self.submit(move || {
-            // Nobody waits any more: nobody needs the answer.
+            // If it fails, nobody waits for the answer any more.
             let _ = answer.send(job());
         });
         answered
@@ -105,7 +106,7 @@ impl Worker {
         self.ask(true, job).await
     }
 
-    /// As [`call`](Self::call), for a job that changes nothing: it is left out if nobody waits for its answer any more.
+    /// Does what [`call`](Self::call) does, for a job that changes nothing: it is left out if nobody waits for its answer.
     #[cfg(feature = "http")]
     pub(crate) async fn read<T: Send + 'static>(
         &self,

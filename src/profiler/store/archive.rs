@@ -1,13 +1,13 @@
-//! The reports of the last few sessions, kept when a new one begins, and over a restart of the service where its
-//! directory outlives it; and those that were written while a session went on.
+//! The kept reports: those of the last few sessions, and those that the flight recorder wrote. They outlive a restart of the
+//! service if its directory does.
 //!
 //! ```text
-//! heapray-reports/1795252380250.bin     the report: another name of the one that the session left, where links can be
-//! heapray-reports/1795252380250.note    what is told of it in a list, written after it
+//! heapray-reports/1795252380250.bin     the report: a hard link to the session's own, where the file system has those
+//! heapray-reports/1795252380250.note    what a list shows of it; written after it
 //! ```
 //!
-//! The directory is for this user alone, and so are its files; what does not look so is not read. Other processes may
-//! use it at the same time: nothing is remembered here that is not looked at again.
+//! Directory and files belong to this user alone; files that do not are not read. Other processes may use the directory at
+//! the same time, so nothing is cached here.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ use super::note::{LONGEST, Note, millis};
 use super::{OutputKey, OutputKind, ReportId, name};
 use crate::os::held;
 
-/// Its name in the profiler's directory.
+/// Name of the folder in the profiler's directory.
 pub(super) const REPORTS: &str = "heapray-reports";
 
 /// The kept reports.
@@ -30,9 +30,10 @@ pub(crate) struct Archive {
     pub(super) directory: PathBuf,
     path: PathBuf,
     pub(super) keep: usize,
-    /// Bytes of everything that heapray has on disk in the directory.
+    /// Bytes that heapray may have on disk in the directory.
     pub(super) keep_bytes: u64,
-    /// Of those that the flight recorder wrote: so many of the last, and of the worst. As many of killed processes.
+    /// How many of the flight recorder's reports are kept: so many of the latest and so many of the largest. As many of
+    /// killed processes.
     pub(super) keep_triggered: usize,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct Kept {
 }
 
 impl Archive {
-    /// The archive in `directory`. Creates nothing.
+    /// Returns the archive in `directory`. Creates nothing.
     pub(crate) fn new(
         directory: &Path,
         keep: u32,
@@ -60,13 +61,13 @@ impl Archive {
         }
     }
 
-    /// The archive in `directory`, without a bound.
+    /// Returns the archive in `directory`, without a bound.
     pub(super) fn in_directory(directory: &Path) -> Archive {
         Archive::new(directory, u32::MAX, u64::MAX, u32::MAX)
     }
 
-    /// Keeps `report`, which is at `path` unless another process has put its own there, and no more of the others than
-    /// there is room for. `None` if there is no room for this one. A report of the same session replaces the former one.
+    /// Keeps `report`, which is at `path` unless another process has put its own there, and deletes others that there is no
+    /// room for. Returns `None` if there is no room for this one. A report of the same session replaces the former one.
     pub(crate) fn keep(
         &self,
         path: &Path,
@@ -88,8 +89,8 @@ impl Archive {
         Ok(Some(id))
     }
 
-    /// Gives the report's file a name here. A copy comes with its lock: who clears up would take a report without a note
-    /// for a dead process's. Of another name of `report`, that has the lock.
+    /// Links or copies the report's file into the folder. A copy is returned with its lock, since a process that clears up
+    /// takes an unlocked report without a note for a dead process's. A link has the lock of `report`.
     fn place(
         &self,
         path: &Path,
@@ -98,14 +99,14 @@ impl Archive {
     ) -> io::Result<(ReportId, Option<File>)> {
         let (mut id, replaces) = self.free_id(note);
         if replaces {
-            // Without its note it is none, until it has its own.
+            // Without a note it does not count as a report, until it has its own.
             remove_if_there(&self.note(id))?;
             remove_if_there(&self.report(id))?;
         }
         loop {
             let named = self.report(id);
-            // A second name costs nothing; where the file system has none, a copy does. Either fails where another
-            // process has just put its own.
+            // A link costs nothing; where the file system has no links, it is a copy. Either fails if another process has
+            // just put its own file there.
             let placed = match fs::hard_link(path, &named) {
                 Ok(()) if is_file(&named, report.file()) => Ok(None),
                 Ok(()) => fs::remove_file(&named).and_then(|()| copy(report, &named).map(Some)),
@@ -131,12 +132,12 @@ impl Archive {
         })
     }
 
-    /// Moves what another archive keeps, of a process that does not live any more, into this one.
+    /// Moves the kept reports of another archive, whose process is dead, into this one.
     pub(super) fn take_over(&self, other: &Archive) -> io::Result<()> {
         for kept in other.list() {
             private(&self.path)?;
             let stored = other.report(kept.id);
-            // Until it has its note here.
+            // Held until it has its note here.
             let _held = held::claim(&stored);
             let report = other.stored(&kept).open_unchecked()?;
             let (id, _copy) = self.place(&stored, &report, &kept.note)?;
@@ -146,7 +147,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether the report of that session of that process is kept: one that was made when the session ended.
+    /// Returns whether the report that was made at the end of that session of that process is kept.
     pub(crate) fn has_session(&self, life: u64, started: std::time::SystemTime) -> bool {
         let same = |note: &Note| (note.life, millis(note.started)) == (life, millis(started));
         let at_end = |note: &Note| note.trigger.as_ref().is_none_or(|trigger| trigger.at_end);
@@ -157,7 +158,7 @@ impl Archive {
                 .any(|kept| same(&kept.note) && at_end(&kept.note))
     }
 
-    /// The kept reports, the latest session's first. None where there is no directory, or where others may write to it.
+    /// Returns the kept reports, the latest session's first. Empty if there is no folder, or if others may write to it.
     pub(crate) fn list(&self) -> Vec<Kept> {
         if is_private(&self.path).is_err() {
             return Vec::new();
@@ -175,7 +176,7 @@ impl Archive {
         kept
     }
 
-    /// The kept report of that number.
+    /// Returns the kept report of that number.
     pub(crate) fn find(&self, id: ReportId) -> Option<Kept> {
         is_private(&self.path).ok()?;
         let mut text = String::new();
@@ -187,7 +188,7 @@ impl Archive {
         sound.then_some(Kept { id, note })
     }
 
-    /// The report's file, to be opened and verified.
+    /// Returns the report's file, to be opened and verified.
     pub(crate) fn stored(&self, kept: &Kept) -> Stored {
         let label = Label {
             key: OutputKey::new(OutputKind::Report),
@@ -197,12 +198,12 @@ impl Archive {
         Stored::noted(self.report(kept.id), label, kept.note.len, kept.note.hash)
     }
 
-    /// Deletes the report of that number. Whether there was one.
+    /// Deletes the report of that number. Returns whether there was one.
     pub(crate) fn remove(&self, id: ReportId) -> io::Result<bool> {
         if is_private(&self.path).is_err() {
             return Ok(false);
         }
-        // The note first: without one, a report is a leftover.
+        // The note first: a report without one is cleared away.
         let noted = remove_if_there(&self.note(id))?;
         let stored = remove_if_there(&self.report(id))?;
         Ok(noted || stored)
@@ -210,13 +211,13 @@ impl Archive {
 
     /// Removes the directory if nothing is in it.
     pub(crate) fn remove_if_empty(&self) {
-        // Not empty, or never made: it stays as it is.
+        // Fails if it is not empty or was never made.
         let _ = fs::remove_dir(&self.path);
     }
 
-    /// The number for a report: that of its session's start, or the next one where another process has that. Of one that
-    /// was written while its session went on, the moment is its own. Also whether there is one of the same session, to be
-    /// replaced.
+    /// Returns a free number for a report: the millisecond at which its session began, or the next if another process has
+    /// that. For a report that was written during its session, it is the millisecond of writing. Also returns whether the
+    /// number is that of a report of the same session, to be replaced.
     fn free_id(&self, note: &Note) -> (ReportId, bool) {
         let goes_on = |note: &Note| note.trigger.as_ref().is_some_and(|trigger| !trigger.at_end);
         let moment = if goes_on(note) {
@@ -258,7 +259,7 @@ fn copy(report: &Output, to: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file of this user's.
+/// Opens a file that belongs to this user.
 fn open_ours(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     let found = file.metadata()?;

@@ -1,19 +1,19 @@
-//! One bound for all that heapray has on disk in a directory (`MEMRAY_PROFILER_KEEP_BYTES`), over restarts, for all processes
-//! that use the directory.
+//! One bound for everything that heapray has on disk in a directory (`MEMRAY_PROFILER_KEEP_BYTES`), over restarts and for all
+//! processes that use the directory.
 //!
-//! Half of it is the event log's of a session that runs ([`Archive::log_limit`]); all else must fit into the other half when
-//! one begins. What goes first where there is too little room:
+//! Half of it is for the event log of the running session ([`Archive::log_limit`]); everything else must fit into the other
+//! half when a session begins. If there is too little room, files are deleted in this order:
 //!
 //! ```text
-//! 1  finished outputs of processes that do not live any more: a report among them is kept beside, under its number
-//! 2  event logs that nobody recovers by himself, the oldest first
+//! 1  finished outputs of dead processes: a report among them is kept as well, under its number
+//! 2  event logs that are left for `heapray recover`, the oldest first
 //! 3  kept reports, the lowest ranks first: of each sort (sessions, the flight recorder's, killed processes'; the last ones
 //!    and the worst ones, which held the most) the first has rank 0, the next 1, and so on. A crash loop, which leaves
 //!    reports of one sort, does not drive out the others
 //! 4  event logs of dead processes that wait to be recovered, the oldest first
 //! ```
 //!
-//! Files of a process that lives are never removed.
+//! Files of a living process are never deleted.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,35 +26,36 @@ use crate::os::held;
 use crate::session::log_name::LogName;
 
 impl Archive {
-    /// Bytes that the event log of a session may have.
+    /// Returns how many bytes the event log of a session may have.
     pub(crate) fn log_limit(&self) -> u64 {
         self.keep_bytes / 2
     }
 
-    /// Bytes that everything may have together.
+    /// Returns how many bytes everything may have together.
     pub(crate) fn bound(&self) -> u64 {
         self.keep_bytes
     }
 
-    /// Bytes that are left of the bound.
+    /// Returns how many bytes are left of the bound.
     pub(crate) fn left(&self) -> u64 {
         self.keep_bytes.saturating_sub(disk::bytes(&self.directory))
     }
 
-    /// Deletes kept reports above the numbers that may be kept, and whatever may go until all that is left, and `reserve`
-    /// bytes more, are within the bound. `silently`: a thread that has the log's lock may wait for this.
+    /// Deletes kept reports beyond the numbers that may be kept, and other files in the order above until the rest and
+    /// `reserve` more bytes are within the bound. `silently`: logs nothing, since a thread that holds the lock of the
+    /// service's log may wait for this.
     pub(crate) fn make_room(&self, reserve: u64, silently: bool) {
         self.clear(reserve, silently, |_| true);
     }
 
-    /// As [`make_room`](Self::make_room), for a report that may also be written shorter: of each sort of kept reports the
-    /// first stays, and so does what waits to be recovered.
+    /// Does what [`make_room`](Self::make_room) does for a report that may also be written shorter: the first report of each
+    /// sort stays, and so do logs that wait to be recovered.
     pub(crate) fn make_way(&self, reserve: u64) {
         self.clear(reserve, false, |order| order < (3, u32::MAX));
     }
 
     fn clear(&self, reserve: u64, silently: bool, goes: impl Fn((u32, u32)) -> bool) {
-        // One list for both: what another process keeps meanwhile has no rank yet, and stays.
+        // One list for both: a report that another process keeps meanwhile has no rank yet, and stays.
         let list = self.list();
         let ranks = self.ranks(&list);
         for kept in &list {
@@ -80,7 +81,7 @@ impl Archive {
             }
             match file.what {
                 What::Report(id) => {
-                    // Under its other name it would take as much.
+                    // Its other link would take as much.
                     if sum.is_last(file) {
                         self.drop_kept(id, silently);
                         sum.remove(file);
@@ -109,11 +110,11 @@ impl Archive {
         if !silently {
             tracing::info!(%id, "deleting a kept report: there are newer or worse ones");
         }
-        // One that cannot be deleted is tried again with the next report.
+        // A file that cannot be deleted is tried again with the next report.
         let _ = self.remove(id);
     }
 
-    /// The reports that may stay by their numbers, and how soon each has to go if there is too little room: 0 the last.
+    /// Returns the reports that may stay, with their ranks: rank 0 is deleted last.
     fn ranks(&self, list: &[Kept]) -> HashMap<ReportId, u32> {
         let (mut sessions, mut killed, mut flight) = (Vec::new(), Vec::new(), Vec::new());
         for kept in list {
@@ -141,13 +142,13 @@ fn rank(ranks: &mut HashMap<ReportId, u32>, sort: &[&Kept], keep: usize) {
     }
 }
 
-/// What goes first has the least; `None` for what does not go.
+/// Returns the place in the order of deletion, the least first; `None` if the file stays.
 fn order(file: &Found, ranks: &HashMap<ReportId, u32>) -> Option<(u32, u32)> {
     match file.what {
         What::Output => Some((1, 0)),
         What::Passing(Passing::Log(LogName { kept: true, .. })) => Some((2, 0)),
         What::Report(id) => {
-            // One without a rank is being kept at this moment, by another process.
+            // A report without a rank is being kept at this moment, by another process.
             let rank = ranks.get(&id)?;
             Some((3, u32::MAX - rank))
         }

@@ -9,21 +9,21 @@ use super::{disk, name, private};
 use crate::os::held;
 use crate::profiler::lock::{Lock, Rank};
 
-/// Where the profiler may write.
+/// The directory that the profiler writes to.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
-    /// Ours alone: made by this process under a name nobody can guess. Then the lock that says that its process lives.
+    /// If the directory was made by this process under a name nobody can guess: the lock that shows that the process lives.
     private: Option<Lock<Option<File>>>,
-    /// What is on disk there, as it was looked up last.
+    /// Bytes on disk there, and when they were counted.
     bytes: Lock<Option<(Instant, u64)>>,
 }
 
-/// What is on disk is looked up anew after this time: a status may be asked for often.
+/// Bytes on disk are counted again after this time: status requests may come often.
 const FRESH: Duration = Duration::from_millis(500);
 
 impl Directory {
-    /// The directory that was asked for, or a private one below the system's temporary directory. Creates nothing.
+    /// Returns the wanted directory, or a private one below the system's temporary directory. Creates nothing.
     pub(crate) fn new(wanted: Option<&Path>) -> Directory {
         match wanted {
             Some(path) => Directory {
@@ -35,7 +35,7 @@ impl Directory {
         }
     }
 
-    /// A private one below `base`.
+    /// Returns a private directory below `base`.
     pub(super) fn private_in(base: &Path) -> Directory {
         Directory {
             path: base.join(private::new_name()),
@@ -48,11 +48,11 @@ impl Directory {
         &self.path
     }
 
-    /// Makes it if it is missing, and proves that files can be written there.
+    /// Makes the directory if it is missing, and tries that files can be written there.
     ///
     /// # Errors
     ///
-    /// What the file system says; of a private directory also that somebody else's stands in its place.
+    /// The file system's; for a private directory also that another user's is in its place.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         self.make()?;
         let (probe, _file) = held::create(&self.path, name::draft)?;
@@ -69,8 +69,8 @@ impl Directory {
         }
     }
 
-    /// Takes over what former processes of this program have left in private directories of theirs, if this one is
-    /// private; and removes what dead processes have left here and nobody can use.
+    /// If this directory is private, takes over what former processes of this program have left in theirs. Removes files of
+    /// dead processes that nobody can use.
     pub(crate) fn sweep(&self) {
         if self.private.is_some() {
             private::inherit(&self.path, || self.make());
@@ -78,7 +78,7 @@ impl Directory {
         disk::sweep(&self.path);
     }
 
-    /// Bytes that heapray has on disk here, of all processes; half a second old at most.
+    /// Returns how many bytes heapray has on disk here, of all processes; at most half a second old.
     pub(crate) fn bytes(&self) -> u64 {
         let mut bytes = self.bytes.lock();
         match *bytes {
@@ -94,7 +94,7 @@ impl Directory {
     /// Removes a private directory if nothing is in it.
     pub(crate) fn remove_if_empty(&self) {
         if self.private.is_some() {
-            // Not empty, or never made: it stays as it is.
+            // Fails if it is not empty or was never made.
             let _ = fs::remove_dir(&self.path);
         }
     }
@@ -102,8 +102,8 @@ impl Directory {
 
 /// Makes a directory for this user alone, if it is missing.
 ///
-/// `mkdir` follows no symbolic link and fails where there is something already, so what it made is ours; what was
-/// there before must be a real directory of this user's, and closed to others.
+/// `mkdir` does not follow a symbolic link and fails if something is there already, so a directory that it made is ours. One
+/// that was there before must be a real directory that belongs to this user and is closed to others.
 pub(super) fn private(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -115,11 +115,11 @@ pub(super) fn private(path: &Path) -> io::Result<()> {
     is_private(path)
 }
 
-/// Whether `path` is a real directory, of this user and closed to others.
+/// Checks that `path` is a real directory which belongs to this user and is closed to others.
 ///
 /// # Errors
 ///
-/// It is not, or it is not there.
+/// It is not, or it does not exist.
 pub(super) fn is_private(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
@@ -134,12 +134,12 @@ pub(super) fn is_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file or directory belongs to this process's user and nobody else may touch it.
+/// Returns whether a file or directory belongs to this process's user and is closed to others.
 pub(super) fn is_ours_alone(found: &fs::Metadata) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        // This process's own user, without a system call of ours: the owner of its entry in /proc.
+        // The owner of this process's entry in /proc is its user.
         let me = fs::metadata("/proc/self").map_or(found.uid(), |own| own.uid());
         found.uid() == me && found.mode() & 0o077 == 0
     }

@@ -1,6 +1,6 @@
-//! What heapray has on disk in a directory: found by name, summed up, and cleared of what dead processes have left.
+//! Heapray's files in a directory: found by name, counted, and cleared of what dead processes have left.
 //!
-//! A file with two names counts once. Files that are open and have no name are not seen.
+//! A file with two links counts once. Open files without a name are not seen.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use super::directory::is_private;
 use super::name::Passing;
 use crate::os::held;
 
-/// Files that are looked at in a directory: whatever else is there, it takes bounded time.
+/// Most files that are looked at in a directory, so that it takes bounded time.
 pub(super) const LOOKED_AT: usize = 10_000;
 
 /// One of our files.
@@ -24,11 +24,11 @@ pub(super) struct Found {
     pub(super) what: What,
     pub(super) len: u64,
     pub(super) modified: SystemTime,
-    /// Device and number.
+    /// Device and inode.
     pub(super) inode: (u64, u64),
 }
 
-/// What a file is, by its name and place.
+/// The kind of a file, by its name and place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Passing(Passing),
@@ -39,7 +39,7 @@ pub(super) enum What {
     Note,
 }
 
-/// Everything of ours in `directory` and in its folder of kept reports.
+/// Lists our files in `directory` and in its folder of kept reports.
 pub(super) fn scan(directory: &Path) -> Vec<Found> {
     let mut found = entries(directory, |name| {
         let output = || is_output(name).then_some(What::Output);
@@ -90,7 +90,7 @@ fn inode(about: &Metadata) -> (u64, u64) {
     }
 }
 
-/// `memray-report.bin` and its like: a stem, how it was made, an extension.
+/// Returns whether `name` is like `memray-report.bin`: a stem, how it was made, an extension.
 fn is_output(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -111,7 +111,7 @@ fn is_output(name: &OsStr) -> bool {
     })
 }
 
-/// Bytes of files, each of which may have several names.
+/// Bytes of files, each of which may have several links.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     files: HashMap<(u64, u64), (u64, u32)>,
@@ -131,14 +131,14 @@ impl Sum {
         sum
     }
 
-    /// Whether the file has no other name here.
+    /// Returns whether the file has no other link here.
     pub(super) fn is_last(&self, file: &Found) -> bool {
         self.files
             .get(&file.inode)
             .is_some_and(|(_, names)| *names == 1)
     }
 
-    /// One name of a file was removed.
+    /// Notes that one link of a file was removed.
     pub(super) fn remove(&mut self, file: &Found) {
         if let Some((len, names)) = self.files.get_mut(&file.inode) {
             *names -= 1;
@@ -150,12 +150,12 @@ impl Sum {
     }
 }
 
-/// Bytes that heapray has in `directory`.
+/// Returns how many bytes heapray has in `directory`.
 pub(super) fn bytes(directory: &Path) -> u64 {
     Sum::of(&scan(directory)).bytes
 }
 
-/// Removes what dead processes have left and nobody can use: drafts, room that was set aside, reports without a note.
+/// Removes what dead processes have left and nobody can use: drafts, reserved disk space, reports without a note.
 pub(super) fn sweep(directory: &Path) {
     for file in scan(directory) {
         let useless = match file.what {
@@ -163,13 +163,13 @@ pub(super) fn sweep(directory: &Path) {
             What::Report(_) => !file.path.with_extension("note").exists(),
             _ => false,
         };
-        // Its owner, if that lives, may have written the note meanwhile.
+        // A living owner may have written the note meanwhile.
         if useless
             && let Some(_claimed) = held::claim(&file.path)
             && (file.what == What::Passing(Passing::Draft)
                 || !file.path.with_extension("note").exists())
         {
-            // One that cannot be removed does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(&file.path);
         }
     }

@@ -12,14 +12,14 @@ use twox_hash::XxHash3_64;
 use super::{OutputKey, OutputKind, name};
 use crate::os::held;
 
-/// What is known of an output before its first byte.
+/// The properties of an output that are known before its first byte.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Label {
     /// What it is.
     pub(crate) key: OutputKey,
     /// The moment that it describes.
     pub(crate) taken: SystemTime,
-    /// The session went on after that moment.
+    /// Whether the session went on after that moment.
     pub(crate) snapshot: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The first `len` bytes of a file that somebody else writes on; `hash` is their checksum.
+    /// Returns the first `len` bytes of a file that somebody else goes on writing; `hash` is their checksum.
     #[cfg(feature = "http")]
     pub(crate) fn beginning_of(file: Arc<File>, label: Label, len: u64, hash: u64) -> Output {
         Output {
@@ -53,25 +53,25 @@ impl Output {
         self.label.key.kind()
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has no bytes at all.
+    /// Returns whether it has no bytes at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The moment that it describes: the end of the session, or when the snapshot was taken.
+    /// Returns the moment that it describes: the end of the session, or when the snapshot was taken.
     #[must_use]
     pub fn taken(&self) -> SystemTime {
         self.label.taken
     }
 
-    /// Whether the session was still recording: a consistent view up to [`Output::taken`], but not the last word.
+    /// Returns whether the session was still recording: a consistent view up to [`Output::taken`], but not the final one.
     #[must_use]
     pub fn is_snapshot(&self) -> bool {
         self.label.snapshot
@@ -81,14 +81,14 @@ impl Output {
         &self.file
     }
 
-    /// XXH3 of its bytes, 64 bits.
+    /// Returns the XXH3 of its bytes, 64 bits.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         self.hash
     }
 
-    /// Reads at `offset`, without a cursor. Fewer bytes than asked for, though there should be more, are an error:
-    /// somebody cut the file.
+    /// Reads at `offset`, without a cursor. If there are fewer bytes than there should be, that is an error: somebody has cut
+    /// the file.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         #[cfg(unix)]
         {
@@ -129,14 +129,14 @@ impl Seek for Output {
     }
 }
 
-/// A file that is being written and that nobody can see yet.
+/// A file that is being written, under a temporary name.
 pub(crate) struct Draft {
     path: PathBuf,
     file: BufWriter<Hashed>,
 }
 
 impl Draft {
-    /// A new, empty one in `directory`.
+    /// Creates an empty draft in `directory`.
     pub(crate) fn new(directory: &Path) -> io::Result<Draft> {
         let (path, file) = held::create(directory, name::draft)?;
         Ok(Draft {
@@ -145,25 +145,25 @@ impl Draft {
         })
     }
 
-    /// Writing more than so many bytes fails ([`is_too_long`]).
+    /// Makes writing more than so many bytes fail ([`is_too_long`]).
     pub(crate) fn at_most(mut self, bytes: u64) -> Draft {
         let limit = &mut self.file.get_mut().limit;
         *limit = bytes.min(*limit);
         self
     }
 
-    /// Everything written is on disk when this returns.
+    /// Waits until everything written is on disk.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().file.sync_all()
     }
 
-    /// Keeps a synced draft under its name, replacing a former file there in one step: after a crash the one or the
-    /// other is there, whole.
+    /// Renames a synced draft to its final name, replacing a former file there in one step: after a crash one of the two is
+    /// there, whole.
     pub(crate) fn publish(self, label: Label, directory: &Path) -> io::Result<(Stored, Output)> {
         let path = directory.join(label.key.stored_name());
         fs::rename(&self.path, &path)?;
-        // The new name is on disk when the directory is. Some file systems refuse to sync one; the rename holds.
+        // The new name is on disk once the directory is. Some file systems refuse to sync a directory; the rename holds.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         let output = self.output(label)?;
         let stored = Stored {
@@ -177,25 +177,25 @@ impl Draft {
         Ok((stored, output))
     }
 
-    /// Everything written is in its file when this returns; it keeps its own name as long as the draft lives.
+    /// Writes out what is buffered. The file keeps its temporary name as long as the draft lives.
     pub(crate) fn written(&mut self, label: Label) -> io::Result<Output> {
         self.file.flush()?;
         self.output(label)
     }
 
-    /// Its present name.
+    /// Returns its present path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps it under `name` in `directory`, replacing a former file there in one step. Its length.
+    /// Renames it to `name` in `directory`, replacing a former file there in one step. Returns its length.
     pub(crate) fn place(mut self, directory: &Path, name: &str) -> io::Result<u64> {
         self.sync()?;
         fs::rename(&self.path, directory.join(name))?;
         Ok(self.file.get_ref().len)
     }
 
-    /// Takes its name away: it lives as long as somebody reads it.
+    /// Removes its name: the file lives as long as somebody reads it.
     pub(crate) fn detach(mut self, label: Label) -> io::Result<Output> {
         self.file.flush()?;
         self.output(label)
@@ -225,7 +225,7 @@ impl Write for Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Published: there is nothing of that name any more.
+        // After publishing, nothing has that name any more.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -237,10 +237,10 @@ pub(crate) struct Stored {
     label: Label,
     len: u64,
     hash: u64,
-    /// What the file looked like when its bytes were last known to be right; `None` where that was so shortly after
-    /// a change that another one might look the same.
+    /// The file's stamp when its bytes were last known to be right; `None` if that was so soon after a change that another
+    /// change could give the same stamp.
     stamp: Option<Stamp>,
-    /// The file, of this process's own. Another process may put its own in the same place.
+    /// The file, if it is this process's own. Another process may put its own in the same place.
     own: Option<Arc<File>>,
 }
 
@@ -261,7 +261,7 @@ impl Stored {
         self.hash
     }
 
-    /// A file of which another process, or an earlier session, noted length and checksum.
+    /// Returns a file whose length and checksum were noted by another process or an earlier session.
     pub(super) fn noted(path: PathBuf, label: Label, len: u64, hash: u64) -> Stored {
         Stored {
             path,
@@ -273,7 +273,7 @@ impl Stored {
         }
     }
 
-    /// Removes the file, unless another one stands in its place.
+    /// Removes the file, unless another one is in its place.
     pub(super) fn remove(&self) {
         let is_own = |file: &Path| {
             let found = fs::symlink_metadata(file).ok();
@@ -283,25 +283,25 @@ impl Stored {
         if !is_own(&self.path) {
             return;
         }
-        // Out of the way first: another process may put its own there at any moment.
+        // Renamed first: another process may put its own there at any moment.
         let aside = self.path.with_file_name(name::draft());
         if fs::rename(&self.path, &aside).is_ok() {
             if !is_own(&aside) {
-                // Where there are no second names, the other process makes its own anew when it is asked for.
+                // Without hard links, the other process makes its own again when it is asked for.
                 let _ = fs::hard_link(&aside, &self.path);
             }
             let _ = fs::remove_file(&aside);
         }
     }
 
-    /// Opens it if nobody touched it since. Quick: its times, number and length are compared, not its bytes.
+    /// Opens it if nobody has touched it since. Quick: compares its times, inode and length, not its bytes.
     pub(crate) fn open(&self) -> io::Result<Option<Output>> {
         let output = self.open_unchecked()?;
         let untouched = self.stamp.as_ref() == Some(&Stamp::of(&output.file)?);
         Ok(untouched.then_some(output))
     }
 
-    /// Opens it if its bytes are those that were written, whatever happened to it since. Reads it all.
+    /// Opens it if its bytes are still those that were written. Reads it all.
     pub(crate) fn open_and_verify(&mut self) -> io::Result<Option<Output>> {
         if let Some(output) = self.open()? {
             return Ok(Some(output));
@@ -323,8 +323,8 @@ impl Stored {
 
     pub(super) fn open_unchecked(&self) -> io::Result<Output> {
         let file = match &self.own {
-            // Another process's report may stand there by now, never another thing: who removes the file or puts a link
-            // in its place wants it made again.
+            // Another process's report may be there by now, but nothing else: a user who removes the file, or puts a link
+            // in its place, wants it made again.
             Some(own) if fs::symlink_metadata(&self.path)?.is_file() => Arc::clone(own),
             Some(_) => return Err(io::ErrorKind::NotFound.into()),
             None => Arc::new(open(&self.path)?),
@@ -339,7 +339,7 @@ impl Stored {
     }
 }
 
-/// Whether both are the same file, maybe under two names.
+/// Returns whether both are the same file, maybe under two names.
 pub(super) fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -353,17 +353,17 @@ pub(super) fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     }
 }
 
-/// What tells a file that was touched from one that was not.
+/// A file's metadata that change when the file is touched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
-    /// Device, number, change time.
+    /// Device, inode, change time.
     #[cfg(unix)]
     inode: (u64, u64, i64, i64),
 }
 
-/// File times advance in steps: of a timer's tick on many file systems, of two seconds on the coarsest.
+/// File times advance in steps: by a timer's tick on many file systems, by two seconds on the coarsest.
 const TIME_STEP: Duration = Duration::from_secs(2);
 
 impl Stamp {
@@ -386,7 +386,7 @@ impl Stamp {
         })
     }
 
-    /// The stamp, if every later change must give another one: git's "racy" problem.
+    /// Returns the stamp, if every later change must give another one: git's "racy" problem.
     fn settled(self) -> Option<Stamp> {
         #[cfg(unix)]
         let changed = {
@@ -403,7 +403,7 @@ impl Stamp {
     }
 }
 
-/// Opens a file to read. A link or a pipe that somebody put in its place must neither lead elsewhere nor block.
+/// Opens a file to read. Does not follow a link, nor block on a pipe, that somebody put in its place.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

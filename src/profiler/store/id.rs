@@ -5,8 +5,8 @@ use std::fmt;
 /// Which of the kept reports: the millisecond in which its session began, or in which it was written while the session went
 /// on, counted from 1970.
 ///
-/// A number and nothing else, so that no text of a request ever becomes part of a path. It need not be secret: whoever
-/// may read a kept report may list them.
+/// A number and nothing else, so that the text of a request never becomes part of a path. It need not be secret: a client
+/// that may read a kept report may list them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReportId(pub(super) u64);
 

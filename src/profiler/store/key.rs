@@ -1,4 +1,4 @@
-//! Which outputs there are, and under which names.
+//! The outputs that exist, and their names.
 
 use heapray_report::formats::{self, Format};
 use heapray_report::memray::Version;
@@ -7,7 +7,7 @@ use heapray_report::views::{Measure, Names, Unit};
 
 use crate::symbolize::{NameMode, ThreadMode};
 
-/// What is made from a report.
+/// A kind of output that is made from a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutputKind {
@@ -30,7 +30,7 @@ pub enum OutputKind {
 }
 
 impl OutputKind {
-    /// The name under which it is downloaded: Racetrack's, where Racetrack has it.
+    /// Returns the name under which it is downloaded: Racetrack's, if Racetrack has such an output.
     #[must_use]
     pub fn file_name(self) -> String {
         match self {
@@ -45,7 +45,7 @@ impl OutputKind {
         }
     }
 
-    /// Its media type.
+    /// Returns its media type.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl OutputKind {
         }
     }
 
-    /// Whether it shows one side of the heap, or one of its units.
+    /// Returns whether it shows one side of the heap, or one of its units.
     const fn shows_one(self) -> bool {
         matches!(
             self,
@@ -67,7 +67,7 @@ impl OutputKind {
         )
     }
 
-    /// Whether it is a text that a browser shows by itself and nobody saves.
+    /// Returns whether it is a text that a browser shows by itself and nobody saves.
     #[cfg(feature = "http")]
     pub(crate) const fn is_read(self) -> bool {
         matches!(
@@ -76,8 +76,8 @@ impl OutputKind {
         )
     }
 
-    /// Whether the present session's is kept as a file in the profiler's directory. There are many ways to make the
-    /// others; they are made when they are asked for.
+    /// Returns whether the present session's is kept as a file in the profiler's directory. The others can be made in many
+    /// ways, so they are made when they are asked for.
     pub(crate) const fn is_kept(self) -> bool {
         matches!(
             self,
@@ -101,8 +101,8 @@ pub struct OutputKey {
 }
 
 impl OutputKey {
-    /// `kind`, made as is usual: standard library frames trimmed, threads of one name as one, format version 13; the
-    /// high-water mark, in bytes, root first.
+    /// Returns the key of `kind` with the usual options: standard library frames trimmed, threads of one name as one, format
+    /// version 13; the high-water mark, in bytes, root first.
     #[must_use]
     pub const fn new(kind: OutputKind) -> OutputKey {
         OutputKey {
@@ -118,29 +118,29 @@ impl OutputKey {
         }
     }
 
-    /// Whether leaf frames inside Rust's own library are kept.
+    /// Sets whether leaf frames inside Rust's own library are kept.
     #[must_use]
     pub const fn full(mut self, full: bool) -> OutputKey {
         self.full = full;
         self
     }
 
-    /// Whether functions have the names that the compiler gave them, with generic arguments, instead of plain ones. A page
-    /// has both, and opens so; a report has both unless this says so.
+    /// Sets whether functions have the names that the compiler gave them, with generic arguments, instead of plain ones. A page
+    /// has both, and shows these first; a report has both unless this is set.
     #[must_use]
     pub const fn full_names(mut self, full_names: bool) -> OutputKey {
         self.full_names = full_names;
         self
     }
 
-    /// Whether threads of one name count as one.
+    /// Sets whether threads of one name count as one.
     #[must_use]
     pub const fn threads(mut self, threads: ThreadMode) -> OutputKey {
         self.each_thread = matches!(threads, ThreadMode::Each);
         self
     }
 
-    /// The version of memray's format. Only a report has one.
+    /// Sets the version of memray's format. Only a report has one.
     #[must_use]
     pub const fn version(mut self, version: Version) -> OutputKey {
         self.version_12 =
@@ -148,7 +148,7 @@ impl OutputKey {
         self
     }
 
-    /// What is shown. Only a file that shows one thing takes this; others hold everything.
+    /// Sets what is shown. It matters only for a file that shows one thing; others hold everything.
     #[must_use]
     pub const fn measure(mut self, measure: Measure) -> OutputKey {
         if self.kind.shows_one() {
@@ -157,7 +157,7 @@ impl OutputKey {
         self
     }
 
-    /// Whether bytes or blocks are shown, as for [`measure`](OutputKey::measure).
+    /// Sets whether bytes or blocks are shown, as for [`measure`](OutputKey::measure).
     #[must_use]
     pub const fn unit(mut self, unit: Unit) -> OutputKey {
         if self.kind.shows_one() {
@@ -166,7 +166,7 @@ impl OutputKey {
         self
     }
 
-    /// Whether frames carry file and line, where a format leaves it to choose.
+    /// Sets whether frames carry file and line, in a format that has the choice.
     #[must_use]
     pub const fn lines(mut self, lines: bool) -> OutputKey {
         if self.kind.shows_one() {
@@ -175,7 +175,7 @@ impl OutputKey {
         self
     }
 
-    /// Whether call stacks begin with the leaf, as for [`measure`](OutputKey::measure).
+    /// Sets whether call stacks begin with the leaf, as for [`measure`](OutputKey::measure).
     #[must_use]
     pub const fn inverted(mut self, inverted: bool) -> OutputKey {
         if self.kind.shows_one() {
@@ -192,7 +192,7 @@ impl OutputKey {
         self.inverted
     }
 
-    /// Whether frames and threads are those of a kept report.
+    /// Returns whether frames and threads are those of a kept report.
     pub(crate) const fn is_as_kept(self) -> bool {
         !self.full && !self.each_thread
     }
@@ -205,7 +205,7 @@ impl OutputKey {
         }
     }
 
-    /// As a file's format takes it.
+    /// Returns the options as a file's format takes them.
     pub(crate) fn choices(self) -> formats::Options {
         formats::Options {
             measure: self.measure,
@@ -218,7 +218,7 @@ impl OutputKey {
         }
     }
 
-    /// As a text for reading takes it.
+    /// Returns the options as a text takes them.
     pub(crate) fn text_choices(self) -> texts::Options {
         texts::Options {
             measure: self.measure,
@@ -228,7 +228,7 @@ impl OutputKey {
         }
     }
 
-    /// The names that it shows; `None` if it holds both.
+    /// Returns the names that it shows; `None` if it holds both.
     pub(crate) const fn names(self) -> Option<Names> {
         match self.kind {
             OutputKind::Flamegraph => None,
@@ -238,7 +238,7 @@ impl OutputKey {
         }
     }
 
-    /// How a page opens, in its own spelling.
+    /// Returns what a page shows first, in its own spelling.
     pub(crate) const fn opens_at(self) -> &'static str {
         if self.full_names { "names=full" } else { "" }
     }
@@ -259,7 +259,7 @@ impl OutputKey {
         }
     }
 
-    /// The same making with another kind of result.
+    /// Returns the key of another kind with the same options.
     pub(crate) const fn sibling(self, kind: OutputKind) -> OutputKey {
         OutputKey {
             full: self.full,
@@ -269,8 +269,8 @@ impl OutputKey {
         }
     }
 
-    /// Its file in the profiler's directory, for a kind that has one. Made from nothing but these few words, never from
-    /// a request's text.
+    /// Returns the name of its file in the profiler's directory, for a kind that has one. It is made only from these few words,
+    /// never from a request's text.
     pub(crate) fn stored_name(self) -> String {
         let name = self.kind.file_name();
         let (stem, extension) = name.split_once('.').expect("file names have extensions");

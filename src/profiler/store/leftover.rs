@@ -1,5 +1,5 @@
-//! Event logs that dead processes have left: each is claimed by one process at a time, recovered, and removed; or it is put
-//! aside for the command line.
+//! Event logs that dead processes have left. One process at a time claims a log, recovers and removes it, or renames it for
+//! `heapray recover`.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,15 +11,15 @@ use super::name::Passing;
 use crate::os::held;
 use crate::session::log_name::{self, LogName};
 
-/// An event log without its process. Nobody else can have it as long as this lives.
+/// An event log whose process is dead. Nobody else can claim it as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     path: PathBuf,
-    /// Its lock, too.
+    /// The file, which is also its lock.
     file: Arc<File>,
 }
 
-/// The event logs in `directory` that are to be recovered, by their paths; the latest first.
+/// Returns the paths of the event logs in `directory` that are to be recovered; the latest first.
 pub(crate) fn leftovers(directory: &Path) -> Vec<PathBuf> {
     let waiting = |found: &Found| {
         matches!(
@@ -33,7 +33,7 @@ pub(crate) fn leftovers(directory: &Path) -> Vec<PathBuf> {
 }
 
 impl Leftover {
-    /// Takes the event log at `path`, if its process does not live any more and nobody else has taken it.
+    /// Claims the event log at `path`, if its process is dead and nobody else has claimed it.
     pub(crate) fn claim(path: &Path) -> Option<Leftover> {
         let file = held::claim(path)?;
         Some(Leftover {
@@ -50,22 +50,22 @@ impl Leftover {
         &self.file
     }
 
-    /// The life of its process, 0 if it is not known, and the number of its session in that.
+    /// Returns the life of its process, 0 if it is not known, and the number of its session in that process.
     pub(crate) fn session(&self) -> (u64, u64) {
         log_name::session_of(&self.name())
     }
 
-    /// A try begins: should it end the process, there are only so many.
+    /// Counts a try in the name: if recovering it ends the process, there are only so many tries.
     pub(crate) fn begin_try(&mut self) -> io::Result<()> {
         self.rename(log_name::tried)
     }
 
-    /// The try does not count.
+    /// Undoes the count of the try.
     pub(crate) fn put_back(mut self) -> io::Result<()> {
         self.rename(log_name::untried)
     }
 
-    /// Nobody is to recover it by himself. Where it is.
+    /// Renames it so that no process recovers it by itself. Returns its path.
     pub(crate) fn put_aside(mut self) -> io::Result<PathBuf> {
         self.rename(log_name::kept)?;
         Ok(self.path)

@@ -1,7 +1,6 @@
-//! Report files on disk: written so that a reader never sees half of one, and trusted only as far as they are still
-//! what was written.
+//! Report files on disk: written so that a reader never sees half of one, and checked before they are trusted.
 //!
-//! Nothing here knows what is in a file. Called by `profiler`, on its own threads: everything may block.
+//! Nothing here knows what is in a file. The profiler calls it on its own threads: everything may block.
 
 use crate::capture::untracked;
 use crate::config::Config;
@@ -41,7 +40,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates nothing.
+    /// Returns what `config` says, and creates nothing.
     pub(crate) fn new(config: &Config) -> Store {
         let directory = Directory::new(config.dir.as_deref());
         Store {

@@ -1,36 +1,36 @@
-//! Names of files that come and go: drafts (`.heapray-4711-0123456789abcdef`), which are also the probe of a directory and
-//! room set aside, and event logs.
+//! Names of temporary files: event logs, and drafts (`.heapray-4711-0123456789abcdef`), which also serve to probe a directory
+//! and to reserve disk space.
 
 use std::ffi::OsStr;
 
 use crate::os::unique::unique;
 use crate::session::log_name::{self, LogName, is_number, numbered};
 
-/// Every draft's name begins so.
+/// Prefix of every draft's name.
 const DRAFT: &str = ".heapray-";
 
-/// A name for a draft.
+/// Returns a new name for a draft.
 pub(super) fn draft() -> String {
     format!("{DRAFT}{}-{:016x}", std::process::id(), unique())
 }
 
-/// What a file is, by its name.
+/// The kind of a file, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passing {
-    /// Of no use to anybody once its owner is gone.
+    /// A draft: useless once its owner is dead.
     Draft,
     /// An event log.
     Log(LogName),
 }
 
 impl Passing {
-    /// `None` for what is not one of these.
+    /// Returns the kind of the file `name`; `None` if it is not a temporary file of ours.
     pub(super) fn of(name: &OsStr) -> Option<Passing> {
         let name = name.to_str()?;
         if let Some(rest) = name.strip_prefix(DRAFT) {
             return numbered(rest).then_some(Passing::Draft);
         }
-        // As drafts in the reports' folder were called once: `.ID-PID`.
+        // The former name of drafts in the reports' folder: `.ID-PID`.
         if let Some(rest) = name.strip_prefix('.') {
             let (id, pid) = rest.split_once('-')?;
             return (is_number(id) && is_number(pid)).then_some(Passing::Draft);

@@ -1,4 +1,4 @@
-//! What is written down beside a kept report, so that a list of them needs no report to be read.
+//! The note beside a kept report: with it, a list of reports can be made without reading them.
 //!
 //! ```text
 //! heapray report 1              the first line, and the format's number
@@ -6,7 +6,7 @@
 //! live 18400 24000168           blocks, bytes
 //! leak.at 12 24000000 7         blocks, bytes, line
 //! leak.function app::load
-//! end                           the last line: a note that is cut short is none
+//! end                           the last line: without it, the note was cut short and is ignored
 //! ```
 
 use std::collections::HashMap;
@@ -17,16 +17,16 @@ use heapray_report::model::Tally;
 
 use crate::flight_recorder::TriggerKind;
 
-/// Bytes that a note may have; names are cut so that it has fewer.
+/// Most bytes that a note may have; names are cut so that it has fewer.
 pub(super) const LONGEST: u64 = 16 << 10;
 const LONGEST_NAME: usize = 2_000;
 
-/// What is known of a finished session and its report.
+/// Facts about a finished session and its report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) session: u64,
     pub(crate) pid: u32,
-    /// Of this process's life ([`life`](super::life)): another one may have the same number. 0 if it is not known.
+    /// The process's life ([`life`](super::life)): another process may have the same pid. 0 if it is not known.
     pub(crate) life: u64,
     /// To the millisecond.
     pub(crate) started: SystemTime,
@@ -42,7 +42,7 @@ pub(crate) struct Note {
     pub(crate) high_water: Tally,
     pub(crate) lost_events: u64,
     pub(crate) leak: Option<Leak>,
-    /// Why it was written without being asked for, if it was.
+    /// Why it was written, if nobody asked for it.
     pub(crate) trigger: Option<Triggered>,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Note {
 pub(crate) struct Triggered {
     pub(crate) kind: TriggerKind,
     pub(crate) reason: String,
-    /// The session ended with it; else it went on.
+    /// Whether the session ended with it.
     pub(crate) at_end: bool,
 }
 
-/// The line with the most that was still live.
+/// The line with the most live bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leak {
     pub(crate) function: String,
@@ -69,7 +69,7 @@ const HEAD: &str = "heapray report 1";
 const TAIL: &str = "end";
 
 impl Note {
-    /// The note as text.
+    /// Returns the note as text.
     pub(super) fn write(&self) -> String {
         let mut text = format!("{HEAD}\n");
         let mut fact = |name: &str, value: &str| {
@@ -107,7 +107,7 @@ impl Note {
         text
     }
 
-    /// Reads a note; `None` if it is not a whole one.
+    /// Reads a note; `None` if it is not whole.
     pub(super) fn read(text: &str) -> Option<Note> {
         let mut lines = text.strip_suffix("\nend\n")?.lines();
         if lines.next() != Some(HEAD) {
@@ -182,13 +182,13 @@ impl Facts<'_> {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns milliseconds since 1970.
 pub(super) fn millis(at: SystemTime) -> u64 {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A name comes from a program's debug information: it may be of any length and hold anything.
+/// Writes a name on one line, cut to a bound: it comes from a program's debug information and may hold anything.
 fn one_line(name: &str) -> String {
     let plain = name
         .chars()

@@ -1,12 +1,12 @@
-//! Private directories below the system's temporary one, where no other was asked for: made, known as dead, and taken over.
+//! Private directories below the system's temporary one, used where no directory was set: made, known as dead, taken over.
 //!
 //! ```text
 //! /tmp/heapray-memory-leak-4711-0123456789abcdef     the program, its process, 64 random bits
 //! ```
 //!
-//! A process holds the lock of its directory as long as it lives (so does not lose it to systemd-tmpfiles(8), which respects
-//! such locks). The next process of the same program and user takes over what a dead one has left, so that there is one
-//! such directory for each living process at most, and its bound holds over restarts.
+//! A process holds the lock of its directory as long as it lives (systemd-tmpfiles(8) respects such locks). The next process
+//! of the same program and user takes over what a dead one has left. So there is at most one such directory for each living
+//! process, and its bound holds over restarts.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,20 +20,20 @@ use super::file::is_same;
 use super::name::Passing;
 use crate::os::{held, unique};
 
-/// Bytes of a program's name that its directory has.
+/// Most bytes of the program's name in the directory's name.
 const PROGRAM: usize = 40;
 
-/// A name for a directory of this process.
+/// Returns a new name for a directory of this process.
 pub(super) fn new_name() -> String {
     let pid = std::process::id();
     format!("{}{pid}-{:016x}", stem(), unique::unique())
 }
 
-/// How the directories of this program begin.
+/// Returns the prefix of the directories of this program.
 fn stem() -> String {
     let program = std::env::current_exe().unwrap_or_default();
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    // The kernel says so of a program whose file was replaced.
+    // The kernel appends this if the program's file was replaced.
     let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {
@@ -58,17 +58,17 @@ pub(super) fn make(path: &Path, lock: &mut Option<File>) -> io::Result<()> {
             return Ok(());
         }
         let directory = File::open(path)?;
-        // Who clears up may have taken it for a dead process's before it was locked: it is gone then, and made again.
+        // A process that clears up may have removed it before it was locked: then it is made again.
         if held::hold_directory(&directory) && holds(&directory) {
             *lock = Some(directory);
             return Ok(());
         }
     }
-    // Without the lock it is used all the same. A process that clears up leaves alone what is being written.
+    // The directory is used even without the lock: a process that clears up does not touch what is being written.
     Ok(())
 }
 
-/// Moves what dead processes of this program and user have left into `own`, which `make` makes if there is anything.
+/// Moves what dead processes of this program and user have left into `own`; `make` makes that if there is anything.
 pub(super) fn inherit(own: &Path, make: impl Fn() -> io::Result<()>) {
     let (Some(base), stem) = (own.parent(), stem()) else {
         return;
@@ -112,17 +112,17 @@ fn move_all(from: &Path, own: &Path, make: &impl Fn() -> io::Result<()>) -> io::
     }
     for file in found {
         match file.what {
-            // Its name is nobody else's.
+            // No other file has its name.
             What::Passing(Passing::Log(_)) => move_to(&file.path, own)?,
             What::Output if file.path.ends_with("memray-report.bin") => {
                 fs::rename(&file.path, own.join("memray-report.previous.bin"))?;
             }
-            // Made of a report; and an earlier one than that.
+            // An output that was made from a report, or a previous report.
             What::Output => fs::remove_file(&file.path)?,
             What::Passing(Passing::Draft) | What::Report(_) | What::Note => {}
         }
     }
-    // What is not ours stays, and the directory with it.
+    // A file that is not ours stays, and so does the directory.
     let _ = fs::remove_dir(from.join(REPORTS));
     let _ = fs::remove_dir(from);
     Ok(())

@@ -9,18 +9,18 @@ use super::file::{Label, Output, Stored};
 use super::{Draft, OutputKey, OutputKind};
 use crate::os::held;
 
-/// Which outputs of which session are on disk.
+/// The outputs of one session that are on disk.
 #[derive(Debug, Default)]
 pub(crate) struct SessionOutputs {
     session: u64,
-    /// The session was deleted: what is still being made of it gets no name.
+    /// Whether the session was deleted: outputs that are still being made of it get no name.
     deleted: bool,
     stored: HashMap<OutputKey, Stored>,
 }
 
 impl SessionOutputs {
-    /// A new session begins: deletes the former one's files, as Racetrack does. Returns their paths, and whether it is the
-    /// first session.
+    /// Enters a new session and deletes the former one's files, as Racetrack does. Returns their paths, and whether it is
+    /// the first session.
     pub(crate) fn begin(&mut self, session: u64) -> (Vec<PathBuf>, bool) {
         let first = self.session == 0;
         self.session = session;
@@ -46,7 +46,7 @@ impl SessionOutputs {
         self.stored.drain().map(remove).collect()
     }
 
-    /// Puts a synced draft in its place, unless its session is over.
+    /// Publishes a synced draft, unless its session is over.
     pub(crate) fn put(
         &mut self,
         session: u64,

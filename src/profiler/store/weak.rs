@@ -1,4 +1,4 @@
-//! Outputs that are remembered without being kept open.
+//! References to outputs that do not keep them open.
 
 use std::fs::File;
 use std::sync::{Arc, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use super::Output;
 use super::file::Label;
 
-/// An output that is there as long as somebody else has it.
+/// A reference to an output that exists as long as somebody else has it open.
 #[derive(Debug)]
 pub(crate) struct WeakOutput {
     file: Weak<File>,
@@ -16,7 +16,7 @@ pub(crate) struct WeakOutput {
 }
 
 impl WeakOutput {
-    /// The output, if somebody has it.
+    /// Returns the output, if somebody has it open.
     pub(crate) fn upgrade(&self) -> Option<Output> {
         Some(Output {
             file: self.file.upgrade()?,
@@ -27,7 +27,7 @@ impl WeakOutput {
         })
     }
 
-    /// Whether nobody has it any more.
+    /// Returns whether nobody has it open any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.file.strong_count() == 0
     }
@@ -43,7 +43,7 @@ impl Output {
         }
     }
 
-    /// Device and number of its file, if that has no name any more: it takes disk only as long as it is open.
+    /// Returns device and inode of its file, if that has no name: it takes disk space only as long as it is open.
     pub(crate) fn nameless(&self) -> Option<(u64, u64)> {
         #[cfg(unix)]
         {
