@@ -20,6 +20,7 @@ fn order_is_right_and_the_report_says_which_clock_was_used() {
         }
     });
     let sites = snapshot
+        .stacks
         .sites
         .iter()
         .filter(|site| site.allocated.bytes == 12_345 * site.allocated.count);

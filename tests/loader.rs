@@ -59,7 +59,7 @@ fn a_library_opened_while_recording_is_seen_from_its_first_call() {
     });
     // The history is the process's: other tests may have had the library elsewhere.
     let modules: Vec<_> = (0..)
-        .zip(snapshot.modules.iter())
+        .zip(snapshot.stacks.modules.iter())
         .filter(|(_, module)| module.path.to_string_lossy().contains("libz"))
         .map(|(number, _)| number)
         .collect();
@@ -70,7 +70,7 @@ fn a_library_opened_while_recording_is_seen_from_its_first_call() {
     let sites = my_sites(&snapshot);
     let of_zlib: Vec<_> = sites
         .iter()
-        .filter(|site| modules.contains(&snapshot.nodes[site.node.0 as usize].module.0))
+        .filter(|site| modules.contains(&snapshot.stacks.nodes[site.node.0 as usize].module.0))
         .copied()
         .collect();
     let allocated = sum(&of_zlib, None, |site| site.allocated);

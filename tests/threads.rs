@@ -32,6 +32,7 @@ fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
     let snapshot = session.stop().unwrap();
     assert_eq!(snapshot.lost_events, 0);
     let theirs: u64 = snapshot
+        .stacks
         .sites
         .iter()
         .filter(|site| {
@@ -40,9 +41,14 @@ fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
         .map(|site| site.allocated.count)
         .sum();
     assert_eq!(theirs, 10_000);
-    let threads: u32 = snapshot.threads.iter().map(|thread| thread.threads).sum();
+    let threads: u32 = snapshot
+        .stacks
+        .threads
+        .iter()
+        .map(|thread| thread.threads)
+        .sum();
     assert!((10_000..10_100).contains(&threads), "{threads} threads");
-    assert!(snapshot.threads.len() < 1024 + 64);
+    assert!(snapshot.stacks.threads.len() < 1024 + 64);
     assert!(
         snapshot
             .notes
@@ -51,6 +57,7 @@ fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
     );
     // Some may have ended before they could be asked, and their last words had not come yet.
     let brief: u32 = snapshot
+        .stacks
         .threads
         .iter()
         .filter(|thread| thread.name == "brief")
@@ -122,6 +129,7 @@ fn what_is_allocated_after_the_end_was_noticed_is_seen_and_leaves_no_state_behin
         }
     });
     let live: u64 = snapshot
+        .stacks
         .sites
         .iter()
         .filter(|site| site.live.bytes == 4567)
@@ -183,6 +191,7 @@ fn threads_are_named_whether_they_live_or_have_ended() {
     drop(sender);
     living.unwrap().join().unwrap();
     let names: Vec<&str> = snapshot
+        .stacks
         .threads
         .iter()
         .map(|thread| thread.name.as_str())

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::capture::event::NodeId;
+use crate::capture::modules;
 use heapray_report::model::{Mark, Moment, Survivors};
 
 use super::birth::Birth;
 use super::log::LogWriter;
 use super::sites::{Key, Tallies};
-use super::snapshot::{EventLog, RawNode, RawSite, RawThread, RawTotals};
+use super::snapshot::{EventLog, RawNode, RawSite, RawTotals, StackTable};
 use super::survivors;
 use super::tables::Tables;
 
@@ -16,10 +17,8 @@ use super::tables::Tables;
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // each is the field of that name
 pub struct Export {
-    pub nodes: Vec<RawNode>,
-    pub sites: Vec<RawSite>,
+    pub stacks: StackTable,
     pub survivors: Survivors,
-    pub threads: Vec<RawThread>,
     pub timeline: Vec<Moment>,
     pub marks: Vec<Mark>,
     pub totals: RawTotals,
@@ -32,10 +31,10 @@ impl Export {
     /// Takes the stacks of its sites out of `tree`, which their nodes are of.
     pub(super) fn take_stacks_of(&mut self, tree: &[RawNode]) {
         let mut stacks = Stacks::new(tree);
-        for site in &mut self.sites {
+        for site in &mut self.stacks.sites {
             site.node = stacks.add(site.node);
         }
-        self.nodes = stacks.nodes;
+        self.stacks.nodes = stacks.nodes;
     }
 }
 
@@ -55,10 +54,13 @@ impl Tables {
             timeline.last().map_or(0, |moment| moment.at_ms),
         );
         Export {
-            nodes: self.call_tree.nodes().to_vec(),
-            sites: self.raw_sites(&oldest),
+            stacks: StackTable {
+                nodes: self.call_tree.nodes().to_vec(),
+                sites: self.raw_sites(&oldest),
+                threads: self.threads.list().to_vec(),
+                modules: modules::history(),
+            },
             survivors,
-            threads: self.threads.list().to_vec(),
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
@@ -83,9 +85,12 @@ impl Tables {
         let sites = sites.map(|(key, tallies)| raw_site(key, stacks.add(key.node), tallies, None));
         let sites = sites.collect();
         Export {
-            nodes: stacks.nodes,
-            sites,
-            threads: self.threads.list().to_vec(),
+            stacks: StackTable {
+                nodes: stacks.nodes,
+                sites,
+                threads: self.threads.list().to_vec(),
+                modules: modules::history(),
+            },
             timeline: self.timeline.rows(),
             survivors: Survivors::default(),
             marks: self.marks.clone(),

@@ -155,7 +155,7 @@ impl Recording {
         let ScopeTables { mut tables, .. } = self.scopes.swap_remove(at);
         let mut export = tables.export();
         export.take_stacks_of(self.session.call_tree.nodes());
-        self.name_threads(&mut export.threads);
+        self.name_threads(&mut export.stacks.threads);
         Some((tables, export))
     }
 
@@ -307,9 +307,10 @@ mod tests {
         assert!(recording.end_scope(ScopeId(1)).is_none(), "it has ended");
         // The stacks are those of the session's tree.
         let addresses: Vec<u64> = outer
+            .stacks
             .sites
             .iter()
-            .map(|site| outer.nodes[site.node.0 as usize].address)
+            .map(|site| outer.stacks.nodes[site.node.0 as usize].address)
             .collect();
         assert_eq!(addresses, [0x10, 0x20]);
     }

@@ -100,6 +100,19 @@ pub struct RawTotals {
     pub sizes_rounded: bool,
 }
 
+/// What was allocated from which call stacks, by return address: all that symbols are looked up for. The default is empty.
+#[derive(Debug, Clone, Default)]
+pub struct StackTable {
+    /// The call tree; index 0 is the empty stack, parents come first.
+    pub nodes: Vec<RawNode>,
+    /// The call sites.
+    pub sites: Vec<RawSite>,
+    /// The threads; no more than a bound, however many there were.
+    pub threads: Vec<RawThread>,
+    /// Every ELF object that was loaded at some time, in the order of [`ModuleId`].
+    pub modules: Arc<Vec<Module>>,
+}
+
 /// A consistent view of a session up to one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -109,16 +122,10 @@ pub struct Snapshot {
     pub taken: SystemTime,
     /// The session goes on.
     pub still_recording: bool,
-    /// The call tree; index 0 is the empty stack, parents come first.
-    pub nodes: Vec<RawNode>,
-    /// The call sites.
-    pub sites: Vec<RawSite>,
-    /// The live blocks by age; sites are indices into `sites`.
+    /// Its call stacks, and what was allocated from each.
+    pub stacks: StackTable,
+    /// The live blocks by age; sites are indices into those of `stacks`.
     pub survivors: Survivors,
-    /// The threads; no more than a bound, however many there were.
-    pub threads: Vec<RawThread>,
-    /// Every ELF object that was loaded at some time, in the order of [`ModuleId`].
-    pub modules: Arc<Vec<Module>>,
     /// Memory over time.
     pub timeline: Vec<Moment>,
     /// Where the process's memory is.
@@ -151,37 +158,4 @@ pub struct Snapshot {
     pub hooks: &'static str,
     /// Notes for people.
     pub notes: Vec<String>,
-}
-
-impl Snapshot {
-    /// A snapshot at `started` in which nothing was seen: for whoever has only some of the tables.
-    #[must_use]
-    pub fn empty(started: SystemTime) -> Snapshot {
-        Snapshot {
-            started,
-            taken: started,
-            still_recording: false,
-            nodes: Vec::new(),
-            sites: Vec::new(),
-            survivors: Survivors::default(),
-            threads: Vec::new(),
-            modules: Arc::default(),
-            timeline: Vec::new(),
-            process_memory: None,
-            marks: Vec::new(),
-            totals: RawTotals::default(),
-            log: None,
-            log_given_up: None,
-            stacks_bounded: None,
-            sampling: None,
-            lost_events: 0,
-            lost_since_ms: None,
-            stacks_cut: 0,
-            stacks_incomplete: 0,
-            own_bytes: 0,
-            collector_cpu_ns: 0,
-            hooks: "",
-            notes: Vec::new(),
-        }
-    }
 }

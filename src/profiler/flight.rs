@@ -221,8 +221,8 @@ impl FlightWriter {
         };
         if view.snapshot.still_recording {
             let mut known = Known::default();
-            let _names =
-                symbolize::resolve_again(&view.snapshot, &ReportOptions::default(), &mut known);
+            let stacks = &view.snapshot.stacks;
+            let _names = symbolize::resolve_again(stacks, &ReportOptions::default(), &mut known);
             *self.symbols.lock() = known;
         }
     }
@@ -255,7 +255,7 @@ impl FlightWriter {
             names: NameMode::Both,
             ..ReportOptions::default()
         };
-        let report = symbolize::resolve_again(&snapshot, &options, &mut known).report;
+        let report = symbolize::report_again(&snapshot, &options, &mut known).report;
         drop(known);
         let label = Label {
             key: OutputKey::new(OutputKind::Report),

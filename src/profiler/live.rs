@@ -22,7 +22,7 @@ use super::reports::{Reports, leak_at};
 use super::waiter::Waiter;
 use super::worker::Worker;
 use super::{Blocks, CallSite, KeptReport, Mark, Status};
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::StackTable;
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// From one state to the next.
@@ -148,18 +148,20 @@ impl LiveFeed {
             status: self.lifecycle.status_blocking(),
             curve: shown.map_or_else(Vec::new, |snapshot| thinned(&snapshot.timeline, POINTS)),
             marks: marks.iter().cloned().map(Mark::of).collect(),
-            top: running.as_ref().map(|snapshot| top(snapshot, symbols)),
+            top: running
+                .as_ref()
+                .map(|snapshot| top(&snapshot.stacks, symbols)),
             kept: self.reports.kept(),
         }
     }
 }
 
-fn top(snapshot: &Snapshot, known: &mut Known) -> Top {
-    let report = symbolize::resolve_again(snapshot, &ReportOptions::default(), known).report;
+fn top(stacks: &StackTable, known: &mut Known) -> Top {
+    let report = symbolize::resolve_again(stacks, &ReportOptions::default(), known).report;
     let sites = views::own_sites(&report, &views::Origins::of(&report));
     let lines = sites.iter().filter_map(|site| leak_at(&report, site));
     let mut seen = model::Tally::default();
-    for site in &snapshot.sites {
+    for site in &stacks.sites {
         seen += site.live;
     }
     Top {

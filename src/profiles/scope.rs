@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Mutex, PoisonError};
 
 use heapray_report::model::Tally;
 use heapray_report::views;
@@ -14,7 +13,7 @@ use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules;
 use crate::capture::scope::{self as capture, Blind, Entered};
 use crate::capture::untracked;
-use crate::collector::snapshot::{RawNode, RawSite, Snapshot};
+use crate::collector::snapshot::{RawNode, RawSite, StackTable};
 use crate::profiler::{Blocks, CallSite};
 use crate::symbolize::{self, Known, ReportOptions};
 
@@ -166,18 +165,18 @@ impl ScopeUsage {
         if self.sites.is_empty() {
             return Vec::new();
         }
-        let snapshot = self.snapshot();
+        let stacks = self.stacks();
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         let options = ReportOptions::default();
-        let report = symbolize::resolve_again(&snapshot, &options, known).report;
+        let report = symbolize::resolve_again(&stacks, &options, known).report;
         let sites = views::own_sites(&report, &views::Origins::of(&report));
         let line = |site: &views::OwnSite| CallSite::of(&report, site);
         sites.iter().filter_map(line).collect()
     }
 
-    /// The call sites as a session's snapshot, which is what symbols are looked up for.
-    fn snapshot(&self) -> Snapshot {
+    /// The call sites as symbols are looked up for them.
+    fn stacks(&self) -> StackTable {
         let root = RawNode {
             parent: NodeId::ROOT,
             module: modules::ModuleId::NONE,
@@ -199,12 +198,11 @@ impl ScopeUsage {
                 oldest_live_ms: None,
             });
         }
-        Snapshot {
-            still_recording: true,
+        StackTable {
             nodes,
             sites,
-            modules: Arc::clone(&modules::history()),
-            ..Snapshot::empty(SystemTime::UNIX_EPOCH)
+            modules: modules::history(),
+            ..StackTable::default()
         }
     }
 }

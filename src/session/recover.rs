@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, in_one_line, write_all_apart};
-use heapray_report::model::Event;
+use heapray_report::model::{About, Event};
 use heapray_report::views::temporary;
 
-use crate::collector::snapshot::{EventLog, Snapshot};
+use crate::collector::snapshot::{EventLog, RawThread, StackTable};
 use crate::collector::{LogReader, Names, Process};
-use crate::symbolize::{Apart, NameMode, ReportOptions, Resolved, Wanted, resolve_elsewhere};
+use crate::symbolize::{
+    Apart, NameMode, ReportOptions, Resolved, Wanted, about, resolve_elsewhere,
+};
 
 /// Why an event log could not be read.
 #[derive(Debug)]
@@ -60,8 +62,11 @@ impl std::error::Error for RecoverError {
 /// What could be recovered.
 #[derive(Debug)]
 pub struct Recovered {
-    snapshot: Snapshot,
+    started: SystemTime,
+    ended: SystemTime,
     resolved: Resolved,
+    threads: Vec<RawThread>,
+    log: EventLog,
 }
 
 /// Reads the event log (`heapray-….spool` in `MEMRAY_PROFILER_DIR`) that a process left behind when it ended without
@@ -110,33 +115,62 @@ pub(crate) fn recover_within(
         io::ErrorKind::OutOfMemory => RecoverError::TooLarge,
         _ => RecoverError::Io(error),
     })?;
-    let Some(process) = names.process.clone().filter(|_| log.events > 0) else {
+    let Names {
+        process: Some(process),
+        modules,
+        nodes,
+        threads,
+        marks,
+        ..
+    } = names
+    else {
         return Err(RecoverError::Empty);
     };
-    let mut snapshot = snapshot(names, log, &process);
+    if log.events == 0 {
+        return Err(RecoverError::Empty);
+    }
+    let stacks = StackTable {
+        nodes,
+        threads,
+        modules,
+        ..StackTable::default()
+    };
     let mut options = *options;
     if options.names == NameMode::Plain {
         // Whoever reads the capture chooses.
         options.names = NameMode::Both;
     }
-    let mut resolved = resolve_elsewhere(&snapshot, &options);
-    sum_up(&mut resolved, &snapshot, bounds)?;
+    let started = process.started;
+    let mut resolved = resolve_elsewhere(&stacks, &options, started);
+    let threads = stacks.threads;
+    sum_up(&mut resolved, &threads, &log, bounds)?;
     let report = &mut resolved.report;
-    report.about.pid = process.pid;
-    report.about.command_line = in_one_line(&process.command_line).into_owned();
     let ran_ms = report.timeline.last().map_or(0, |moment| moment.at_ms);
-    snapshot.taken = process
-        .started
-        .checked_add(Duration::from_millis(ran_ms))
-        .unwrap_or(process.started);
-    report.about.end_ms = report.about.start_ms.saturating_add_unsigned(ran_ms);
+    let ended = started.checked_add(Duration::from_millis(ran_ms));
+    let process = Process {
+        command_line: in_one_line(&process.command_line).into_owned(),
+        ..process
+    };
+    let about = about::process(std::mem::take(&mut report.about), process);
+    report.about = About {
+        end_ms: about.start_ms.saturating_add_unsigned(ran_ms),
+        ..about
+    };
+    report.marks = marks.iter().map(about::mark).collect();
+    report.conditions.overhead.log_bytes = log.bytes;
     report.conditions.notes.insert(
         0,
         "this report was recovered from the event log of a process that ended without one: up to a second before \
          its end is missing, and so is everything after the log was given up, if it was"
             .to_owned(),
     );
-    Ok(Recovered { snapshot, resolved })
+    Ok(Recovered {
+        started,
+        ended: ended.unwrap_or(started),
+        resolved,
+        threads,
+        log,
+    })
 }
 
 /// Allocations in between for a block to be a temporary one: as sessions count, and memray by default.
@@ -145,11 +179,12 @@ const TEMPORARY: usize = 1;
 /// Books over all events of the log.
 fn sum_up(
     resolved: &mut Resolved,
-    snapshot: &Snapshot,
+    threads: &[RawThread],
+    log: &EventLog,
     bounds: &Bounds<'_>,
 ) -> Result<(), RecoverError> {
     let mut ledger = Ledger::default();
-    for (number, event) in (1_u64..).zip(resolved.events(snapshot).into_iter().flatten()) {
+    for (number, event) in (1_u64..).zip(resolved.events(log)) {
         ledger.enter(&event.map_err(RecoverError::Io)?);
         if number % APART == 0 {
             if (bounds.ends)() {
@@ -161,29 +196,16 @@ fn sum_up(
         }
     }
     ledger.close(&mut resolved.report);
-    let apart = Apart::of(resolved, snapshot, &Wanted::default()).map_err(RecoverError::Io)?;
+    let apart = Apart::of(resolved, threads, log, &Wanted::default()).map_err(RecoverError::Io)?;
     if !apart.threads().is_empty() {
         // The ledger goes by the report's threads, of which one may stand for several.
         let mut report = resolved.report.clone();
         report.threads.extend_from_slice(apart.threads());
-        let events = apart.events(resolved, snapshot).into_iter().flatten();
+        let events = apart.events(resolved, log);
         let counted = temporary(&report, events, TEMPORARY).map_err(RecoverError::Io)?;
         resolved.report.sites = counted.sites;
     }
     Ok(())
-}
-
-/// A snapshot with everything but sums.
-fn snapshot(names: Names, log: EventLog, process: &Process) -> Snapshot {
-    Snapshot {
-        taken: SystemTime::now().max(process.started),
-        nodes: names.nodes,
-        threads: names.threads,
-        modules: names.modules,
-        marks: names.marks,
-        log: Some(log),
-        ..Snapshot::empty(process.started)
-    }
 }
 
 impl Recovered {
@@ -196,18 +218,18 @@ impl Recovered {
 
     /// When the session began.
     pub(crate) fn started(&self) -> SystemTime {
-        self.snapshot.started
+        self.started
     }
 
     /// The last moment that the log tells of.
     pub(crate) fn ended(&self) -> SystemTime {
-        self.snapshot.taken
+        self.ended
     }
 
     /// Every event, in the order of time. For the command line; not part of the public interface.
     #[doc(hidden)]
     pub fn events(&self) -> impl Iterator<Item = io::Result<Event>> {
-        self.resolved.events(&self.snapshot).into_iter().flatten()
+        self.resolved.events(&self.log)
     }
 
     /// Writes it as a capture of all allocations that memray opens.
@@ -215,9 +237,9 @@ impl Recovered {
     /// # Errors
     /// Those of `out`, and of reading the log.
     pub fn write(&self, version: Version, out: impl Write) -> io::Result<()> {
-        let apart = Apart::of(&self.resolved, &self.snapshot, &Wanted::default())?;
-        let events = apart.events(&self.resolved, &self.snapshot);
-        let events = events.into_iter().flatten();
+        let wanted = Wanted::default();
+        let apart = Apart::of(&self.resolved, &self.threads, &self.log, &wanted)?;
+        let events = apart.events(&self.resolved, &self.log);
         write_all_apart(self.report(), apart.threads(), events, version, out)
     }
 }

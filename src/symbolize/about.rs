@@ -8,8 +8,8 @@ use heapray_report::model::{self, About, Mark};
 
 use super::places::FrameTable;
 use super::trim::library_dir;
-use crate::collector::snapshot::{Module, Snapshot};
-use crate::os::command_line;
+use crate::collector::Process;
+use crate::collector::snapshot::Module;
 
 /// memray's number for `malloc` (capture format, section 1).
 const MALLOC: u8 = 3;
@@ -17,8 +17,8 @@ const MALLOC: u8 = 3;
 /// Directories of one sort that a report names.
 const DIRS_LIMIT: usize = 64;
 
-/// This process and `snapshot`'s time, with the directories that the files of `table` lie in.
-pub(super) fn describe(snapshot: &Snapshot, table: &FrameTable) -> About {
+/// Where the sources of the frames in `table` lie.
+pub(super) fn code(table: &FrameTable) -> About {
     let dirs = Dirs::of(
         table
             .files()
@@ -26,16 +26,22 @@ pub(super) fn describe(snapshot: &Snapshot, table: &FrameTable) -> About {
             .map(|file| table.strings.get(file)),
     );
     About {
-        command_line: command_line::read(),
-        pid: std::process::id(),
-        start_ms: unix_ms(snapshot.started),
-        end_ms: unix_ms(snapshot.taken),
-        events: snapshot.totals.events,
         library_dir: dirs.library,
         package_dirs: dirs.packages.into_iter().take(DIRS_LIMIT).collect(),
         source_dirs: dirs.sources.into_iter().take(DIRS_LIMIT).collect(),
         producer: concat!("heapray ", env!("CARGO_PKG_VERSION")).to_owned(),
         python_allocator: MALLOC,
+        ..About::default()
+    }
+}
+
+/// `about`, of `process` from its session's start on.
+pub(crate) fn process(about: About, process: Process) -> About {
+    About {
+        command_line: process.command_line,
+        pid: process.pid,
+        start_ms: unix_ms(process.started),
+        ..about
     }
 }
 
@@ -59,14 +65,14 @@ pub(super) fn module(module: &Module) -> model::Module {
 }
 
 /// `mark` with a name that harms nothing that shows it.
-pub(super) fn mark(mark: &Mark) -> Mark {
+pub(crate) fn mark(mark: &Mark) -> Mark {
     Mark {
         name: in_one_line(&mark.name).into_owned(),
         ..mark.clone()
     }
 }
 
-fn unix_ms(time: SystemTime) -> i64 {
+pub(super) fn unix_ms(time: SystemTime) -> i64 {
     let ms =
         |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {

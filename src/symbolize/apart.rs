@@ -20,7 +20,7 @@ use heapray_report::model::{Event, StrId, Thread, ThreadId};
 
 use super::{Resolved, Wanted};
 use crate::capture::event::Kind;
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::{EventLog, RawThread};
 use crate::collector::{LogEntry, LogReader, Map};
 
 /// A block is temporary if its thread frees it among its last so many allocations: with memray's default threshold.
@@ -34,7 +34,7 @@ const LOOK: usize = 4096;
 pub(crate) struct Apart {
     /// Entries behind the report's, for the file. They stand for no thread of their own.
     threads: Vec<Thread>,
-    /// By the snapshot's number of a thread that is counted with others: its own entry, if it has one.
+    /// By the log's number of a thread that is counted with others: its own entry, if it has one.
     own: HashMap<u32, Option<ThreadId>>,
     /// The entry of frees.
     frees: ThreadId,
@@ -68,21 +68,20 @@ struct Recent {
 }
 
 impl Apart {
-    /// Reads the log of `snapshot`, if there is one and some of its threads are counted as one.
+    /// Reads `log`, if some of its `threads` are counted as one.
     pub(crate) fn of(
         resolved: &Resolved,
-        snapshot: &Snapshot,
+        threads: &[RawThread],
+        log: &EventLog,
         wanted: &Wanted,
     ) -> io::Result<Apart> {
         let mut apart = Apart {
-            own: counted_together(resolved, snapshot),
+            own: counted_together(resolved, threads),
             ..Apart::default()
         };
-        if let Some(log) = &snapshot.log
-            && !apart.own.is_empty()
-        {
+        if !apart.own.is_empty() {
             apart.mark(LogReader::new(log.file.clone(), log.bytes), wanted)?;
-            apart.list(resolved, snapshot);
+            apart.list(resolved, threads);
         }
         Ok(apart)
     }
@@ -92,16 +91,15 @@ impl Apart {
         &self.threads
     }
 
-    /// The log of `snapshot` as [`Resolved::events`] has it, with the threads told apart.
+    /// `log` as [`Resolved::events`] has it, with the threads told apart.
     pub(crate) fn events(
         &self,
         resolved: &Resolved,
-        snapshot: &Snapshot,
-    ) -> Option<impl Iterator<Item = io::Result<Event>>> {
-        let log = snapshot.log.as_ref()?;
+        log: &EventLog,
+    ) -> impl Iterator<Item = io::Result<Event>> {
         let reader = LogReader::new(log.file.clone(), log.bytes);
         let (mut allocations, mut temporary) = (0, Map::default());
-        Some(reader.map(move |entry| {
+        reader.map(move |entry| {
             let entry = entry?;
             let mut event = resolved.event(entry)?;
             match (&mut event, entry) {
@@ -138,7 +136,7 @@ impl Apart {
                 _ => {}
             }
             Ok(event)
-        }))
+        })
     }
 
     fn mark(&mut self, log: LogReader, wanted: &Wanted) -> io::Result<()> {
@@ -205,7 +203,7 @@ impl Apart {
     }
 
     /// Gives each thread that is told apart its entry.
-    fn list(&mut self, resolved: &Resolved, snapshot: &Snapshot) {
+    fn list(&mut self, resolved: &Resolved, threads: &[RawThread]) {
         let report = &resolved.report;
         let mut add = |thread| {
             let at = report.threads.len() + self.threads.len();
@@ -217,7 +215,7 @@ impl Apart {
             name: StrId::default(),
             threads: 0,
         });
-        for thread in &snapshot.threads {
+        for thread in threads {
             if let Some(Some(own)) = self.own.get_mut(&thread.number) {
                 let name = report.threads[own.0 as usize].name;
                 *own = add(Thread {
@@ -230,12 +228,12 @@ impl Apart {
     }
 }
 
-/// The threads whose entry in the report stands for others too, by the snapshot's numbers: with that entry, or with none if
-/// the snapshot does not know them one by one.
-fn counted_together(resolved: &Resolved, snapshot: &Snapshot) -> HashMap<u32, Option<ThreadId>> {
-    let threads = snapshot.threads.iter();
+/// Those of `threads` whose entry in the report stands for others too, by their numbers: with that entry, or with none if
+/// they are not known one by one.
+fn counted_together(resolved: &Resolved, threads: &[RawThread]) -> HashMap<u32, Option<ThreadId>> {
     let entry = |number| (number, resolved.thread_of(number));
     threads
+        .iter()
         .map(|thread| (entry(thread.number), thread.threads))
         .filter(|&((_, id), _)| {
             let entry = resolved.report.threads.get(id.0 as usize);

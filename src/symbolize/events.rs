@@ -5,18 +5,16 @@ use std::io;
 use heapray_report::model::{Allocator, Event};
 
 use super::Resolved;
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::EventLog;
 use crate::collector::{LogEntry, LogReader};
 
 impl Resolved {
-    /// The log of `snapshot`, which this was made from, event by event in the order of time. `None` where the log
-    /// was given up: only the sums are left then.
+    /// The `log` of the session that this was made from, event by event in the order of time.
     ///
     /// Ends after the first error, which is that of reading the spool file.
-    pub fn events(&self, snapshot: &Snapshot) -> Option<impl Iterator<Item = io::Result<Event>>> {
-        let log = snapshot.log.as_ref()?;
+    pub fn events(&self, log: &EventLog) -> impl Iterator<Item = io::Result<Event>> {
         let reader = LogReader::new(log.file.clone(), log.bytes);
-        Some(reader.map(|entry| self.event(entry?)))
+        reader.map(|entry| self.event(entry?))
     }
 
     pub(super) fn event(&self, entry: LogEntry) -> io::Result<Event> {

@@ -4,13 +4,15 @@
 //! own allocations out of the capture. Data flow one way:
 //!
 //! ```text
-//! Snapshot ─▶ places (distinct addresses) ─▶ frames of each node ─▶ trimmed stacks ─▶ merged sites ─▶ Report
-//!               ▲ lookup: resolver (blazesym), or a fake in tests
+//! StackTable ─▶ places (distinct addresses) ─▶ frames of each node ─▶ trimmed stacks ─▶ merged sites ─▶ resolve: Report
+//!                 ▲ lookup: resolver (blazesym), or a fake in tests                                          │ of stacks
+//! Snapshot ───── times, totals, memory, conditions ──────────────────────────────────────────────────────────▼
+//!                                                                                                    report: Report
 //! ```
 //!
 //! Nothing here fails: what has no symbols becomes `module+0xoffset`, and the report's notes say why.
 
-mod about;
+pub(crate) mod about;
 mod apart;
 mod assemble;
 mod events;
@@ -21,6 +23,7 @@ mod names;
 mod notes;
 mod options;
 mod places;
+mod resolve;
 mod resolver;
 mod sections;
 mod split;
@@ -33,9 +36,11 @@ mod v0;
 mod wanted;
 
 pub(crate) use apart::Apart;
-pub use assemble::{Resolved, resolve, resolve_again};
-pub(crate) use assemble::{resolve_elsewhere, resolve_while};
+pub use assemble::report;
+pub(crate) use assemble::{report_again, report_while};
 pub use known::Known;
 pub(crate) use located::{Located, LocatedFrame};
 pub use options::{NameMode, ReportOptions, ThreadMode};
+pub(crate) use resolve::resolve_elsewhere;
+pub use resolve::{Resolved, resolve, resolve_again};
 pub(crate) use wanted::Wanted;

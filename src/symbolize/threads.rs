@@ -1,13 +1,13 @@
-//! Threads of the snapshot as threads of the report.
+//! Threads of a stack table as threads of the report.
 
 use std::collections::HashMap;
 
 use heapray_report::model::{Strings, Thread, ThreadId};
 
 use super::options::ThreadMode;
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::StackTable;
 
-/// The report's threads, and which of them each of the snapshot's is.
+/// The report's threads, and which of them each of the table's is.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     pub(super) list: Vec<Thread>,
@@ -15,14 +15,14 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// The threads of `snapshot`, in the order of their numbers; names go to `strings`. A thread that only a
+    /// The threads of `table`, in the order of their numbers; names go to `strings`. A thread that only a
     /// site mentions is there too, without name and system number.
-    pub(super) fn of(snapshot: &Snapshot, mode: ThreadMode, strings: &mut Strings) -> Threads {
-        let mut raw: Vec<(u32, u32, &str, u32)> = snapshot
+    pub(super) fn of(table: &StackTable, mode: ThreadMode, strings: &mut Strings) -> Threads {
+        let mut raw: Vec<(u32, u32, &str, u32)> = table
             .threads
             .iter()
             .map(|thread| (thread.number, thread.tid, &*thread.name, thread.threads))
-            .chain(snapshot.sites.iter().map(|site| (site.thread, 0, "", 1)))
+            .chain(table.sites.iter().map(|site| (site.thread, 0, "", 1)))
             .collect();
         // Stable: a thread's own entry stays ahead of its mention by a site.
         raw.sort_by_key(|&(number, ..)| number);
@@ -53,7 +53,7 @@ impl Threads {
         threads
     }
 
-    /// The entry of the snapshot's thread `number`; the first entry for a number that it does not know.
+    /// The entry of the table's thread `number`; the first entry for a number that it does not know.
     pub(super) fn id(&self, number: u32) -> ThreadId {
         self.by_number.get(&number).copied().unwrap_or_default()
     }

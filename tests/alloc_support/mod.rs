@@ -186,7 +186,7 @@ pub fn stacks_lead_to_the_code_that_asks() {
     let snapshot = record("stacks", || kept = the_code_that_asks(54_321));
     for full in [false, true] {
         let options = ReportOptions::new().full(full);
-        let report = resolve(&snapshot, &options).report;
+        let report = resolve(&snapshot.stacks, &options).report;
         let site = report
             .sites
             .iter()
@@ -250,7 +250,7 @@ const LARGE: usize = 2 << 30;
 /// The call stacks of every recorded mapping, as names from the leaf on.
 fn mapping_stacks(snapshot: &Snapshot) -> Vec<Vec<String>> {
     let options = ReportOptions::new().full(true);
-    let report = resolve(snapshot, &options).report;
+    let report = resolve(&snapshot.stacks, &options).report;
     let sites = report.sites.iter();
     sites
         .filter(|site| site.allocator == Allocator::Mmap)
@@ -319,7 +319,7 @@ pub fn the_allocators_own_mappings_are_not_counted() {
         .collect();
     assert!(of_others.is_empty(), "{of_others:#?}");
     assert!(
-        sum(&snapshot.sites, None, |site| site.live).bytes < 100_000,
+        sum(&snapshot.stacks.sites, None, |site| site.live).bytes < 100_000,
         "what the programs held is freed"
     );
     let high_water = snapshot.totals.high_water.bytes as usize;

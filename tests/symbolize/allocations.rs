@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use heapray::symbolize::{ReportOptions, resolve};
 
-use crate::process::{modules, snapshot, stack_frames};
+use crate::process::{modules, stack_frames, stack_table};
 
 thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(false) };
@@ -126,9 +126,9 @@ fn cases() -> Vec<Case> {
 fn each_allocation_is_laid_at_the_line_that_asked() {
     let cases = cases();
     let stacks: Vec<Vec<u64>> = cases.iter().map(|(.., stack)| stack.clone()).collect();
-    let snapshot = snapshot(modules(), &stacks);
-    let resolved = resolve(&snapshot, &ReportOptions::default());
-    for ((name, line, _), site) in cases.iter().zip(&snapshot.sites) {
+    let table = stack_table(modules(), &stacks);
+    let resolved = resolve(&table, &ReportOptions::default());
+    for ((name, line, _), site) in cases.iter().zip(&table.sites) {
         let frames = stack_frames(&resolved.report, resolved.stack_of(site.node));
         let (function, file, leaf_line) = &frames[0];
         let shown = format!("{name}: {frames:#?}");
@@ -147,7 +147,7 @@ fn each_allocation_is_laid_at_the_line_that_asked() {
 fn a_derived_clone_is_the_users_own_code() {
     let row = Row(1, "text".to_owned());
     let stack = stack_of_first_allocation(|| row.clone());
-    let resolved = resolve(&snapshot(modules(), &[stack]), &ReportOptions::default());
+    let resolved = resolve(&stack_table(modules(), &[stack]), &ReportOptions::default());
     let frames = stack_frames(&resolved.report, resolved.report.sites[0].stack);
     let expected = "symbolize::allocations::Row::clone";
     assert_eq!(frames[0].0, expected, "{frames:#?}");

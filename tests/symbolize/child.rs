@@ -6,7 +6,7 @@ use std::{io, thread};
 
 use heapray::symbolize::{ReportOptions, resolve};
 
-use crate::process::{Shown, has_tool, here, modules, snapshot, stack_frames};
+use crate::process::{Shown, has_tool, here, modules, stack_frames, stack_table};
 
 /// Tells the program to be the child, and what to do with its own file first.
 const ROLE: &str = "HEAPRAY_TEST_CHILD";
@@ -49,7 +49,7 @@ fn child() {
         _ => {}
     }
     let stack = known_function();
-    let resolved = resolve(&snapshot(modules, &[stack]), &ReportOptions::default());
+    let resolved = resolve(&stack_table(modules, &[stack]), &ReportOptions::default());
     let report = resolved.report;
     for (function, file, line) in stack_frames(&report, report.sites[0].stack) {
         println!("frame\t{function}\t{file}\t{line}");

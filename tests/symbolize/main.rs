@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 use heapray::symbolize::{NameMode, ReportOptions, resolve};
 
-use process::{here, modules, snapshot, stack_frames};
+use process::{here, modules, stack_frames, stack_table};
 
 /// Every frame, by the name that other symbolizers give it.
 const FULL: ReportOptions = ReportOptions::new().full(true).names(NameMode::Full);
@@ -40,7 +40,10 @@ fn caller() -> Vec<u64> {
 fn every_frame_of_a_real_call_stack_has_its_function_file_and_line() {
     let stack = caller();
     let options = FULL.names(NameMode::Plain);
-    let resolved = resolve(&snapshot(modules(), std::slice::from_ref(&stack)), &options);
+    let resolved = resolve(
+        &stack_table(modules(), std::slice::from_ref(&stack)),
+        &options,
+    );
     let report = &resolved.report;
     let ours = stack_frames(report, report.sites[0].stack);
     let expected = [

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use heapray::symbolize::resolve;
 
 use crate::FULL;
-use crate::process::{Shown, has_tool, modules, own_code, snapshot, stack_frames};
+use crate::process::{Shown, has_tool, modules, own_code, stack_frames, stack_table};
 
 /// How many addresses are compared.
 const ADDRESSES: usize = 3000;
@@ -29,14 +29,10 @@ fn random_addresses() -> Vec<u64> {
 /// What this crate makes of each address, leaf first.
 fn ours(addresses: &[u64]) -> Vec<Vec<Shown>> {
     let stacks: Vec<Vec<u64>> = addresses.iter().map(|&address| vec![address]).collect();
-    let snapshot = snapshot(modules(), &stacks);
-    let resolved = resolve(&snapshot, &FULL);
+    let table = stack_table(modules(), &stacks);
+    let resolved = resolve(&table, &FULL);
     let frames = |node| stack_frames(&resolved.report, resolved.stack_of(node));
-    snapshot
-        .sites
-        .iter()
-        .map(|site| frames(site.node))
-        .collect()
+    table.sites.iter().map(|site| frames(site.node)).collect()
 }
 
 /// What the `backtrace` crate makes of a return address, leaf first.

@@ -1,11 +1,10 @@
-//! Snapshots made by hand from real addresses of this process.
+//! Call stacks made by hand from real addresses of this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use heapray::capture::event::{Kind, NodeId};
-use heapray::collector::snapshot::{Module, ModuleId, RawNode, RawSite, RawThread, Snapshot};
+use heapray::collector::snapshot::{Module, ModuleId, RawNode, RawSite, RawThread, StackTable};
 use heapray_report::Report;
 use heapray_report::model::{StackId, Tally};
 
@@ -98,8 +97,8 @@ pub(crate) fn own_code() -> std::ops::Range<u64> {
     code.start..code.end
 }
 
-/// A snapshot with one site on each of `stacks` (leaf first).
-pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
+/// A table with one site on each of `stacks` (leaf first).
+pub(crate) fn stack_table(modules: Vec<Module>, stacks: &[Vec<u64>]) -> StackTable {
     let mut nodes = vec![RawNode {
         parent: NodeId::ROOT,
         module: ModuleId::NONE,
@@ -134,7 +133,7 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
             oldest_live_ms: Some(5),
         });
     }
-    Snapshot {
+    StackTable {
         nodes,
         sites,
         threads: vec![RawThread {
@@ -144,8 +143,6 @@ pub(crate) fn snapshot(modules: Vec<Module>, stacks: &[Vec<u64>]) -> Snapshot {
             threads: 1,
         }],
         modules: Arc::new(modules),
-        hooks: "got",
-        ..Snapshot::empty(SystemTime::now())
     }
 }
 

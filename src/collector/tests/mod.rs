@@ -164,12 +164,12 @@ fn with_log() -> Tables {
 fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(tables.counters(), model.counters());
     let export = tables.export();
-    prop_assert_eq!(sorted(export.sites.clone()), model.sites());
-    let mut aged = vec![Tally::default(); export.sites.len()];
+    prop_assert_eq!(sorted(export.stacks.sites.clone()), model.sites());
+    let mut aged = vec![Tally::default(); export.stacks.sites.len()];
     for survivor in &export.survivors.list {
         aged[survivor.site as usize] += survivor.live;
     }
-    let live: Vec<_> = export.sites.iter().map(|site| site.live).collect();
+    let live: Vec<_> = export.stacks.sites.iter().map(|site| site.live).collect();
     prop_assert_eq!(aged, live);
     prop_assert_eq!(export.totals.high_water_ms, CLOCK.at_ms(model.peak().0));
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
@@ -184,11 +184,11 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
         .collect();
     prop_assert_eq!(counted, sizes.into_iter().collect::<Vec<_>>());
     if let Some(folding) = &model.folding {
-        let threads = export.threads.iter();
+        let threads = export.stacks.threads.iter();
         let listed: BTreeMap<_, _> = threads
             .map(|thread| (thread.number, (thread.name.clone(), thread.threads)))
             .collect();
-        prop_assert_eq!(listed.len(), export.threads.len());
+        prop_assert_eq!(listed.len(), export.stacks.threads.len());
         prop_assert_eq!(listed, folding.list());
     }
     let (told, _) = replay(&export);
@@ -278,7 +278,7 @@ fn a_failed_realloc_leaves_no_trace() {
     tables.apply(&event_of(1, Kind::ReallocFailed, 64, 0));
     let after = tables.export();
     assert_eq!(after.totals.high_water, tally(2, 107));
-    assert_eq!(after.sites[0].live, before.sites[0].live);
+    assert_eq!(after.stacks.sites[0].live, before.stacks.sites[0].live);
     assert_eq!(after.totals.events, 3);
     assert_eq!(after.log.unwrap().events, 3);
 }
@@ -320,7 +320,7 @@ fn the_high_water_mark_is_the_last_moment_of_the_largest_heap() {
     // As memray 1.20 has it: an empty block does not move the heap, but its events move the mark.
     tables.apply(&event_of(3, Kind::Malloc, 256, 0));
     tables.apply(&event_of(3, Kind::Free, 256, 0));
-    let sites = sorted(tables.export().sites);
+    let sites = sorted(tables.export().stacks.sites);
     let at_mark: Vec<_> = sites.iter().map(|site| site.high_water).collect();
     assert_eq!(at_mark, [tally(0, 0), tally(1, 100), tally(0, 0)]);
 }
@@ -335,7 +335,7 @@ fn a_block_is_temporary_with_one_allocation_in_between_but_not_with_two() {
             tables.apply(&event_of(2, Kind::Calloc, 1280 + number * 64, 10));
         }
         tables.apply(&event_of(1, Kind::Free, 64, 0));
-        let site = sorted(tables.export().sites)[0];
+        let site = sorted(tables.export().stacks.sites)[0];
         assert_eq!(site.temporary.count, temporary, "{between} in between");
     }
 }
@@ -345,7 +345,7 @@ fn a_free_by_another_thread_is_not_of_a_temporary_block() {
     let mut tables = with_log();
     tables.apply(&event_of(1, Kind::Malloc, 64, 10));
     tables.apply(&event_of(2, Kind::Free, 64, 0));
-    assert_eq!(tables.export().sites[0].temporary, tally(0, 0));
+    assert_eq!(tables.export().stacks.sites[0].temporary, tally(0, 0));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn threads_have_numbers_and_names() {
         word(b"89abcdef"),
     ));
     tables.apply(&event_of(2, Kind::Malloc, 64, 1));
-    let threads = tables.export().threads;
+    let threads = tables.export().stacks.threads;
     assert_eq!(
         (threads[0].number, threads[0].tid, threads[0].name.as_str()),
         (2, 4711, "tokio-runtime")
@@ -409,7 +409,7 @@ fn the_call_tree_is_exported_with_the_sites() {
     tables.apply(&event);
     let export = tables.export();
     assert_eq!(
-        export.nodes[export.sites[0].node.0 as usize].address,
+        export.stacks.nodes[export.stacks.sites[0].node.0 as usize].address,
         0x1234
     );
 }
@@ -428,7 +428,7 @@ fn many_sites_and_blocks_stay_within_the_memory_budget() {
             )
         });
     }
-    let sites = tables.export().sites.len() as u64;
+    let sites = tables.export().stacks.sites.len() as u64;
     let bytes = tables.memory_bytes();
     let bound = 300_000 * 40 + sites * 110 + (1 << 20);
     assert!(bytes <= bound, "{bytes} bytes for {sites} sites");
@@ -483,6 +483,7 @@ fn blocks_that_are_freed_at_once_move_the_mark_when_they_reach_it_again() {
     assert_eq!(tables.counters().events, 8);
     let at_mark: Vec<_> = tables
         .export()
+        .stacks
         .sites
         .iter()
         .filter(|site| site.high_water.count > 0)
@@ -530,7 +531,7 @@ fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
     let export = recording.session_mut().export();
     let sum = |of: fn(&RawSite) -> Tally| {
         let mut sum = Tally::default();
-        export.sites.iter().for_each(|site| sum += of(site));
+        export.stacks.sites.iter().for_each(|site| sum += of(site));
         sum
     };
     let totals = &export.totals;
@@ -539,7 +540,8 @@ fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
     assert_eq!(sum(|site| site.live), totals.live);
     assert_eq!(sum(|site| site.high_water), totals.high_water);
     // Each thread and function has one site for all others, beside those that had room.
-    let others = |site: &&RawSite| export.nodes[site.node.0 as usize].address == RawNode::OTHER;
-    assert_eq!(export.sites.iter().filter(others).count(), 6);
-    assert_eq!(export.sites.len(), 50 + 20 + 6);
+    let others =
+        |site: &&RawSite| export.stacks.nodes[site.node.0 as usize].address == RawNode::OTHER;
+    assert_eq!(export.stacks.sites.iter().filter(others).count(), 6);
+    assert_eq!(export.stacks.sites.len(), 50 + 20 + 6);
 }

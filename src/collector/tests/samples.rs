@@ -98,7 +98,7 @@ fn estimates_lie_within_their_stated_margins_in_95_of_100_runs() {
         let allocated = within(totals.allocated, run.allocated, run.sampling.allocated);
         let of_site = |site: u64| {
             let node = NodeId(site as u32);
-            let found = run.export.sites.iter().find(|one| one.node == node);
+            let found = run.export.stacks.sites.iter().find(|one| one.node == node);
             found.map(|one| one.live).unwrap_or_default()
         };
         let of_last = of_site(SITES - 1).bytes;

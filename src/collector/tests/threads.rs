@@ -45,10 +45,15 @@ fn a_hundred_thousand_threads_fit_into_the_memory_of_the_first_thousand() {
     assert!(bytes <= first + late, "{first} bytes, then {bytes}");
     assert!(bytes < 3 << 20, "{bytes} bytes");
     let export = tables.export();
-    assert!(export.sites.len() <= (apart as usize + 5) * SITES as usize);
-    let threads: u32 = export.threads.iter().map(|thread| thread.threads).sum();
+    assert!(export.stacks.sites.len() <= (apart as usize + 5) * SITES as usize);
+    let threads: u32 = export
+        .stacks
+        .threads
+        .iter()
+        .map(|thread| thread.threads)
+        .sum();
     assert_eq!(threads, 100_000);
-    let allocated = sum(export.sites.iter().map(|site| site.allocated));
+    let allocated = sum(export.stacks.sites.iter().map(|site| site.allocated));
     assert_eq!(allocated.count, 100_000 * u64::from(SITES));
     assert_eq!(
         export.notes,
@@ -73,9 +78,14 @@ fn threads_that_lived_before_the_session_and_come_late_are_counted_by_name_too()
         short_life(&mut tables, number, 1, false);
     }
     let export = tables.export();
-    let numbers: Vec<_> = export.sites.iter().map(|site| site.thread).collect();
+    let numbers: Vec<_> = export.stacks.sites.iter().map(|site| site.thread).collect();
     assert_eq!(numbers, [700, 650, u32::MAX, u32::MAX - 1]);
-    let listed: Vec<_> = export.threads.iter().map(|thread| thread.number).collect();
+    let listed: Vec<_> = export
+        .stacks
+        .threads
+        .iter()
+        .map(|thread| thread.number)
+        .collect();
     assert_eq!(listed, numbers);
 }
 
@@ -96,8 +106,13 @@ fn a_block_is_temporary_for_its_own_thread_only_among_threads_counted_together()
         tables.apply(&event_of(thread, kind, 64, 10));
     }
     let export = tables.export();
-    assert_eq!(export.threads.len(), 1, "{:?}", export.threads);
-    assert_eq!(export.sites[0].temporary, tally(1, 10));
+    assert_eq!(
+        export.stacks.threads.len(),
+        1,
+        "{:?}",
+        export.stacks.threads
+    );
+    assert_eq!(export.stacks.sites[0].temporary, tally(1, 10));
 }
 
 #[test]
@@ -105,7 +120,7 @@ fn what_a_thread_does_after_its_end_was_told_counts_under_its_name() {
     let mut tables = folding(0, 8);
     short_life(&mut tables, 1, 1, true);
     short_life(&mut tables, 1, 1, false);
-    let threads = tables.export().threads;
+    let threads = tables.export().stacks.threads;
     assert_eq!(threads.len(), 1);
     assert_eq!((threads[0].name.as_str(), threads[0].threads), ("pool", 1));
 }
@@ -120,7 +135,7 @@ fn a_thread_that_was_forgotten_is_counted_among_those_without_a_name() {
     for number in [2, 4] {
         tables.apply(&event_of(number, Kind::Malloc, 64, 10));
     }
-    let threads = tables.export().threads;
+    let threads = tables.export().stacks.threads;
     let shown: Vec<_> = threads
         .iter()
         .map(|thread| (thread.name.as_str(), thread.threads))

@@ -19,7 +19,7 @@ use super::snapshot::Snapshot;
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
-use crate::capture::{self, arch, clock, control, hook, memory, modules, record, unwind};
+use crate::capture::{self, arch, clock, control, hook, memory, record, unwind};
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::os::memory as process_memory;
 use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
@@ -484,11 +484,8 @@ impl Worker {
             started: self.started,
             taken: SystemTime::now(),
             still_recording,
-            nodes: exported.nodes,
-            sites: exported.sites,
+            stacks: exported.stacks,
             survivors: exported.survivors,
-            threads: exported.threads,
-            modules: modules::history(),
             timeline: exported.timeline,
             process_memory,
             marks: exported.marks,

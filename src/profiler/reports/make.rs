@@ -81,7 +81,7 @@ impl Reports {
             .prepare()
             .map_err(|error| self.not_written(error))?;
         let wanted = &self.wanted;
-        let resolved = symbolize::resolve_while(wanted, &view.snapshot, &key.options());
+        let resolved = symbolize::report_while(wanted, &view.snapshot, &key.options());
         while_wanted::check(wanted).map_err(|error| self.not_written(error))?;
         let output = self.write(key, &view, &resolved)?;
         let last = !view.snapshot.still_recording;
@@ -174,8 +174,8 @@ impl Reports {
             if key.kind() == OutputKind::Report && whole {
                 write_report(key, view, resolved, wanted, &mut out)?;
             } else {
-                let events = resolved.events(&view.snapshot).filter(|_| whole);
-                let events = events.map(|events| while_wanted::items(events, wanted));
+                let log = view.snapshot.log.as_ref().filter(|_| whole);
+                let events = log.map(|log| while_wanted::items(resolved.events(log), wanted));
                 render(key, &resolved.report, events, &mut out)?;
             }
             if snapshot || !key.kind().is_kept() {

@@ -61,14 +61,14 @@ pub(super) fn write_report(
     wanted: &Wanted,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let apart = Apart::of(resolved, &view.snapshot, wanted)?;
     let renamed = key
         .names()
         .and_then(|names| views::named(&resolved.report, names));
     let report = renamed.as_ref().unwrap_or(&resolved.report);
-    match apart.events(resolved, &view.snapshot) {
-        Some(events) => {
-            let events = while_wanted::items(events, wanted);
+    match &view.snapshot.log {
+        Some(log) => {
+            let apart = Apart::of(resolved, &view.snapshot.stacks.threads, log, wanted)?;
+            let events = while_wanted::items(apart.events(resolved, log), wanted);
             let threads = apart.threads();
             memray::write_all_apart(report, threads, events, key.format(), out)
         }

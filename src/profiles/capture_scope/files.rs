@@ -63,7 +63,7 @@ pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<CaptureScopeR
         names: NameMode::Both,
         ..ReportOptions::default()
     };
-    let both = symbolize::resolve(snapshot, &options).report;
+    let both = symbolize::report(snapshot, &options).report;
     let mut draft = Draft::new(dir)?;
     write_aggregated(&both, Version::V13, &mut draft)?;
     draft.place(dir, REPORT)?;

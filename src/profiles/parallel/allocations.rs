@@ -7,7 +7,7 @@ use heapray_report::model::Tally;
 use heapray_report::parallel::{AllocationSite, Allocations};
 use heapray_report::views;
 
-use crate::collector::snapshot::{RawSite, Snapshot};
+use crate::collector::snapshot::{RawSite, Snapshot, StackTable};
 use crate::symbolize::{self, ReportOptions};
 
 /// Call sites on a page.
@@ -29,12 +29,14 @@ pub(super) fn since((session, before): (u64, Arc<Snapshot>)) -> Option<Found> {
     if session != now_session {
         return None;
     }
-    let by_thread = by_thread(&before, &now);
-    let mut snapshot = Snapshot::clone(&now);
-    drop(now);
-    snapshot.sites = difference(&before.sites, &snapshot.sites);
-    let total = pair(snapshot.sites.iter().map(|site| site.allocated));
-    let report = symbolize::resolve(&snapshot, &ReportOptions::default()).report;
+    let (before, now) = (&before.stacks, Arc::unwrap_or_clone(now).stacks);
+    let by_thread = by_thread(before, &now);
+    let grown = StackTable {
+        sites: difference(&before.sites, &now.sites),
+        ..now
+    };
+    let total = pair(grown.sites.iter().map(|site| site.allocated));
+    let report = symbolize::resolve(&grown, &ReportOptions::default()).report;
     let sites = views::own_sites(&report, &views::Origins::of(&report));
     let mut sites: Vec<AllocationSite> = sites
         .iter()
@@ -87,10 +89,10 @@ fn difference(before: &[RawSite], now: &[RawSite]) -> Vec<RawSite> {
     grown
 }
 
-fn by_thread(before: &Snapshot, now: &Snapshot) -> HashMap<u32, (u64, u64)> {
-    let sums = |snapshot: &Snapshot| {
+fn by_thread(before: &StackTable, now: &StackTable) -> HashMap<u32, (u64, u64)> {
+    let sums = |stacks: &StackTable| {
         let mut sums: HashMap<u32, Tally> = HashMap::new();
-        for site in &snapshot.sites {
+        for site in &stacks.sites {
             *sums.entry(site.thread).or_default() += site.allocated;
         }
         sums

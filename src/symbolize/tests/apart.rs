@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
+use std::io;
 
 use heapray_report::model::{Event, ThreadId};
 use proptest::prelude::*;
 
 use super::super::assemble::assemble;
-use super::super::{Apart, ReportOptions, ThreadMode, Wanted};
+use super::super::{Apart, ReportOptions, Resolved, ThreadMode, Wanted};
 use super::{Fake, snapshot};
 use crate::capture::event::{Kind, NodeId};
-use crate::collector::snapshot::{RawThread, Snapshot};
+use crate::collector::snapshot::{RawThread, Snapshot, StackTable};
 use crate::collector::{LogEntry, LogWriter};
 
 fn spool() -> File {
@@ -41,7 +42,8 @@ fn recorded(entries: &[LogEntry]) -> Snapshot {
         name: name.into(),
         threads,
     };
-    Snapshot {
+    let recorded = snapshot(Vec::new());
+    let stacks = StackTable {
         threads: vec![
             thread(1, "worker", 1),
             thread(2, "worker", 1),
@@ -49,10 +51,19 @@ fn recorded(entries: &[LogEntry]) -> Snapshot {
             thread(4, "other", 1),
             thread(9, "worker", 1000),
         ],
+        ..recorded.stacks
+    };
+    Snapshot {
+        stacks,
         log: writer.written(),
         log_given_up: None,
-        ..snapshot(Vec::new())
+        ..recorded
     }
+}
+
+fn told_apart(resolved: &Resolved, snapshot: &Snapshot) -> io::Result<Apart> {
+    let log = snapshot.log.as_ref().unwrap();
+    Apart::of(resolved, &snapshot.stacks.threads, log, &Wanted::default())
 }
 
 /// The allocations, by number, that are freed by their own thread after at most `threshold` others of that thread.
@@ -148,9 +159,10 @@ proptest! {
         let snapshot = recorded(&entries);
         let options = ReportOptions::default();
         let resolved = assemble(&snapshot, &options, &mut Fake::default());
-        let plain: Vec<Event> = resolved.events(&snapshot).unwrap().map(Result::unwrap).collect();
-        let apart = Apart::of(&resolved, &snapshot, &Wanted::default()).unwrap();
-        let events = apart.events(&resolved, &snapshot).unwrap();
+        let log = snapshot.log.as_ref().unwrap();
+        let plain: Vec<Event> = resolved.events(log).map(Result::unwrap).collect();
+        let apart = told_apart(&resolved, &snapshot).unwrap();
+        let events = apart.events(&resolved, log);
         let events: Vec<Event> = events.map(Result::unwrap).collect();
 
         let other = resolved.thread_of(4);
@@ -191,12 +203,12 @@ fn threads_that_are_entries_of_their_own_stay_as_they_are() {
         ..ReportOptions::default()
     };
     let mut one_each = snapshot.clone();
-    one_each.threads.pop();
+    one_each.stacks.threads.pop();
     let resolved = assemble(&one_each, &options, &mut Fake::default());
-    let apart = Apart::of(&resolved, &one_each, &Wanted::default()).unwrap();
+    let apart = told_apart(&resolved, &one_each).unwrap();
     assert!(apart.threads().is_empty());
     // Those that are known together only are never told apart.
     let resolved = assemble(&snapshot, &options, &mut Fake::default());
-    let apart = Apart::of(&resolved, &snapshot, &Wanted::default()).unwrap();
+    let apart = told_apart(&resolved, &snapshot).unwrap();
     assert_eq!(apart.threads().len(), 1, "that of the frees");
 }

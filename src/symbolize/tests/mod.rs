@@ -15,7 +15,9 @@ use heapray_report::model::{StackId, Survivors, Tally};
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
 use crate::capture::event::{Kind, NodeId};
-use crate::collector::snapshot::{Module, ModuleId, RawNode, RawSite, RawTotals, Snapshot};
+use crate::collector::snapshot::{
+    Module, ModuleId, RawNode, RawSite, RawTotals, Snapshot, StackTable,
+};
 
 /// Symbols by offset in the one module there is. A frame is written `function @ file : line`.
 #[derive(Default)]
@@ -70,15 +72,16 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         started: UNIX_EPOCH + Duration::from_secs(10),
         taken: UNIX_EPOCH + Duration::from_secs(12),
         still_recording: true,
-        nodes: vec![RawNode {
-            parent: NodeId::ROOT,
-            module: ModuleId::NONE,
-            address: 0,
-        }],
-        sites: Vec::new(),
+        stacks: StackTable {
+            nodes: vec![RawNode {
+                parent: NodeId::ROOT,
+                module: ModuleId::NONE,
+                address: 0,
+            }],
+            modules: Arc::new(modules),
+            ..StackTable::default()
+        },
         survivors: Survivors::default(),
-        threads: Vec::new(),
-        modules: Arc::new(modules),
         process_memory: None,
         timeline: Vec::new(),
         marks: Vec::new(),
@@ -99,12 +102,12 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
 }
 
 fn push(snapshot: &mut Snapshot, parent: NodeId, module: ModuleId, address: u64) -> NodeId {
-    snapshot.nodes.push(RawNode {
+    snapshot.stacks.nodes.push(RawNode {
         parent,
         module,
         address,
     });
-    NodeId(snapshot.nodes.len() as u32 - 1)
+    NodeId(snapshot.stacks.nodes.len() as u32 - 1)
 }
 
 fn site(thread: u32, node: NodeId, kind: Kind, bytes: u64) -> RawSite {

@@ -63,7 +63,7 @@ fn build(input: &Input) -> (Snapshot, Fake, Vec<Vec<String>>) {
     }
     let mut whole: Vec<Vec<String>> = vec![Vec::new()];
     for (parent, address) in &input.nodes {
-        let parent = parent.index(snapshot.nodes.len());
+        let parent = parent.index(snapshot.stacks.nodes.len());
         let offset = 0x10 + address.index(input.addresses.len()) as u64;
         push(
             &mut snapshot,
@@ -79,11 +79,11 @@ fn build(input: &Input) -> (Snapshot, Fake, Vec<Vec<String>>) {
         whole.push(frames);
     }
     for &(thread, node, malloc, bytes) in &input.sites {
-        let node = NodeId(node.index(snapshot.nodes.len()) as u32);
+        let node = NodeId(node.index(snapshot.stacks.nodes.len()) as u32);
         let kind = if malloc { Kind::Malloc } else { Kind::Calloc };
-        snapshot.sites.push(site(thread, node, kind, bytes));
+        snapshot.stacks.sites.push(site(thread, node, kind, bytes));
     }
-    snapshot.threads = (0..4)
+    snapshot.stacks.threads = (0..4)
         .map(|number| RawThread {
             number,
             tid: 100 + number,
@@ -128,7 +128,7 @@ proptest! {
     fn no_block_is_lost_or_moved_by_trimming_and_merging(input in inputs(), full: bool) {
         let (mut snapshot, mut fake, whole) = build(&input);
         snapshot.survivors.starts_ms = vec![0, 7];
-        snapshot.survivors.list = (0..).zip(&snapshot.sites)
+        snapshot.survivors.list = (0..).zip(&snapshot.stacks.sites)
             .map(|(site, raw)| Survivor { site, generation: site % 2, live: raw.live })
             .collect();
         let options = ReportOptions { full, ..ReportOptions::default() };
@@ -139,13 +139,13 @@ proptest! {
             let kept = if full { &whole[node][..] } else { trimmed(&whole[node]) };
             kept.iter().map(|frame| parse(frame).function.plain.clone()).collect()
         };
-        for node in 0..snapshot.nodes.len() {
+        for node in 0..snapshot.stacks.nodes.len() {
             let stack = resolved.stack_of(NodeId(node as u32));
             prop_assert_eq!(functions(report, stack), expected_stack(node));
         }
 
         let mut expected = Sums::new();
-        for site in &snapshot.sites {
+        for site in &snapshot.stacks.sites {
             let key = (
                 format!("pool-{}", site.thread / 2),
                 Allocator::from_id(site.kind as u8).unwrap(),
@@ -183,7 +183,7 @@ proptest! {
         let resolved = assemble(&snapshot, &options, &mut fake);
         let report = &resolved.report;
         let mut stacks = HashSet::new();
-        for node in 0..snapshot.nodes.len() {
+        for node in 0..snapshot.stacks.nodes.len() {
             let mut stack = resolved.stack_of(NodeId(node as u32));
             while let Some(at) = report.stacks.node(stack) {
                 stacks.insert(stack);

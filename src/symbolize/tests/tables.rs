@@ -9,8 +9,8 @@ use super::{
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules::MappedCode;
 use crate::collector::snapshot::{Module, ModuleId, RawNode, RawThread};
-use crate::symbolize::assemble::{Resolved, assemble};
-use crate::symbolize::{ReportOptions, ThreadMode};
+use crate::symbolize::assemble::assemble;
+use crate::symbolize::{ReportOptions, Resolved, ThreadMode};
 
 /// Resolves one stack, root first; frames of one address are joined by ` | `.
 fn resolve_stack(stack: &[&str], options: &ReportOptions) -> Vec<String> {
@@ -22,7 +22,7 @@ fn resolve_stack(stack: &[&str], options: &ReportOptions) -> Vec<String> {
         fake.places.insert(offset, frames);
         node = push(&mut snapshot, node, ModuleId(0), BIAS + offset + 1);
     }
-    snapshot.sites.push(site(1, node, Kind::Malloc, 8));
+    snapshot.stacks.sites.push(site(1, node, Kind::Malloc, 8));
     let resolved = assemble(&snapshot, options, &mut fake);
     assert_eq!(resolved.report.sites[0].stack, resolved.stack_of(node));
     functions(&resolved.report, resolved.report.sites[0].stack)
@@ -288,13 +288,13 @@ fn sites_that_coincide_are_added_up() {
     let mut fake = Fake::default();
     fake.places.insert(0x10, vec![USER.into()]);
     fake.places.insert(0x20, vec![GROW.into()]);
-    snapshot.sites = vec![
+    snapshot.stacks.sites = vec![
         site(1, user, Kind::Malloc, 300),
         site(1, grow, Kind::Malloc, 30),
         site(1, grow, Kind::Realloc, 60),
         site(2, user, Kind::Malloc, 90),
     ];
-    snapshot.sites[0].oldest_live_ms = None;
+    snapshot.stacks.sites[0].oldest_live_ms = None;
     let resolved = assemble(&snapshot, &ReportOptions::default(), &mut fake);
     let [malloc, realloc] = &resolved.report.sites[..] else {
         panic!("{:?}", resolved.report.sites);
@@ -332,7 +332,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
         // As the collector counts threads together.
         (u32::MAX, 108, "worker", 40),
     ];
-    snapshot.threads = threads
+    snapshot.stacks.threads = threads
         .map(|(number, tid, name, threads)| RawThread {
             number,
             tid,
@@ -340,7 +340,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
             threads,
         })
         .into();
-    snapshot.threads.reverse();
+    snapshot.stacks.threads.reverse();
     let shown = |resolved: &Resolved| -> Vec<(u64, String, u32)> {
         let report = &resolved.report;
         report
