@@ -1,5 +1,6 @@
 //! What the collector hands out: raw tables by return address, not yet resolved.
 
+use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -113,6 +114,27 @@ pub struct StackTable {
     pub modules: Arc<Vec<Module>>,
 }
 
+/// How a session sees the allocations of Rust code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hooks {
+    /// Through patched GOT entries.
+    Got,
+    /// Through the wrapper of the global allocator. No GOT entry is patched.
+    Global,
+    /// Through the wrapper; patched GOT entries see what is not Rust's.
+    Both,
+}
+
+impl fmt::Display for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Hooks::Got => "got",
+            Hooks::Global => "global",
+            Hooks::Both => "got+global",
+        })
+    }
+}
+
 /// A consistent view of a session up to one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -154,8 +176,8 @@ pub struct Snapshot {
     pub own_bytes: u64,
     /// CPU time of the collector thread in nanoseconds.
     pub collector_cpu_ns: u64,
-    /// How allocations are seen: `got`, `global`, `got+global`.
-    pub hooks: &'static str,
+    /// How allocations are seen.
+    pub hooks: Hooks,
     /// Notes for people.
     pub notes: Vec<String>,
 }

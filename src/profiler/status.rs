@@ -240,7 +240,7 @@ impl Status {
         self.stacks_bounded = counters.stacks_bounded;
         let ended = counters.ended;
         self.trouble = ended.map(|reason| format!("recording ended: {reason}"));
-        self.hooks = counters.hooks.into();
+        self.hooks = counters.hooks.to_string();
         self.notes = counters.notes;
     }
 
@@ -260,7 +260,7 @@ impl Status {
         };
         self.log_given_up = last.log_given_up.clone();
         self.stacks_bounded = last.stacks_bounded.clone();
-        self.hooks = last.hooks.into();
+        self.hooks = last.hooks.to_string();
         self.notes.clone_from(&last.notes);
     }
 }

@@ -12,26 +12,25 @@ use std::fs::File;
 use std::hash::BuildHasher;
 use std::hint::black_box;
 use std::io;
-use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use crate::capture::record::{self, seen};
 use crate::capture::thread::Busy;
-use crate::capture::{self, clock, control, hook, memory, modules, sampling, sys};
+use crate::capture::{self, clock, control, hook, modules, sampling, sys};
 use crate::collector::Process;
 use crate::collector::clock::Clock;
 use crate::collector::notice::Headroom;
 pub use crate::collector::notice::{Notice, Observer};
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::{Hooks, Snapshot};
 pub use crate::collector::worker::Counters;
-use crate::collector::worker::{Request, Setup, Worker};
+use crate::collector::worker::{Request, Setup, Visibility};
 use crate::os::command_line;
-use crate::os::{held, process, signal};
+use crate::os::held;
+use collector::{Collector, Place};
 use heapray_report::model::Mark;
 pub use scope::ActiveScope;
 
@@ -132,34 +131,9 @@ impl std::error::Error for SessionError {}
 /// The running capture. Dropping it ends the capture without a report.
 #[derive(Debug)]
 pub struct Session {
-    requests: SyncSender<Request>,
-    collector: Option<JoinHandle<()>>,
-    spool: Option<PathBuf>,
-    /// Its lock, as long as nobody has decided what becomes of it.
-    held: Option<File>,
+    collector: Collector,
     sample: u64,
-    hooks: &'static str,
-    notes: Vec<String>,
-    _place: Place,
-}
-
-/// The place of the one session of the process.
-#[derive(Debug)]
-struct Place;
-
-static TAKEN: AtomicBool = AtomicBool::new(false);
-
-impl Place {
-    fn take() -> Option<Place> {
-        // Made only where it is taken: dropping one gives the place up.
-        (!TAKEN.swap(true, Ordering::SeqCst)).then(|| Place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        TAKEN.store(false, Ordering::SeqCst);
-    }
+    visibility: Visibility,
 }
 
 /// The last session's number.
@@ -229,20 +203,7 @@ impl Session {
             },
             observer,
         };
-        let (requests, receiver) = sync_channel(16);
-        let collector = spawn(Worker::new(setup), receiver)
-            .inspect_err(|_| drop(path.as_ref().map(std::fs::remove_file)))
-            .map_err(StartError::Thread)?;
-        let mut session = Session {
-            requests,
-            collector: Some(collector),
-            spool: path,
-            held,
-            sample: options.sample,
-            hooks: "",
-            notes: Vec::new(),
-            _place: place,
-        };
+        let collector = Collector::start(setup, path, held, place).map_err(StartError::Thread)?;
 
         if options.sample > 0 {
             sampling::begin(options.sample, random.hash_one("points"));
@@ -254,22 +215,27 @@ impl Session {
         if hook::choose_operators() {
             hook::patch();
         }
-        session.hooks = match probe() {
+        let hooks = match probe() {
             0 => return Err(StartError::NothingVisible),
-            seen::GOT => "got",
-            seen::GLOBAL if hook::patched() == 0 => "global",
-            _ => "got+global",
+            seen::GOT => Hooks::Got,
+            seen::GLOBAL if hook::patched() == 0 => Hooks::Global,
+            _ => Hooks::Both,
         };
+        let mut notes = Vec::new();
         if clock::is_monotonic() {
-            session.notes.push(
+            notes.push(
                 "this machine's time stamp counter is not invariant: events are ordered by CLOCK_MONOTONIC, \
                  which costs more"
                     .to_owned(),
             );
         }
-        session.notes.extend(families::unseen());
-        scope::opened(&session.requests, session.hooks);
-        Ok(session)
+        notes.extend(families::unseen());
+        scope::opened(collector.requests(), hooks);
+        Ok(Session {
+            collector,
+            sample: options.sample,
+            visibility: Visibility { hooks, notes },
+        })
     }
 
     /// Where the capture stands.
@@ -277,16 +243,13 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn counters(&self) -> Result<Counters, SessionError> {
-        let mut counters = self.ask(Request::Counters)?;
-        counters.hooks = self.hooks;
-        counters.notes.clone_from(&self.notes);
-        Ok(counters)
+        self.ask_seeing(Request::Counters)
     }
 
     /// What limits what this session sees.
     #[must_use]
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.visibility.notes
     }
 
     /// Names the present moment. `None` where a session has as many marks as it takes.
@@ -294,7 +257,8 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn mark(&self, name: &str) -> Result<Option<Mark>, SessionError> {
-        self.ask(|answer| Request::Mark(name.to_owned(), answer))
+        self.collector
+            .ask(|answer| Request::Mark(name.to_owned(), answer))
     }
 
     /// As [`snapshot`](Session::snapshot), but with the `sites` call sites with the most live bytes alone, and
@@ -303,8 +267,7 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn top(&self, sites: usize) -> Result<Snapshot, SessionError> {
-        self.ask(|answer| Request::Top(sites, answer))
-            .map(|snapshot| self.complete(snapshot))
+        self.ask_seeing(|visibility, answer| Request::Top(sites, visibility, answer))
     }
 
     /// A consistent view up to now; recording goes on.
@@ -312,8 +275,7 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn snapshot(&self) -> Result<Snapshot, SessionError> {
-        self.ask(Request::Snapshot)
-            .map(|snapshot| self.complete(snapshot))
+        self.ask_seeing(Request::Snapshot)
     }
 
     /// Ends recording: the original pointers are back when it returns. The spool file stays until the snapshot's user
@@ -325,21 +287,16 @@ impl Session {
         if control::is_forked_child() {
             return Err(SessionError);
         }
-        self.close();
+        self.collector.close();
         let left = hook::patched();
         if left != 0 {
-            self.notes.push(format!(
+            self.visibility.notes.push(format!(
                 "{left} words that point to heapray's entries could not be put back, since the system does not let their \
                  pages be written (a seccomp filter?): those calls go on through heapray, and nothing is recorded"
             ));
         }
-        let snapshot = self
-            .ask(Request::Stop)
-            .map(|snapshot| self.complete(snapshot));
-        if let Some(collector) = self.collector.take() {
-            let _busy = Busy::enter();
-            drop(collector.join());
-        }
+        let snapshot = self.ask_seeing(Request::Stop);
+        self.collector.join();
         snapshot
     }
 
@@ -348,7 +305,8 @@ impl Session {
     /// # Errors
     /// The collector is gone.
     pub fn resample(&mut self, mean: u64) -> Result<(), SessionError> {
-        self.ask(|answer| Request::Resample(mean, answer))?;
+        self.collector
+            .ask(|answer| Request::Resample(mean, answer))?;
         self.sample = mean;
         Ok(())
     }
@@ -362,61 +320,21 @@ impl Session {
     /// The file that holds the event log, if there is one.
     #[must_use]
     pub fn spool(&self) -> Option<&Path> {
-        self.spool.as_deref()
+        self.collector.spool()
     }
 
     /// What holds the event log's lock, as the collector does: as long as it lives, no other process takes the log for
     /// one that a dead process has left.
     pub(crate) fn take_hold(&mut self) -> Option<File> {
-        self.held.take()
+        self.collector.take_hold()
     }
 
-    fn complete(&self, mut snapshot: Snapshot) -> Snapshot {
-        snapshot.hooks = self.hooks;
-        snapshot.notes.extend(self.notes.iter().cloned());
-        snapshot
-    }
-
-    fn close(&self) {
-        if control::is_forked_child() {
-            return;
-        }
-        scope::closed();
-        let _busy = Busy::enter();
-        capture::end_session();
-        memory::set_most(usize::MAX);
-    }
-
-    fn ask<T>(&self, request: impl FnOnce(SyncSender<T>) -> Request) -> Result<T, SessionError> {
-        if control::is_forked_child() {
-            return Err(SessionError);
-        }
-        let _busy = Busy::enter();
-        let (answer, answered) = sync_channel(1);
-        self.requests
-            .send(request(answer))
-            .map_err(|_| SessionError)?;
-        control::wake_collector();
-        answered.recv().map_err(|_| SessionError)
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // After `stop`, the collector has ended and everything is closed.
-        let Some(collector) = self.collector.take() else {
-            return;
-        };
-        if control::is_forked_child() {
-            // The thread is the parent's, and so is the log: there is nothing to join here, or to detach.
-            let _ = ManuallyDrop::new(collector);
-            return;
-        }
-        self.close();
-        drop(self.ask(Request::Stop));
-        let _busy = Busy::enter();
-        drop(collector.join());
-        drop(self.spool.as_ref().map(std::fs::remove_file));
+    fn ask_seeing<T>(
+        &self,
+        request: impl FnOnce(Visibility, SyncSender<T>) -> Request,
+    ) -> Result<T, SessionError> {
+        self.collector
+            .ask(|answer| request(self.visibility.clone(), answer))
     }
 }
 
@@ -427,29 +345,6 @@ fn create_spool(directory: &Path, session: u32) -> Result<(PathBuf, File), Start
         path: directory.join(name()),
         source,
     })
-}
-
-/// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
-/// be in the capture. No signal of the service's is ever handled on it.
-fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
-    process::check_thread_start()?;
-    let _signals = signal::BlockSignals::all();
-    let (ready, is_ready) = sync_channel(1);
-    let collector = std::thread::Builder::new()
-        .name("heapray".to_owned())
-        .spawn(move || {
-            Busy::for_good();
-            drop(ready);
-            let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
-            if std::panic::catch_unwind(run).is_err() {
-                // The service runs on, unprofiled: hooks hand every call on from here.
-                capture::end_session();
-                memory::set_most(usize::MAX);
-            }
-        })?;
-    // Nothing is sent: the other end is dropped.
-    let _: Result<(), _> = is_ready.recv();
-    Ok(collector)
 }
 
 /// Who sees an allocation of Rust code: bits of [`seen`].
@@ -473,6 +368,7 @@ fn ticks_per_ms() -> f64 {
     })
 }
 
+mod collector;
 mod families;
 pub(crate) mod log_name;
 pub(crate) mod recover;

@@ -18,7 +18,7 @@ use super::{Observer, Session, SessionError, SessionOptions, StartError};
 use crate::capture::control;
 use crate::capture::thread::{self, Busy, with_local};
 use crate::collector::recording::ScopeId;
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::{Hooks, Snapshot};
 use crate::collector::worker::{BeginScope, Request};
 use crate::config::overhead_share;
 use crate::flight_recorder;
@@ -29,7 +29,7 @@ static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 #[derive(Debug, Clone)]
 struct Running {
     requests: SyncSender<Request>,
-    hooks: &'static str,
+    hooks: Hooks,
 }
 
 /// The session that runs for scopes alone, and how many of them it has.
@@ -49,7 +49,7 @@ fn own() -> MutexGuard<'static, Option<(Session, usize)>> {
 }
 
 /// A session records.
-pub(super) fn opened(requests: &SyncSender<Request>, hooks: &'static str) {
+pub(super) fn opened(requests: &SyncSender<Request>, hooks: Hooks) {
     let requests = requests.clone();
     *running() = Some(Running { requests, hooks });
 }
@@ -67,7 +67,6 @@ pub struct ActiveScope {
     snapshot: Receiver<Snapshot>,
     /// It counts among those of [`OWN`].
     own: bool,
-    hooks: &'static str,
 }
 
 impl ActiveScope {
@@ -134,9 +133,7 @@ impl ActiveScope {
         // Where the session has ended, the answer is there.
         let _ended = self.requests.send(Request::EndScope(self.id));
         control::wake_collector();
-        let mut snapshot = self.snapshot.recv().map_err(|_| SessionError)?;
-        snapshot.hooks = self.hooks;
-        Ok(snapshot)
+        self.snapshot.recv().map_err(|_| SessionError)
     }
 }
 
@@ -180,6 +177,7 @@ fn ask(running: Running, thread: Option<u32>) -> Result<ActiveScope, SessionErro
     let begin = BeginScope {
         id,
         thread,
+        hooks,
         begun,
         ended,
     };
@@ -193,6 +191,5 @@ fn ask(running: Running, thread: Option<u32>) -> Result<ActiveScope, SessionErro
         requests,
         snapshot,
         own: false,
-        hooks,
     })
 }

@@ -47,7 +47,7 @@ fn a_panic_of_the_collector_ends_the_capture_and_not_the_service() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = Dir::new("panic");
     let session = Session::start(&dir.options()).unwrap();
-    session.requests.send(Request::Panic).unwrap();
+    session.collector.requests().send(Request::Panic).unwrap();
     control::wake_collector();
     while session.counters().is_ok() {}
     assert_eq!((control::session(), hook::patched()), (0, 0));
@@ -122,7 +122,11 @@ fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() 
         assert_eq!(before.live.count, session.counters().unwrap().live.count);
         assert_eq!(session.counters().unwrap().lost_since_ms, None);
         let (release, stall) = sync_channel(0);
-        session.requests.send(Request::Stall(stall)).unwrap();
+        session
+            .collector
+            .requests()
+            .send(Request::Stall(stall))
+            .unwrap();
         control::wake_collector();
         phase.store(2, Ordering::Release);
         wait(&done, 2 * THREADS);

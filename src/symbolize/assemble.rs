@@ -121,7 +121,7 @@ fn totals(snapshot: &Snapshot) -> Totals {
 fn conditions(snapshot: &Snapshot, notes: Vec<String>) -> Conditions {
     Conditions {
         still_recording: snapshot.still_recording,
-        hooks: snapshot.hooks.to_owned(),
+        hooks: snapshot.hooks.to_string(),
         lost_events: snapshot.lost_events,
         lost_since_ms: snapshot.lost_since_ms,
         stacks_cut: snapshot.stacks_cut,

@@ -9,7 +9,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use heapray::capture::event::Kind;
-use heapray::collector::snapshot::{RawSite, Snapshot};
+use heapray::collector::snapshot::{Hooks, RawSite, Snapshot};
 use heapray::symbolize::{ReportOptions, resolve};
 use heapray_report::model::{Allocator, Tally};
 
@@ -231,7 +231,7 @@ pub fn c_is_seen_through_the_got() {
             }
         }
     });
-    assert_eq!(snapshot.hooks, "got+global");
+    assert_eq!(snapshot.hooks, Hooks::Both);
     let mine = my_sites(&snapshot);
     assert_eq!(
         sum(&mine, Some(Kind::Memalign), |site| site.allocated),

@@ -1,9 +1,10 @@
 //! The collector's thread: it merges, applies, reads the clock and the resident size, and answers requests.
 
+mod request;
 mod scopes;
 
 use std::fs::File;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -14,56 +15,17 @@ use super::export::Export;
 use super::log::{LogWriter, Process};
 use super::merge::{Merge, MergeStats};
 use super::notice::{Headroom, Notice, Observer};
-use super::recording::{Recording, ScopeId};
-use super::snapshot::Snapshot;
+use super::recording::Recording;
+use super::snapshot::{Hooks, Snapshot};
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
 use crate::capture::{self, arch, clock, control, hook, memory, record, unwind};
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::os::memory as process_memory;
-use heapray_report::model::{Mark, ProcessMemory, Sampling, Tally};
+use heapray_report::model::{ProcessMemory, Sampling, Tally};
+pub use request::{BeginScope, Request, Visibility};
 use scopes::OpenScope;
-
-/// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
-#[derive(Debug)]
-pub enum Request {
-    /// The sums.
-    Counters(SyncSender<Counters>),
-    /// Everything; recording goes on.
-    Snapshot(SyncSender<Snapshot>),
-    /// Names the present moment; `None` if there are too many marks.
-    Mark(String, SyncSender<Option<Mark>>),
-    /// What matters most while somebody watches: the timeline, and that many call sites with the most live bytes.
-    Top(usize, SyncSender<Snapshot>),
-    /// Samples with a point each so many bytes from now on.
-    Resample(u64, SyncSender<()>),
-    /// Begins a scope.
-    BeginScope(BeginScope),
-    /// Ends a scope: whoever began it gets the answer.
-    EndScope(ScopeId),
-    /// Everything; the thread ends. Hooks were closed before.
-    Stop(SyncSender<Snapshot>),
-    /// A fault in the collector, for the test of what becomes of the service then.
-    #[cfg(test)]
-    Panic,
-    /// A collector that gets no processor until the other end is dropped.
-    #[cfg(test)]
-    Stall(Receiver<()>),
-}
-
-/// A scope: a part of a session that is to be summed up by itself from now on.
-#[derive(Debug)]
-pub struct BeginScope {
-    /// Its number.
-    pub id: ScopeId,
-    /// Whose allocations count, if not everybody's.
-    pub thread: Option<u32>,
-    /// Told when it has begun.
-    pub begun: SyncSender<()>,
-    /// Where its snapshot goes when it ends, or the session does before it.
-    pub ended: SyncSender<Snapshot>,
-}
 
 /// Where a session stands.
 #[derive(Debug, Clone)]
@@ -96,9 +58,9 @@ pub struct Counters {
     pub ended: Option<String>,
     /// Why new call stacks are cut nearer to the root, if they are.
     pub stacks_bounded: Option<String>,
-    /// How allocations are seen: `got`, `global`, `got+global`. Filled in by the session.
-    pub hooks: &'static str,
-    /// What limits what the session sees. Filled in by the session.
+    /// How allocations are seen.
+    pub hooks: Hooks,
+    /// What limits what the session sees.
     pub notes: Vec<String>,
 }
 
@@ -204,7 +166,7 @@ impl Worker {
         }
     }
 
-    /// Runs until [`Request::Stop`], or until nobody can ask any more.
+    /// Runs until [`Request::Stop`] or [`Request::Abandon`], or until nobody can ask any more.
     pub fn run(mut self, requests: &Receiver<Request>) {
         let mut modules_due = Instant::now() + MODULES_EVERY;
         let mut flush_due = Instant::now() + FLUSH_EVERY;
@@ -226,22 +188,22 @@ impl Worker {
                 flush_due = now + FLUSH_EVERY;
             }
             match requests.try_recv() {
-                Ok(Request::Counters(answer)) => {
+                Ok(Request::Counters(visibility, answer)) => {
                     self.catch_up();
-                    drop(answer.try_send(self.counters()));
+                    drop(answer.try_send(self.counters(visibility)));
                 }
-                Ok(Request::Snapshot(answer)) => {
+                Ok(Request::Snapshot(visibility, answer)) => {
                     self.catch_up();
-                    drop(answer.try_send(self.snapshot(true)));
+                    drop(answer.try_send(self.snapshot(visibility, true)));
                 }
                 Ok(Request::Mark(name, answer)) => {
                     self.catch_up();
                     drop(answer.try_send(self.recording.mark(name, clock::stamp())));
                 }
-                Ok(Request::Top(sites, answer)) => {
+                Ok(Request::Top(sites, visibility, answer)) => {
                     self.catch_up();
                     let exported = self.recording.session_mut().export_top(sites);
-                    drop(answer.try_send(self.complete(exported, None, true)));
+                    drop(answer.try_send(self.complete(exported, None, visibility, true)));
                 }
                 Ok(Request::Resample(mean, answer)) => {
                     self.recording.change_mean(mean, clock::stamp());
@@ -256,15 +218,12 @@ impl Worker {
                     self.catch_up();
                     self.end_scope(id, None);
                 }
-                Ok(Request::Stop(answer)) => {
-                    self.unfinished = self.merge.drain(&mut self.recording, LAST_WAIT);
-                    self.read_memory(Instant::now());
-                    while let Some(scope) = self.scopes.last() {
-                        self.end_scope(scope.id, Some("the session ended before it did"));
-                    }
-                    drop(answer.try_send(self.snapshot(false)));
+                Ok(Request::Stop(visibility, answer)) => {
+                    self.end();
+                    drop(answer.try_send(self.snapshot(visibility, false)));
                     return;
                 }
+                Ok(Request::Abandon) => return self.end(),
                 #[cfg(test)]
                 Ok(Request::Panic) => panic!("on purpose"),
                 #[cfg(test)]
@@ -279,6 +238,15 @@ impl Worker {
                     sleep(wake, due.saturating_duration_since(Instant::now()));
                 }
             }
+        }
+    }
+
+    /// Takes in what is left, and ends the scopes that are open.
+    fn end(&mut self) {
+        self.unfinished = self.merge.drain(&mut self.recording, LAST_WAIT);
+        self.read_memory(Instant::now());
+        while let Some(scope) = self.scopes.last() {
+            self.end_scope(scope.id, Some("the session ended before it did"));
         }
     }
 
@@ -428,7 +396,7 @@ impl Worker {
         memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + allocated
     }
 
-    fn counters(&mut self) -> Counters {
+    fn counters(&mut self, visibility: Visibility) -> Counters {
         let totals = self.recording.session().counters();
         let log = self.recording.session().log();
         Counters {
@@ -446,8 +414,8 @@ impl Worker {
             sampling: self.sampling(),
             ended: self.ended.clone(),
             stacks_bounded: self.stacks_bounded.clone(),
-            hooks: "",
-            notes: Vec::new(),
+            hooks: visibility.hooks,
+            notes: visibility.notes,
         }
     }
 
@@ -460,18 +428,19 @@ impl Worker {
         tables.sampling(Tally { count, bytes })
     }
 
-    fn snapshot(&mut self, still_recording: bool) -> Snapshot {
+    fn snapshot(&mut self, visibility: Visibility, still_recording: bool) -> Snapshot {
         // Before the export, whose copies are part of nothing.
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
         let exported = self.recording.session_mut().export();
-        self.complete(exported, process_memory, still_recording)
+        self.complete(exported, process_memory, visibility, still_recording)
     }
 
     fn complete(
         &self,
         exported: Export,
         process_memory: Option<ProcessMemory>,
+        visibility: Visibility,
         still_recording: bool,
     ) -> Snapshot {
         let stacks = unwind::counts();
@@ -480,6 +449,7 @@ impl Worker {
         if let Some(reason) = &self.ended {
             notes.push(format!("recording ended before it was stopped: {reason}"));
         }
+        notes.extend(visibility.notes);
         Snapshot {
             started: self.started,
             taken: SystemTime::now(),
@@ -500,7 +470,7 @@ impl Worker {
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
             collector_cpu_ns: arch::thread_cpu_ns(),
-            hooks: "",
+            hooks: visibility.hooks,
             notes,
         }
     }

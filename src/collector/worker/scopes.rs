@@ -3,12 +3,12 @@
 use std::sync::mpsc::SyncSender;
 use std::time::{Instant, SystemTime};
 
-use super::{BeginScope, Worker};
+use super::{BeginScope, Visibility, Worker};
 use crate::capture::sampling::{self, Metered};
 use crate::capture::{clock, control, memory, record, unwind};
 use crate::collector::clock::Clock;
 use crate::collector::recording::ScopeId;
-use crate::collector::snapshot::Snapshot;
+use crate::collector::snapshot::{Hooks, Snapshot};
 use crate::os::memory as process_memory;
 
 /// What the collector knows of an open scope, besides its tables.
@@ -21,6 +21,7 @@ pub(super) struct OpenScope {
     stacks_before: unwind::StackCounts,
     lost_before: u64,
     of_one_thread: bool,
+    hooks: Hooks,
     ended: SyncSender<Snapshot>,
 }
 
@@ -37,6 +38,7 @@ impl Worker {
             stacks_before: unwind::counts(),
             lost_before: record::lost(),
             of_one_thread: begin.thread.is_some(),
+            hooks: begin.hooks,
             ended: begin.ended,
         });
         self.read_memory(Instant::now());
@@ -58,7 +60,11 @@ impl Worker {
         let stacks = unwind::counts();
         let lost = self.lost_events();
         let lost_now = record::lost() - scope.lost_before + self.unfinished;
-        let mut snapshot = self.complete(export, process_memory, false);
+        let visibility = Visibility {
+            hooks: scope.hooks,
+            notes: Vec::new(),
+        };
+        let mut snapshot = self.complete(export, process_memory, visibility, false);
         snapshot.started = scope.started;
         snapshot.sampling = self.sampled(&tables, scope.metered_before);
         snapshot.lost_events = lost_now;

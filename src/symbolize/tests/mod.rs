@@ -16,7 +16,7 @@ use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
 use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::{
-    Module, ModuleId, RawNode, RawSite, RawTotals, Snapshot, StackTable,
+    Hooks, Module, ModuleId, RawNode, RawSite, RawTotals, Snapshot, StackTable,
 };
 
 /// Symbols by offset in the one module there is. A frame is written `function @ file : line`.
@@ -96,7 +96,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
         stacks_incomplete: 3,
         own_bytes: 4,
         collector_cpu_ns: 5,
-        hooks: "got",
+        hooks: Hooks::Got,
         notes: vec!["from the collector".into()],
     }
 }
