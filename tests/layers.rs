@@ -235,6 +235,81 @@ fn an_import_that_runs_back_is_found() {
     );
 }
 
+/// The modules of `src/capture`, lowest first: each imports only modules above it in this list.
+const CAPTURE: [&str; 26] = [
+    "arch",
+    "shared",
+    "event",
+    "clock",
+    "control",
+    "memory",
+    "sys",
+    "failure",
+    "call_tree",
+    "modules",
+    "unwind",
+    "ring",
+    "meter",
+    "state",
+    "scope_blocks",
+    "local",
+    "thread",
+    "sampling",
+    "scope",
+    "record",
+    "thread_end",
+    "fork",
+    "signal",
+    "untracked",
+    "cpu",
+    "hook",
+];
+
+/// `modules::refresh` prepares the unwinder, for those who have no session: the one import that runs back.
+const RUNS_BACK: (&str, &str) = ("modules", "unwind");
+
+/// What modules of the capture import against the list: one line each.
+fn capture_violations(files: &[(String, String)]) -> Vec<String> {
+    let place = |name: &str| CAPTURE.iter().position(|known| *known == name);
+    let mut wrong = Vec::new();
+    for (file, code) in files {
+        let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
+        let module = path.split('/').next().unwrap();
+        // That of `src/capture` itself is above all.
+        if module == "mod" {
+            continue;
+        }
+        let to_capture = "super::".repeat(path.split('/').count());
+        let code = code.replace(&to_capture, "crate::");
+        let at = place(module).unwrap_or_else(|| panic!("{module} is not in the list"));
+        for other in imports(&code.replace("crate::capture::", "crate::")) {
+            let runs_back = place(&other).is_some_and(|other| other > at);
+            if runs_back && (module, &*other) != RUNS_BACK {
+                wrong.push(format!("src/capture/{file} imports {other}"));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn no_import_of_the_capture_runs_back() {
+    assert_eq!(capture_violations(&sources("capture")), [""; 0]);
+    let planted =
+        |file: &str, code: &str| capture_violations(&[(file.to_owned(), code.to_owned())]);
+    assert_eq!(
+        planted("thread.rs", "use super::{memory, record};"),
+        ["src/capture/thread.rs imports record"]
+    );
+    assert_eq!(
+        planted(
+            "ring/slot.rs",
+            "super::super::thread::number(); super::thread;"
+        ),
+        ["src/capture/ring/slot.rs imports thread"]
+    );
+}
+
 #[test]
 fn what_runs_in_a_hook_imports_only_core_and_libc() {
     let mut hot = 0;

@@ -9,9 +9,9 @@
 use core::cell::Cell;
 use core::ptr;
 
-use super::sampling::Meter;
-use super::scope;
-use super::thread::ThreadState;
+use super::meter::Meter;
+use super::scope_blocks::ScopeBlocks;
+use super::state::ThreadState;
 
 /// A thread's own words. All are 0 at first, and nothing is to be dropped.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Local {
     /// samples, and is neither busy nor untracked. Else null.
     passing: Cell<*const Meter>,
     /// The innermost [scope](super::scope) that the thread is in, or null.
-    pub(super) scope: Cell<*mut scope::Inner>,
+    pub(super) scope: Cell<*mut ScopeBlocks>,
 }
 
 impl Local {

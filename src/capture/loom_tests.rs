@@ -11,8 +11,8 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize};
 use loom::thread::spawn;
 
 use super::event::Kind;
-use super::thread::{self, Local, model};
-use super::{clock, control, record, sys};
+use super::thread::{self, Local};
+use super::{clock, control, record, state, sys, thread_end};
 use crate::collector::merge::Merge;
 use crate::collector::recording::Recording;
 use crate::collector::{Clock, Counters, Tables};
@@ -31,7 +31,7 @@ fn explore(run: impl Fn() + Send + Sync + 'static) {
         assert_eq!(record::lost() + thread::states().count() as u64, 0);
         run();
         // SAFETY: each run joins its threads and drops its collectors.
-        unsafe { model::release() };
+        unsafe { state::release() };
     });
 }
 
@@ -74,13 +74,13 @@ fn what_a_thread_frees_was_allocated_before_on_whichever_thread() {
         let giver = {
             let passed_on = Arc::clone(&passed_on);
             spawn(move || {
-                let local = model::begin();
+                let local = Local::new();
                 allocate(&local, 0x1000, 8);
                 passed_on.store(0x1000, Ordering::Release);
             })
         };
         let taker = spawn(move || {
-            let local = model::begin();
+            let local = Local::new();
             let block = passed_on.load(Ordering::Acquire);
             if block != 0 {
                 free(&local, block);
@@ -106,9 +106,9 @@ fn a_state_is_one_threads_at_a_time_and_whoever_gets_it_next_finds_it_whole() {
             .into_iter()
             .map(|number| {
                 spawn(move || {
-                    let local = model::begin();
+                    let local = Local::new();
                     allocate(&local, number << 12, number);
-                    model::end(&local);
+                    thread_end::end(&local);
                 })
             })
             .collect();
@@ -127,15 +127,15 @@ fn a_state_is_one_threads_at_a_time_and_whoever_gets_it_next_finds_it_whole() {
 fn threads_whose_end_was_noticed_borrow_a_state_for_each_event() {
     explore(|| {
         let late = || {
-            let local = model::begin();
+            let local = Local::new();
             allocate(&local, 0x1000, 1);
-            model::end(&local);
+            thread_end::end(&local);
             // Another destructor of the thread's.
             free(&local, 0x1000);
         };
         let one = spawn(late);
         let other = spawn(|| {
-            let local = model::begin();
+            let local = Local::new();
             allocate(&local, 0x2000, 2);
         });
         one.join().unwrap();
@@ -155,7 +155,7 @@ fn stop_and_start(begin_anew: bool) {
         let service = {
             let (through, open) = (Arc::clone(&through), Arc::clone(&open));
             spawn(move || {
-                let local = model::begin();
+                let local = Local::new();
                 let mut in_second = 0;
                 for size in [1, 2] {
                     if open.load(Ordering::Acquire) == 2 {

@@ -25,15 +25,19 @@ pub mod hook;
 pub mod hook;
 pub mod local;
 pub mod memory;
+pub mod meter;
 pub mod modules;
 pub mod record;
 pub mod ring;
 pub mod sampling;
 pub mod scope;
+mod scope_blocks;
 pub mod shared;
 pub mod signal;
+mod state;
 pub mod sys;
 pub mod thread;
+mod thread_end;
 pub mod untracked;
 pub mod unwind;
 
@@ -52,7 +56,7 @@ pub fn prepare() -> io::Result<()> {
         sys::prepare();
         #[cfg(heapray_native)]
         unwind::prepare();
-        if !thread::prepare() {
+        if !thread::prepare(thread_end::on_thread_end) {
             return Err(libc::EAGAIN);
         }
         // Hooks read what was prepared (the real functions, the clock, the key) without asking for an order: whoever sees

@@ -14,16 +14,13 @@
 //!
 //! What is not recorded still is counted, exactly: see [`Meter`].
 
-mod draw;
 mod filter;
-mod meter;
 mod recorded;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-pub(crate) use meter::Private;
-pub use meter::{Meter, Metered};
-
+pub use super::meter::Metered;
+use super::meter::{Meter, Private};
 use super::thread::{self, Local};
 
 /// Changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use super::*;
-use crate::capture::sampling::{Meter, Private};
+use crate::capture::meter::{Meter, Private};
 use crate::collector::hash::mix;
 use heapray_report::model::Sampling;
 

@@ -1,11 +1,13 @@
 //! A thread's meter: what was asked for, and when the next sampling point comes.
 
+mod draw;
+
 use core::iter::Sum;
 use core::ops::{Add, Sub};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::draw::Random;
-use crate::capture::failure;
+use self::draw::Random;
+use super::failure;
 
 /// What a thread asked for while sampling, and its next point. Written by the state's owner alone (plain loads and
 /// stores, no locked instruction) but for closing it, read by the collector at any time.
