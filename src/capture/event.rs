@@ -1,4 +1,7 @@
 //! What travels from a hook to the collector.
+//!
+//! An event is a few words, so that it is written fast. What they say depends on the kind, and is written and read by name:
+//! by [`Ring`](super::ring::Ring)'s `push_…` and the functions here, and by the methods of [`Event`].
 
 /// The kind of an [`Event`]. Fits in a byte; allocation kinds equal memray's allocator numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,13 +26,13 @@ pub enum Kind {
     ReallocFree = 16,
     /// The real `realloc` failed: the block at `address` lives on as before.
     ReallocFailed = 17,
-    /// A thread begins to record. `size` is its operating system number.
+    /// A thread begins to record: [`Event::tid`].
     ThreadStart = 18,
-    /// A thread ends or is renamed: the first 8 bytes of its name in `address`, the next 8 in `size`, zero padded.
+    /// A thread ends or is renamed: [`Event::name`].
     ThreadName = 19,
     /// The real `realloc` succeeded, and sampling leaves its new block out: the old one is gone.
     ReallocDone = 20,
-    /// From now on the thread's allocations are samples: `size` is the mean distance of their points in bytes.
+    /// From now on the thread's allocations are samples: [`Event::mean_bytes`].
     Sampling = 21,
 }
 
@@ -81,13 +84,97 @@ pub struct Event {
     pub thread: u32,
     /// What happened.
     pub kind: Kind,
-    /// Address of the block.
+    /// Address of the block or the range.
     pub address: u64,
-    /// Bytes asked for; of `Munmap`, the length of the range. Of `Free`, while sampling, 1 if the thread knows the block
-    /// for a temporary one; else 0.
+    /// Bytes asked for; of `Munmap`, the length of the range. Of other kinds see the methods.
     pub size: u64,
-    /// The call stack: a node of the collector's call tree. For frees [`NodeId::ROOT`], or [`NodeId::UNTRACKED`].
+    /// Of an allocation the call stack: a node of the collector's call tree. Of a free see [`Event::is_untracked`].
     pub node: NodeId,
+}
+
+impl Event {
+    /// `thread`, which is the system's `tid`, begins to record.
+    #[must_use]
+    pub fn thread_start(stamp: u64, thread: u32, tid: u32) -> Event {
+        Event {
+            stamp,
+            thread,
+            kind: Kind::ThreadStart,
+            address: 0,
+            size: u64::from(tid),
+            node: NodeId::ROOT,
+        }
+    }
+
+    /// Of a [`Kind::ThreadStart`]: the operating system's number of the thread.
+    #[inline]
+    #[must_use]
+    pub fn tid(&self) -> u32 {
+        u32::try_from(self.size).unwrap_or(0)
+    }
+
+    /// Of a [`Kind::ThreadName`]: the name, zero padded.
+    #[must_use]
+    pub fn name(&self) -> [u8; 16] {
+        unpacked_name([self.address, self.size])
+    }
+
+    /// Of a [`Kind::Sampling`]: the mean distance of sampling points in bytes.
+    #[inline]
+    #[must_use]
+    pub fn mean_bytes(&self) -> u64 {
+        self.size
+    }
+
+    /// Of a [`Kind::Free`] while sampling: whether the thread knows the block for a temporary one.
+    #[inline]
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        self.size == size_of_free(true)
+    }
+
+    /// Of a free, a `Munmap` or a `ReallocFree`: whether the thread was untracked. If the block is unknown, it is one that was
+    /// not to be seen.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_untracked(&self) -> bool {
+        self.node == NodeId::of_free(true)
+    }
+
+    /// The same free by a thread that is untracked.
+    #[inline]
+    #[must_use]
+    pub fn as_untracked(self) -> Event {
+        Event {
+            node: NodeId::of_free(true),
+            ..self
+        }
+    }
+}
+
+/// What a [`Kind::Free`] has for its size: see [`Event::is_temporary`].
+#[inline(always)]
+#[must_use]
+pub const fn size_of_free(is_temporary: bool) -> u64 {
+    is_temporary as u64
+}
+
+/// The words of a thread's name.
+pub(super) fn packed_name(name: [u8; 16]) -> [u64; 2] {
+    let [first, last] = [0, 8].map(|at| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&name[at..at + 8]);
+        u64::from_le_bytes(word)
+    });
+    [first, last]
+}
+
+fn unpacked_name(words: [u64; 2]) -> [u8; 16] {
+    let mut name = [0; 16];
+    for (bytes, word) in name.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    name
 }
 
 /// A node of the collector's call tree: a call stack by return addresses.
@@ -98,6 +185,10 @@ impl NodeId {
     /// The empty stack.
     pub const ROOT: NodeId = NodeId(0);
 
-    /// Of a free: the thread was untracked. If the block is unknown, it is one that was not to be seen.
-    pub const UNTRACKED: NodeId = NodeId(1);
+    /// What an event that frees has in the place of a call stack: see [`Event::is_untracked`].
+    #[inline(always)]
+    #[must_use]
+    pub const fn of_free(is_untracked: bool) -> NodeId {
+        NodeId(is_untracked as u32)
+    }
 }

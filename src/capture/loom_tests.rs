@@ -55,7 +55,7 @@ fn allocate(local: &Local, address: u64, size: u64) {
 fn free(local: &Local, address: u64) {
     if record::wants_free(local) {
         local.set_busy(true);
-        record::free(local, Kind::Free, address as usize, 0);
+        record::free_block(local, address as usize);
         local.set_busy(false);
     }
 }

@@ -4,7 +4,8 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::arch::{self, Registers};
-use super::event::Kind;
+use super::event::{Kind, NodeId, size_of_free};
+use super::ring::ThreadStart;
 use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
 use super::{clock, control, sampling, scope};
@@ -105,22 +106,29 @@ pub unsafe fn allocation(
     publish(local, state, kind, address as u64, size as u64, node);
 }
 
-/// Records the end of a block, or of a range of `munmap`, that is about to be given back.
+/// Records the end of a block, or of a range, that is about to be given back. `size`: as [`Ring::push`](super::ring::Ring::push)
+/// has it of `kind`.
 #[inline]
-pub fn free(local: &Local, kind: Kind, address: usize, size: usize) {
+fn end(local: &Local, kind: Kind, address: usize, size: u64) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
     // An untracked thread mostly frees what it allocated while untracked: nobody should count that as unknown.
-    let untracked = u32::from(local.is_untracked());
-    publish(local, state, kind, address as u64, size as u64, untracked);
+    let NodeId(node) = NodeId::of_free(local.is_untracked());
+    publish(local, state, kind, address as u64, size, node);
+}
+
+/// Records the end of a range of `length` bytes that is about to be given back.
+#[inline]
+pub fn unmapping(local: &Local, address: usize, length: usize) {
+    end(local, Kind::Munmap, address, length as u64);
 }
 
 /// Records the end of a block that is about to be given back.
 #[inline]
 pub fn free_block(local: &Local, address: usize) {
     let temporary = sampling::was_temporary(local, address);
-    free(local, Kind::Free, address, usize::from(temporary));
+    end(local, Kind::Free, address, size_of_free(temporary));
 }
 
 /// What is recorded of a `realloc` of a block: its end before the real call, the outcome after it.
@@ -162,7 +170,7 @@ impl Reallocation {
         } else {
             Kind::ReallocFree
         };
-        free(local, kind, self.block, 0);
+        end(local, kind, self.block, size_of_free(false));
     }
 
     /// Records the outcome: the new block, or 0.
@@ -182,7 +190,7 @@ impl Reallocation {
             } else {
                 Kind::ReallocDone
             };
-            free(local, outcome, self.block, 0);
+            end(local, outcome, self.block, size_of_free(false));
         }
     }
 }
@@ -249,16 +257,13 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
         return false;
     }
     let number = thread::number(local);
-    // SAFETY: the calling thread owns the ring, and `room` reserved.
-    unsafe {
-        state.ring.push(
-            Kind::ThreadStart,
-            u64::from(session),
-            u64::from(arch::gettid()),
-            number,
-            clock::stamp,
-        )
+    let start = ThreadStart {
+        session,
+        tid: arch::gettid(),
+        number,
     };
+    // SAFETY: the calling thread owns the ring, and `room` reserved.
+    unsafe { state.ring.push_thread_start(start, clock::stamp) };
     // SAFETY: as in `allocation`.
     let mean = unsafe {
         let private = &mut (*state.private.get()).sampling;
@@ -270,7 +275,7 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
             return false;
         }
         // SAFETY: the calling thread owns the ring, and `room` reserved.
-        unsafe { state.ring.push(Kind::Sampling, 0, mean, 0, clock::stamp) };
+        unsafe { state.ring.push_sampling(mean, clock::stamp) };
     }
     // SAFETY: as in `allocation`.
     let private = unsafe { &mut *state.private.get() };

@@ -274,10 +274,9 @@ impl Source {
             if (decoded.stamp > until) | decoded.more | special {
                 break;
             }
-            let mut node = NodeId(decoded.node);
-            // Of others the node is what it is, see `record::free`.
+            let mut node = decoded.node_of_free();
             if decoded.kind.is_allocation() {
-                match nodes.get(decoded.node as usize) {
+                match nodes.get(decoded.stack() as usize) {
                     Some(&known) if known != UNMAPPED => node = known,
                     _ => break,
                 }
@@ -301,43 +300,35 @@ impl Source {
     /// Takes the event that `next_stamp` showed. None if it is not one of this session.
     #[inline]
     fn take(&mut self, session: u32, tree: &mut CallTree) -> Option<Event> {
-        let decoded = decode(self.reader.peek()?);
+        let mut decoded = decode(self.reader.peek()?);
         self.reader.advance();
         self.taken += 1;
-        let (mut address, mut size) = (decoded.address, decoded.size);
         if decoded.more {
             // Published together with the first slot.
             let more = self.reader.peek()?;
             self.reader.advance();
-            if decoded.kind == Kind::ThreadName {
-                [address, size, _] = more;
-            } else {
-                size = more[0];
-            }
+            decoded.add(more);
         }
         if decoded.kind == Kind::ThreadStart {
-            self.thread = if address == u64::from(session) {
-                decoded.node
-            } else {
-                0
-            };
-            address = 0;
+            let start = decoded.thread_start();
+            let is_ours = start.session == session;
+            self.thread = if is_ours { start.number } else { 0 };
+            return is_ours.then(|| Event::thread_start(decoded.stamp, start.number, start.tid));
         }
         if self.thread == 0 {
             return None;
         }
         let node = if decoded.kind.is_allocation() {
-            self.node(decoded.node, tree)
+            self.node(decoded.stack(), tree)
         } else {
-            // See `record::free`.
-            NodeId(decoded.node)
+            decoded.node_of_free()
         };
         Some(Event {
             stamp: decoded.stamp,
             thread: self.thread,
             kind: decoded.kind,
-            address,
-            size,
+            address: decoded.address,
+            size: decoded.size,
             node,
         })
     }

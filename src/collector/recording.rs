@@ -59,10 +59,7 @@ fn of_thread(event: &Event, thread: u32) -> Option<Event> {
         }),
         kind if kind.is_allocation() => None,
         // Most are of blocks that are not ours: nobody should count those as unknown.
-        Kind::Free | Kind::Munmap | Kind::ReallocFree => Some(Event {
-            node: NodeId::UNTRACKED,
-            ..*event
-        }),
+        Kind::Free | Kind::Munmap | Kind::ReallocFree => Some(event.as_untracked()),
         _ => Some(*event),
     }
 }

@@ -215,7 +215,7 @@ impl Tables {
     #[cold]
     pub(super) fn note_mean(&mut self, event: &Event) {
         if let Some(samples) = &mut self.samples {
-            samples.means.insert(event.thread, event.size);
+            samples.means.insert(event.thread, event.mean_bytes());
         }
     }
 
@@ -266,7 +266,7 @@ impl Tables {
         let samples = self.samples.as_mut();
         if let Some(sample) = samples.and_then(|samples| samples.remove(event.address)) {
             self.counters.events += 1;
-            self.count_free_sampled(event.stamp, event.thread, &sample, event.size == 1);
+            self.count_free_sampled(event.stamp, event.thread, &sample, event.is_temporary());
         }
     }
 

@@ -194,10 +194,10 @@ impl Threads {
         self.allocations.has(slot.index, shared, address)
     }
 
-    /// A thread begins: the event's size is its operating system number. `later` are events that are known to follow.
+    /// A thread begins. `later` are events that are known to follow.
     #[cold]
     pub(super) fn start(&mut self, event: &Event, later: &[Event]) {
-        let tid = u32::try_from(event.size).unwrap_or(0);
+        let tid = event.tid();
         match self.by_number.get(&event.thread).copied() {
             Some(slot) if self.is_shared(slot) => {}
             Some(slot) => self.entries.set_tid(slot.index as usize, tid),
@@ -215,7 +215,7 @@ impl Threads {
         }
     }
 
-    /// A thread ends: the event's address and size are its name.
+    /// A thread ends: the event has its name.
     #[cold]
     pub(super) fn end(&mut self, event: &Event) {
         let slot = self.slot(event.thread);
@@ -250,10 +250,9 @@ impl Threads {
     }
 }
 
-/// The name that a `ThreadName` event carries: up to 16 bytes, in the machine's order, zero padded.
+/// The name that a `ThreadName` event carries.
 fn told_name(event: &Event) -> String {
-    let mut bytes = event.address.to_ne_bytes().to_vec();
-    bytes.extend(event.size.to_ne_bytes());
+    let bytes = event.name();
     let end = bytes
         .iter()
         .position(|&byte| byte == 0)

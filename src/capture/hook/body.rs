@@ -307,7 +307,7 @@ fn mapping(
     } else if protection == libc::PROT_NONE {
         if flags & libc::MAP_FIXED != 0 {
             let length = round_to_pages(length);
-            record::free(local, Kind::Munmap, address as usize, length);
+            record::unmapping(local, address as usize, length);
         }
     } else if !local.is_untracked() {
         // SAFETY: the registers are those of the call the hook was entered by; the thread is busy.
@@ -364,12 +364,7 @@ pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c
             return unsafe { real::munmap.get()(address, length) };
         }
         local.set_busy(true);
-        record::free(
-            local,
-            Kind::Munmap,
-            address as usize,
-            round_to_pages(length),
-        );
+        record::unmapping(local, address as usize, round_to_pages(length));
         // SAFETY: the caller's own call, handed on.
         let result = unsafe { real::munmap.get()(address, length) };
         local.set_busy(false);
@@ -400,7 +395,7 @@ pub(super) unsafe extern "C" fn mremap(
         // Where the range may move, its address can be another thread's before the call returns.
         let moves = flags & libc::MREMAP_MAYMOVE != 0;
         if ends && moves {
-            record::free(local, Kind::Munmap, old_range.0, old_range.1);
+            record::unmapping(local, old_range.0, old_range.1);
         }
         let mut address = call();
         // Where it stands a range often cannot grow, and who asks for that knows what else to do.
@@ -409,7 +404,7 @@ pub(super) unsafe extern "C" fn mremap(
         }
         if address != libc::MAP_FAILED {
             if ends && !moves {
-                record::free(local, Kind::Munmap, old_range.0, old_range.1);
+                record::unmapping(local, old_range.0, old_range.1);
             }
             mapping(local, address, length, libc::PROT_READ, 0, *registers);
         } else if ends && moves {

@@ -6,12 +6,16 @@
 //!
 //! ```text
 //!  slot, 24 bytes        word 0            word 1                        word 2
-//!  ordinary event        time stamp        kind (8 bits) | address (56)  size (32) | node (32)
-//!  size of 4 GiB or more  ... size = u32::MAX, and the next slot:
+//!  allocation            time stamp        kind (8 bits) | address (56)  size (32) | node (32)
+//!  Munmap                time stamp        kind | address                size | 1 if the thread is untracked
+//!   size of 4 GiB or more  ... size = u32::MAX, and the next slot:
 //!                        size (64)         0                             0
+//!  Free                  time stamp        kind | address                1 if known for temporary | as Munmap
+//!  other ends            time stamp        kind | address                0 | as Munmap
 //!  ThreadStart           time stamp        kind | session                tid (32) | thread number (32)
 //!  ThreadName            time stamp        kind | 0                      0, and the next slot:
 //!                        name, bytes 0-7   name, bytes 8-15              0
+//!  Sampling              time stamp        kind | 0                      mean bytes, as a size | 0
 //! ```
 //!
 //! **Order.** A producer brackets taking a stamp and publishing the slot with its *window* flag. The consumer takes a
@@ -23,7 +27,7 @@ use core::ptr::{self, NonNull};
 
 use core::sync::atomic::Ordering;
 
-use super::event::Kind;
+use super::event::{Kind, NodeId, packed_name};
 use super::memory;
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64, fence};
 
@@ -247,7 +251,9 @@ impl Ring {
         true
     }
 
-    /// Publishes one event. `stamp` is called inside the window. True if the consumer should be woken.
+    /// Publishes what happened to a block or a range: an allocation with its `size` and a `node` of the thread's call tree,
+    /// or an end with [`size_of_free`](super::event::size_of_free) or the length of the range, and
+    /// [`NodeId::of_free`]. `stamp` is called inside the window. True if the consumer should be woken.
     ///
     /// # Safety
     /// The calling thread owns the ring, and [`Ring::reserve`] said `Ok` since the last push.
@@ -274,24 +280,41 @@ impl Ring {
         }
     }
 
+    /// Publishes who writes here from now on.
+    ///
+    /// # Safety
+    /// As [`Ring::push`].
+    pub unsafe fn push_thread_start(
+        &self,
+        start: ThreadStart,
+        stamp: impl FnOnce() -> u64,
+    ) -> bool {
+        let (session, tid) = (u64::from(start.session), u64::from(start.tid));
+        // SAFETY: the caller's promise.
+        unsafe { self.push(Kind::ThreadStart, session, tid, start.number, stamp) }
+    }
+
+    /// Publishes that what follows are samples, with a point each `mean_bytes` on average.
+    ///
+    /// # Safety
+    /// As [`Ring::push`].
+    pub unsafe fn push_sampling(&self, mean_bytes: u64, stamp: impl FnOnce() -> u64) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.push(Kind::Sampling, 0, mean_bytes, 0, stamp) }
+    }
+
     /// Publishes a thread's name: 16 bytes, zero padded.
     ///
     /// # Safety
     /// As [`Ring::push`].
     pub unsafe fn push_name(&self, name: [u8; 16], stamp: impl FnOnce() -> u64) -> bool {
-        let (first, last) = name.split_at(8);
-        let word = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |word, &byte| word << 8 | u64::from(byte))
-        };
+        let [first, last] = packed_name(name);
         // SAFETY: the caller's promise is that of `publish`.
         unsafe {
             self.publish(
                 (Kind::ThreadName as u64) << 56,
                 0,
-                Some([word(first), word(last), 0]),
+                Some([first, last, 0]),
                 stamp,
             )
         }
@@ -517,21 +540,68 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A slot, decoded. `size` of a [`Kind`] that needs a second slot is found there.
+/// A thread that begins to write to a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadStart {
+    /// The session that it records for.
+    pub session: u32,
+    /// The operating system's number of the thread.
+    pub tid: u32,
+    /// The number under which its events go.
+    pub number: u32,
+}
+
+/// A slot, decoded. What is in a second slot comes with [`add`](Decoded::add).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
     /// Time stamp counter.
     pub stamp: u64,
     /// What happened.
     pub kind: Kind,
-    /// Address; for `ThreadStart` the session.
+    /// As that of an [`Event`](super::event::Event).
     pub address: u64,
-    /// Size; for `ThreadStart` the thread's system number.
+    /// As that of an [`Event`](super::event::Event).
     pub size: u64,
-    /// Node; for `ThreadStart` the thread's number.
-    pub node: u32,
+    /// See the methods.
+    node: u32,
     /// A second slot belongs to the event.
     pub more: bool,
+}
+
+impl Decoded {
+    /// Of an allocation: its call stack, a node of the thread's own call tree.
+    #[inline(always)]
+    #[must_use]
+    pub fn stack(&self) -> u32 {
+        self.node
+    }
+
+    /// Of an event that frees: [`NodeId::of_free`].
+    #[inline(always)]
+    #[must_use]
+    pub fn node_of_free(&self) -> NodeId {
+        NodeId(self.node)
+    }
+
+    /// Of a [`Kind::ThreadStart`].
+    #[must_use]
+    pub fn thread_start(&self) -> ThreadStart {
+        ThreadStart {
+            session: self.address as u32,
+            tid: self.size as u32,
+            number: self.node,
+        }
+    }
+
+    /// Takes in the second slot.
+    #[inline]
+    pub fn add(&mut self, more: Slot) {
+        if self.kind == Kind::ThreadName {
+            [self.address, self.size, _] = more;
+        } else {
+            self.size = more[0];
+        }
+    }
 }
 
 /// Reads a first slot.

@@ -19,7 +19,7 @@ fn take(reader: &mut Reader<'_>) -> Option<Decoded> {
     let mut decoded = decode(reader.peek()?);
     reader.advance();
     if decoded.more {
-        decoded.size = reader.peek()?[0];
+        decoded.add(reader.peek()?);
         reader.advance();
     }
     Some(decoded)

@@ -2,7 +2,7 @@
 
 use super::Tables;
 use super::lookup::{Lookup, site_key};
-use crate::capture::event::{Event, Kind, NodeId};
+use crate::capture::event::{Event, Kind};
 use crate::collector::live::{Block, Place};
 use crate::collector::reallocs::UnderWay;
 use crate::collector::sites::{SiteId, add, one};
@@ -65,7 +65,7 @@ impl Tables {
     /// A free of what the session does not know. An untracked thread's is of what was not to be seen. While sampling, most
     /// frees of such blocks are not recorded, and those of samples and of ranges alone would be a number of nothing.
     pub(super) fn unknown_free(&mut self, event: &Event) {
-        if event.node != NodeId::UNTRACKED && self.samples.is_none() {
+        if !event.is_untracked() && self.samples.is_none() {
             self.counters.events += 1;
             self.counters.unknown_frees += 1;
         }

@@ -22,7 +22,7 @@ use super::sites::Sites;
 use super::sizes::Sizes;
 use super::threads::Threads;
 use super::timeline::Timeline;
-use crate::capture::event::{Event, Kind, NodeId};
+use crate::capture::event::{Event, Kind};
 use crate::capture::modules;
 
 /// Marks of a session: a service that sets one at every turn must not fill its memory with them.
@@ -262,7 +262,7 @@ impl Tables {
                     None => self.live.contains(event.address),
                     Some(samples) => samples.contains(event.address),
                 };
-                if known || event.node != NodeId::UNTRACKED {
+                if known || !event.is_untracked() {
                     self.reallocs.begin(event.thread, event.address, known);
                 }
             }

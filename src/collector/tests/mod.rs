@@ -351,8 +351,8 @@ fn a_free_by_another_thread_is_not_of_a_temporary_block() {
 #[test]
 fn threads_have_numbers_and_names() {
     let mut tables = Tables::new(CLOCK);
-    let word = |text: &[u8; 8]| u64::from_ne_bytes(*text);
-    tables.apply(&event_of(2, Kind::ThreadStart, 0, 4711));
+    let word = |text: &[u8; 8]| u64::from_le_bytes(*text);
+    tables.apply(&Event::thread_start(CLOCK.start_stamp, 2, 4711));
     tables.apply(&event_of(
         2,
         Kind::ThreadName,
