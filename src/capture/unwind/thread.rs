@@ -109,7 +109,7 @@ impl ThreadUnwinder {
     /// `registers` are those of a frame of the calling thread that has not returned yet, from `registers_here` or a
     /// hook's entry. The calling thread is the one that has used this unwinder since it was made or since
     /// [`begin_thread`](Self::begin_thread).
-    #[inline]
+    #[inline(always)]
     pub unsafe fn capture(&mut self, registers: Registers, tree: &mut CallTree) -> u32 {
         let version = published::version();
         if version == self.version && self.stack.contains(registers.sp) {
