@@ -1,0 +1,146 @@
+//! What the tests share: turns, a session in a directory of its own, and ([`process`]) tests in processes of their own.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    unused_macros,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)] // each program uses a part of it
+
+pub mod process;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heapray::capture::event::Kind;
+use heapray::collector::snapshot::{RawSite, Snapshot};
+use heapray::session::{Session, SessionOptions};
+use heapray_report::model::Tally;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The tests of one process take turns: a process has one session, and some tests count what is the process's.
+pub fn turn() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A flag that tells other threads to stop, set at the latest when it is dropped: a failed assertion must not leave
+/// them running.
+#[derive(Debug, Default)]
+pub struct StopFlag(pub AtomicBool);
+
+impl StopFlag {
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn guard(&self) -> StopGuard<'_> {
+        StopGuard(self)
+    }
+}
+
+#[derive(Debug)]
+pub struct StopGuard<'a>(&'a StopFlag);
+
+impl Drop for StopGuard<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A directory below cargo's own, removed with the value.
+#[derive(Debug)]
+pub struct Dir(pub PathBuf);
+
+impl Dir {
+    pub fn new(name: &str) -> Dir {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Dir(path)
+    }
+
+    pub fn options(&self) -> SessionOptions {
+        SessionOptions {
+            spool_dir: self.0.clone(),
+            log_limit: 1 << 30,
+            overhead_limit: u64::MAX,
+            sample: 0,
+        }
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+/// Records what `work` allocates, and everybody else meanwhile.
+pub fn record(name: &str, work: impl FnOnce()) -> Snapshot {
+    let dir = Dir::new(name);
+    let session = Session::start(&dir.options()).unwrap();
+    work();
+    session.stop().unwrap()
+}
+
+/// The sites of the calling thread.
+pub fn my_sites(snapshot: &Snapshot) -> Vec<RawSite> {
+    sites_of_thread(snapshot, my_tid())
+}
+
+pub fn sites_of_thread(snapshot: &Snapshot, tid: u32) -> Vec<RawSite> {
+    let numbers: Vec<u32> = snapshot
+        .threads
+        .iter()
+        .filter(|thread| thread.tid == tid)
+        .map(|thread| thread.number)
+        .collect();
+    snapshot
+        .sites
+        .iter()
+        .filter(|site| numbers.contains(&site.thread))
+        .copied()
+        .collect()
+}
+
+pub fn my_tid() -> u32 {
+    // SAFETY: no argument, no failure.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Sums over sites, of one kind or of all.
+pub fn sum(sites: &[RawSite], kind: Option<Kind>, tally: impl Fn(&RawSite) -> Tally) -> Tally {
+    let mut sum = Tally::default();
+    for site in sites
+        .iter()
+        .filter(|site| kind.is_none_or(|kind| site.kind == kind))
+    {
+        sum += tally(site);
+    }
+    sum
+}
+
+pub fn tally(count: u64, bytes: u64) -> Tally {
+    Tally { count, bytes }
+}
+
+/// Return addresses from the leaf to the root.
+pub fn stack(snapshot: &Snapshot, site: &RawSite) -> Vec<u64> {
+    let mut addresses = Vec::new();
+    let mut at = site.node;
+    while at.0 != 0 {
+        let node = snapshot.nodes[at.0 as usize];
+        addresses.push(node.address);
+        at = node.parent;
+    }
+    addresses
+}
+
+/// A program of the Python environment that `scripts/install-test-tools` makes.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin");
+    Some(path.join(name)).filter(|path| path.exists())
+}
