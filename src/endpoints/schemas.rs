@@ -1,6 +1,6 @@
 //! What the OpenAPI document says of answers whose types are not the profiler's own, and of values in a query.
 //!
-//! Descriptions only: nothing is written by these types. `tests/http_routes.rs` compares them with what is.
+//! Descriptions only: nothing is written by these types. `tests/http/routes.rs` compares them with what is.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;

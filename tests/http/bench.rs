@@ -1,9 +1,7 @@
 //! What the HTTP tests share: a profiler in a directory of its own, and requests without a socket.
-#![allow(dead_code)] // not every test uses everything
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,13 +10,12 @@ use heapray::{Builder, Profiler};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
+use crate::support::turn;
+
 pub(crate) const BASE: &str = "/api/v1/profiler/memray";
 
-/// One session in a process at a time: tests that record take turns.
-static RECORDING: Mutex<()> = Mutex::new(());
-
 /// A profiler that reads no environment and records nothing yet, in a directory of its own. It stops recording
-/// and its directory goes when it is dropped.
+/// and its directory goes when it is dropped. As long as it is there, it is its test's turn.
 pub(crate) struct Bench {
     pub(crate) profiler: Profiler,
     pub(crate) dir: PathBuf,
@@ -31,7 +28,7 @@ impl Bench {
     }
 
     pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Bench {
-        let turn = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = turn();
         let dir = fresh_dir();
         let builder = heapray::builder()
             .ignore_environment()

@@ -1,18 +1,14 @@
 //! Outputs that many ask for at once, that nobody waits for, or that another site's page asks for; and the end of the
 //! service meanwhile.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
 
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::bench::{Answer, BASE, Bench, call, fresh_dir, send};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use http_support::{Answer, BASE, Bench, call, fresh_dir, send};
 use tower::ServiceExt;
 
 /// So many different outputs, none of which is usual.

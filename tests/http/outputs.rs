@@ -1,16 +1,13 @@
 //! Reports, flame graphs and statistics over HTTP: what is sent, what is kept, and what happens when the disk lets
 //! the profiler down.
-#![cfg(feature = "http")]
-
-mod http_support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
+use crate::bench::{Answer, BASE, Bench, call, fresh_dir, send, try_send};
 use axum::Router;
 use axum::http::Method;
 use heapray::{Error, State};
-use http_support::{Answer, BASE, Bench, call, fresh_dir, send, try_send};
 
 const OUTPUTS: [(&str, &str, &str); 3] = [
     (

@@ -1,8 +1,5 @@
-//! Nothing that the profiler does for a service shows up in the service's capture: not its set-up, not its requests.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
+//! Nothing that the profiler does for a service shows up in the service's capture: not its set-up, not its requests. Each test
+//! has a process of its own, since everything recorded counts.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -10,12 +7,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::bench::{BASE, Bench, call};
+use crate::support::process::{in_own_process, test_name};
 use axum::Router;
 use axum::routing::get;
 use heapray::{OutputKey, OutputKind, Profiler, State};
 use heapray_report::Report;
 use heapray_report::memray;
-use http_support::{BASE, Bench, call};
 use tokio::task::JoinSet;
 
 /// What the service's own route keeps: the control that shows what a report would say.
@@ -56,7 +54,7 @@ fn assert_nothing_of_heapray(profiler: &Profiler) {
         .filter(|stack| {
             !stack
                 .iter()
-                .any(|function| function.contains("quiet::own_route"))
+                .any(|function| function.contains("untracked::own_route"))
         })
         .collect();
     assert!(
@@ -118,6 +116,10 @@ fn fifty_of_each_from(address: SocketAddr) {
 
 #[test]
 fn setting_the_profiler_up_while_it_records_is_not_recorded() {
+    in_own_process(test_name!(), set_the_profiler_up);
+}
+
+fn set_the_profiler_up() {
     let bench = Bench::new();
     let profiler = &bench.profiler;
     profiler.start().unwrap();
@@ -157,6 +159,10 @@ fn setting_the_profiler_up_while_it_records_is_not_recorded() {
 
 #[test]
 fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
+    in_own_process(test_name!(), requests_to_the_profiler);
+}
+
+fn requests_to_the_profiler() {
     let bench = Bench::with(|builder| builder.routes_below_prefix(true));
     let profiler = bench.profiler.clone();
     let runtime = runtime();
@@ -194,7 +200,7 @@ fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
     assert_nothing_of_heapray(&profiler);
 
     // The control: what the service does is recorded, and below the prefix such a stack does lead through heapray.
-    let answer = runtime.block_on(http_support::get(&app, "/pub/job/a/1/own"));
+    let answer = runtime.block_on(crate::bench::get(&app, "/pub/job/a/1/own"));
     assert_eq!(answer.text(), "kept");
     let stacks = recorded(&profiler);
     let own = stacks
@@ -210,6 +216,10 @@ fn requests_to_the_profiler_are_not_recorded_and_leave_nothing_behind() {
 
 #[test]
 fn a_quiet_thread_that_grows_a_recorded_block_ends_it() {
+    in_own_process(test_name!(), grow_a_block_untracked);
+}
+
+fn grow_a_block_untracked() {
     use heapray::capture::untracked;
     let bench = Bench::new();
     bench.profiler.start().unwrap();

@@ -1,13 +1,11 @@
 //! Every route at the root, below the prefix, with and without a slash, by every method; and who may call.
-#![cfg(feature = "http")]
 
-mod http_support;
-
+use crate::bench::{BASE, Bench, call, fresh_dir, get, post, send};
+use crate::support::turn;
 use axum::Router;
 use axum::extract::{MatchedPath, OriginalUri, Path};
 use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{get as on_get, post as on_post};
-use http_support::{BASE, Bench, call, fresh_dir, get, post, send};
 
 const PREFIXES: [&str; 4] = [
     "",
@@ -119,7 +117,8 @@ async fn the_live_page_is_at_the_base_and_a_base_without_its_slash_leads_there()
 
 #[tokio::test]
 async fn what_is_no_endpoint_is_404_in_json() {
-    let app = Bench::new().app();
+    let bench = Bench::new();
+    let app = bench.app();
     for prefix in PREFIXES {
         for path in [
             "x",
@@ -317,7 +316,8 @@ async fn app_beside_the_profiler(below: bool) {
 
 #[tokio::test]
 async fn a_prefix_without_its_slash_is_redirected_relatively_with_its_query() {
-    let app = Bench::new().app();
+    let bench = Bench::new();
+    let app = bench.app();
     for (path, to) in [
         ("/pub/job/a/1", "./1/"),
         ("/pub/job/a/1.0?x=y&z", "./1.0/?x=y&z"),
@@ -385,7 +385,9 @@ async fn the_router_alone_can_be_merged_or_nested() {
 }
 
 #[tokio::test]
+#[allow(clippy::await_holding_lock)] // as each `Bench` does: the runtime has this thread alone
 async fn a_disabled_profiler_adds_nothing() {
+    let _turn = turn();
     let profiler = heapray::builder().ignore_environment().build().unwrap();
     let app = profiler.mount(Router::new().route("/health", on_get(|| async { "healthy" })));
     assert_eq!(get(&app, "/health").await.text(), "healthy");
@@ -646,7 +648,8 @@ async fn an_apps_own_document_is_joined_with_ours() {
 #[cfg(feature = "swagger-ui")]
 #[tokio::test]
 async fn swagger_ui_is_at_docs_and_the_home_page_leads_there_relatively() {
-    let app = Bench::new().app();
+    let bench = Bench::new();
+    let app = bench.app();
     for prefix in ["", "/pub/job/a/1"] {
         for home in ["/", "/docs"] {
             let answer = get(&app, &format!("{prefix}{home}")).await;

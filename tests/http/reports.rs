@@ -1,19 +1,15 @@
 //! The reports of earlier sessions over HTTP; files for other tools; marks; and what watchers see.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
+use crate::bench::{Answer, BASE, Bench, call, fresh_dir, send};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use heapray_report::memray;
 use http_body_util::BodyExt;
-use http_support::{Answer, BASE, Bench, call, fresh_dir, send};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -77,7 +73,7 @@ async fn a_former_sessions_report_is_kept_and_every_view_of_it_is_served() {
         leak["file"]
             .as_str()
             .unwrap()
-            .ends_with("tests/http_reports.rs"),
+            .ends_with("tests/http/reports.rs"),
         "{leak}"
     );
     assert_eq!(kept[1]["report_bytes"], former.body.len());

@@ -1,14 +1,11 @@
 //! Who may see what: one guard protects service and profiler, at the root and below the prefix, however the profiler is
 //! mounted; and nothing below the prefix leads round a rule about paths.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use crate::bench::{BASE, Bench, get, send};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
@@ -17,7 +14,6 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get as on_get;
 use http_body_util::BodyExt;
-use http_support::{BASE, Bench, get, send};
 use tower::{Layer, ServiceExt, service_fn};
 
 const SECRET: (&str, &str) = ("x-secret", "42");

@@ -1,13 +1,9 @@
 //! Sampling by request: what `start?sample=…` does in each state, and how everything says that it estimates.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
 
 use std::hint::black_box;
 
+use crate::bench::{Bench, call};
 use heapray::{OutputKey, OutputKind};
-use http_support::{Bench, call};
 
 fn leak(blocks: usize) -> Vec<Vec<u8>> {
     black_box((0..blocks).map(|_| Vec::with_capacity(500)).collect())

@@ -1,10 +1,6 @@
 //! What needs a process of its own: the environment, the process's own profiler, a full disk, a fork, a listener.
 //!
-//! Each scenario is this same test program, started again with `HEAPRAY_SCENARIO` set.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
+//! Each scenario is this same test program, started again with one of its tests.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,21 +9,19 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use crate::bench::{BASE, fresh_dir};
+use crate::support::process::{is_alone, passed, play, test_name, text};
+use crate::support::turn;
 use heapray::{Error, InitError, State};
 use heapray_report::error_chain;
-use http_support::{BASE, fresh_dir};
 
 /// Runs `scenario` in a new process with these variables, in a shell that runs `before` first.
 fn run(scenario: &str, before: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        &format!("{before} exec \"$0\" --exact {scenario} --nocapture"),
-    ]);
+    command.args(["-c", &format!("{before} exec \"$0\" \"$@\"")]);
     command.arg(std::env::current_exe().unwrap());
-    command
-        .env("HEAPRAY_SCENARIO", scenario)
-        .env("RUST_BACKTRACE", "0");
+    play(&mut command, scenario);
+    command.env("RUST_BACKTRACE", "0");
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("MEMRAY_") || name.starts_with("JOB_") {
@@ -37,23 +31,8 @@ fn run(scenario: &str, before: &str, variables: &[(&str, &str)]) -> Output {
     // What it leaves in its private directory goes with the build's own files.
     command.env("TMPDIR", fresh_dir());
     command.envs(variables.iter().copied());
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{scenario}: {}", both(&output));
-    assert!(
-        both(&output).contains("1 passed"),
-        "{scenario} was not played"
-    );
-    output
-}
-
-fn both(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
-}
-
-/// Whether this process was started to play `scenario`.
-fn plays(scenario: &str) -> bool {
-    std::env::var("HEAPRAY_SCENARIO").is_ok_and(|played| played == scenario)
+    let _turn = turn();
+    passed(command)
 }
 
 /// A request over a real socket.
@@ -80,16 +59,13 @@ fn threads() -> Vec<String> {
 
 #[test]
 fn without_the_variable_there_is_no_thread_no_directory_and_no_listener() {
-    if !plays("without_the_variable_there_is_no_thread_no_directory_and_no_listener") {
+    let scenario = test_name!();
+    if !is_alone(scenario) {
         let tmp = fresh_dir();
         for value in [None, Some("false"), Some("0"), Some("")] {
             let mut variables = vec![("TMPDIR", tmp.to_str().unwrap())];
             variables.extend(value.map(|value| ("MEMRAY_PROFILER", value)));
-            run(
-                "without_the_variable_there_is_no_thread_no_directory_and_no_listener",
-                "",
-                &variables,
-            );
+            run(scenario, "", &variables);
         }
         assert_eq!(fs::read_dir(tmp).unwrap().count(), 0);
         return;
@@ -106,17 +82,14 @@ fn without_the_variable_there_is_no_thread_no_directory_and_no_listener() {
 
 #[test]
 fn with_the_variable_set_it_records_when_init_returns() {
-    if !plays("with_the_variable_set_it_records_when_init_returns") {
+    let scenario = test_name!();
+    if !is_alone(scenario) {
         let tmp = fresh_dir();
         let variables = [
             ("MEMRAY_PROFILER", "True"),
             ("TMPDIR", tmp.to_str().unwrap()),
         ];
-        run(
-            "with_the_variable_set_it_records_when_init_returns",
-            "",
-            &variables,
-        );
+        run(scenario, "", &variables);
         // The report outlives the process, in a directory that is nobody else's.
         let private: Vec<_> = fs::read_dir(&tmp)
             .unwrap()
@@ -143,7 +116,8 @@ fn with_the_variable_set_it_records_when_init_returns() {
 
 #[test]
 fn a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off() {
-    if !plays("a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off") {
+    let scenario = test_name!();
+    if !is_alone(scenario) {
         for (name, value) in [
             ("MEMRAY_PROFILER", "maybe"),
             ("MEMRAY_PROFILER_LOG_LIMIT", "lots"),
@@ -151,11 +125,7 @@ fn a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off() {
             ("MEMRAY_PROFILER_TOKEN", ""),
         ] {
             let variables = [("MEMRAY_PROFILER", "1"), (name, value)];
-            let output = run(
-                "a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off",
-                "",
-                &variables,
-            );
+            let output = run(scenario, "", &variables);
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(
                 told.matches(name).count(),
@@ -173,22 +143,19 @@ fn a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off() {
 
 #[test]
 fn a_start_that_fails_in_init_leaves_a_profiler_that_says_why() {
-    if !plays("a_start_that_fails_in_init_leaves_a_profiler_that_says_why") {
+    let scenario = test_name!();
+    if !is_alone(scenario) {
         let blocked = fresh_dir().join("file");
         fs::write(&blocked, "in the way").unwrap();
         let variables = [
             ("MEMRAY_PROFILER", "1"),
             ("MEMRAY_PROFILER_DIR", blocked.to_str().unwrap()),
         ];
-        let output = run(
-            "a_start_that_fails_in_init_leaves_a_profiler_that_says_why",
-            "",
-            &variables,
-        );
+        let output = run(scenario, "", &variables);
         assert!(
-            both(&output).contains("set another one with MEMRAY_PROFILER_DIR"),
+            text(&output).contains("set another one with MEMRAY_PROFILER_DIR"),
             "{}",
-            both(&output)
+            text(&output)
         );
         return;
     }
@@ -205,18 +172,15 @@ fn a_start_that_fails_in_init_leaves_a_profiler_that_says_why() {
 
 #[test]
 fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
-    if !plays("a_full_disk_is_a_clear_error_and_nothing_is_lost") {
+    let scenario = test_name!();
+    if !is_alone(scenario) {
         let dir = fresh_dir();
         let variables = [
             ("MEMRAY_PROFILER", "1"),
             ("MEMRAY_PROFILER_DIR", dir.to_str().unwrap()),
         ];
         // Not a byte more in any file, and SIGXFSZ for who tries. `prlimit` of util-linux lifts it later.
-        run(
-            "a_full_disk_is_a_clear_error_and_nothing_is_lost",
-            "ulimit -S -f 0;",
-            &variables,
-        );
+        run(scenario, "ulimit -S -f 0;", &variables);
         return;
     }
     let profiler = heapray::init();
@@ -232,7 +196,7 @@ fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
         .enable_all()
         .build()
         .unwrap();
-    let answer = runtime.block_on(http_support::call(&app, "flamegraph"));
+    let answer = runtime.block_on(crate::bench::call(&app, "flamegraph"));
     answer.fails_with(507, "StorageFull");
 
     let pid = std::process::id().to_string();
@@ -253,7 +217,8 @@ fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
 
 #[test]
 fn a_full_file_system_is_a_clear_error() {
-    if !plays("a_full_file_system_is_a_clear_error") {
+    let scenario = test_name!();
+    if !is_alone(scenario) {
         let mounted = Command::new("unshare").args(["-m", "true"]).status();
         if !mounted.is_ok_and(|status| status.success()) {
             assert!(std::env::var_os("CI").is_none(), "unshare -m needs root");
@@ -261,10 +226,9 @@ fn a_full_file_system_is_a_clear_error() {
             return;
         }
         let dir = fresh_dir();
-        let scenario = "a_full_file_system_is_a_clear_error";
         let dir = dir.to_str().unwrap();
         let mount = format!(
-            "exec unshare -m sh -c 'mount -t tmpfs -o size=64k tmpfs {dir} && exec \"$0\" --exact {scenario} --nocapture' \"$0\";"
+            "exec unshare -m sh -c 'mount -t tmpfs -o size=64k tmpfs {dir} && exec \"$0\" \"$@\"' \"$0\" \"$@\";"
         );
         run(
             scenario,
@@ -291,13 +255,9 @@ fn a_full_file_system_is_a_clear_error() {
 
 #[test]
 fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_shutdown() {
-    if !plays("its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_shutdown")
-    {
-        run(
-            "its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_shutdown",
-            "",
-            &[("MEMRAY_PROFILER", "1")],
-        );
+    let scenario = test_name!();
+    if !is_alone(scenario) {
+        run(scenario, "", &[("MEMRAY_PROFILER", "1")]);
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -336,12 +296,9 @@ fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_sh
 
 #[test]
 fn strangers_do_not_take_the_services_file_descriptors() {
-    if !plays("strangers_do_not_take_the_services_file_descriptors") {
-        run(
-            "strangers_do_not_take_the_services_file_descriptors",
-            "",
-            &[("MEMRAY_PROFILER", "1")],
-        );
+    let scenario = test_name!();
+    if !is_alone(scenario) {
+        run(scenario, "", &[("MEMRAY_PROFILER", "1")]);
         return;
     }
     let address = heapray::serve("127.0.0.1:0").unwrap().unwrap();
@@ -369,12 +326,9 @@ fn strangers_do_not_take_the_services_file_descriptors() {
 
 #[test]
 fn a_forked_child_says_so_and_touches_nothing_of_its_parents() {
-    if !plays("a_forked_child_says_so_and_touches_nothing_of_its_parents") {
-        run(
-            "a_forked_child_says_so_and_touches_nothing_of_its_parents",
-            "",
-            &[("MEMRAY_PROFILER", "1")],
-        );
+    let scenario = test_name!();
+    if !is_alone(scenario) {
+        run(scenario, "", &[("MEMRAY_PROFILER", "1")]);
         return;
     }
     let profiler = heapray::init();
@@ -403,12 +357,9 @@ fn a_forked_child_says_so_and_touches_nothing_of_its_parents() {
 
 #[test]
 fn nothing_that_a_request_does_is_recorded() {
-    if !plays("nothing_that_a_request_does_is_recorded") {
-        run(
-            "nothing_that_a_request_does_is_recorded",
-            "",
-            &[("MEMRAY_PROFILER", "1")],
-        );
+    let scenario = test_name!();
+    if !is_alone(scenario) {
+        run(scenario, "", &[("MEMRAY_PROFILER", "1")]);
         return;
     }
     let profiler = heapray::init();

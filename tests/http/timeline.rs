@@ -1,19 +1,16 @@
 //! `GET timeline`, and requests that are marked in the memory log.
-#![cfg(feature = "http")]
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod http_support;
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::bench::{BASE, Bench, call, fresh_dir, get, send};
+use crate::support::process::{in_own_process, test_name};
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use axum::routing::get as on_get;
 use heapray::{MemoryChildren, MemoryRole};
 use heapray_report::memory_log::MemoryLog;
-use http_support::{BASE, Bench, call, fresh_dir, get, send};
 
 /// With a memory log, read so often that nobody waits for it.
 fn bench() -> Bench {
@@ -38,8 +35,20 @@ async fn next_reading(bench: &Bench) {
     }
 }
 
-#[tokio::test]
-async fn json_holds_memory_functions_and_the_sessions_heap() {
+/// In a process of its own: what other tests give back would lessen the resident memory.
+#[test]
+fn json_holds_memory_functions_and_the_sessions_heap() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+    };
+    in_own_process(test_name!(), || {
+        runtime().unwrap().block_on(memory_functions_and_heap());
+    });
+}
+
+async fn memory_functions_and_heap() {
     let bench = bench();
     let app = bench.app();
     let before = call(&app, "timeline").await.json();
