@@ -1,10 +1,13 @@
 //! A capture calls neither the allocator nor any other function of libc that allocates, whatever it meets.
 //!
 //! Both ways of allocating are counted: Rust's global allocator, and `malloc` itself, which this program interposes.
+//!
+//! A process of its own: both allocators are its own.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
-mod unwind_support;
+#[path = "support/unwinder.rs"]
+mod unwinder;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
@@ -13,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use heapray::capture::arch::registers_here;
 use heapray_c_fixtures::{recurse_with, recurse_without};
-use unwind_support::Recorder;
+use unwinder::Recorder;
 
 static RUST: AtomicU64 = AtomicU64::new(0);
 static C: AtomicU64 = AtomicU64::new(0);

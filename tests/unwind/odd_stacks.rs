@@ -1,8 +1,4 @@
 //! Stacks that are not a thread's plain call of call of call: signals, coroutines, jumps, recursion without end.
-#![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod unwind_support;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -10,13 +6,13 @@ use std::hint::black_box;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::unwinder::{Recorder, Stack, libgcc};
 use heapray::capture::arch::registers_here;
 use heapray::capture::unwind::{LEAST_DEPTH, MAX_DEPTH, StackCounts};
 use heapray::collector::snapshot::RawNode;
 use heapray_c_fixtures::{
     jump_out_with, jump_out_without, land_with, land_without, recurse_with, recurse_without,
 };
-use unwind_support::{Recorder, Stack, libgcc};
 
 thread_local! {
     static RECORDER: RefCell<Recorder> = RefCell::new(Recorder::new());

@@ -1,14 +1,10 @@
 //! Random call paths through Rust and C: every capture equals libgcc's, with the cache on.
-#![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod unwind_support;
 
 use std::cell::RefCell;
 use std::hint::black_box;
 
+use crate::unwinder::{Numbers, Recorder, random_program};
 use heapray_c_fixtures::{CAPTURE, FUNCTIONS, Function, Program, RETURN};
-use unwind_support::{Numbers, Recorder, random_program};
 
 thread_local! {
     static RECORDER: RefCell<(Recorder, u64)> = RefCell::new((Recorder::new(), 0));

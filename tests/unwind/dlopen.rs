@@ -1,14 +1,11 @@
-//! Libraries that come and go between captures.
-#![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod unwind_support;
+//! Libraries that come and go between captures. In a process of its own: whoever looks at modules first sees what has changed.
 
 use std::ffi::{CString, c_void};
 
+use crate::support::process::{in_own_process, test_name};
+use crate::unwinder::{Recorder, Stack};
 use heapray::capture::modules::{self, Changed};
 use heapray_c_fixtures::{Callback, PLUGINS};
-use unwind_support::{Recorder, Stack};
 
 type CallBack = unsafe extern "C" fn(Callback, *mut c_void);
 
@@ -54,6 +51,10 @@ unsafe extern "C" fn check(scene: *mut c_void) {
 
 #[test]
 fn stacks_stay_right_while_libraries_come_and_go() {
+    in_own_process(test_name!(), open_and_close_libraries);
+}
+
+fn open_and_close_libraries() {
     let mut scene = Scene {
         recorder: Recorder::new(),
         stack: Stack::default(),

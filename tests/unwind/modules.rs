@@ -1,16 +1,12 @@
 //! What modules say about code, and stacks through code that no module says anything about.
-#![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod unwind_support;
 
 use std::ffi::c_void;
 
+use crate::unwinder::{Recorder, Stack};
 use heapray::capture::arch::{map_pages, page_size, registers_here, unmap_pages};
 use heapray::capture::modules;
 use heapray::collector::snapshot::{ModuleId, RawNode};
 use heapray_c_fixtures::Callback;
-use unwind_support::{Recorder, Stack};
 
 type CallBack = unsafe extern "C" fn(Callback, *mut c_void);
 

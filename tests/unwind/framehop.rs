@@ -1,13 +1,10 @@
 //! Random call paths through C: every capture equals framehop's, an unwinder that shares no code with libgcc.
-#![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod unwind_support;
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::ops::Range;
 
+use crate::unwinder::{Numbers, Recorder, random_program};
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{
     CacheAarch64 as Cache, UnwindRegsAarch64 as UnwindRegs, UnwinderAarch64 as NativeUnwinder,
@@ -19,7 +16,6 @@ use framehop::x86_64::{
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 use heapray::capture::arch::registers_here;
 use heapray_c_fixtures::{FUNCTIONS, Program};
-use unwind_support::{Numbers, Recorder, random_program};
 
 struct Framehop {
     unwinder: NativeUnwinder<&'static [u8]>,

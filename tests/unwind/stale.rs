@@ -2,21 +2,17 @@
 //!
 //! The stacks are made up, in an array on the real one, from return addresses whose rules are known; a capture with
 //! everything kept must equal one that knows nothing.
-#![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod unwind_support;
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
+use crate::unwinder::{Recorder, libgcc};
 use heapray::capture::arch::{Registers, registers_here};
 use heapray_c_fixtures::{
     CAPTURE, FUNCTIONS, Program, recurse_carrying_with, recurse_carrying_without, recurse_with,
     recurse_without,
 };
 use proptest::prelude::*;
-use unwind_support::{Recorder, libgcc};
 
 const WORDS: usize = 160;
 /// Zeros further out end every stack before it comes to the test's own frames, which change while it runs. The
