@@ -1,13 +1,12 @@
 //! C++'s `new` and `delete`, with the allocators that replace them preloaded: every block is seen, and once.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::env;
 use std::ffi::{CString, c_int, c_void};
 use std::path::Path;
 
-use common::{my_sites, record, sum, tally, this_program, turn};
+use crate::support::process::{is_alone, only, passed, test_name, text};
+use crate::support::{my_sites, record, sum, tally, turn};
 use heapray::capture::event::Kind;
 use heapray::collector::snapshot::RawSite;
 use heapray_c_fixtures::{ALLOCATOR, HEADER_OPERATORS, OPERATORS};
@@ -50,24 +49,18 @@ fn operators() -> Operators {
     }
 }
 
-/// Runs the calling test again, in a process of its own with this library preloaded. False: this is that process.
-fn preloaded(test: &str, library: &str, header: u64) -> bool {
-    if env::var_os("HEAPRAY_ALONE").is_some() {
-        return false;
+/// Runs `test` in a process of its own with this library preloaded. In that process, does what all these tests do.
+fn preloaded(test: &str, library: &str, header: u64) {
+    let _turn = turn();
+    if is_alone(test) {
+        return every_form_is_seen_once();
     }
-    let mut command = this_program();
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
-    command
-        .env("HEAPRAY_ALONE", "1")
-        .env(HEADER, header.to_string());
+    let mut command = only(test);
+    command.env(HEADER, header.to_string());
     if !library.is_empty() {
         command.env("LD_PRELOAD", library);
     }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "with {library:?}: {text}");
-    assert!(text.contains("1 passed"), "with {library:?}: {text}");
-    true
+    println!("with {library:?}: {}", text(&passed(command)));
 }
 
 /// Blocks of that size, and their kinds.
@@ -81,7 +74,6 @@ fn of_size(sites: &[RawSite], size: u64, of: impl Fn(&RawSite) -> Tally) -> Tall
 }
 
 fn every_form_is_seen_once() {
-    let _turn = turn();
     let header: u64 = env::var(HEADER).unwrap().parse().unwrap();
     let operators = operators();
     let mut kept = [std::ptr::null_mut(); 8];
@@ -133,38 +125,24 @@ fn every_form_is_seen_once() {
 
 #[test]
 fn an_allocator_whose_operators_are_its_own_is_seen_once() {
-    if !preloaded(
-        "an_allocator_whose_operators_are_its_own_is_seen_once",
-        ALLOCATOR,
-        0,
-    ) {
-        every_form_is_seen_once();
-    }
+    preloaded(test_name!(), ALLOCATOR, 0);
 }
 
 #[test]
 fn operators_that_call_malloc_and_give_another_address_are_seen_once() {
-    if !preloaded(
-        "operators_that_call_malloc_and_give_another_address_are_seen_once",
-        HEADER_OPERATORS,
-        64,
-    ) {
-        every_form_is_seen_once();
-    }
+    preloaded(test_name!(), HEADER_OPERATORS, 64);
 }
 
 #[test]
 fn the_standard_librarys_operators_are_seen_once() {
-    if !preloaded("the_standard_librarys_operators_are_seen_once", "", 0) {
-        every_form_is_seen_once();
-    }
+    preloaded(test_name!(), "", 0);
 }
 
 #[test]
 fn allocators_that_the_system_has_are_seen_once() {
-    const TEST: &str = "allocators_that_the_system_has_are_seen_once";
-    if env::var_os("HEAPRAY_ALONE").is_some() {
-        return every_form_is_seen_once();
+    let test = test_name!();
+    if is_alone(test) {
+        return preloaded(test, "", 0);
     }
     let folder = format!("/usr/lib/{}-linux-gnu", env::consts::ARCH);
     for name in [
@@ -176,8 +154,7 @@ fn allocators_that_the_system_has_are_seen_once() {
     ] {
         let library = Path::new(&folder).join(name);
         if library.exists() {
-            println!("with {}", library.display());
-            assert!(preloaded(TEST, library.to_str().unwrap(), 0));
+            preloaded(test, library.to_str().unwrap(), 0);
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Modules that come and go while a capture runs.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
 use std::thread;
 
-use common::{StopFlag, my_sites, record, stack, sum, turn};
+use crate::support::{StopFlag, my_sites, record, stack, sum, turn};
 use heapray::collector::snapshot::Snapshot;
 use heapray_c_fixtures::RELOCATED_LATE;
 

@@ -1,12 +1,10 @@
 //! Forked children: they run, unprofiled, and leave the parent's capture alone.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-use common::{Dir, StopFlag, my_sites, record, sum, tally, turn};
+use crate::support::{Dir, StopFlag, my_sites, record, sum, tally, turn};
 use heapray::session::{Session, StartError};
 
 /// Runs `child` in a forked child and returns its exit code.

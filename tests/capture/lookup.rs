@@ -1,15 +1,13 @@
 //! Allocator functions that a program got from `dlsym`.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
-use std::env;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::hint::black_box;
 use std::mem::transmute;
 use std::ptr::null_mut;
 
-use common::{my_sites, record, sum, this_program, turn};
+use crate::support::process::{is_alone, only, passed, test_name};
+use crate::support::{my_sites, record, sum, turn};
 use heapray::capture::hook;
 use heapray::collector::snapshot::Snapshot;
 use heapray_c_fixtures::{INTERPOSER, LOOKUP};
@@ -171,26 +169,14 @@ fn a_name_that_nobody_defines_is_not_found() {
 /// while a session records.
 #[test]
 fn an_interposer_gets_the_function_behind_it() {
-    if env::var_os("HEAPRAY_ALONE").is_none() {
-        let output = this_program()
-            .args([
-                "--exact",
-                "an_interposer_gets_the_function_behind_it",
-                "--nocapture",
-            ])
-            .env("HEAPRAY_ALONE", "1")
-            .env("LD_PRELOAD", INTERPOSER)
-            .output()
-            .unwrap();
-        let text =
-            String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && text.contains("1 passed"),
-            "{text}"
-        );
+    let _turn = turn();
+    let test = test_name!();
+    if !is_alone(test) {
+        let mut command = only(test);
+        command.env("LD_PRELOAD", INTERPOSER);
+        passed(command);
         return;
     }
-    let _turn = turn();
     // SAFETY: the interposer's functions have these types.
     let (look_behind, calls_so_far) = unsafe {
         (

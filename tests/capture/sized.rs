@@ -1,15 +1,13 @@
 //! C23's `free_sized` and `free_aligned_sized`: what they give back is no longer live. glibc has them since 2.43; before, an
 //! allocator that is preloaded brings them.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
-use std::env;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::hint::black_box;
 use std::mem::transmute;
 
-use common::{my_sites, record, sum, tally, this_program, turn};
+use crate::support::process::{is_alone, only, passed, test_name};
+use crate::support::{my_sites, record, sum, tally, turn};
 use heapray_c_fixtures::{ALLOCATOR, SIZED};
 
 const SIZE: usize = 43_210;
@@ -80,20 +78,13 @@ fn what_the_c_library_gets_back_with_its_size_is_no_longer_live() {
 
 #[test]
 fn what_an_allocator_gets_back_with_its_size_is_no_longer_live() {
-    const TEST: &str = "what_an_allocator_gets_back_with_its_size_is_no_longer_live";
-    if env::var_os("HEAPRAY_ALONE").is_some() {
+    let test = test_name!();
+    if is_alone(test) {
         assert!(blocks_given_back_with_their_size_are_seen());
         return;
     }
-    let output = this_program()
-        .args(["--exact", TEST, "--nocapture"])
-        .env("HEAPRAY_ALONE", "1")
-        .env("LD_PRELOAD", ALLOCATOR)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    let _turn = turn();
+    let mut command = only(test);
+    command.env("LD_PRELOAD", ALLOCATOR);
+    passed(command);
 }

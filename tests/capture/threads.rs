@@ -1,20 +1,22 @@
 //! Threads that come and go, and what they do at their ends.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::thread;
 
-use common::{Dir, my_tid, record, sites_of_thread, sum, tally, turn};
+use crate::support::process::{in_own_process, test_name};
+use crate::support::{Dir, my_tid, record, sites_of_thread, sum, tally, turn};
 use heapray::capture::event::Kind;
 use heapray::capture::memory;
 use heapray::session::Session;
 
 #[test]
 fn ten_thousand_short_lived_threads_cost_as_much_as_those_that_live_at_once() {
-    let _turn = turn();
+    in_own_process(test_name!(), ten_thousand_short_lived_threads);
+}
+
+fn ten_thousand_short_lived_threads() {
     let dir = Dir::new("short-lived");
     let session = Session::start(&dir.options()).unwrap();
     let before = memory::own_bytes();
@@ -107,8 +109,11 @@ unsafe extern "C" fn late_key(value: *mut libc::c_void) {
 
 #[test]
 fn what_is_allocated_after_the_end_was_noticed_is_seen_and_leaves_no_state_behind() {
-    let _turn = turn();
     // A key made after heapray's: its destructor runs after the thread's end was noticed.
+    in_own_process(test_name!(), allocations_after_the_end_was_noticed);
+}
+
+fn allocations_after_the_end_was_noticed() {
     drop(record("prepare", || {}));
     let mut key = 0;
     // SAFETY: a valid place; the destructor is a C function.

@@ -2,13 +2,11 @@
 //!
 //! The compiler knows the C library's functions, and drops or replaces calls whose outcome it can foresee: arguments
 //! and results pass through `black_box`.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::hint::black_box;
 use std::ptr::null_mut;
 
-use common::{my_sites, record, sum, tally, turn};
+use crate::support::{my_sites, record, sum, tally, turn};
 use heapray::capture::event::Kind;
 
 const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;

@@ -1,12 +1,10 @@
 //! Starting and stopping: any number of times, under load, without a trace left behind.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::hint::black_box;
-use std::process::Command;
 use std::thread;
 
-use common::{Dir, StopFlag, my_sites, record, sum, tally, turn};
+use crate::support::process::{in_own_process, is_alone, only, passed, test_name};
+use crate::support::{Dir, StopFlag, my_sites, record, sum, tally, turn};
 use heapray::capture::hook;
 use heapray::session::{Session, StartError};
 
@@ -28,16 +26,14 @@ fn stopped_means_the_original_pointers_are_back() {
 fn start_and_stop_return_to_the_same_live_bytes() {
     // glibc counts blocks in its threads' caches as live: in this program again, without them.
     const TUNABLES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
-    if std::env::var_os(TUNABLES.0).is_none() {
-        let again = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "start_and_stop_return_to_the_same_live_bytes"])
-            .env(TUNABLES.0, TUNABLES.1)
-            .output()
-            .unwrap();
-        assert!(again.status.success(), "{again:?}");
+    let _turn = turn();
+    let test = test_name!();
+    if !is_alone(test) {
+        let mut again = only(test);
+        again.env(TUNABLES.0, TUNABLES.1);
+        passed(again);
         return;
     }
-    let _turn = turn();
     let dir = Dir::new("live-bytes");
     let cycle = || {
         drop(Session::start(&dir.options()).unwrap());
@@ -105,7 +101,10 @@ fn a_directory_that_is_missing_is_told_and_nothing_is_hooked() {
 
 #[test]
 fn blocks_of_before_the_start_are_unknown_and_their_frees_ignored() {
-    let _turn = turn();
+    in_own_process(test_name!(), blocks_of_before_the_start);
+}
+
+fn blocks_of_before_the_start() {
     let early = black_box(vec![0_u8; 1111]);
     let mut late = Vec::new();
     let first = record("before", || {
@@ -127,7 +126,10 @@ fn blocks_of_before_the_start_are_unknown_and_their_frees_ignored() {
 
 #[test]
 fn a_snapshot_while_recording_is_consistent_and_goes_on() {
-    let _turn = turn();
+    in_own_process(test_name!(), snapshot_while_recording);
+}
+
+fn snapshot_while_recording() {
     let dir = Dir::new("snapshot");
     let session = Session::start(&dir.options()).unwrap();
     let first = black_box(vec![0_u8; 3000]);

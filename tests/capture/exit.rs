@@ -1,14 +1,12 @@
 //! The end of a process that records: handlers of `atexit` allocate, and nothing hangs or crashes.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::hint::black_box;
-use std::process::Command;
 
-use common::{Dir, turn};
+use crate::support::process::{only, test_name};
+use crate::support::{Dir, turn};
 use heapray::session::Session;
 
-/// Set in the child process, which is this program again: where its capture goes.
+/// Set in the child process: where its capture goes.
 const CHILD: &str = "HEAPRAY_TEST_EXIT_DIR";
 
 extern "C" fn at_exit() {
@@ -35,15 +33,7 @@ fn what_atexit_handlers_allocate_is_recorded_without_harm() {
     }
     let dir = Dir::new("exit");
     for _ in 0..10 {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "what_atexit_handlers_allocate_is_recorded_without_harm",
-                "--nocapture",
-            ])
-            .env(CHILD, &dir.0)
-            .output()
-            .unwrap();
+        let child = only(test_name!()).env(CHILD, &dir.0).output().unwrap();
         assert_eq!(child.status.code(), Some(17), "{child:?}");
         assert!(
             String::from_utf8_lossy(&child.stdout).contains("1000 blocks at exit"),

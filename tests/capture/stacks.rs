@@ -1,6 +1,4 @@
 //! Where stacks are odd: panics, callbacks from C, foreign stacks, very deep ones.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -8,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use common::{my_sites, record, stack, sum, tally, turn};
+use crate::support::{my_sites, record, stack, sum, tally, turn};
 use heapray::collector::snapshot::{RawNode, Snapshot};
 use heapray_report::model::Tally;
 

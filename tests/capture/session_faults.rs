@@ -1,15 +1,12 @@
 //! Sessions whose surroundings misbehave: threads that stop in the midst of an event, disks that refuse, races, forks.
-#![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
-
-mod common;
 
 use std::hint::black_box;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::thread;
 
-use common::{Dir, my_sites, sum, tally, turn};
+use crate::support::process::{in_own_process, test_name};
+use crate::support::{Dir, my_sites, sum, tally, turn};
 use heapray::capture::event::Kind;
 use heapray::capture::thread::{Busy, state, with_local};
 use heapray::capture::{clock, hook};
@@ -28,7 +25,10 @@ fn churn(count: u64) {
 
 #[test]
 fn a_thread_that_stops_in_the_midst_of_an_event_takes_no_other_event_with_it() {
-    let _turn = turn();
+    in_own_process(test_name!(), stop_in_the_midst_of_an_event);
+}
+
+fn stop_in_the_midst_of_an_event() {
     let dir = Dir::new("window");
     let session = Session::start(&dir.options()).unwrap();
     let (opened, is_open) = mpsc::channel::<()>();
@@ -121,22 +121,6 @@ fn a_directory_that_goes_while_recording_costs_nothing() {
     assert!(snapshot.log.unwrap().events >= 20_000);
 }
 
-/// Runs `test` of this program in a process of its own, where `HEAPRAY_ALONE` is set.
-fn alone(test: &str) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env("HEAPRAY_ALONE", test)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{}: {text}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 fn limit_files_to(bytes: u64) {
     let limit = libc::rlimit {
         rlim_cur: bytes,
@@ -149,10 +133,10 @@ fn limit_files_to(bytes: u64) {
 
 #[test]
 fn the_file_size_limit_ends_the_log_and_not_the_service() {
-    let name = "the_file_size_limit_ends_the_log_and_not_the_service";
-    if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        return alone(name);
-    }
+    in_own_process(test_name!(), record_beyond_the_file_size_limit);
+}
+
+fn record_beyond_the_file_size_limit() {
     let dir = Dir::new("limit");
     let session = Session::start(&dir.options()).unwrap();
     // After the start, so that nothing could have asked for it: the log's limit is far above.

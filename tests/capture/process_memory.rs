@@ -1,7 +1,10 @@
-//! A snapshot says where the process's memory is: the system's figures, the allocators', and heapray's own.
-mod common;
+//! A snapshot says where the process's memory is: the system's figures, the allocators', and heapray's own. An allocator
+//! whose figures are asked for is asked for as long as the process lives.
 
 use heapray::AllocatorMemory;
+
+use crate::support::process::{in_own_process, test_name};
+use crate::support::record;
 
 fn arena() -> AllocatorMemory {
     AllocatorMemory::new("arena", 7, 3)
@@ -9,8 +12,12 @@ fn arena() -> AllocatorMemory {
 
 #[test]
 fn a_report_can_tell_where_the_resident_memory_went() {
+    in_own_process(test_name!(), where_the_resident_memory_went);
+}
+
+fn where_the_resident_memory_went() {
     heapray::allocator_memory(|| Some(arena()));
-    let snapshot = common::record("process_memory", || {
+    let snapshot = record("process_memory", || {
         std::hint::black_box(Box::leak(vec![1u8; 8 << 20].into_boxed_slice()));
     });
     let memory = snapshot.process_memory.expect("Linux tells");
@@ -25,7 +32,7 @@ fn a_report_can_tell_where_the_resident_memory_went() {
 
     // One whose figures panic is left out.
     heapray::allocator_memory(|| panic!("on purpose"));
-    let snapshot = common::record("process_memory_panic", || {
+    let snapshot = record("process_memory_panic", || {
         drop(std::hint::black_box(vec![1u8; 100]));
     });
     assert!(snapshot.process_memory.is_some());

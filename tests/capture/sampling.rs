@@ -1,12 +1,10 @@
 //! Samples through the real hooks: what is estimated is near what was done, and what is counted is exact.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::hint::black_box;
 use std::thread;
 
-use common::{Dir, my_sites, sum, turn};
+use crate::support::{Dir, my_sites, sum, turn};
 use heapray::collector::snapshot::{RawSite, Snapshot};
 use heapray::session::{Session, SessionOptions};
 use heapray_report::model::{Sampling, Tally};
@@ -231,7 +229,7 @@ fn many_threads_are_estimated_together_and_a_session_of_every_allocation_follows
     assert!(is_near(estimate, truth), "{estimate:?} for {truth:?}");
     drop(kept);
 
-    let exact = common::record("exact-again", || drop(black_box(Box::new([0_u8; 333]))));
+    let exact = crate::support::record("exact-again", || drop(black_box(Box::new([0_u8; 333]))));
     assert!(exact.sampling.is_none());
     let mine = sum(&my_sites(&exact), None, |site| site.allocated);
     assert!(mine.count >= 1 && mine.bytes >= 333, "{mine:?}");

@@ -1,6 +1,4 @@
 //! Threads of one name in the report: memray, which goes by the numbers of threads, calls temporary what is temporary.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
 
 use std::hint::black_box;
 use std::path::Path;
@@ -8,7 +6,7 @@ use std::process::Command;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread::{self, JoinHandle};
 
-use common::{Dir, tool, turn};
+use crate::support::{Dir, tool, turn};
 use heapray_report::Report;
 use heapray_report::memray;
 use heapray_report::model::{StackId, Tally};

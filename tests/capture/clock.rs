@@ -1,17 +1,19 @@
 //! Stamps from `CLOCK_MONOTONIC`, as on machines whose time stamp counter can't be trusted: the same figures, and the
-//! report says so.
-#![allow(clippy::unwrap_used)] // a test's failure
-mod common;
+//! report says so. The clock is the whole process's, and stays.
 
 use std::hint::black_box;
 use std::thread;
 
-use common::{record, tally, turn};
+use crate::support::process::{in_own_process, test_name};
+use crate::support::{record, tally};
 use heapray::capture::clock;
 
 #[test]
 fn order_is_right_and_the_report_says_which_clock_was_used() {
-    let _turn = turn();
+    in_own_process(test_name!(), monotonic_stamps);
+}
+
+fn monotonic_stamps() {
     clock::use_monotonic();
     let snapshot = record("monotonic", || {
         for _ in 0..2000 {
