@@ -1,6 +1,5 @@
 //! Python's own `pstats`, snakeviz and gprof2dot open our files and find in them what we do.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
 
 use std::env;
 use std::hint::black_box;
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::turn;
 use heapray::cpu_profile::{self, SortBy, Stats};
 
 /// Prints, of each function: calls, own and cumulative seconds, as the tool has them.
@@ -65,6 +65,7 @@ fn profile() -> Stats {
 
 #[test]
 fn python_tools_find_what_we_do() {
+    let _turn = turn();
     let Some(python) = python() else {
         let reason = "there is no target/tools/python (scripts/install-test-tools makes it)";
         assert!(env::var_os("CI").is_none(), "{reason}");

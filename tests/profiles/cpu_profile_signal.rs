@@ -1,7 +1,6 @@
 //! The program's own handler of `SIGPROF` gets what is its own, and is back when the last profile ends; a thread that
-//! blocks the signal is sampled all the same. One process: handlers are the process's.
+//! blocks the signal is sampled all the same. In a process of its own: handlers are the process's.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -9,6 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::support::process::{in_own_process, test_name};
 use heapray::cpu_profile;
 
 static OWN: AtomicU32 = AtomicU32::new(0);
@@ -64,6 +64,10 @@ fn has_samples(profiles: impl Fn(Duration) -> bool) -> bool {
 
 #[test]
 fn foreign_signals_go_to_the_handler_that_was_there_and_it_comes_back() {
+    in_own_process(test_name!(), foreign_signals);
+}
+
+fn foreign_signals() {
     let own = own_handler as extern "C" fn(i32) as usize;
     // SAFETY: a handler of the right type.
     unsafe { libc::signal(libc::SIGPROF, own) };

@@ -1,11 +1,12 @@
 //! Signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing waits for ever,
-//! nothing is lost, and the report of the allocations is right.
+//! nothing is lost, and the report of the allocations is right. In a process of its own: what is counted is every sample
+//! since it began.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::process::{in_own_process, test_name};
 use heapray::cpu_profile;
 use heapray::session::{Session, SessionOptions};
 
@@ -66,6 +67,10 @@ fn storm(depth: u32, kept: &mut Vec<Box<[u8]>>) {
 
 #[test]
 fn a_hundred_thousand_signals_in_a_storm_of_allocations() {
+    in_own_process(test_name!(), signals_in_a_storm);
+}
+
+fn signals_in_a_storm() {
     let directory = std::env::temp_dir().join(format!("heapray-storm-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let session = Session::start(&SessionOptions {

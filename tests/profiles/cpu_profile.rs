@@ -1,10 +1,10 @@
 //! Where a thread's CPU time goes, on real threads.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::time::Duration;
 
+use crate::support::turn;
 use heapray::cpu_profile::{self, Function, SortBy, Stats};
 
 /// CPU time that the calling thread has used.
@@ -52,6 +52,7 @@ fn share(stats: &Stats, name: &str) -> f64 {
 
 #[test]
 fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
+    let _turn = turn();
     // Timers of CPU time strike at the kernel's ticks, which a thread that is interrupted all the time seldom meets.
     let stats = (0..6)
         .map(|longer| {
@@ -68,7 +69,7 @@ fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
     assert!(share(&stats, "burns") > 0.9, "{stats}");
     assert!(share(&stats, "sleeps") < 0.05, "{stats}");
     let burns = find(&stats, "burns").unwrap();
-    assert!(burns.file.ends_with("tests/cpu_profile.rs"));
+    assert!(burns.file.ends_with("tests/profiles/cpu_profile.rs"));
     assert!(share(&stats, "spin") > 0.5, "{stats}");
     // Samples account for all but what came after the last.
     let (sampled, used) = (stats.total().ns, stats.cpu_time().as_nanos() as u64);
@@ -77,6 +78,7 @@ fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
 
 #[test]
 fn a_stack_begins_where_the_profile_did() {
+    let _turn = turn();
     #[inline(never)]
     fn profiled() -> Stats {
         let profile = cpu_profile::start();
@@ -101,6 +103,7 @@ fn a_stack_begins_where_the_profile_did() {
 
 #[test]
 fn threads_are_profiled_at_once_and_do_not_mix() {
+    let _turn = turn();
     std::thread::scope(|scope| {
         let one = scope.spawn(|| cpu_profile::run(|| burns(Duration::from_millis(300))).1);
         let two = scope.spawn(|| cpu_profile::run(|| also_burns(Duration::from_millis(300))).1);
@@ -118,6 +121,7 @@ fn threads_are_profiled_at_once_and_do_not_mix() {
 
 #[test]
 fn recursion_counts_once() {
+    let _turn = turn();
     #[inline(never)]
     fn recurses(depth: u32) -> u64 {
         let below = match depth {
@@ -135,6 +139,7 @@ fn recursion_counts_once() {
 
 #[test]
 fn a_future_is_sampled_while_it_is_polled() {
+    let _turn = turn();
     async fn task() -> u64 {
         let mut sum = 0;
         for _ in 0..60 {

@@ -1,12 +1,12 @@
 //! The attribute leaves a function as it is, and tells where its time went in any case.
 #![cfg(all(feature = "macros", heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::support::turn;
 use heapray::cpu_profile::Stats;
 
 static GIVEN: Mutex<Vec<(&str, Stats)>> = Mutex::new(Vec::new());
@@ -98,6 +98,7 @@ fn recursive(depth: u32) -> u64 {
 
 #[test]
 fn results_and_errors_are_the_functions_own_and_a_file_is_written_for_each() {
+    let _turn = turn();
     for fails in [false, true] {
         let _ = std::fs::remove_file(report());
         assert_eq!(fallible(fails).is_err(), fails);
@@ -110,6 +111,7 @@ fn results_and_errors_are_the_functions_own_and_a_file_is_written_for_each() {
 
 #[test]
 fn borrows_generics_and_question_marks_are_as_without_it() {
+    let _turn = turn();
     let mut owner = Owner {
         text: "a".to_owned(),
     };
@@ -127,6 +129,7 @@ fn borrows_generics_and_question_marks_are_as_without_it() {
 
 #[test]
 fn a_panic_passes_and_the_profile_is_given() {
+    let _turn = turn();
     std::panic::set_hook(Box::new(|_| {}));
     let caught = std::panic::catch_unwind(panics).unwrap_err();
     let _ = std::panic::take_hook();
@@ -136,6 +139,7 @@ fn a_panic_passes_and_the_profile_is_given() {
 
 #[test]
 fn a_future_that_is_dropped_half_way_is_told_of_too() {
+    let _turn = turn();
     #[heapray::single_thread_profiler(callback = keep!("dropped"))]
     async fn never() {
         black_box(burns());
@@ -153,6 +157,7 @@ fn a_future_that_is_dropped_half_way_is_told_of_too() {
 
 #[test]
 fn what_is_switched_off_is_not_profiled() {
+    let _turn = turn();
     would_be_an_error();
     assert_eq!(switched_off(), 7);
     assert!(taken("switched").is_empty());
@@ -160,6 +165,7 @@ fn what_is_switched_off_is_not_profiled() {
 
 #[test]
 fn a_profiled_function_may_call_itself() {
+    let _turn = turn();
     black_box(recursive(3));
     let all = taken("recursive");
     assert_eq!(all.len(), 4);

@@ -1,26 +1,17 @@
 //! Parts of the program with reports of their own: with and without a session beside them.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
-mod common;
 
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use common::Dir;
+use crate::support::{Dir, turn};
 use heapray::{CaptureScope, CaptureScopeReport, Profiler, capture_scope, capture_scope_async};
 use heapray_report::memray;
 
 const MIB: u64 = 1 << 20;
-
-/// A scope is of the whole process, and so tests take turns.
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[inline(never)]
 fn hold_for_a_while(bytes: u64) -> u64 {
@@ -76,7 +67,7 @@ fn check(report: &CaptureScopeReport, hog: &str) {
 
 #[test]
 fn without_a_session_a_scope_records_for_itself() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-own");
     let before = keep(4 * MIB);
     let (result, report) = capture_scope(dir.0.join("new/dir"), || {
@@ -99,7 +90,7 @@ fn without_a_session_a_scope_records_for_itself() {
 
 #[test]
 fn scopes_in_a_session_have_their_own_marks_and_leave_the_session_alone() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-beside");
     let profiler = recording(&dir.0, 0);
     hold_for_a_while(50 * MIB);
@@ -128,7 +119,7 @@ fn scopes_in_a_session_have_their_own_marks_and_leave_the_session_alone() {
 
 #[test]
 fn a_scope_whose_session_is_stopped_in_its_midst_has_what_was_seen_until_then() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-cut");
     let profiler = recording(&dir.0, 0);
     let ((), report) = capture_scope(dir.0.join("cut"), || {
@@ -143,7 +134,7 @@ fn a_scope_whose_session_is_stopped_in_its_midst_has_what_was_seen_until_then() 
 
 #[test]
 fn a_panic_goes_on_after_the_report_is_written() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-panic");
     let run = || {
         capture_scope(dir.0.clone(), || {
@@ -158,7 +149,7 @@ fn a_panic_goes_on_after_the_report_is_written() {
 
 #[test]
 fn a_report_that_cannot_be_written_does_not_take_the_result_with_it() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-file");
     let file = dir.0.join("file");
     fs::write(&file, "").unwrap();
@@ -170,7 +161,7 @@ fn a_report_that_cannot_be_written_does_not_take_the_result_with_it() {
 
 #[test]
 fn one_thread_alone_can_be_counted() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-thread");
     let ((), report) = CaptureScope::new(&dir.0).this_thread_only().run(|| {
         let mine = keep(2 * MIB);
@@ -188,7 +179,7 @@ fn one_thread_alone_can_be_counted() {
 
 #[test]
 fn a_scope_of_a_sampling_session_is_an_estimate_and_says_so() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-sampled");
     let profiler = recording(&dir.0, 64 << 10);
     let (kept, report) = capture_scope(dir.0.join("scope"), || {
@@ -209,7 +200,7 @@ fn a_scope_of_a_sampling_session_is_an_estimate_and_says_so() {
 
 #[test]
 fn a_future_has_a_scope_over_its_awaits() {
-    let _turn = alone();
+    let _turn = turn();
     let dir = Dir::new("scope-async");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -233,8 +224,8 @@ fn a_future_has_a_scope_over_its_awaits() {
 
 #[test]
 fn memray_opens_the_report() {
-    let _turn = alone();
-    let Some(memray) = common::tool("memray") else {
+    let _turn = turn();
+    let Some(memray) = crate::support::tool("memray") else {
         println!("skipped: memray is not installed");
         return;
     };

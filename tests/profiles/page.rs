@@ -1,4 +1,5 @@
 //! Reads pages of parallel profiles.
+#![allow(dead_code)] // there are none without their features
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -18,14 +19,12 @@ pub(crate) struct Page {
 }
 
 /// A piece of a task.
-#[allow(dead_code)] // not in every test
 pub(crate) struct Piece {
     pub(crate) worker: String,
     pub(crate) depth: u64,
     pub(crate) length_ms: f64,
 }
 
-#[allow(dead_code)] // not in every test
 impl Page {
     pub(crate) fn read(path: &Path) -> Page {
         let html = std::fs::read_to_string(path).unwrap();

@@ -1,26 +1,18 @@
 //! Functions on pools: their results are their own, and the page has what their workers did.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod parallel_support;
 
 use std::hint::black_box;
 use std::num::ParseIntError;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::page::{Page, page_path};
+use crate::support::turn;
 use heapray::cpu_profile::Stats;
 use heapray::parallel_profile::{TaskLayer, builder, task};
-use parallel_support::{Page, page_path};
 use rayon::prelude::*;
 use tracing_subscriber::layer::SubscriberExt as _;
-
-/// One function is profiled at a time, so one test is.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn burns(ms: u64) -> u64 {
     let now = || Duration::from_nanos(heapray::capture::arch::thread_cpu_ns());
@@ -66,7 +58,7 @@ async fn on_tokio(texts: &[&str]) -> Result<u64, ParseIntError> {
 
 #[test]
 fn an_async_function_spawns_on_a_pool_of_its_size_and_keeps_its_result() {
-    let _alone = alone();
+    let _turn = turn();
     assert_eq!(runtime().block_on(on_tokio(&["2", "3"])), Ok(33));
     let page = Page::read(&path("tokio"));
     assert!(
@@ -117,7 +109,7 @@ fn on_rayon(numbers: &mut Vec<u64>) -> Result<u64, ParseIntError> {
 
 #[test]
 fn a_plain_function_runs_on_a_rayon_pool_of_its_size() {
-    let _alone = alone();
+    let _turn = turn();
     let mut numbers = vec![1, 2, 3, 4];
     assert_eq!(on_rayon(&mut numbers), Ok(31));
     assert_eq!(numbers, [1, 4, 9, 16]);
@@ -142,7 +134,7 @@ fn panics() -> u8 {
 
 #[test]
 fn a_panic_passes_and_its_page_says_so() {
-    let _alone = alone();
+    let _turn = turn();
     std::panic::set_hook(Box::new(|_| {}));
     let caught = std::panic::catch_unwind(panics).unwrap_err();
     let _ = std::panic::take_hook();
@@ -154,7 +146,7 @@ fn a_panic_passes_and_its_page_says_so() {
 
 #[test]
 fn a_future_that_is_dropped_half_way_has_a_page_too() {
-    let _alone = alone();
+    let _turn = turn();
     let never = builder("never")
         .report_name(path("dropped"))
         .run_async(async {
@@ -171,7 +163,7 @@ fn a_future_that_is_dropped_half_way_has_a_page_too() {
 
 #[test]
 fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
-    let _alone = alone();
+    let _turn = turn();
     let load = || {
         tracing::info_span!("load").in_scope(|| {
             for _ in 0..3 {
@@ -223,7 +215,7 @@ async fn stacked() -> u64 {
 
 #[test]
 fn both_attributes_stack_and_the_future_can_be_sent() {
-    let _alone = alone();
+    let _turn = turn();
     fn sent<F: Future + Send>(future: F) -> F {
         future
     }
@@ -242,7 +234,7 @@ fn both_attributes_stack_and_the_future_can_be_sent() {
 
 #[test]
 fn a_function_in_a_profiled_one_runs_as_it_is() {
-    let _alone = alone();
+    let _turn = turn();
     let (outer, inner) = (path("outer"), path("inner"));
     let _ = std::fs::remove_file(&inner);
     let sum = builder("outer").report_name(&outer).run(|| {
@@ -258,7 +250,7 @@ fn a_function_in_a_profiled_one_runs_as_it_is() {
 
 #[test]
 fn a_page_that_cannot_be_written_is_no_failure() {
-    let _alone = alone();
+    let _turn = turn();
     let sum = builder("nowhere")
         .report_name("/nowhere/page.html")
         .display_report(true)

@@ -1,13 +1,12 @@
-//! While a session records, a parallel profile's page has what each worker and each call site allocated.
+//! While a session records, a parallel profile's page has what each worker and each call site allocated. In a process
+//! of its own, whose profiler the session is of.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used)]
-
-mod parallel_support;
 
 use std::hint::black_box;
 
+use crate::page::{Page, page_path};
+use crate::support::process::{in_own_process, test_name};
 use heapray::parallel_profile::builder;
-use parallel_support::{Page, page_path};
 
 fn allocates(blocks: usize) {
     for _ in 0..blocks {
@@ -17,6 +16,10 @@ fn allocates(blocks: usize) {
 
 #[test]
 fn allocations_are_told_by_worker_and_by_call_site() {
+    in_own_process(test_name!(), allocate_on_workers);
+}
+
+fn allocate_on_workers() {
     let directory = std::env::temp_dir().join(format!("heapray-parallel-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let profiler = heapray::builder()
