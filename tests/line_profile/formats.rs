@@ -2,7 +2,7 @@
 
 use heapray::__private::line_profile::testing;
 
-use super::{check, compare};
+use crate::expected::{check, compare};
 
 #[heapray::profile(precision = 3, unit = "KiB")]
 fn exact() -> u32 {
@@ -114,5 +114,6 @@ fn unseen() -> u32 {
 
 #[test]
 fn where_nothing_records_the_table_says_so() {
+    let _turn = crate::support::turn();
     assert_eq!(check("unseen", unseen), 1);
 }

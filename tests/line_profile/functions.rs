@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use super::check;
+use crate::expected::check;
 
 #[derive(Debug, Clone, Default)]
 struct Store {

@@ -1,6 +1,9 @@
-//! The tables of `#[heapray::profile]`, exactly, for every shape of code: readings come from a script.
+//! The tables of `#[heapray::profile]`, exactly, for every shape of code; what they say of the heap; and where they go.
 //!
-//! What is expected stands in `expected/`, a file a test; `UPDATE_EXPECTED=1` writes them anew, to be looked at.
+//! Readings come from a script, if the feature `__test` is there, and what is expected stands in `expected/`, a file a test;
+//! `UPDATE_EXPECTED=1` writes them anew, to be looked at. A script is its thread's alone. Tests with a session, or with a
+//! table that says that there is none, take turns.
+#![cfg(feature = "macros")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 // Their shape is what the functions are for.
 #![allow(
@@ -11,37 +14,23 @@
     clippy::useless_vec
 )]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+#[cfg(feature = "__test")]
 mod asynchronous;
+#[cfg(feature = "__test")]
 mod behaviour;
+#[cfg(feature = "__test")]
+mod expected;
+#[cfg(feature = "__test")]
 mod formats;
+#[cfg(feature = "__test")]
 mod functions;
+#[cfg(feature = "__test")]
+mod heap;
+mod output;
+#[cfg(feature = "__test")]
 mod shapes;
+#[cfg(feature = "__test")]
 mod theirs;
-
-use std::path::Path;
-
-use heapray::__private::line_profile::testing;
-
-/// Readings of 10 MiB, 11 MiB, and so on.
-fn rising() -> impl Iterator<Item = u64> {
-    (10..200).map(|mib| mib << 20)
-}
-
-/// Runs `work` with [rising](rising) readings and compares what it prints.
-#[track_caller]
-fn check<R>(name: &str, work: impl FnOnce() -> R) -> R {
-    let outcome = testing::run(rising(), work);
-    compare(name, &outcome.printed);
-    outcome.result
-}
-
-#[track_caller]
-fn compare(name: &str, printed: &str) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/line_profile/expected");
-    let path = dir.join(name).with_extension("txt");
-    if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        std::fs::write(&path, printed).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(printed, expected, "{name}\n{printed}");
-}

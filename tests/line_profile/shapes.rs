@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::check;
+use crate::expected::check;
 
 #[heapray::profile]
 fn straight() -> usize {

@@ -1,8 +1,9 @@
 //! Where reports go: standard output, or a file that several processes append to. Each case is a process of its own.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::support::process::only;
 
 #[heapray::profile(full_report = false)]
 fn short(text: &str) -> usize {
@@ -23,7 +24,7 @@ fn summed(n: u32) -> u32 {
 /// What the children do; nothing in the test's own process.
 #[test]
 fn child() {
-    match std::env::var("HEAPRAY_TEST_CHILD").as_deref() {
+    match std::env::var(ROLE).as_deref() {
         Ok("once") => {
             assert_eq!(short("abc"), 3);
         }
@@ -40,11 +41,13 @@ fn child() {
     }
 }
 
+/// Set in a child: what it does.
+const ROLE: &str = "HEAPRAY_TEST_ROLE";
+
 fn spawn(what: &str, variables: &[(&str, &Path)]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = only("output::child");
     command
-        .args(["child", "--exact", "--nocapture", "--test-threads=1"])
-        .env("HEAPRAY_TEST_CHILD", what)
+        .env(ROLE, what)
         .env_remove("MEMRAY_PROFILER_FUNCTION_FILE")
         .env_remove("COMPSS_PROFILING_FILE")
         .envs(variables.iter().copied());

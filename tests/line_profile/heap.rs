@@ -1,8 +1,4 @@
 //! `metric = "heap"`: exactly what a call allocated and has not freed, while a session records every allocation.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::future::poll_fn;
 use std::hint::black_box;
 use std::pin::Pin;
@@ -12,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use heapray::__private::line_profile::testing;
 use heapray::session::{Session, SessionOptions};
 
-use common::{Dir, record, turn};
+use crate::support::{Dir, record, turn};
 
 fn block(bytes: usize) -> Vec<u8> {
     black_box(Vec::with_capacity(bytes))
@@ -260,8 +256,8 @@ fn what_is_held_at_the_end_is_told_by_call_site() {
         site.contains("800 bytes") && site.contains("2 blocks"),
         "{held}"
     );
-    assert!(site.contains("line_profile_heap::block"), "{held}");
-    assert!(site.contains("tests/line_profile_heap.rs:"), "{held}");
+    assert!(site.contains("line_profile::heap::block"), "{held}");
+    assert!(site.contains("tests/line_profile/heap.rs:"), "{held}");
 }
 
 #[test]
@@ -290,7 +286,7 @@ fn a_scope_tells_what_it_left_behind() {
     assert!(
         sites
             .iter()
-            .all(|site| site.file.ends_with("line_profile_heap.rs"))
+            .all(|site| site.file.ends_with("line_profile/heap.rs"))
     );
 }
 
