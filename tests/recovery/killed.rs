@@ -1,20 +1,19 @@
 //! Killed at a random moment under load: the former report is whole, and the event log gives all that was flushed.
 //!
-//! `HEAPRAY_KILLS=200 cargo test --test killed` kills 200 times in each of the tests; 10 by default. The moments are those of
-//! `HEAPRAY_SEED`.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure; the child talks to its parent
-mod common;
+//! `HEAPRAY_KILLS=200 cargo test --test recovery killed::` kills 200 times in each of the tests; 10 by default. The
+//! moments are those of `HEAPRAY_SEED`.
 
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Dir, turn};
+use crate::support::process::{only, test_name};
+use crate::support::{Dir, turn};
 use heapray::session::Session;
 use heapray::{RecoverError, ReportOptions, Version, recover};
 use heapray_report::memray;
@@ -74,8 +73,7 @@ fn put_under_load() {
 
 /// The child at its work, and what it prints from then on.
 fn begin(test: &str, dir: &Path) -> (Child, BufReader<ChildStdout>) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+    let mut child = only(test)
         .env(CHILD, dir)
         .stdout(Stdio::piped())
         .spawn()
@@ -147,8 +145,7 @@ fn at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read() {
     let dir = Dir::new("killed");
     let (mut kills, mut reports, mut logs) = (0, 0, 0);
     for moment in moments(50_000..950_000) {
-        let test = "at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read";
-        let (mut child, output) = begin(test, &dir.0);
+        let (mut child, output) = begin(test_name!(), &dir.0);
         thread::sleep(moment);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -192,8 +189,7 @@ fn what_was_flushed_before_the_kill_is_recovered_and_nothing_else_is_made_up() {
     let dir = Dir::new("flushed");
     let (mut kills, mut found_in_all) = (0, 0);
     for moment in moments(20_000..400_000) {
-        let test = "what_was_flushed_before_the_kill_is_recovered_and_nothing_else_is_made_up";
-        let (mut child, output) = begin(test, &dir.0);
+        let (mut child, output) = begin(test_name!(), &dir.0);
         let reader = thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
             lines.filter_map(|line| line.parse::<u64>().ok()).last()

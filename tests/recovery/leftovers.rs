@@ -1,7 +1,5 @@
 //! What processes leave that do not live to end their session, and what becomes of it: the next one on the same directory
 //! makes a report of it, nothing stands in its way, and all of it together has a bound.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure; the child talks to its parent
-mod common;
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -12,7 +10,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use common::{Dir, turn};
+use crate::support::process::{only, passed, play, test_name};
+use crate::support::{Dir, turn};
 use heapray::{Builder, KeptReport, OutputKey, OutputKind, Profiler, ReportId, TriggerKind};
 use heapray_report::memray;
 
@@ -40,8 +39,7 @@ fn leak_of_a_killed_process() {
 
 /// Starts `test` as a process of its own on `dir`, and waits until it says that it is ready.
 fn child(test: &str, dir: &Path) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+    let mut child = only(test)
         .env(CHILD, dir)
         .stdout(Stdio::piped())
         .spawn()
@@ -126,7 +124,7 @@ fn leaks(report: &KeptReport) -> bool {
 
 #[test]
 fn what_a_killed_process_recorded_becomes_a_report_of_the_next_one() {
-    let test = "what_a_killed_process_recorded_becomes_a_report_of_the_next_one";
+    let test = test_name!();
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
         record_until_killed(dir.as_ref());
@@ -170,7 +168,7 @@ fn what_a_killed_process_recorded_becomes_a_report_of_the_next_one() {
 
 #[test]
 fn a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names() {
-    let test = "a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names";
+    let test = test_name!();
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
         record_until_killed(dir.as_ref());
@@ -178,8 +176,9 @@ fn a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names() {
     let dir = Dir::new("replaced");
     let own = dir.0.join("program");
     fs::copy(std::env::current_exe().unwrap(), &own).unwrap();
-    let mut process = Command::new(&own)
-        .args(["--exact", test, "--nocapture"])
+    let mut process = Command::new(&own);
+    play(&mut process, test);
+    let mut process = process
         .env(CHILD, dir.0.join("reports"))
         .stdout(Stdio::piped())
         .spawn()
@@ -252,7 +251,7 @@ fn reports_without_a_note_and_drafts_among_the_reports_go() {
 
 #[test]
 fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
-    let test = "a_crash_loop_loses_no_report_and_stays_within_its_bound";
+    let test = test_name!();
     const BOUND: u64 = 3 << 20;
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
@@ -357,17 +356,14 @@ fn a_start_and_outputs_at_the_same_moment_do_not_disturb_each_other() {
 
 #[test]
 fn a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of() {
-    let test = "a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of";
+    let test = test_name!();
     let _turn = turn();
     if std::env::var_os(CHILD).is_none() {
         // Other tests need descriptors.
         let dir = Dir::new("no-descriptor");
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
-            .env(CHILD, &dir.0)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
+        let mut child = only(test);
+        child.env(CHILD, &dir.0);
+        passed(child);
         return;
     }
     let dir = PathBuf::from(std::env::var_os(CHILD).unwrap());
@@ -395,7 +391,7 @@ fn a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of() {
 
 #[test]
 fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
-    let test = "a_private_directory_is_taken_over_by_the_next_process_of_the_program";
+    let test = test_name!();
     let _turn = turn();
     let of_child = |builder: Builder| builder.ignore_environment().enabled(true);
     if std::env::var_os(CHILD).is_some() {
@@ -419,8 +415,7 @@ fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
     }
     let dir = Dir::new("private");
     let life = |living: u32| {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
+        let mut child = only(test)
             .env(CHILD, &dir.0)
             .env("TMPDIR", &dir.0)
             .env(LIVING, living.to_string())

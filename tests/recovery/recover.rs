@@ -1,13 +1,12 @@
 //! A process that is killed while it records leaves an event log from which another one makes the report.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure; the child talks to its parent
-mod common;
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use common::{Dir, turn};
+use crate::support::process::{only, test_name};
+use crate::support::{Dir, turn};
 use heapray::session::Session;
 use heapray::{RecoverError, ReportOptions, Version, recover};
 use heapray_report::memray;
@@ -44,13 +43,8 @@ fn record_until_killed(dir: PathBuf) -> ! {
     }
 }
 
-fn killed_process_leaves(dir: &Path) -> PathBuf {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "a_killed_process_leaves_its_report",
-            "--nocapture",
-        ])
+fn killed_process_leaves(test: &str, dir: &Path) -> PathBuf {
+    let mut child = only(test)
         .env(CHILD, dir)
         .stdout(Stdio::piped())
         .spawn()
@@ -71,7 +65,7 @@ fn a_killed_process_leaves_its_report() {
         record_until_killed(dir.into());
     }
     let dir = Dir::new("recover");
-    let spool = killed_process_leaves(&dir.0);
+    let spool = killed_process_leaves(test_name!(), &dir.0);
 
     let recovered = recover(&spool, &ReportOptions::default()).unwrap();
     let report = recovered.report();
@@ -98,9 +92,14 @@ fn a_killed_process_leaves_its_report() {
     let leaf = report.frames[leaf.0 as usize];
     assert_eq!(
         report.strings.get(leaf.function),
-        "recover::leak_until_killed"
+        "recovery::recover::leak_until_killed"
     );
-    assert!(report.strings.get(leaf.file).ends_with("tests/recover.rs"));
+    assert!(
+        report
+            .strings
+            .get(leaf.file)
+            .ends_with("tests/recovery/recover.rs")
+    );
 
     let mut file = Vec::new();
     recovered.write(Version::V13, &mut file).unwrap();
