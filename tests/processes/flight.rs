@@ -2,8 +2,6 @@
 //!
 //! Each test runs in a process of its own, which is this program again, and looks at what that has left behind as the
 //! service does after a restart.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
-mod common;
 
 use std::fs;
 use std::hint::black_box;
@@ -15,11 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::Dir;
-use heapray::{
-    Builder, KeptReport, OomThreshold, OutputKey, OutputKind, Profiler, ReportId, State,
-    TriggerKind,
-};
+use crate::support::Dir;
+use crate::support::process::{only, test_name};
+use heapray::{Builder, KeptReport, OutputKey, OutputKind, Profiler, ReportId, State, TriggerKind};
 
 const MIB: usize = 1 << 20;
 /// Set in the child: where it works.
@@ -55,8 +51,7 @@ fn tell(trigger: &heapray::Trigger) {
 
 /// Runs `test` in a process of its own, with `dir`. Kills it when it has told of a report. How it ended.
 fn run(test: &str, dir: &Path) -> (ExitStatus, String) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+    let mut child = only(test)
         .env(CHILD, dir)
         .env("RUST_BACKTRACE", "0")
         .stdout(Stdio::piped())
@@ -101,7 +96,7 @@ fn left(dir: &Path, kind: TriggerKind) -> KeptReport {
 }
 
 fn opens_in_memray(file: &Path) {
-    let Some(memray) = common::tool("memray") else {
+    let Some(memray) = crate::support::tool("memray") else {
         println!("skipped: memray is not installed");
         return;
     };
@@ -146,7 +141,7 @@ fn a_failed_allocation_leaves_a_report_although_the_process_aborts() {
         unreachable!("there is no memory for that");
     }
     let dir = Dir::new("flight-failed");
-    let test = "a_failed_allocation_leaves_a_report_although_the_process_aborts";
+    let test = test_name!();
     let (status, seen) = run(test, &dir.0);
     assert_eq!(status.signal(), Some(libc::SIGABRT), "{status} {seen}");
     let report = left(&dir.0, TriggerKind::AllocationFailed);
@@ -165,7 +160,7 @@ fn chunk_by_chunk_into_the_limit_there_is_a_report_from_what_was_kept_for_it() {
         }
     }
     let dir = Dir::new("flight-chunks");
-    let test = "chunk_by_chunk_into_the_limit_there_is_a_report_from_what_was_kept_for_it";
+    let test = test_name!();
     let (status, seen) = run(test, &dir.0);
     assert_eq!(status.code(), Some(53), "{status} {seen}");
     let profiler = settings(&dir.0).wait_for_start().build().unwrap();
@@ -195,7 +190,7 @@ fn near_the_limit_a_service_is_told_and_the_report_outlives_a_kill() {
         thread::sleep(Duration::from_secs(600));
     }
     let dir = Dir::new("flight-near");
-    let test = "near_the_limit_a_service_is_told_and_the_report_outlives_a_kill";
+    let test = test_name!();
     let (status, seen) = run(test, &dir.0);
     assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} {seen}");
     left(&dir.0, TriggerKind::AddressSpace);
@@ -226,7 +221,7 @@ fn near_a_groups_limit_a_service_is_told_and_the_report_outlives_a_kill() {
         }
     }
     let dir = Dir::new("flight-group");
-    let test = "near_a_groups_limit_a_service_is_told_and_the_report_outlives_a_kill";
+    let test = test_name!();
     let (status, seen) = run(test, &dir.0);
     assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} {seen}");
     let report = left(&dir.0, TriggerKind::ControlGroup);
@@ -298,10 +293,7 @@ fn in_a_real_group_the_report_is_there_before_the_kernel_kills() {
     };
     let dir = Dir::new("flight-real-group");
     fs::write(dir.0.join("group"), group.0.to_str().unwrap()).unwrap();
-    let (status, seen) = run(
-        "in_a_real_group_the_report_is_there_before_the_kernel_kills",
-        &dir.0,
-    );
+    let (status, seen) = run(test_name!(), &dir.0);
     assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} {seen}");
     assert!(seen.contains("told control_group"), "{seen}");
     let report = left(&dir.0, TriggerKind::ControlGroup);
@@ -344,7 +336,7 @@ fn sigusr2_writes_a_report_recording_goes_on_and_the_services_own_handler_is_cal
         thread::sleep(Duration::from_secs(600));
     }
     let dir = Dir::new("flight-signal");
-    let test = "sigusr2_writes_a_report_recording_goes_on_and_the_services_own_handler_is_called";
+    let test = test_name!();
     let (status, seen) = run(test, &dir.0);
     assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} {seen}");
     let report = left(&dir.0, TriggerKind::Signal);
@@ -354,6 +346,7 @@ fn sigusr2_writes_a_report_recording_goes_on_and_the_services_own_handler_is_cal
     );
 }
 
+#[cfg(feature = "http")]
 #[test]
 fn growth_is_reported_listed_served_and_kept_over_a_restart() {
     if let Some(dir) = child_dir() {
@@ -363,7 +356,7 @@ fn growth_is_reported_listed_served_and_kept_over_a_restart() {
             .trigger_step(8 << 20)
             .trigger_pause(Duration::ZERO)
             .trigger_keep(2)
-            .oom_threshold(OomThreshold::Percent(2))
+            .oom_threshold(heapray::OomThreshold::Percent(2))
             .init();
         thread::sleep(Duration::from_millis(20));
         for _ in 0..30 {
@@ -375,7 +368,7 @@ fn growth_is_reported_listed_served_and_kept_over_a_restart() {
         thread::sleep(Duration::from_secs(600));
     }
     let dir = Dir::new("flight-growth");
-    let test = "growth_is_reported_listed_served_and_kept_over_a_restart";
+    let test = test_name!();
     let (status, seen) = run(test, &dir.0);
     assert_eq!(status.signal(), Some(libc::SIGKILL), "{status} {seen}");
     let report = left(&dir.0, TriggerKind::Step);

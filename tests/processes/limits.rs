@@ -1,20 +1,18 @@
 //! A profiler that gets no more memory, no more disk, or loses its directory: it stops or gives up its log, status and
 //! log say so, and the service serves on.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
-mod common;
 
 use std::ffi::CString;
 use std::fmt::Write;
 use std::fs::File;
 use std::hint::black_box;
 use std::path::Path;
-use std::process::Command;
 use std::ptr::null;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::Dir;
+use crate::support::Dir;
+use crate::support::process::{in_own_process, test_name};
 use heapray::{Error, Profiler, State, Status};
 use heapray_report::memray;
 use tracing::field::{Field, Visit};
@@ -98,28 +96,12 @@ fn limit(resource: libc::__rlimit_resource_t, bytes: u64) {
     assert_eq!(set, 0);
 }
 
-/// Runs `test` of this program in a process of its own, where `HEAPRAY_ALONE` is set.
-fn alone(test: &str) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env("HEAPRAY_ALONE", test)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{}: {text}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 #[test]
 fn recording_ends_before_the_tables_take_what_the_service_needs() {
-    let name = "recording_ends_before_the_tables_take_what_the_service_needs";
-    if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        return alone(name);
-    }
+    in_own_process(test_name!(), fill_memory);
+}
+
+fn fill_memory() {
     let lines = Lines::listen();
     let dir = Dir::new("memory");
     let profiler = record_in(&dir.0);
@@ -201,10 +183,10 @@ fn churn(count: u64) {
 
 #[test]
 fn a_full_disk_ends_the_log_and_leaves_room_for_the_report() {
-    let name = "a_full_disk_ends_the_log_and_leaves_room_for_the_report";
-    if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        return alone(name);
-    }
+    in_own_process(test_name!(), fill_the_disk);
+}
+
+fn fill_the_disk() {
     const DISK: u64 = 1 << 20;
     let lines = Lines::listen();
     let dir = Dir::new("full");
@@ -252,10 +234,10 @@ fn a_full_disk_ends_the_log_and_leaves_room_for_the_report() {
 
 #[test]
 fn without_its_directory_the_report_waits_in_memory_until_there_is_one_again() {
-    let name = "without_its_directory_the_report_waits_in_memory_until_there_is_one_again";
-    if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        return alone(name);
-    }
+    in_own_process(test_name!(), lose_the_directory);
+}
+
+fn lose_the_directory() {
     let lines = Lines::listen();
     let dir = Dir::new("lost");
     let inner = dir.0.join("inner");

@@ -1,18 +1,15 @@
 //! Services that have a seccomp filter put on themselves after `init`: what the profiler may not do any more must not hurt
 //! the service, and must not go unsaid.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
-#![allow(clippy::unwrap_used)] // a test's failure
-#![allow(clippy::print_stdout)] // what a child process tells its parent
-mod common;
 
 use std::env;
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
-use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
-use common::Dir;
+use crate::support::Dir;
+use crate::support::process::{only, test_name};
 use heapray::State;
 use heapray::capture::sys;
 
@@ -168,8 +165,7 @@ fn served(test: &str, name: &str) -> Vec<String> {
         std::process::exit(0);
     }
     let outputs = [libc::EPERM, libc::ENOSYS].map(|error| {
-        let child = Command::new(env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
+        let child = only(test)
             .env("HEAPRAY_REFUSE", error.to_string())
             .env("RUST_BACKTRACE", "0")
             .stdout(std::process::Stdio::piped())
@@ -197,7 +193,7 @@ fn served(test: &str, name: &str) -> Vec<String> {
 
 #[test]
 fn a_refused_membarrier_costs_nothing_but_time() {
-    for text in served("a_refused_membarrier_costs_nothing_but_time", "membarrier") {
+    for text in served(test_name!(), "membarrier") {
         for line in [
             "membarrier false",
             "stop Ok(Stopped)",
@@ -213,7 +209,7 @@ fn a_refused_membarrier_costs_nothing_but_time() {
 
 #[test]
 fn where_mprotect_is_refused_the_hooks_that_stay_are_told_of_and_no_session_starts() {
-    let test = "where_mprotect_is_refused_the_hooks_that_stay_are_told_of_and_no_session_starts";
+    let test = test_name!();
     for text in served(test, "mprotect") {
         assert!(text.contains("stop Ok(Stopped)"), "{text}");
         assert!(text.contains("could not be put back"), "{text}");
@@ -224,7 +220,7 @@ fn where_mprotect_is_refused_the_hooks_that_stay_are_told_of_and_no_session_star
 
 #[test]
 fn a_refused_madvise_changes_nothing() {
-    for text in served("a_refused_madvise_changes_nothing", "madvise") {
+    for text in served(test_name!(), "madvise") {
         for line in [
             "stop Ok(Stopped)",
             "notes []",
@@ -239,12 +235,12 @@ fn a_refused_madvise_changes_nothing() {
 
 #[test]
 fn where_large_mappings_are_refused_the_service_lives() {
-    served("where_large_mappings_are_refused_the_service_lives", "mmap");
+    served(test_name!(), "mmap");
 }
 
 #[test]
 fn where_threads_are_refused_no_session_starts() {
-    for text in served("where_threads_are_refused_no_session_starts", "clone") {
+    for text in served(test_name!(), "clone") {
         assert!(
             text.contains("stop Ok(Stopped)") && text.contains("start Err("),
             "{text}"
@@ -254,7 +250,7 @@ fn where_threads_are_refused_no_session_starts() {
 
 #[test]
 fn a_refused_memfd_changes_nothing() {
-    for text in served("a_refused_memfd_changes_nothing", "memfd") {
+    for text in served(test_name!(), "memfd") {
         assert!(
             text.contains("start Ok(Recording)") && text.contains("again true"),
             "{text}"
@@ -264,10 +260,10 @@ fn a_refused_memfd_changes_nothing() {
 
 #[test]
 fn where_no_file_opens_the_service_lives() {
-    served("where_no_file_opens_the_service_lives", "openat");
+    served(test_name!(), "openat");
 }
 
 #[test]
 fn where_no_mapping_grows_the_service_lives() {
-    served("where_no_mapping_grows_the_service_lives", "mremap");
+    served(test_name!(), "mremap");
 }

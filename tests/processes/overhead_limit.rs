@@ -1,43 +1,20 @@
 //! The bound on the profiler's own memory: ever new call stacks and ever more live blocks, in processes of their own.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
-mod common;
 
 use std::fs::File;
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::Dir;
+use crate::support::Dir;
+use crate::support::process::{in_own_process, test_name};
 use heapray::{Output, Profiler, State};
 use heapray_report::memray;
 
 /// Of what the process itself takes while it works and while reports are made: their bytes on their way to the disk, and
 /// the allocator's own slack.
 const SLACK: u64 = 8 << 20;
-
-/// Runs `test` of this program in a process of its own, where `HEAPRAY_ALONE` is set.
-fn alone(test: &str) -> bool {
-    if std::env::var_os("HEAPRAY_ALONE").is_some() {
-        return false;
-    }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env("HEAPRAY_ALONE", test)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    print!("{text}");
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{}: {text}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    true
-}
 
 /// The process's anonymous resident memory, without allocating: files' pages are the system's cache.
 fn anonymous(status: &File) -> u64 {
@@ -114,9 +91,10 @@ fn number(variable: &str, default: u64) -> u64 {
 
 #[test]
 fn ever_new_call_stacks_stay_below_the_limit_and_sums_stay_exact() {
-    if alone("ever_new_call_stacks_stay_below_the_limit_and_sums_stay_exact") {
-        return;
-    }
+    in_own_process(test_name!(), ever_new_call_stacks);
+}
+
+fn ever_new_call_stacks() {
     // Others to measure with.
     let limit = number("LIMIT_MIB", 64) << 20;
     let depth = number("DEPTH", 18) as u32;
@@ -181,9 +159,10 @@ fn report(profiler: &Profiler) -> Output {
 
 #[test]
 fn live_blocks_that_have_no_room_end_the_recording_with_a_report() {
-    if alone("live_blocks_that_have_no_room_end_the_recording_with_a_report") {
-        return;
-    }
+    in_own_process(test_name!(), ever_more_live_blocks);
+}
+
+fn ever_more_live_blocks() {
     let limit = 64 << 20;
     let dir = Dir::new("blocks");
     let watcher = Watcher::begin();
