@@ -1,13 +1,14 @@
 //! A program whose global allocator neither way can see, because nobody wrapped it: told at the start, never an empty
 //! report.
-mod common;
+//!
+//! A process of its own: its global allocator.
+mod support;
 
-use std::process::Command;
-
-use common::{Dir, turn};
 use heapray::capture::{control, hook};
 use heapray::session::{Session, StartError};
 use heapray::{Error, InitError};
+use support::process::{is_alone, only, passed, test_name};
+use support::{Dir, turn};
 
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -47,18 +48,15 @@ fn a_profiler_is_not_built() {
 /// start or a report is told too.
 #[test]
 fn init_tells_and_the_service_runs_on() {
-    let name = "init_tells_and_the_service_runs_on";
+    let test = test_name!();
     let dir = Dir::new("init");
-    if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .env("HEAPRAY_ALONE", name)
+    if !is_alone(test) {
+        let mut command = only(test);
+        command
             .env("MEMRAY_PROFILER", "true")
-            .env("MEMRAY_PROFILER_DIR", &dir.0)
-            .output()
-            .unwrap();
+            .env("MEMRAY_PROFILER_DIR", &dir.0);
+        let output = passed(command);
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{text}");
         let told = text.matches("heapray does not record").count();
         assert!(told == 1 && text.contains("heapray::Alloc"), "{text}");
         return;

@@ -1,4 +1,6 @@
 //! Who may import whom: one table of the rooms of `src`; and what runs in a hook imports only `core`, atomics and `libc`.
+//!
+//! A program of its own: it reads the sources, and links nothing of the crate.
 #![allow(clippy::unwrap_used)] // a test's failure
 
 use std::collections::BTreeSet;

@@ -4,11 +4,13 @@
 //! Threads are started and warmed up before the capture begins and end after it is over, and allocate nothing but
 //! what their programs say: so the capture's totals, not just a part of them, are compared.
 //!
-//! `HEAPRAY_SOAK_EVENTS=1000000000 cargo test --release --test ledger soak -- --nocapture --test-threads=1` runs one session
+//! A process of its own, with this test alone: the harness would allocate, in the midst of a session, when another one ends.
+//!
+//! `HEAPRAY_SOAK_EVENTS=1000000000 cargo test --release --test ledger -- --nocapture --test-threads=1` runs one session
 //! of that many events, which takes an hour and a half or more; 200,000 by default. (With more test threads, the harness says
 //! after a minute that the test is slow, and allocates for it.)
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what a soak has seen
-mod common;
+mod support;
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -18,10 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Dir, my_tid, sites_of_thread, sum};
 use heapray::capture::event::Kind;
 use heapray::session::Session;
 use heapray_report::model::Tally;
+use support::{Dir, my_tid, sites_of_thread, sum};
 
 const THREADS: usize = 4;
 const SLOTS: usize = 400;
@@ -321,8 +323,6 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
     snapshot.totals.events
 }
 
-/// The only test of this program: the harness would allocate, in the midst of a session, when another one ends.
-///
 /// Last comes one long session, past every limit that only time reaches: of the event log, the timeline, the counters of
 /// 32 bits.
 #[test]

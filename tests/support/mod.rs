@@ -93,12 +93,14 @@ pub fn my_sites(snapshot: &Snapshot) -> Vec<RawSite> {
 
 pub fn sites_of_thread(snapshot: &Snapshot, tid: u32) -> Vec<RawSite> {
     let numbers: Vec<u32> = snapshot
+        .stacks
         .threads
         .iter()
         .filter(|thread| thread.tid == tid)
         .map(|thread| thread.number)
         .collect();
     snapshot
+        .stacks
         .sites
         .iter()
         .filter(|site| numbers.contains(&site.thread))
@@ -132,7 +134,7 @@ pub fn stack(snapshot: &Snapshot, site: &RawSite) -> Vec<u64> {
     let mut addresses = Vec::new();
     let mut at = site.node;
     while at.0 != 0 {
-        let node = snapshot.nodes[at.0 as usize];
+        let node = snapshot.stacks.nodes[at.0 as usize];
         addresses.push(node.address);
         at = node.parent;
     }

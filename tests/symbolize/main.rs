@@ -1,4 +1,6 @@
 //! Snapshots of real processes, resolved and compared with what other symbolizers say.
+//!
+//! A process of its own: its global allocator, and its code is the one that is read at random, stripped and replaced.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as no test
 
 mod allocations;

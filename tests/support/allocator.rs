@@ -13,7 +13,7 @@ use heapray::collector::snapshot::{Hooks, RawSite, Snapshot};
 use heapray::symbolize::{ReportOptions, resolve};
 use heapray_report::model::{Allocator, Tally};
 
-use crate::common::{my_sites, my_tid, record, sites_of_thread, sum, tally, turn};
+use crate::support::{my_sites, my_tid, record, sites_of_thread, sum, tally, turn};
 
 /// What a program of allocator calls did, by its own account.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
