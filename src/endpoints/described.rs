@@ -1,26 +1,26 @@
-//! What the OpenAPI document says of each view of a report: the same headers and part answers for each, with its own media
-//! types.
+//! The OpenAPI description of each view of a report: the same headers and partial answers for all, and the media types of
+//! each.
 
 use std::collections::BTreeMap;
 
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::{Content, ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder};
 
-/// A view of a report, of the present session and of kept ones.
+/// View of a report: of the present session, and of kept ones.
 pub(super) struct View {
-    /// The last word of its path.
+    /// Last word of the view's path.
     pub(super) name: &'static str,
-    /// What the answer is, in a sentence.
+    /// Description of the answer, in a sentence.
     what: &'static str,
-    /// Its media types; what each is; an example, or nothing.
+    /// Media types: name, kind of body, and an example (empty if there is none).
     types: &'static [(&'static str, Shape, &'static str)],
-    /// The name under which it is saved; empty for an answer that is not to be saved.
+    /// Name of the file in which a client saves the answer; empty for an answer that is not saved.
     file: &'static str,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Every view.
+/// All views.
 pub(super) const VIEWS: &[View] = &[
     View {
         name: "report",
@@ -44,7 +44,7 @@ pub(super) const VIEWS: &[View] = &[
         name: "stats",
         what: "The text, or JSON.",
         types: &[
-            // First, so that made clients have its type.
+            // First, so that generated clients have its type.
             ("application/json", Shape::Json("Statistics"), ""),
             (
                 TEXT,
@@ -80,45 +80,45 @@ const fn text_view(name: &'static str) -> View {
     }
 }
 
-/// What the body of an answer is.
+/// Kind of an answer's body.
 #[derive(Clone, Copy)]
 enum Shape {
     Bytes,
     Text,
-    /// JSON for another tool, or of a format that has its own description.
+    /// JSON that another tool's format defines.
     AnyJson,
-    /// JSON with a schema of that name.
+    /// JSON with a schema of this name.
     Json(&'static str),
 }
 
-/// Header, and what it says.
+/// Headers and their descriptions.
 const HEADERS: [(&str, &str); 6] = [
-    ("ETag", "Strong: names exactly these bytes."),
+    ("ETag", "Strong entity tag: identifies exactly these bytes."),
     (
         "Last-Modified",
-        "The moment that it describes, in whole seconds.",
+        "The moment that the output describes, in whole seconds.",
     ),
     (
         "Accept-Ranges",
-        "`bytes`: with a `Range` header, such as `bytes=1000-`, and if wanted `If-Range` with an `ETag`, a part of it comes.",
+        "`bytes`: a `Range` header, such as `bytes=1000-`, asks for a part of the output; `If-Range` with an `ETag` makes that conditional.",
     ),
     (
         "Cache-Control",
-        "`private, no-cache` of a finished session, `no-store` of a snapshot.",
+        "`private, no-cache` for a finished session, `no-store` for a snapshot.",
     ),
     (
         "X-Heapray-Snapshot",
         "`true` while the session still records: a consistent view up to X-Heapray-Taken.",
     ),
-    ("X-Heapray-Taken", "The moment that it describes, RFC 3339."),
+    ("X-Heapray-Taken", "The moment that the output describes (RFC 3339)."),
 ];
 
 impl View {
-    /// Returns the answers to a request for it that were no failure.
+    /// Returns the successful answers to a request for this view.
     pub(super) fn responses(&self) -> BTreeMap<String, RefOr<Response>> {
         let mut whole = described(self.what, self.types);
-        let mut part = described("The range that was asked for.", self.types);
-        let mut length = text("Bytes of the whole.");
+        let mut part = described("The requested range.", self.types);
+        let mut length = text("Length of the whole output in bytes.");
         length.schema = Some(Object::with_type(Type::Integer).into());
         let headers = &mut whole.headers;
         headers.insert("Content-Length".into(), length.into());
@@ -129,9 +129,9 @@ impl View {
             let says = format!("`inline; filename=\"{}\"`.", self.file);
             headers.insert("Content-Disposition".into(), text(&says).into());
         }
-        let range = text("Which bytes of how many.");
+        let range = text("Position of the part, and length of the whole output.");
         part.headers.insert("Content-Range".into(), range.into());
-        let unchanged = described("The client's copy is still good.", &[]);
+        let unchanged = described("The client's copy is up to date.", &[]);
         let all = [("200", whole), ("206", part), ("304", unchanged)];
         all.into_iter()
             .map(|(status, response)| (status.to_owned(), response.into()))

@@ -1,7 +1,7 @@
-//! `/openapi.json`, Swagger UI below `/docs/`, and the way there from the home page.
+//! `/openapi.json`, Swagger UI below `/docs/`, and the redirect from the home page to it.
 //!
-//! Every link is relative: the pages work at the root, below any prefix, and behind a proxy that takes one off. They
-//! load without a token, since a browser cannot send one by itself; the calls made from them need it.
+//! Every link is relative: the pages work at the root, below any prefix, and behind a proxy that removes one. The pages load
+//! without a token, since a browser cannot send one by itself; the calls that they make need the token.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -9,35 +9,35 @@ use axum::response::Response;
 use bytes::Bytes;
 use utoipa::openapi::OpenApi;
 
-/// What the pages are made of.
+/// Parts that the pages are made of.
 #[derive(Clone)]
 pub(crate) struct Pages {
     document: Bytes,
-    /// The profiler's routes alone.
+    /// Document of the profiler's routes alone.
     own: Bytes,
     #[cfg(feature = "swagger-ui")]
     swagger: std::sync::Arc<utoipa_swagger_ui::Config<'static>>,
 }
 
 impl Pages {
-    /// `document` tells of all routes, `own` of the profiler's.
+    /// Makes the pages from `document`, which describes all routes, and `own`, which describes the profiler's alone.
     pub(crate) fn new(document: &OpenApi, own: &OpenApi) -> Pages {
         Pages {
             document: text(document),
             own: text(own),
             #[cfg(feature = "swagger-ui")]
             swagger: std::sync::Arc::new(
-                // No validator: it would tell a server of strangers where this one is.
+                // No validator: the page would send this service's address to a public server.
                 utoipa_swagger_ui::Config::from("../openapi.json")
                     .validator_url("none")
-                    // The token stays in the page's memory, and goes with it.
+                    // The token stays in the page's memory and is lost with the page.
                     .persist_authorization(false)
                     .display_request_duration(true),
             ),
         }
     }
 
-    /// The same, with the document of the profiler's routes alone.
+    /// Returns the same pages with the document of the profiler's routes alone.
     pub(crate) fn with_own_document(self) -> Pages {
         Pages {
             document: self.own.clone(),
@@ -45,14 +45,14 @@ impl Pages {
         }
     }
 
-    /// Whether a path is one of ours. An app's own page there comes first.
+    /// Returns whether `path` is one of these pages. An app's own page at the same path comes first.
     pub(crate) fn is_page(path: &str) -> bool {
         path == "/openapi.json"
             || cfg!(feature = "swagger-ui")
                 && (matches!(path, "/" | "" | "/docs") || path.starts_with("/docs/"))
     }
 
-    /// The page at `path`, if there is one.
+    /// Returns the page at `path`, if there is one.
     pub(crate) fn get(&self, path: &str) -> Option<Response> {
         match path {
             "/openapi.json" => Some(with_type(
@@ -90,11 +90,11 @@ impl Pages {
 
 fn text(document: &OpenApi) -> Bytes {
     let text = document.to_json();
-    // `Bytes` of a `String` allocate when they are first cloned; these do so now, while the thread is untracked.
+    // `Bytes` of a `String` allocate at their first clone. These allocate now, while the thread is untracked.
     Bytes::from_owner(text.expect("an OpenAPI document can be written as JSON"))
 }
 
-/// A redirect that keeps the method and, where there is one, the query.
+/// Returns a redirect that keeps the method and, if there is one, the query.
 pub(crate) fn redirect(to: &str, query: Option<&str>) -> Response {
     let to = match query {
         Some(query) => format!("{to}?{query}"),

@@ -1,4 +1,4 @@
-//! The one way in to all of the profiler's routes.
+//! The router of the profiler: checks a request and calls the handler of its endpoint.
 
 use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
@@ -15,7 +15,7 @@ use super::{docs, mark, outputs, reports, start, status, stop, timeline};
 use crate::config::Config;
 use crate::profiler::Profiler;
 
-/// Below it, and nowhere else, are the profiler's endpoints; with a slash behind it the live page.
+/// Path below which all endpoints of the profiler are. The live page is this path with a slash at its end.
 const BASE: &str = "/api/v1/profiler/memray";
 
 /// An enabled profiler's routes. Cheap to clone.
@@ -26,7 +26,7 @@ pub(crate) struct Door {
     pages: Pages,
     tickets: std::sync::Arc<Tickets>,
     seats: Seats,
-    /// Whether the requests come from a listener of the profiler's own.
+    /// Set if the requests come from the profiler's own listener.
     listens: bool,
 }
 
@@ -42,7 +42,7 @@ impl Door {
         }
     }
 
-    /// The same, behind a listener of the profiler's own.
+    /// Returns the same routes, for the profiler's own listener.
     pub(crate) fn at_own_listener(self) -> Door {
         Door {
             listens: true,
@@ -50,7 +50,7 @@ impl Door {
         }
     }
 
-    /// The same, with a document of the profiler's routes alone: where the app's are not.
+    /// Returns the same routes with a document of the profiler's routes alone, for a path where the app's routes are not.
     pub(crate) fn with_own_document(mut self) -> Door {
         self.pages = self.pages.with_own_document();
         self
@@ -60,12 +60,12 @@ impl Door {
         &self.config
     }
 
-    /// Whether the profiler answers `path`, whatever the app has there.
+    /// Returns whether `path` is an endpoint. The profiler answers those even if the app has a route there.
     pub(crate) fn is_endpoint(path: &str) -> bool {
         below_base(path).is_some()
     }
 
-    /// Answers a request whose path has lost its prefix. No body is asked for: nobody reads it.
+    /// Answers a request whose prefix has been removed from the path. Takes no body, because no endpoint reads one.
     pub(crate) async fn answer(self, request: Parts) -> Response {
         let path = request.uri.path();
         let mut response = match below_base(path) {
@@ -87,12 +87,12 @@ impl Door {
         response
     }
 
-    /// `tail` is what follows the base: nothing, or a slash and the endpoint's name.
+    /// Answers the endpoint at `tail`, the path after the base: empty, or a slash and the endpoint's name.
     async fn endpoint(&self, tail: &str, request: &Parts) -> Result<Response, ApiError> {
         let name = tail.strip_prefix('/');
         let endpoint = Endpoint::at(name.unwrap_or_default());
         guard::check_host(&self.config, self.listens, request)?;
-        // The page is no secret; what it shows is.
+        // The page itself needs no token: its data does.
         if endpoint != Some(Endpoint::Page) {
             self.check_token(name.unwrap_or_default(), request)?;
         }
@@ -105,7 +105,7 @@ impl Door {
         }
         guard::check_origin(&request.method, &request.headers)?;
         if endpoint.is_made() {
-            // Reading, but not for nothing: an output is made, or a file is read.
+            // A GET that costs work: heapray makes an output or reads a file.
             guard::same_origin_or_link(&request.headers)?;
         }
         let (profiler, query, headers) = (&self.profiler, request.uri.query(), &request.headers);
@@ -118,7 +118,7 @@ impl Door {
             Endpoint::Mark => mark::mark(profiler, query).await,
             Endpoint::Ticket => ticket::ticket(&self.tickets, query),
             Endpoint::Live => {
-                // Reading, but not for nothing: symbols are looked up while somebody watches.
+                // A GET that costs work: symbols are looked up while a client watches.
                 guard::same_origin(headers)?;
                 live::live(profiler, &self.seats).await
             }
@@ -135,8 +135,8 @@ impl Door {
         }
     }
 
-    /// First, and whatever the path and method: a stranger learns nothing. A ticket is as good as the token for reading
-    /// what it was issued for.
+    /// Checks the token before anything else, so that an unauthorized client learns nothing. A ticket replaces the token for
+    /// reading the path that it was issued for.
     fn check_token(&self, tail: &str, request: &Parts) -> Result<(), ApiError> {
         let known = guard::check_token(self.config.token.as_ref(), &request.headers);
         if known.is_err() && matches!(request.method, Method::GET | Method::HEAD) {
@@ -158,7 +158,7 @@ impl Door {
     }
 }
 
-/// What follows the base, if it is a path of the profiler's.
+/// Returns the part of `path` after the base, or `None` if the path is not below the base.
 fn below_base(path: &str) -> Option<&str> {
     let tail = path.strip_prefix(BASE)?;
     (tail.is_empty() || tail.starts_with('/')).then_some(tail)
@@ -169,7 +169,7 @@ fn options(allow: &'static str) -> Response {
     (StatusCode::NO_CONTENT, allow).into_response()
 }
 
-/// `HEAD` answers as `GET` would, to the length, without the body: nothing is read from disk.
+/// Removes the body of an answer to `HEAD`. All headers stay as for `GET`, the length too; nothing is read from disk.
 fn without_body(response: &mut Response) {
     if let Some(len) = response.body().size_hint().exact() {
         let headers = response.headers_mut();

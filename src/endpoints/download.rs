@@ -1,4 +1,4 @@
-//! An output as a response: headers, ranges and conditions alike for all.
+//! Sends an output as a response. Headers, ranges and conditional requests are the same for all outputs.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,9 +16,9 @@ use crate::os::calendar;
 use crate::profiler::Reports;
 use crate::profiler::store::{Output, OutputKind};
 
-/// On answers that are made from a session which still records: consistent, but not the last word.
+/// Header of answers that are made while the session still records: consistent, but not the final state.
 const SNAPSHOT: HeaderName = HeaderName::from_static("x-heapray-snapshot");
-/// The moment that an answer describes.
+/// Header with the moment that an answer describes.
 const TAKEN: HeaderName = HeaderName::from_static("x-heapray-taken");
 
 /// An output as the answer to a request with these headers.
@@ -41,7 +41,7 @@ pub(super) fn download(
         Some(range) if validators.range_counts(asked) => range::wanted(range, len),
         _ => Wanted::Whole,
     };
-    // A client's copy being good comes before the question which part of it is wanted (section 13.2.2).
+    // Whether the client's copy is up to date is decided before the range (section 13.2.2).
     let range = if validators.not_modified(asked) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         None
@@ -72,13 +72,14 @@ fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
     let kind = output.kind();
     let content_type = kind.content_type();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // Racetrack gives its text none, and ours are read like it.
+    // Browsers show texts as they are. Racetrack sends its text without this header, too.
     if !kind.is_read() {
         let disposition = format!("inline; filename=\"{}\"", kind.file_name());
         headers.insert(header::CONTENT_DISPOSITION, value(disposition));
     }
     if matches!(kind, OutputKind::Flamegraph | OutputKind::File(Format::Svg)) {
-        // Page and picture bring everything with them; whatever a function's name might smuggle in can load and send nothing.
+        // The page and the picture contain everything that they need. Even a hostile function name can load and send
+        // nothing.
         let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'self'";
@@ -97,7 +98,7 @@ fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
     headers.insert(TAKEN, value(calendar::rfc3339(output.taken())));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.insert(header::ETAG, value(etag));
-    // The crate panics on a clock that stands before 1970.
+    // `httpdate` panics on a time before 1970.
     let modified = httpdate::fmt_http_date(output.taken().max(SystemTime::UNIX_EPOCH));
     headers.insert(header::LAST_MODIFIED, value(modified));
 }

@@ -1,4 +1,4 @@
-//! What goes wrong, as status, headers and body at once.
+//! Errors of requests: status, headers and body in one place.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::reply;
 use crate::profiler;
 use heapray_report::error_chain;
 
-/// The body of every answer that is not a success.
+/// Body of every answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(example = json!({
     "error": "nothing was recorded yet: start the profiler first",
@@ -35,27 +35,27 @@ pub(crate) enum ErrorKind {
     Unauthorized,
     /// The call came from a page of another site.
     CrossSiteRequest,
-    /// The call came under a host name that may be a stranger's.
+    /// The call used a host name that a stranger could own.
     HostNotAllowed,
     /// Nothing was recorded yet, or no report of that number is kept.
     ReportNotFound,
-    /// A kept report is not what was written.
+    /// The file of a kept report has changed since it was written.
     ReportDamaged,
-    /// No memory log is written.
+    /// No memory log is being written.
     MemoryLogNotFound,
-    /// There is no such endpoint.
+    /// The endpoint does not exist.
     NotFound,
     /// The endpoint does not take this method.
     MethodNotAllowed,
-    /// None of the bytes that were asked for is there.
+    /// The output ends before the requested range.
     RangeNotSatisfiable,
     /// This process was forked from the profiled one.
     ForkedProcess,
     /// No session is running.
     NotRecording,
-    /// The session has as many marks as it can have.
+    /// The session has the largest allowed number of marks.
     TooManyMarks,
-    /// As many clients watch as can.
+    /// The largest allowed number of clients watch already.
     TooManyWatchers,
     /// Recording could not begin.
     NotStarted,
@@ -67,9 +67,9 @@ pub(crate) enum ErrorKind {
     StorageFull,
     /// An output could not be made.
     OutputFailed,
-    /// Too many outputs wait to be made already.
+    /// Too many outputs are already waiting to be made.
     TooManyOutputs,
-    /// Clients that still read hold all the disk that outputs may take.
+    /// Clients that are still reading hold all the disk space that outputs may take.
     OutputsHeld,
     /// The service is about to end.
     ServiceEnding,
@@ -77,22 +77,22 @@ pub(crate) enum ErrorKind {
     InternalError,
 }
 
-/// A request that did not succeed.
+/// Failure of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum ApiError {
     /// A parameter has a value that is not allowed.
     BadRequest(String),
     Unauthorized,
     CrossSite,
-    /// Asked for under a name that may be a stranger's.
+    /// The request used this host name, which a stranger could own.
     Host(String),
     NotFound,
     MethodNotAllowed(&'static str),
-    /// Every seat of those who watch is taken.
+    /// All live slots are taken.
     TooManyWatchers,
-    /// No memory log is written; the reason, where there should be one.
+    /// No memory log is being written, for this reason if it should be.
     NoMemoryLog(Option<Arc<str>>),
-    /// No byte of the wanted range is there; the output's length.
+    /// The output, which has this many bytes, ends before the requested range.
     Range(u64),
     Profiler(profiler::Error),
 }
@@ -159,23 +159,23 @@ impl ApiError {
         match self {
             ApiError::BadRequest(text) => text.clone(),
             ApiError::Unauthorized => {
-                "the profiler wants an Authorization header with the right bearer token".into()
+                "the bearer token is missing or wrong: send the profiler's token in an Authorization header".into()
             }
             ApiError::CrossSite => {
-                "a page of another site may not change, watch or load anything here".into()
+                "cross-site request refused: only this service's own pages may change, watch or load anything here".into()
             }
             ApiError::Host(host) => format!(
-                "the profiler does not answer under the host name {host:?}: if it is this service's, list it in MEMRAY_PROFILER_HOSTS, \
+                "the profiler does not answer under the host name {host:?}: if the name belongs to this service, list it in MEMRAY_PROFILER_HOSTS, \
                  or set MEMRAY_PROFILER_TOKEN"
             ),
-            ApiError::NotFound => "the profiler has no such endpoint".into(),
+            ApiError::NotFound => "the profiler has no endpoint at this path".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
             ApiError::TooManyWatchers => "32 clients watch already".into(),
             ApiError::NoMemoryLog(Some(reason)) => reason.to_string(),
             ApiError::NoMemoryLog(None) => {
                 "no memory log is being written: set MEMRAY_PROFILER_MEMORY_LOG=true".into()
             }
-            ApiError::Range(len) => format!("there are {len} bytes, none of them in that range"),
+            ApiError::Range(len) => format!("range not satisfiable: the output has {len} bytes"),
             ApiError::Profiler(error) => error_chain(error).to_string(),
         }
     }
@@ -202,7 +202,7 @@ impl ApiError {
     }
 }
 
-/// Seconds: how long most outputs take, and a watcher's answer at most.
+/// Seconds: most outputs take at most this long, and so does an answer to a watching client.
 const RETRY_AFTER: &str = "5";
 
 fn is_full(error: &io::Error) -> bool {

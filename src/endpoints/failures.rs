@@ -1,4 +1,5 @@
-//! What the OpenAPI document says of failures: which status each call can meet, and why. [`ApiError`](super::error::ApiError)
+//! Failures in the OpenAPI document: the statuses that each call can answer, and why. [`ApiError`](super::error::ApiError)
+//! makes the answers.
 //! makes the answers.
 #![allow(dead_code)] // descriptions only
 
@@ -6,24 +7,24 @@ use utoipa::IntoResponses;
 
 use super::error::ErrorBody;
 
-/// What any call can meet.
+/// Failures of any call.
 #[derive(IntoResponses)]
 pub(crate) enum CommonFailures {
     /// The bearer token is missing or wrong.
     #[response(status = 401, content_type = "application/json", headers(("WWW-Authenticate" = String, description = "`Bearer`.")))]
     Unauthorized(ErrorBody),
-    /// The call came from a page of another site, or under a host name that may be a stranger's.
+    /// A page of another site made the call, or the call used a host name that a stranger could own.
     #[response(status = 403, content_type = "application/json")]
     Forbidden(ErrorBody),
     /// This process was forked from the profiled one.
     #[response(status = 409, content_type = "application/json")]
     Forked(ErrorBody),
-    /// A fault in the profiler; the service runs on.
+    /// A fault in the profiler. The service goes on.
     #[response(status = 500, content_type = "application/json")]
     Internal(ErrorBody),
 }
 
-/// What a call that changes something can meet besides.
+/// Further failures of a call that changes something.
 #[derive(IntoResponses)]
 pub(crate) enum WriteFailures {
     /// The disk, or a limit on it, is full.
@@ -34,20 +35,20 @@ pub(crate) enum WriteFailures {
     Full(ErrorBody),
 }
 
-/// What asking for an output can meet besides.
+/// Further failures of a request for an output.
 #[derive(IntoResponses)]
 pub(crate) enum OutputFailures {
     /// A parameter has a value that is not allowed.
     #[response(status = 400, content_type = "application/json")]
     BadRequest(ErrorBody),
-    /// The call came from a page of another site, and not by a link that somebody followed.
+    /// A page of another site made the call, and not through a link that a visitor followed.
     #[response(status = 403, content_type = "application/json")]
     CrossSite(ErrorBody),
     /// Nothing was recorded yet.
     #[response(status = 404, content_type = "application/json")]
     NoReport(ErrorBody),
-    /// Too many outputs wait to be made already; or clients that still read hold all the disk that outputs may take; or the
-    /// service is about to end.
+    /// Too many outputs are already waiting to be made, or clients that are still reading hold all the disk space that
+    /// outputs may take, or the service is about to end.
     #[response(
         status = 503,
         content_type = "application/json",
@@ -58,8 +59,8 @@ pub(crate) enum OutputFailures {
         })
     )]
     Later(ErrorBody),
-    /// None of the bytes that were asked for is there.
-    #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
+    /// The output ends before the requested range.
+    #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "The length of the output.")))]
     Range(ErrorBody),
     /// The disk, or a limit on it, is full.
     #[response(status = 507, content_type = "application/json", example = json!({
@@ -69,10 +70,10 @@ pub(crate) enum OutputFailures {
     Full(ErrorBody),
 }
 
-/// What asking for a kept report by its number can meet besides.
+/// Further failures of a request for a kept report by its number.
 #[derive(IntoResponses)]
 pub(crate) enum KeptFailures {
-    /// No report of that number is kept.
+    /// No report with this number is kept.
     #[response(status = 404, content_type = "application/json", example = json!({
         "error": "there is no kept report 1795252380250",
         "type": "ReportNotFound"
@@ -80,7 +81,7 @@ pub(crate) enum KeptFailures {
     NotKept(ErrorBody),
 }
 
-/// What setting a mark can meet besides.
+/// Further failures of setting a mark.
 #[derive(IntoResponses)]
 pub(crate) enum MarkFailures {
     /// The name is missing, too long, or has control characters in it.
@@ -91,10 +92,10 @@ pub(crate) enum MarkFailures {
     Name(ErrorBody),
 }
 
-/// What watching can meet besides.
+/// Further failures of watching.
 #[derive(IntoResponses)]
 pub(crate) enum WatchFailures {
-    /// 32 watch already.
+    /// 32 clients watch already.
     #[response(
         status = 503,
         content_type = "application/json",
@@ -107,10 +108,10 @@ pub(crate) enum WatchFailures {
     Full(ErrorBody),
 }
 
-/// What asking for a ticket can meet besides.
+/// Further failures of a request for a ticket.
 #[derive(IntoResponses)]
 pub(crate) enum TicketFailures {
-    /// It is for nothing that can be read.
+    /// The path in `for` cannot be read with a ticket.
     #[response(status = 400, content_type = "application/json", example = json!({
         "error": "for is \"start\", but must be the path of an output below the profiler's",
         "type": "BadRequest"
@@ -118,22 +119,22 @@ pub(crate) enum TicketFailures {
     For(ErrorBody),
 }
 
-/// What asking for the memory log can meet besides.
+/// Further failures of a request for the memory log.
 #[derive(IntoResponses)]
 pub(crate) enum TimelineFailures {
-    /// The format is none of the two.
+    /// The format is neither `json` nor `mprof`.
     #[response(status = 400, content_type = "application/json")]
     Format(ErrorBody),
-    /// No memory log is written, and why.
+    /// No memory log is being written; the error says why.
     #[response(status = 404, content_type = "application/json", example = json!({
         "error": "no memory log is being written: set MEMRAY_PROFILER_MEMORY_LOG=true",
         "type": "MemoryLogNotFound"
     }))]
     NoLog(ErrorBody),
-    /// The call came from a page of another site, and not by a link that somebody followed.
+    /// A page of another site made the call, and not through a link that a visitor followed.
     #[response(status = 403, content_type = "application/json")]
     CrossSite(ErrorBody),
-    /// None of the bytes that were asked for is there.
-    #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "How many there are.")))]
+    /// The output ends before the requested range.
+    #[response(status = 416, content_type = "application/json", headers(("Content-Range" = String, description = "The length of the output.")))]
     Range(ErrorBody),
 }

@@ -1,4 +1,4 @@
-//! A response body that is read from disk piece by piece, on the profiler's own thread.
+//! A response body that is read from disk in pieces, on the profiler's own thread.
 
 use std::io;
 use std::ops::Range;
@@ -13,22 +13,22 @@ use tokio::sync::oneshot;
 use crate::profiler::store::Output;
 use crate::profiler::{Reader, Reports};
 
-/// Bytes read at once: what a slow client costs in memory.
+/// Bytes per read. A slow client costs this much memory.
 const PIECE: u64 = 256 << 10;
 
-/// What a client finds in the service's log at most: its connection simply ends.
+/// Error in the service's log at most: for the client the connection simply ends.
 const TOO_SLOW: &str = "the client took nothing for too long";
 
 type Piece = oneshot::Receiver<io::Result<Bytes>>;
 
-/// A range of an output. Nothing is read before the first poll.
+/// Body made of a range of an output. The first poll starts the reading.
 #[derive(Debug)]
 pub(crate) struct FileBody {
     reports: Arc<Reports>,
     reader: Arc<Reader>,
-    /// What was not asked for yet.
+    /// Bytes that have not been requested yet.
     rest: Range<u64>,
-    /// What was asked for, and its length.
+    /// The requested piece, and its length.
     pending: Option<(Piece, u64)>,
 }
 
@@ -64,7 +64,7 @@ impl FileBody {
             };
             let mut buffer = vec![0; usize::try_from(end - start).expect("a piece is small")];
             let read = output.read_at(&mut buffer, start);
-            // The client is gone: nobody needs it.
+            // If the client is gone, nobody needs the bytes.
             let _ = answer.send(read.map(|()| buffer.into()));
         });
         (piece, end - start)

@@ -1,4 +1,4 @@
-//! The ways in for a service with one profiler: each as the method of [`Profiler`] of its name.
+//! Functions for a service with one profiler. Each calls the method of [`Profiler`] with the same name.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -9,26 +9,26 @@ use super::ServeError;
 use crate::profiler::Profiler;
 use crate::profiler::init;
 
-/// Does what [`Profiler::mount`] does, after [`init`] where nobody called it.
+/// Does what [`Profiler::mount`] does. Calls [`init`] first if the service has not.
 pub fn mount(app: Router) -> Router {
     init().mount(app)
 }
 
-/// What [`Profiler::router`] gives, after [`init`] where nobody called it.
+/// Returns what [`Profiler::router`] returns. Calls [`init`] first if the service has not.
 pub fn router() -> Router {
     init().router()
 }
 
-/// Does what [`Profiler::serve`] does, after [`init`] where nobody called it.
+/// Does what [`Profiler::serve`] does. Calls [`init`] first if the service has not.
 ///
 /// # Errors
 ///
-/// Those of [`Profiler::serve`].
+/// The same as [`Profiler::serve`].
 pub fn serve(address: impl ToSocketAddrs) -> Result<Option<SocketAddr>, ServeError> {
     init().serve(address)
 }
 
-/// What [`Profiler::openapi`] gives, after [`init`] where nobody called it.
+/// Returns what [`Profiler::openapi`] returns. Calls [`init`] first if the service has not.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     init().openapi()

@@ -1,4 +1,4 @@
-//! Who may call.
+//! Checks whether a client may call: token, host name, origin.
 
 use std::net::SocketAddr;
 use std::sync::Once;
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, Uri, header};
 use super::error::ApiError;
 use crate::config::{Config, Hosts, Token};
 
-/// Lets a call through that knows the token, where there is one.
+/// Checks the token of a request, if the configuration has one.
 pub(crate) fn check_token(token: Option<&Token>, headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(token) = token else {
         return Ok(());
@@ -28,10 +28,10 @@ pub(crate) fn check_token(token: Option<&Token>, headers: &HeaderMap) -> Result<
     }
 }
 
-/// Keeps a page whose own name leads to this machine (DNS rebinding) from calling as if it were ours: refuses names that
-/// a stranger could own. Not where a token is wanted, which such a page does not know; and, if no names are listed, only
-/// where the listener is `ours` or the caller is on this machine: behind a proxy, or in a pod, a service has names that
-/// nobody told us.
+/// Refuses host names that a stranger could own. A page whose own name resolves to this machine (DNS rebinding) could
+/// otherwise call the profiler as if it were the service's own page. There is no check where a token is required, because
+/// such a page does not know the token. If no names are configured, the check applies only to the profiler's own listener
+/// (`ours`) and to callers on this machine: behind a proxy, or in a pod, a service has names that it does not know.
 pub(crate) fn check_host(config: &Config, ours: bool, request: &Parts) -> Result<(), ApiError> {
     if config.token.is_some() {
         return Ok(());
@@ -42,21 +42,21 @@ pub(crate) fn check_host(config: &Config, ours: bool, request: &Parts) -> Result
         None if ours || is_near(request) => &none,
         None => return Ok(()),
     };
-    // A request to a proxy, and one over HTTP/2, has its host in the address.
+    // A request to a proxy, and a request over HTTP/2, has its host in the address.
     let address = request.uri.authority().map(|authority| authority.as_str());
     let named = request.headers.get_all(header::HOST).iter();
     let named = named.map(|host| host.to_str().unwrap_or_default());
     match named.chain(address).find(|host| !hosts.admit(host)) {
         Some(host) => Err(ApiError::Host(host.chars().take(LONGEST_HOST).collect())),
-        // A browser always says it.
+        // Browsers always send a host.
         None => Ok(()),
     }
 }
 
-/// A name in an error.
+/// Longest part of a host name that an error message shows.
 const LONGEST_HOST: usize = 100;
 
-/// Whether the request is known to come from this machine.
+/// Returns whether the request is known to come from this machine.
 fn is_near(request: &Parts) -> bool {
     let extensions = &request.extensions;
     let peer = extensions
@@ -66,7 +66,7 @@ fn is_near(request: &Parts) -> bool {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             tracing::info!(
-                "requests to the profiler do not tell where they come from: set MEMRAY_PROFILER_TOKEN or \
+                "requests to the profiler carry no client address: set MEMRAY_PROFILER_TOKEN or \
                  MEMRAY_PROFILER_HOSTS, or serve the app with `into_make_service_with_connect_info::<SocketAddr>()`, \
                  and pages of strangers cannot call it by DNS rebinding"
             );
@@ -76,8 +76,8 @@ fn is_near(request: &Parts) -> bool {
     peer.ip().to_canonical().is_loopback()
 }
 
-/// Keeps a page of another site from changing anything in a visitor's name, whatever the method. Callers that are no
-/// browsers send neither header and pass.
+/// Refuses requests with which a page of another site would change anything in its visitor's name, whatever the method.
+/// Clients that are not browsers send neither header and are let through.
 pub(crate) fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     if method.is_safe() {
         return Ok(());
@@ -85,9 +85,9 @@ pub(crate) fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), A
     same_origin(headers)
 }
 
-/// Lets only the service's own pages through, and callers that are no browsers.
+/// Lets only the service's own pages through, and clients that are not browsers.
 pub(crate) fn same_origin(headers: &HeaderMap) -> Result<(), ApiError> {
-    // Set by the browser itself, out of a page's reach, and right behind any proxy.
+    // The browser sets this header itself: a page cannot change the value, and it is correct behind any proxy.
     if let Some(site) = headers.get("sec-fetch-site") {
         let same = matches!(site.as_bytes(), b"same-origin" | b"none");
         return if same {
@@ -96,7 +96,7 @@ pub(crate) fn same_origin(headers: &HeaderMap) -> Result<(), ApiError> {
             Err(ApiError::CrossSite)
         };
     }
-    // Browsers from before 2023.
+    // For browsers from before 2023.
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
     };
@@ -114,9 +114,9 @@ pub(crate) fn same_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// As [`same_origin`], and lets through who follows a link of another site to here: a chat's, or a dashboard's. A page that
-/// would have its visitors' browsers make outputs in the background, as pictures, scripts, frames or ahead of time, is
-/// refused.
+/// Does what [`same_origin`] does, and also lets a visitor through who follows a link from another site: from a chat, or
+/// from a dashboard. Refuses a page that would have its visitors' browsers make outputs in the background, as pictures,
+/// scripts, frames or prefetches.
 pub(crate) fn same_origin_or_link(headers: &HeaderMap) -> Result<(), ApiError> {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     let is_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
@@ -201,7 +201,7 @@ mod tests {
             (&[("sec-fetch-site", "none")], true),
             (&[("sec-fetch-site", "same-site")], false),
             (&[("sec-fetch-site", "cross-site")], false),
-            // Behind a proxy that rewrites Host, the browser's own word counts.
+            // Behind a proxy that rewrites Host, the header that the browser set itself counts.
             (
                 &[
                     ("sec-fetch-site", "same-origin"),

@@ -26,8 +26,8 @@ pub(super) struct MarkQuery {
 
 /// Set a mark
 ///
-/// Names the present moment of the running session. The report tells blocks from before and after it apart: set one
-/// before a load test and one after, and see what the test left behind.
+/// Names the present moment of the running session. The report then separates blocks from before and after it. Set one mark
+/// before a load test and one after the test to see what the test left behind.
 #[utoipa::path(
     post,
     path = "/api/v1/profiler/memray/mark",
@@ -35,7 +35,7 @@ pub(super) struct MarkQuery {
     operation_id = "heapray_mark",
     params(MarkQuery),
     responses(
-        (status = 200, description = "The mark, and what was live at it.", body = Mark),
+        (status = 200, description = "The mark, and the live memory at that moment.", body = Mark),
         MarkFailures,
         CommonFailures,
     )

@@ -1,12 +1,12 @@
-//! The HTTP face of the profiler: routes, OpenAPI description, Swagger UI, and the ways to have them answered: in an
-//! axum app, in any tower stack, on a thread of their own.
+//! The HTTP interface of the profiler: routes, OpenAPI description and Swagger UI. An axum app, any tower stack or a thread
+//! of their own can serve the routes.
 //!
 //! ```text
-//! request ─▶ Mounted: prefix off; ours or the app's? ─▶ Door: untracked, token, origin ─▶ one handler a file
+//! request ─▶ Mounted: remove the prefix; ours or the app's? ─▶ Api: untracked, token, origin ─▶ one handler a file
 //! ```
 //!
-//! Nothing here blocks, and nothing that a request of ours allocates is recorded: every poll of a handler and of a
-//! response body happens inside [`untracked`](crate::capture::untracked).
+//! Nothing here blocks. The allocations of our own requests are not recorded: every poll of a handler and of a response body
+//! happens inside [`untracked`](crate::capture::untracked).
 
 mod described;
 mod docs;

@@ -1,4 +1,4 @@
-//! Ways to have the routes answered.
+//! The ways to serve the routes: axum, tower, or a service.
 
 use axum::Router;
 use axum::routing::any_service;
@@ -14,19 +14,19 @@ use crate::config::Config;
 use crate::profiler::Profiler;
 
 impl Profiler {
-    /// `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and these a
-    /// second time below the job prefix (`/pub/job/{name}/{version}`; any name and version match). The app's routes come
-    /// first where both have one, save for the endpoints themselves. Below the prefix the app has only what it put there
-    /// itself, or all with [`routes_below_prefix`](crate::Builder::routes_below_prefix).
+    /// Returns `app` with the profiler's endpoints, `/openapi.json` and Swagger UI at `/docs` beside its own routes, and all
+    /// these a second time below the job prefix (`/pub/job/{name}/{version}`; any name and version match). Where both have a
+    /// route, the app's comes first, except for the endpoints themselves. Below the prefix the app serves only the routes
+    /// that it defined there itself, or all of its routes with [`routes_below_prefix`](crate::Builder::routes_below_prefix).
     ///
-    /// Where the profiler is disabled this returns `app` as it is. What is layered on the result (with `layer`, not
-    /// `route_layer`) guards everything, service and profiler; what was layered on `app` before does not guard the
-    /// profiler. Give an app its routes and fallback before.
+    /// Returns `app` unchanged where the profiler is disabled. A layer on the result (`layer`, not `route_layer`) guards
+    /// everything, service and profiler; a layer that was put on `app` before does not guard the profiler. Give an app its
+    /// routes and its fallback before this call.
     ///
-    /// Requests to the app's own routes do not pass by the profiler, which stands where the app's fallback stood and
-    /// asks that in its turn. Only an app with a route of its own at one of the profiler's paths (`/{*path}`, say) is
-    /// put behind the profiler as a whole, which costs each request a second look for its route, about a microsecond. An app
-    /// whose routes name a job below the prefix that is not this one answers for that job alone.
+    /// Requests to the app's own routes do not go through the profiler: the profiler takes the place of the app's fallback,
+    /// and calls that fallback in turn. Only if the app has a route of its own at one of the profiler's paths (`/{*path}`,
+    /// say) does the profiler stand before the whole app. Then each request is routed twice, which costs about a
+    /// microsecond. An app whose own routes name another job below the prefix answers for that job alone.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -38,8 +38,8 @@ impl Profiler {
         self.mount_documented(app, None)
     }
 
-    /// As [`mount`](Profiler::mount), with the app's own OpenAPI document: `/openapi.json` and Swagger UI show the
-    /// routes of both.
+    /// Does what [`mount`](Profiler::mount) does, with the app's own OpenAPI document: `/openapi.json` and Swagger UI show
+    /// the routes of both.
     ///
     /// ```
     /// # use axum::{Router, routing::get};
@@ -55,9 +55,9 @@ impl Profiler {
         }
     }
 
-    /// The profiler's routes alone, at the root: the endpoints, `/openapi.json`, and `/docs`. To be merged into an app, or put below
-    /// a path of its own with axum's `nest_service` (not `nest`, which has no `/p/`). Without a route where the profiler is
-    /// disabled.
+    /// Returns the profiler's routes alone, at the root: the endpoints, `/openapi.json`, and `/docs`. Merge the router into
+    /// an app, or put it below a path with axum's `nest_service` (not `nest`, which does not match `/p/`). The router has no
+    /// routes where the profiler is disabled.
     pub fn router(&self) -> Router {
         let _untracked = untracked::enter();
         let Some(door) = self.door(None) else {
@@ -80,20 +80,21 @@ impl Profiler {
         router
     }
 
-    /// The profiler's routes as a [`tower::Service`] that takes requests with any body: for a plain hyper server, whose
-    /// own routes [`layer`](Profiler::layer) serves too. At the root and below the prefix; 404 for all else.
+    /// Returns the profiler's routes as a [`tower::Service`] that takes requests with any body. This is for a plain hyper
+    /// server without routes of its own; [`layer`](Profiler::layer) is for one that has some. The routes are at the root and
+    /// below the prefix; anything else is answered with 404.
     #[must_use]
     pub fn service(&self) -> Mounted<NoApp> {
         Mounted::new(NoApp, self.door(None))
     }
 
-    /// The same for a listener of the profiler's own.
+    /// Returns the same service for the profiler's own listener.
     pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
         Mounted::new(NoApp, self.door(None).map(Door::at_own_listener))
     }
 
-    /// What [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler is disabled
-    /// every request goes through as it is.
+    /// Returns a layer that does what [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler
+    /// is disabled, the layer passes every request through unchanged.
     #[must_use]
     pub fn layer(&self) -> HeaprayLayer {
         HeaprayLayer {
@@ -101,7 +102,7 @@ impl Profiler {
         }
     }
 
-    /// The OpenAPI document of the profiler's routes, to be merged into an app's own. Empty where the
+    /// Returns the OpenAPI document of the profiler's routes, to merge into an app's own. The document is empty where the
     /// profiler is disabled.
     #[must_use]
     pub fn openapi(&self) -> OpenApi {
@@ -122,16 +123,17 @@ impl Profiler {
     }
 }
 
-/// `app` with the profiler where its fallback was, or, if the app's routes are in the way, before it as a whole.
+/// Returns `app` with the profiler in the place of its fallback, or, if the app has routes at the profiler's paths, with the
+/// profiler before the whole app.
 fn beside(app: Router, door: Door) -> Router {
     let routes = Routes::of(app.clone());
-    // An app that has a home page answers for it; one that takes something else there has none.
+    // An app that answers `GET /` keeps its home page. An app that only takes other methods there has none.
     let free = !routes.refuse_get("/") && paths(door.config()).all(|path| routes.leave(&path));
     let rest = if free { app.clone() } else { Router::new() };
     rest.fallback_service(Mounted::new(app, Some(door)))
 }
 
-/// What is looked for below a prefix, and, if the app's routes are to be there, besides.
+/// Paths that are probed below a prefix.
 const PROBED: [&str; 5] = [
     "",
     "/",
@@ -141,7 +143,7 @@ const PROBED: [&str; 5] = [
 ];
 const PROBED_BESIDES: [&str; 2] = ["/x", "/x/x"];
 
-/// A path of each kind that the profiler answers. The home page is not among them.
+/// Returns a path of each kind that the profiler answers, without the home page.
 fn paths(config: &Config) -> impl Iterator<Item = String> {
     let endpoints = openapi::routes(config).paths.paths.into_keys();
     let others = [
@@ -151,7 +153,7 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
         "/api/v1/profiler/memray/x",
     ];
     let docs = ["/docs", "/docs/", "/docs/x"].map(String::from);
-    // Any job's, and this one's, which an app's own routes may name.
+    // The prefix of any job, and the prefix of this job, which the app's own routes may name.
     let prefixes = [
         config.prefix.example(),
         config.prefix.filled(&config.job_name, &config.job_version),

@@ -18,8 +18,8 @@ use super::error::ApiError;
 use super::untracked::UntrackedFuture;
 use crate::capture::untracked;
 
-/// Puts the profiler's routes beside those of a tower service, and below the job prefix as well.
-/// From [`Profiler::layer`](crate::Profiler::layer).
+/// Layer that puts the profiler's routes beside those of a tower service, and below the job prefix as well. Made by
+/// [`Profiler::layer`](crate::Profiler::layer).
 #[derive(Clone)]
 pub struct HeaprayLayer {
     pub(super) door: Option<Door>,
@@ -36,7 +36,7 @@ impl<S> Layer<S> for HeaprayLayer {
     }
 }
 
-/// An app with the profiler's routes beside its own:
+/// An app with the profiler's routes beside its own. This table says who answers:
 ///
 /// ```text
 /// profiler's endpoints   the profiler
@@ -44,15 +44,15 @@ impl<S> Layer<S> for HeaprayLayer {
 /// anything else          the app
 /// ```
 ///
-/// Below the prefix it is the same, and the app gets the path as it came. Only with
-/// [`routes_below_prefix`](crate::Builder::routes_below_prefix) does the app get the path without the prefix.
+/// The same holds below the prefix, where the app gets the path as it was sent. With
+/// [`routes_below_prefix`](crate::Builder::routes_below_prefix) the app gets the path without the prefix.
 #[derive(Clone)]
 pub struct Mounted<S> {
     app: S,
     door: Option<Door>,
 }
 
-/// The app of a program that has none: 404.
+/// App of a program that has no routes: answers 404.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoApp;
 
@@ -128,7 +128,7 @@ where
             Some(rest) if whole || Door::is_endpoint(rest) => {
                 *request.uri_mut() = without_prefix(request.uri(), rest);
             }
-            // The app's own path, if it is one: not what the app has without the prefix.
+            // The app gets the path as it was sent, because the path without the prefix may be another route of the app.
             Some(rest) => {
                 let page = (read && Pages::is_page(rest)).then(|| {
                     let door = door.clone().with_own_document();
@@ -147,23 +147,23 @@ where
     }
 }
 
-/// What follows the prefix in `path`, if it is below it.
+/// Returns the part of `path` after the prefix, or `None` if the path is not below the prefix.
 fn below_prefix<'p>(door: &Door, path: &'p str) -> Option<&'p str> {
-    // A prefix may be one that the endpoints' own path begins with.
+    // The endpoints' own path may begin with the same words as a prefix.
     match Door::is_endpoint(path) {
         true => None,
         false => door.config().prefix.strip(path),
     }
 }
 
-/// The way to the prefix with a slash at its end: the relative links of a page there would lead one level too high.
+/// Redirects to the prefix with a slash at its end. Without the slash, relative links of the page lead one level too high.
 fn with_slash(uri: &Uri) -> Response<Body> {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
-    // `./`, or a segment with a colon in it would be taken for a scheme (RFC 3986, section 4.2).
+    // `./`, because a segment with a colon would be read as a scheme (RFC 3986, section 4.2).
     docs::redirect(&format!("./{last}/"), uri.query())
 }
 
-/// `uri` with the path `rest`, a part of its own.
+/// Returns `uri` with the path `rest`, which is a part of its own path.
 fn without_prefix(uri: &Uri, rest: &str) -> Uri {
     let _untracked = untracked::enter();
     let rest = if rest.is_empty() { "/" } else { rest };
@@ -172,12 +172,12 @@ fn without_prefix(uri: &Uri, rest: &str) -> Uri {
         None => PathAndQuery::try_from(rest),
     };
     let mut parts = uri.clone().into_parts();
-    // Part of a valid path is one; were it not, the request would go on as it came.
+    // A part of a valid path is valid. If not, the request goes on with its own path.
     parts.path_and_query = path_and_query.ok().or(parts.path_and_query);
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// The profiler's page at `uri`, of which only method and address are asked.
+/// Answers with the profiler's page at `uri`. Only the method and the address matter.
 fn page(door: Door, method: &Method, uri: Uri) -> UntrackedFuture {
     UntrackedFuture::new(|| {
         let mut head = Request::new(());
@@ -188,11 +188,11 @@ fn page(door: Door, method: &Method, uri: Uri) -> UntrackedFuture {
 }
 
 pin_project! {
-    /// The answer of a [`Mounted`] app.
+    /// Future of the answer of a [`Mounted`] app.
     pub struct MountFuture<F> {
         #[pin]
         app: Option<F>,
-        // The profiler's answer; beside the app's, it counts where the app has none.
+        // The profiler's answer. If there is an app too, this answer is used only when the app answers 404 or 405.
         ours: Option<UntrackedFuture>,
     }
 }
@@ -236,7 +236,7 @@ where
                 StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
             );
             if !absent || this.ours.is_none() {
-                // The box of a foreign body is ours; axum's own bodies need none.
+                // axum boxes a body of another type, and that box is ours. Its own bodies need no box.
                 let _untracked = untracked::enter();
                 return Poll::Ready(Ok(response.map(Body::new)));
             }

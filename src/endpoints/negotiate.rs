@@ -1,11 +1,11 @@
-//! Which format a client wants of a report, or of statistics (RFC 9110, section 12.5.1).
+//! The format that a client wants for a report, or for statistics (RFC 9110, section 12.5.1).
 
 use axum::http::{HeaderMap, header};
 use heapray_report::formats::Format;
 
 use crate::profiler::store::OutputKind;
 
-/// Media types that name a format. `text/html` is none of them: a browser that follows a link to a report sends it.
+/// Media types that name a format. `text/html` is not one of them: a browser that follows a link to a report sends it.
 const NAMED: [(&str, OutputKind); 7] = [
     ("application/octet-stream", OutputKind::Report),
     ("application/x-protobuf", OutputKind::File(Format::Pprof)),
@@ -22,7 +22,7 @@ const NAMED: [(&str, OutputKind); 7] = [
     ("text/plain", OutputKind::File(Format::Collapsed)),
 ];
 
-/// What the client likes best of what there is at the path of `kind`; that itself where it does not say, or says nothing
+/// Returns the output at the path of `kind` that the client likes best. Returns `kind` itself if the client names no type
 /// that is known.
 pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
     let accepted = headers.get_all(header::ACCEPT).iter();
@@ -34,7 +34,7 @@ pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
         let weight = parts
             .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
             .map_or(1000, thousandths);
-        // Of equals the first: clients list what they like first.
+        // The first of equals: clients list their favourite first.
         if let Some(found) = offered(kind, media)
             && weight > best.0
         {
@@ -44,12 +44,12 @@ pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
     best.1
 }
 
-/// Whether the client likes plain text better than JSON, which it gets where it does not say.
+/// Returns whether the client prefers plain text to JSON. JSON is the default.
 pub(super) fn prefers_text(headers: &HeaderMap) -> bool {
     preferred(OutputKind::StatsJson, headers) == OutputKind::Stats
 }
 
-/// What `media` means at the path of `kind`.
+/// Returns the output that `media` means at the path of `kind`.
 fn offered(kind: OutputKind, media: &str) -> Option<OutputKind> {
     let is = |name: &str| media.eq_ignore_ascii_case(name);
     if media == "*/*" {
@@ -77,10 +77,10 @@ fn named(media: &str) -> Option<OutputKind> {
         .map(|(_, kind)| kind)
 }
 
-/// A weight from 0 to 1 in thousandths; 0 if it is none.
+/// Returns a weight from 0 to 1 in thousandths, and 0 for a text that is not a weight.
 fn thousandths(text: &str) -> u32 {
     let weight: f32 = text.parse().unwrap_or(0.0);
-    // Saturating: what is no number becomes 0.
+    // The cast turns a value that is not a number into 0.
     (weight.clamp(0.0, 1.0) * 1000.0) as u32
 }
 

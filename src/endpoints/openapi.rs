@@ -1,4 +1,4 @@
-//! The OpenAPI description: of our own routes, and joined with the app's.
+//! The OpenAPI description: of our own routes, and merged with the app's.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -37,15 +37,15 @@ use crate::config::Config;
     ),
     components(schemas(ErrorBody, ErrorKind, LiveEvent, Statistics)),
     tags(
-        (name = "profiler", description = "Where the memory of this service went: heapray, its built-in heap profiler. \
+        (name = "profiler", description = "Where the memory of this service goes: heapray, its built-in heap profiler. \
                                            [The live page](../api/v1/profiler/memray/) shows it while it records."),
         (name = "reports", description = "The reports of the last few sessions"),
-        (name = "live page", description = "What the live page is made of"),
+        (name = "live page", description = "The data of the live page"),
     )
 )]
 struct Ours;
 
-/// Our routes alone, for this configuration: ready to be merged into an app's own document.
+/// Returns the description of our routes alone for this configuration, ready to be merged into an app's own document.
 pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
     let mut document = Ours::openapi();
     describe_views(&mut document);
@@ -67,7 +67,7 @@ pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
     }
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
-            // An empty list says that nothing is wanted, whatever the rest of a joined document wants.
+            // An empty list means that no token is needed, even if the rest of a merged document needs one.
             let wanted = operation.security.get_or_insert_default();
             if guarded {
                 wanted.push(SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, []));
@@ -77,12 +77,12 @@ pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
     document
 }
 
-/// Describes what each view answers, and the views of kept reports, each as that of the present session.
+/// Describes the answers of each view, and the views of kept reports in the same way as those of the present session.
 fn describe_views(document: &mut utoipa::openapi::OpenApi) {
     for described in VIEWS {
         let view = described.name;
         let item = document.paths.paths.get_mut(&format!("{BASE}/{view}"));
-        // Each has one: `tests/http/routes.rs` compares the document with the routes.
+        // Every view has one: `tests/http/routes.rs` compares the document with the routes.
         let Some(operation) = item.and_then(|item| item.get.as_mut()) else {
             continue;
         };
@@ -93,7 +93,7 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
         view_of_kept.tags = Some(vec!["reports".into()]);
         let summary = view_of_kept.summary.get_or_insert_default();
         summary.push_str(", of a kept report");
-        // These are of the present session only.
+        // The views of a kept report do not have these parameters.
         let id = ReportIdParam::into_params(|| None).into_iter();
         let others = view_of_kept.parameters.take().unwrap_or_default();
         let others = others.into_iter().filter(|parameter| match parameter {
@@ -115,11 +115,11 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
 
 const BASE: &str = "/api/v1/profiler/memray";
 
-/// What `/openapi.json` tells: the app's document, where it has one, with our routes in it.
+/// Returns the document at `/openapi.json`: the app's document, if there is one, merged with our routes.
 ///
-/// Servers are relative to the document first, which is right at the root, below any prefix, and behind a proxy that
-/// takes one off; then comes the prefixed path, of which code generators can make something. Not in a joined document
-/// where the app's routes are not below the prefix.
+/// The first server is relative to the document, which is right at the root, below any prefix, and behind a proxy that
+/// removes one. The second is the prefixed path, for code generators that need a full path. A merged document leaves the
+/// second out if the app's routes are not below the prefix.
 pub(crate) fn whole(
     config: &Config,
     app: Option<utoipa::openapi::OpenApi>,

@@ -1,5 +1,5 @@
-//! Reports, pages, texts and files: of the present session, and of kept reports. One handler; the functions without a
-//! body below describe each path, and [`VIEWS`](super::described::VIEWS) what each answers.
+//! Reports, pages, texts and files, of the present session and of kept reports. One handler answers all of them. The
+//! functions without a body below describe each path, and [`VIEWS`](super::described::VIEWS) describes the answers.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -13,7 +13,7 @@ use super::query::{self, FileQuery, MakingQuery, ReportQuery, StatsQuery, Versio
 use crate::profiler::Profiler;
 use crate::profiler::store::{OutputKind, ReportId};
 
-/// Finds or makes an output, of a kept report if one is named, and answers with it.
+/// Finds or makes an output, of a kept report if `id` names one, and answers with it.
 pub(super) async fn output(
     profiler: &Profiler,
     of: Option<ReportId>,
@@ -37,8 +37,8 @@ pub(super) async fn output(
 /// Download the report
 ///
 /// memray's own capture file, which `memray stats`, `tree`, `table`, `flamegraph` and the others open as it is. While a
-/// session runs it is a consistent snapshot up to this moment; the session goes on. `?format=`, or an `Accept` header,
-/// gives it as a file for another tool instead; `measure`, `unit`, `inverted` and `lines` choose what such a file shows.
+/// session runs, the file is a consistent snapshot up to this moment, and the session goes on. `?format=`, or an `Accept`
+/// header, gives a file for another tool instead; `measure`, `unit`, `inverted` and `lines` choose what such a file shows.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/report",
@@ -52,7 +52,8 @@ pub(super) fn report() {}
 
 /// The flame graph
 ///
-/// One self-contained page that needs no network: memory at the high-water mark and memory still live, by call stack.
+/// One self-contained page that needs no network. It shows the memory at the high-water mark and the memory still live, by
+/// call stack.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/flamegraph",
@@ -66,8 +67,8 @@ pub(super) fn flamegraph() {}
 
 /// The statistics
 ///
-/// As text: what `memray stats` prints, and below it what is still live and where it was allocated. As JSON with
-/// `?format=json`, or where an `Accept` header wants it: what `memray stats --json` writes.
+/// As text: what `memray stats` prints, followed by the live memory and the call sites that allocated it. As JSON with
+/// `?format=json`, or if an `Accept` header asks for JSON: what `memray stats --json` writes.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/stats",
@@ -79,9 +80,9 @@ pub(super) fn flamegraph() {}
 #[allow(dead_code)]
 pub(super) fn stats() {}
 
-/// The places that allocated
+/// The call sites
 ///
-/// As text: what `memray table` shows, the largest first.
+/// As text: what `memray table` shows, the largest call site first.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/table",
@@ -109,7 +110,7 @@ pub(super) fn tree() {}
 
 /// Sums by function
 ///
-/// As text: what `memray summary` shows, each function with what it and its callees allocated.
+/// As text: what `memray summary` shows: for each function, what the function and its callees allocated.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/summary",
@@ -137,7 +138,7 @@ pub(super) fn pprof() {}
 
 /// The flame graph as a picture
 ///
-/// SVG, of one side of the heap.
+/// An SVG of one measure of the heap.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/flamegraph.svg",

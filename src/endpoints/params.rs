@@ -1,8 +1,8 @@
-//! Query strings, read into a struct that derives `Deserialize`: the same struct that derives `IntoParams` for the OpenAPI
+//! Reads a query string into a struct that derives `Deserialize`. The same struct derives `IntoParams` for the OpenAPI
 //! document, so that each parameter is declared once.
 //!
-//! Parameters of other names are left to others. A bool is a truth word; its name alone says yes, as in a command line. A
-//! parameter that is given twice is refused.
+//! Unknown parameters are ignored. A bool takes words such as `true` or `yes`; its name alone means yes, as on a command
+//! line. A parameter that is given twice is refused.
 
 use std::fmt::{self, Display};
 
@@ -28,10 +28,10 @@ pub(super) fn read<'q, T: Deserialize<'q>>(query: Option<&'q str>) -> Result<T, 
     T::deserialize(pairs).map_err(|refused| ApiError::BadRequest(refused.to_string()))
 }
 
-/// Why a query is refused.
+/// Reason why a query is refused.
 #[derive(Debug)]
 enum Refused {
-    /// What is allowed; the name and the value are not known yet.
+    /// The allowed values. The name and the value are added later.
     Value(String),
     Query(String),
 }
@@ -63,7 +63,7 @@ impl serde::de::Error for Refused {
     }
 }
 
-/// Names and values of a query. A name without a value has an empty one.
+/// Names and values of a query. A name without a value has an empty value.
 struct Pairs<'q> {
     rest: Option<&'q str>,
     current: (&'q str, &'q str),
@@ -114,7 +114,7 @@ impl<'de> MapAccess<'de> for Pairs<'de> {
     }
 }
 
-/// A value as it stands in the query.
+/// Value as it stands in the query, still encoded.
 struct Value<'q>(&'q str);
 
 impl Value<'_> {
@@ -154,7 +154,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         StringDeserializer::new(self.decoded()?).deserialize_enum(name, words, visitor)
     }
 
-    /// A parameter of another name: anything goes.
+    /// Skips the value of an unknown parameter.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         visitor.visit_unit()
     }
@@ -168,7 +168,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
 /// A value that cannot be decoded.
 struct BadValue;
 
-/// As forms are encoded: `+` is a space, `%` begins two hexadecimal digits.
+/// Decodes a form value: `+` is a space, `%` begins two hexadecimal digits.
 fn decode(text: &str) -> Result<String, BadValue> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

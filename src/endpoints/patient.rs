@@ -1,4 +1,4 @@
-//! A connection that ends when its client takes nothing of what it is sent.
+//! A connection that ends when its client reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -11,9 +11,9 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::os::socket;
 
-/// A stream that says how many of the bytes written to it are still on their way.
+/// A stream that knows how many of its written bytes are still on their way.
 pub(super) trait Sending {
-    /// `None` where the system does not tell.
+    /// Returns the bytes that the client has not received yet, or `None` where the system does not report them.
     fn unsent(&self) -> Option<u32>;
 }
 
@@ -26,8 +26,8 @@ impl Sending for TcpStream {
     }
 }
 
-/// `S`, whose writes fail once its client has taken nothing for so long. A client that is slow, and takes something now and
-/// then, is waited for.
+/// Wrapper of a stream: writes fail once the client has read nothing for `timeout`. A slow client that still reads a little
+/// keeps its connection.
 #[derive(Debug)]
 pub(super) struct Patient<S> {
     stream: S,
@@ -35,11 +35,11 @@ pub(super) struct Patient<S> {
     stall: Option<Stall>,
 }
 
-/// Since when nothing more could be written.
+/// A time in which nothing more could be written.
 #[derive(Debug)]
 struct Stall {
     end: Pin<Box<Sleep>>,
-    /// What was on its way when the wait began.
+    /// Bytes that were on their way when the wait began.
     unsent: Option<u32>,
 }
 
@@ -52,7 +52,7 @@ impl<S: Sending> Patient<S> {
         }
     }
 
-    /// What a write gives, or an error if its client has not moved for too long.
+    /// Returns the result of a write, or an error if the client has read nothing for too long.
     fn wait<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -68,7 +68,7 @@ impl<S: Sending> Patient<S> {
         });
         loop {
             ready!(stall.end.as_mut().poll(context));
-            // What the system has taken from us long ago may still be moving.
+            // Bytes that the system took from us earlier may still be moving.
             let unsent = self.stream.unsent();
             if unsent.is_none() || unsent >= stall.unsent {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -132,7 +132,7 @@ mod tests {
     use std::time::Duration;
     use tokio::io::AsyncWrite;
 
-    /// Full for ever; tells one after the other of these numbers.
+    /// Always full; returns these numbers of unsent bytes one after the other.
     struct Full(RefCell<Vec<Option<u32>>>);
 
     impl Sending for Full {

@@ -1,34 +1,36 @@
-//! Conditional requests (RFC 9110, section 13): has the client got it already, and may a range be served.
+//! Conditional requests (RFC 9110, section 13): whether the client has the output already, and whether a range may be
+//! served.
 
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, header};
 
-/// Headers of a request whose sender has a copy. `Range` and `If-Range` are told of with `Accept-Ranges`: a range that is not
-/// there is refused, which no schema can say.
+/// Headers of a request whose sender has a copy. `Accept-Ranges` describes `Range` and `If-Range` instead: no schema can say
+/// that a range past the end is refused.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[allow(dead_code)] // a description only: what follows reads them
+#[allow(dead_code)] // a description only: the functions below read the headers
 pub(super) struct ConditionParams {
-    /// An `ETag`: 304 if nothing has changed.
+    /// An `ETag`: the answer is 304 if the output has not changed.
     #[param(rename = "If-None-Match", required = false)]
     if_none_match: String,
-    /// A date: 304 if nothing has changed.
+    /// A date: the answer is 304 if the output has not changed.
     #[param(rename = "If-Modified-Since", required = false)]
     if_modified_since: String,
 }
 
-/// What is known of the output that is asked for.
+/// Entity tag and time of the requested output.
 #[derive(Debug)]
 pub(crate) struct Validators<'v> {
-    /// Its strong entity tag, quotes included.
+    /// Strong entity tag of the output, with quotes.
     pub(crate) etag: &'v str,
-    /// When it last changed.
+    /// Time of the last change.
     pub(crate) modified: SystemTime,
 }
 
 impl Validators<'_> {
-    /// Whether the client's copy is still good: answer 304. `If-None-Match` beats `If-Modified-Since`.
+    /// Returns whether the client's copy is up to date, so that the answer is 304. `If-None-Match` beats
+    /// `If-Modified-Since`.
     pub(crate) fn not_modified(&self, headers: &HeaderMap) -> bool {
         let mut tags = headers.get_all(header::IF_NONE_MATCH).iter().peekable();
         if tags.peek().is_some() {
@@ -44,18 +46,18 @@ impl Validators<'_> {
         since.is_some_and(|since| whole_seconds(self.modified) <= since)
     }
 
-    /// Whether a `Range` header counts: `If-Range` is missing or names exactly this output (section 13.1.5).
+    /// Returns whether a `Range` header counts: `If-Range` is missing or names exactly this output (section 13.1.5).
     pub(crate) fn range_counts(&self, headers: &HeaderMap) -> bool {
         let Some(condition) = headers.get(header::IF_RANGE) else {
             return true;
         };
-        // A date is no strong validator where two outputs can be made within its second; section 8.8.2.2 wants a
-        // minute between them. Only the tag counts.
+        // A date is not a strong validator if two outputs can be made in the same second; section 8.8.2.2 demands a minute
+        // between them. So only the tag counts.
         condition.as_bytes() == self.etag.as_bytes()
     }
 }
 
-/// HTTP dates have no fractions: compared with one, a time must have none either.
+/// Returns `at` in whole seconds. HTTP dates have no fractions, so a time that is compared with one must have none either.
 fn whole_seconds(at: SystemTime) -> SystemTime {
     let since = at
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! The query parameters of the outputs: read, and described in the OpenAPI document.
+//! The query parameters of the outputs: the structs that read and describe them.
 
 use heapray_report::formats::Format;
 use heapray_report::memray::Version;
@@ -16,43 +16,43 @@ use crate::config::values::one_of;
 use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::ThreadMode;
 
-/// How frames and threads are shown.
+/// Parameters that say how frames and threads are shown.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MakingQuery {
-    /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a
-    /// call stack is the code that asked for memory.
+    /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a call
+    /// stack is the code that requested the memory.
     #[param(inline, value_type = Option<Truth>)]
     full: Option<bool>,
-    /// Call functions by their full names, with generic arguments: true, t, yes, y or 1. By default names are plain, and
-    /// call sites that differ in type parameters alone are one. A page holds both.
+    /// Name functions in full, with generic arguments: true, t, yes, y or 1. By default names are short, and call sites that
+    /// differ only in type parameters are joined. A page holds both.
     #[serde(rename = "full-names")]
     #[param(inline, value_type = Option<Truth>)]
     full_names: Option<bool>,
-    /// `name`: threads of one name count as one; `each`: they are kept apart.
+    /// `name`: threads of the same name are counted as one. `each`: every thread is counted by itself.
     #[param(inline)]
     threads: Option<Threads>,
 }
 
-/// What a file shows.
+/// Parameters that say what a file shows.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct FileQuery {
-    /// Which side of the heap. pprof has all of them, and takes this for what is in use.
+    /// The measure of the heap. pprof files have all measures, and take this one as the default view.
     #[param(inline)]
     measure: Option<ShownMeasure>,
-    /// Bytes or blocks, where a format holds one of them.
+    /// Bytes or blocks, for formats that hold only one of them.
     #[param(inline)]
     unit: Option<ShownUnit>,
     /// Leaf first instead of root first: true, t, yes, y or 1.
     #[param(inline, value_type = Option<Truth>)]
     inverted: Option<bool>,
-    /// Frames with file and line, where a format leaves it to choose: true, t, yes, y or 1.
+    /// Write frames with file and line, for formats that leave the choice: true, t, yes, y or 1.
     #[param(inline, value_type = Option<Truth>)]
     lines: Option<bool>,
 }
 
-/// Which version of its format a report has.
+/// Parameter that chooses the version of a report's format.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct VersionQuery {
@@ -61,20 +61,20 @@ pub(super) struct VersionQuery {
     version: Option<FormatVersion>,
 }
 
-/// Which file a report comes as.
+/// Parameter that chooses the format of a report.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ReportQuery {
-    /// A file for another tool; beats an `Accept` header.
+    /// A file for another tool. Beats an `Accept` header.
     #[param(inline)]
     format: Option<FileFormat>,
 }
 
-/// What statistics can be asked for.
+/// Parameter that chooses the format of statistics.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StatsQuery {
-    /// Text or JSON; beats an `Accept` header.
+    /// Text or JSON. Beats an `Accept` header.
     #[param(inline)]
     format: Option<StatsFormat>,
 }
@@ -122,7 +122,7 @@ enum FormatVersion {
     V13,
 }
 
-/// A format by its name, in any case: those of this build.
+/// Name of a format, in any case, out of those of this build.
 struct FileFormat(Format);
 
 impl FileFormat {
@@ -150,8 +150,8 @@ impl PartialSchema for FileFormat {
 
 impl ToSchema for FileFormat {}
 
-/// The output that a query asks for at the path of `kind`: with `?format=` a file for another tool, else `preferred`.
-/// Parameters of other names are left to others.
+/// Returns the output that a query asks for at the path of `kind`: with `?format=` a file for another tool, else
+/// `preferred`. Ignores unknown parameters.
 pub(super) fn read(
     kind: OutputKind,
     preferred: OutputKind,
@@ -161,7 +161,7 @@ pub(super) fn read(
         OutputKind::Report => {
             let ReportQuery { format } = params::read(query)?;
             format.map(|FileFormat(format)| match format {
-                // Ours has every event where that has only sums.
+                // The report has every event. The format of the same name has only sums.
                 Format::Memray => OutputKind::Report,
                 format => OutputKind::File(format),
             })

@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-/// What a `Range` header asks for.
+/// Bytes that a `Range` header asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Everything: there is no usable header. Several ranges at once may be answered so too (section 14.2).
+    /// Everything, because there is no usable header. Several ranges at once may be answered in the same way (section 14.2).
     Whole,
     /// These bytes, at least one.
     Part(Range<u64>),
-    /// Bytes of which none is there.
+    /// Only bytes past the end.
     Nothing,
 }
 
-/// Reads a `Range` header against `len` bytes.
+/// Reads a `Range` header for an output of `len` bytes.
 pub(crate) fn wanted(header: &str, len: u64) -> Wanted {
     let Some((unit, set)) = header.split_once('=') else {
         return Wanted::Whole;
@@ -54,7 +54,7 @@ fn number(text: &str) -> Number {
     if !text.bytes().all(|digit| digit.is_ascii_digit()) {
         return Number::Bad;
     }
-    // More digits than fit are a number past every end.
+    // A number with too many digits is past every end.
     Number::Is(text.parse().unwrap_or(u64::MAX))
 }
 

@@ -12,29 +12,29 @@ use super::reply;
 use crate::profiler::store::ReportId;
 use crate::profiler::{KeptReport, Profiler};
 
-/// Which kept report.
+/// The kept report that a path names.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[allow(dead_code)] // a description only: `route` reads it
 pub(super) struct ReportIdParam {
-    /// Its number, from the list.
+    /// The report's number, from the list.
     #[param(example = "1795252380250", pattern = "^(0|[1-9][0-9]{0,19})$")]
     id: String,
 }
 
 /// The kept reports
 ///
-/// Those of the last few sessions, those that the flight recorder wrote by itself, and those that were recovered from what a killed process had recorded
-/// (`trigger` says why), the latest first,
-/// over restarts of the service too where its directory outlives them. `MEMRAY_PROFILER_KEEP`,
-/// `MEMRAY_PROFILER_TRIGGER_KEEP` and `MEMRAY_PROFILER_KEEP_BYTES` say how many.
+/// The reports of the last few sessions, those that the flight recorder wrote by itself, and those that were recovered from
+/// the event log of a killed process (`trigger` says why). The latest comes first. The list spans restarts of the service if
+/// its directory outlives them. `MEMRAY_PROFILER_KEEP`, `MEMRAY_PROFILER_TRIGGER_KEEP` and `MEMRAY_PROFILER_KEEP_BYTES` say
+/// how many are kept.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/reports",
     tag = "reports",
     operation_id = "heapray_reports",
     responses(
-        (status = 200, description = "What is known of each.", body = Vec<KeptReport>),
+        (status = 200, description = "The kept reports.", body = Vec<KeptReport>),
         CommonFailures,
     )
 )]
@@ -46,7 +46,7 @@ pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
 
 /// One of the kept reports
 ///
-/// What is known of it, as in the list.
+/// The description of one report, as in the list.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/reports/{id}",
@@ -54,7 +54,7 @@ pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
     operation_id = "heapray_kept_report",
     params(ReportIdParam),
     responses(
-        (status = 200, description = "What is known of it.", body = KeptReport),
+        (status = 200, description = "The description of the report.", body = KeptReport),
         KeptFailures,
         CommonFailures,
     )
@@ -67,8 +67,8 @@ pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, A
 
 /// Delete a kept report
 ///
-/// It is gone from the disk when this answers. If it is the one of the session that ended last, then that session's
-/// other outputs go with it.
+/// The report's files are gone from the disk when this answers. If the report is the one of the session that ended last,
+/// that session's other outputs are deleted too.
 #[utoipa::path(
     delete,
     path = "/api/v1/profiler/memray/reports/{id}",
@@ -76,7 +76,7 @@ pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, A
     operation_id = "heapray_delete_report",
     params(ReportIdParam),
     responses(
-        (status = 204, description = "It is deleted."),
+        (status = 204, description = "The report is deleted."),
         KeptFailures,
         CommonFailures,
         WriteFailures,

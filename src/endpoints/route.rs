@@ -1,11 +1,11 @@
-//! Which endpoint a path leads to.
+//! The endpoint that a path leads to.
 
 use axum::http::Method;
 use heapray_report::formats::Format;
 
 use crate::profiler::store::{OutputKind, ReportId};
 
-/// What is behind a path.
+/// Endpoint behind a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// The live page.
@@ -24,8 +24,8 @@ pub(super) enum Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint at `tail`, what follows the base and its slash. A slash at the end does not matter, and the number of
-    /// a report is a number and nothing else.
+    /// Returns the endpoint at `tail`, the path after the base and its slash. A slash at the end does not matter. A report's
+    /// number consists of digits only.
     pub(super) fn at(tail: &str) -> Option<Endpoint> {
         if tail.is_empty() {
             return Some(Endpoint::Page);
@@ -50,7 +50,7 @@ impl Endpoint {
         })
     }
 
-    /// The methods that it takes, as an `Allow` header has them.
+    /// Returns the methods that this endpoint takes, written as an `Allow` header.
     pub(super) const fn allow(self) -> &'static str {
         match self {
             Endpoint::Start | Endpoint::Stop | Endpoint::Mark | Endpoint::Ticket => "POST, OPTIONS",
@@ -59,7 +59,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether reading it costs more than a look: an output is made, or a file is read.
+    /// Returns whether a `GET` costs work: heapray makes an output or reads a file.
     pub(super) const fn is_made(self) -> bool {
         matches!(
             self,
@@ -67,14 +67,14 @@ impl Endpoint {
         )
     }
 
-    /// Whether it takes `method`.
+    /// Returns whether this endpoint takes `method`.
     pub(super) fn takes(self, method: &Method) -> bool {
         let mut methods = self.allow().split(", ");
         methods.any(|allowed| allowed == method.as_str())
     }
 }
 
-/// The output that is called `view` in a path.
+/// Returns the output that is named `view` in a path.
 fn output(view: &str) -> Option<OutputKind> {
     Some(match view {
         "report" => OutputKind::Report,

@@ -1,6 +1,6 @@
-//! What the OpenAPI document says of answers whose types are not the profiler's own, and of values in a query.
+//! Types that describe answers and query values in the OpenAPI document whose own types are not the profiler's.
 //!
-//! Descriptions only: nothing is written by these types. `tests/http/routes.rs` compares them with what is.
+//! These are descriptions only: nothing is written with them. `tests/http/routes.rs` compares them with real answers.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::profiler::{Blocks, SamplingStatus};
 
-/// Yes or no, in any of the words that are understood. A name without a value (null, to some clients) says yes.
+/// Yes or no, in any of the accepted words. A name without a value (null, for some clients) means yes.
 pub(crate) struct Truth;
 
 impl PartialSchema for Truth {
@@ -31,16 +31,16 @@ impl ToSchema for Truth {}
 /// An event of the live page.
 #[derive(ToSchema)]
 pub(crate) struct LiveEvent {
-    /// What is told.
+    /// Name of the event.
     event: LiveEventName,
     /// JSON.
     #[schema(content_media_type = "application/json")]
     data: String,
-    /// Milliseconds after which to ask again, once the answer has ended.
+    /// Milliseconds after which to ask again once the answer has ended.
     retry: Option<u64>,
 }
 
-/// What an event of the live page tells.
+/// Name of an event of the live page.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 enum LiveEventName {
@@ -51,32 +51,32 @@ enum LiveEventName {
     Reports,
 }
 
-/// What `memray stats --json` writes, and `heapray` besides.
+/// Statistics as `memray stats --json` writes them, and heapray's additions.
 #[derive(ToSchema)]
 pub(crate) struct Statistics {
-    /// Allocations.
+    /// Number of allocations.
     total_num_allocations: u64,
-    /// Bytes of all allocations.
+    /// Sum of the bytes of all allocations.
     total_bytes_allocated: u64,
-    /// How many allocations were how large.
+    /// Number of allocations by size.
     allocation_size_histogram: Vec<StatisticsBin>,
-    /// Allocations by the function that was called.
+    /// Number of allocations by the function that was called.
     allocator_type_distribution: BTreeMap<String, u64>,
-    /// The places that allocated the most bytes.
+    /// The call sites that allocated the most bytes.
     top_allocations_by_size: Vec<StatisticsBySize>,
-    /// The places that allocated most often.
+    /// The call sites that allocated most often.
     top_allocations_by_count: Vec<StatisticsByCount>,
     /// The modules that allocated the most bytes.
     top_modules_by_allocation_size: Vec<StatisticsModule>,
     /// The modules that allocated most often.
     top_modules_by_allocation_count: Vec<StatisticsModule>,
-    /// The capture.
+    /// Facts about the capture.
     metadata: StatisticsMetadata,
-    /// What memray does not know.
+    /// Figures that memray does not have.
     heapray: StatisticsHeapray,
 }
 
-/// Allocations of sizes in a range.
+/// Number of allocations in a range of sizes.
 #[derive(ToSchema)]
 struct StatisticsBin {
     min_bytes: u64,
@@ -84,7 +84,7 @@ struct StatisticsBin {
     count: u64,
 }
 
-/// A place, and its bytes.
+/// A call site and its bytes.
 #[derive(ToSchema)]
 struct StatisticsBySize {
     /// `function:file:line`.
@@ -92,7 +92,7 @@ struct StatisticsBySize {
     size: u64,
 }
 
-/// A place, and its allocations.
+/// A call site and its number of allocations.
 #[derive(ToSchema)]
 struct StatisticsByCount {
     /// `function:file:line`.
@@ -100,7 +100,7 @@ struct StatisticsByCount {
     count: u64,
 }
 
-/// A module, and what it allocated.
+/// A module and its allocations.
 #[derive(ToSchema)]
 struct StatisticsModule {
     module: String,
@@ -108,12 +108,12 @@ struct StatisticsModule {
     total_bytes: u64,
 }
 
-/// The capture, as memray tells of one.
+/// Facts about the capture, as memray writes them.
 #[derive(ToSchema)]
 struct StatisticsMetadata {
-    /// UTC.
+    /// Time in UTC.
     start_time: String,
-    /// UTC.
+    /// Time in UTC.
     end_time: String,
     total_allocations: u64,
     total_frames: u64,
@@ -127,14 +127,14 @@ struct StatisticsMetadata {
     file_format: u8,
 }
 
-/// What memray's statistics leave open.
+/// Figures that memray's statistics do not have.
 #[derive(ToSchema)]
 struct StatisticsHeapray {
     producer: String,
     still_recording: bool,
     live: Blocks,
     high_water: Blocks,
-    /// Milliseconds since the start of the session; null if it is not known.
+    /// Milliseconds since the start of the session; null if the time is not known.
     #[schema(required)]
     high_water_ms: Option<u64>,
     top_live_locations: Vec<StatisticsLive>,
@@ -152,19 +152,20 @@ struct StatisticsHeapray {
     overhead: StatisticsOverhead,
 }
 
-/// A place, and what of its allocations was not freed.
+/// A call site and its live blocks.
 #[derive(ToSchema)]
 struct StatisticsLive {
     /// `function:file:line`.
     location: String,
     bytes: u64,
     count: u64,
-    /// When the oldest block was allocated, in milliseconds since the start of the session; null if it is not known.
+    /// Time at which the oldest block was allocated, in milliseconds since the start of the session; null if the time is not
+    /// known.
     #[schema(required)]
     oldest_ms: Option<u64>,
 }
 
-/// What the capture cost.
+/// Cost of the capture.
 #[derive(ToSchema)]
 struct StatisticsOverhead {
     memory_bytes: u64,

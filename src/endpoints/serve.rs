@@ -1,4 +1,4 @@
-//! The routes on a thread of their own, for programs without HTTP, and for services that are stuck.
+//! The routes on a thread of their own, for programs without HTTP, and for services that hang.
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ use crate::capture::untracked;
 use crate::os::process::check_thread_start;
 use crate::profiler::Profiler;
 
-/// The profiler's own listener could not be opened.
+/// Error of [`Profiler::serve`]: the listener could not be opened.
 #[derive(Debug)]
 pub struct ServeError {
     address: String,
@@ -39,17 +39,17 @@ impl std::error::Error for ServeError {
     }
 }
 
-/// What downloads under way get to finish when a listener is closed.
+/// Time that running downloads get to finish when a listener is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What clients may take.
+/// Limits of a listener's clients.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Connections at once: each is a file descriptor that the service may need. Further clients wait.
+    /// Connections at once. Each is a file descriptor that the service may need. Further clients wait.
     connections: usize,
-    /// A client that takes longer to say what it wants next gives up its place.
+    /// Time after which a client that sends no request loses its connection.
     asking: Duration,
-    /// And so does one that takes nothing of its answer for so long.
+    /// Time after which a client that reads nothing of its answer loses its connection.
     taking: Duration,
 }
 
@@ -60,19 +60,19 @@ const LIMITS: Limits = Limits {
 };
 
 impl Profiler {
-    /// Serves the profiler's routes at `address`, at the root and below the job prefix, on a thread and a single-threaded
-    /// tokio runtime of its own: it answers even while the service's runtime is stuck. Returns where it
-    /// listens (with port 0 the system chooses one); `None`, and no listener, where the profiler is disabled.
-    /// [`shutdown`](Profiler::shutdown) closes it.
+    /// Serves the profiler's routes at `address`, at the root and below the job prefix. They run on a thread and a
+    /// single-threaded tokio runtime of their own, so that they answer even while the service's runtime hangs. Returns the
+    /// address of the listener (with port 0 the system chooses a port), or `None`, without a listener, where the profiler is
+    /// disabled. [`shutdown`](Profiler::shutdown) closes the listener.
     ///
-    /// Whoever can reach the address can call it: listen on `127.0.0.1`, or set a token. Without a token it answers only
-    /// under addresses, names that no stranger can own, and those that were listed ([`hosts`](crate::Builder::hosts)). It
-    /// has 64 connections at once; further clients wait until one ends, as those do that say nothing for 30 seconds, or
-    /// take nothing of their answers for 60.
+    /// Every client that can reach the address can call the profiler: listen on `127.0.0.1`, or set a token. Without a token
+    /// the listener answers only under addresses, under names that no stranger can own, and under the configured ones
+    /// ([`hosts`](crate::Builder::hosts)). It has 64 connections at once; further clients wait until one ends. A connection
+    /// ends if its client sends nothing for 30 seconds, or reads nothing of its answer for 60 seconds.
     ///
     /// # Errors
     ///
-    /// The address is taken, not allowed or not this machine's; or there can be no more threads.
+    /// The address is taken, not allowed or not one of this machine, or the system allows no further thread.
     pub fn serve(&self, address: impl ToSocketAddrs) -> Result<Option<SocketAddr>, ServeError> {
         let Ok(core) = self.core() else {
             return Ok(None);
@@ -125,7 +125,7 @@ fn listen(address: impl ToSocketAddrs) -> Result<TcpListener, ServeError> {
     Ok(listener)
 }
 
-/// Serves until `closed` is told or dropped. A client that goes on after that is left after [`GRACE`].
+/// Serves until `closed` is sent or dropped. Requests that run longer than [`GRACE`] after that are cut off.
 async fn run(
     listener: TcpListener,
     app: Router,
@@ -141,7 +141,7 @@ async fn run(
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;
-            // axum's own: it takes no end at the errors of single clients, and waits where file descriptors are short.
+            // axum's own: it does not stop at the errors of single clients, and waits while file descriptors are short.
             (Listener::accept(&mut listener).await, place)
         };
         let ((stream, _), place) = tokio::select! {
@@ -152,7 +152,7 @@ async fn run(
         let stream = TokioIo::new(Patient::new(stream, limits.taking));
         let connection = connections.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
-            // That a client has gone, or says nothing, is no failure of ours.
+            // A client that has left, or that sends nothing, is not a failure of ours.
             let _ = connection.await;
             drop(place);
         });
@@ -173,7 +173,7 @@ mod tests {
     use std::time::Duration;
     use tokio::sync::oneshot;
 
-    /// More than the system holds for a connection whose client reads nothing.
+    /// More bytes than the system buffers for a connection whose client reads nothing.
     static LONG: [u8; 32 << 20] = [b'x'; 32 << 20];
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -198,7 +198,7 @@ mod tests {
                 client.write_all(request.as_bytes()).unwrap();
                 client
             };
-            // They hold every place, and never read.
+            // These clients hold every connection, and never read.
             let idle: Vec<_> = (0..limits.connections).map(|_| ask("/long")).collect();
             let mut answer = String::new();
             ask("/short").read_to_string(&mut answer).unwrap();

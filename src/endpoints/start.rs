@@ -12,12 +12,12 @@ use super::{params, reply};
 use crate::config::size;
 use crate::profiler::{Profiler, Status};
 
-/// How a session records.
+/// Parameter that says how a session records.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StartQuery {
-    /// Record samples, one each so many bytes on average (`512KiB`; `1MB`; a number alone is of bytes), or every allocation
-    /// with `0`. By default what `MEMRAY_PROFILER_SAMPLE` says.
+    /// Record samples, one per so many bytes on average (`512KiB`; `1MB`; a number alone means bytes), or every allocation
+    /// with `0`. The default is the value of `MEMRAY_PROFILER_SAMPLE`.
     // No example: Swagger UI would fill it in, and a plain start would sample.
     #[param(
         pattern = r"^ *0*([0-9]{1,19} *B?|[0-9]{1,16} *(K|KiB|kB)|[0-9]{1,13} *(M|MiB|MB)|[0-9]{1,10} *(G|GiB|GB)|[0-9]{1,7} *(T|TiB|TB)) *$"
@@ -27,11 +27,11 @@ pub(crate) struct StartQuery {
 
 /// Start recording
 ///
-/// Begins a session: from now on every allocation is recorded, or, with `sample`, samples of them. The former session's
-/// report is from now on one of the kept ones. If a session is running already, it goes on and nothing changes. With
-/// `sample`, one that samples already goes on at that rate; one that records every allocation where samples are wanted,
-/// or the other way round, ends first, as by `stop`: what is exact and what is estimated cannot be one report. A request
-/// body is ignored.
+/// Begins a session: from now on every allocation is recorded, or, with `sample`, samples of them. The report of the former
+/// session becomes one of the kept reports. If a session is running already, it goes on and nothing changes. With `sample`,
+/// a session that samples already goes on at the new rate. If the request wants samples and the session records every
+/// allocation, or the other way round, the session ends first, as by `stop`: exact and estimated figures cannot be in one
+/// report. A request body is ignored.
 #[utoipa::path(
     post,
     path = "/api/v1/profiler/memray/start",
@@ -40,7 +40,7 @@ pub(crate) struct StartQuery {
     params(StartQuery),
     responses(
         (status = 200, description = "A session is running: this is its state.", body = Status),
-        (status = 400, description = "`sample` is no number of bytes.", body = ErrorBody),
+        (status = 400, description = "`sample` is not a number of bytes.", body = ErrorBody),
         (status = 503, description = "The service is about to end.", body = ErrorBody),
         CommonFailures,
         WriteFailures,
@@ -53,7 +53,7 @@ pub(crate) async fn start(profiler: &Profiler, query: Option<&str>) -> Result<Re
     Ok(reply::json(StatusCode::OK, &status))
 }
 
-/// How the session is to sample, if the request says so.
+/// Reads the sampling rate, if the request has one.
 fn sample(query: Option<&str>) -> Result<Option<u64>, ApiError> {
     let refused = || ApiError::BadRequest(format!("sample must be {}", size::ALLOWED));
     let StartQuery { sample } = params::read(query)?;

@@ -10,7 +10,8 @@ use crate::profiler::{Error, Profiler, State, Status};
 
 /// The profiler's state
 ///
-/// Whether it records, since when, what it has seen, and what that costs. Answers soon, whatever else is going on.
+/// Says whether the profiler records, since when, how much it has recorded, and what that costs. Answers quickly, even
+/// during other work.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/status",

@@ -10,7 +10,7 @@ use crate::profiler::{Profiler, Status};
 
 /// Stop recording
 ///
-/// Ends the session and answers when its report is on disk. If none is running, nothing changes. A request body is
+/// Ends the session and answers when its report is on disk. If no session is running, nothing changes. A request body is
 /// ignored.
 #[utoipa::path(
     post,
@@ -18,7 +18,7 @@ use crate::profiler::{Profiler, Status};
     tag = "profiler",
     operation_id = "heapray_stop",
     responses(
-        (status = 200, description = "Nothing is recorded any more: these are the last session's sums.", body = Status),
+        (status = 200, description = "Recording has ended: this is the state, with the last session's sums.", body = Status),
         CommonFailures,
         WriteFailures,
     )

@@ -1,12 +1,12 @@
-//! Tickets: how a link of the live page opens what only a token opens.
+//! Tickets, with which a link of the live page opens a path that needs a token.
 //!
-//! A browser cannot send a header with a link. The page asks for a ticket, with its token, and puts that into the link:
-//! it is good for reading that one path, for a minute, from this process. The token itself never stands in an address,
-//! where histories and logs would keep it.
+//! A browser cannot send a header with a link. So the page requests a ticket, with its token, and puts the ticket into the
+//! link: the ticket allows reading that one path, for a minute, from this process. The token itself never stands in an
+//! address, where histories and logs would keep it.
 //!
 //! ```text
 //! 6920b2f4-d1c0…16 hex digits…-9f3b…16 hex digits…
-//! second of its end   SipHash of (path, end, 0 and 1) under random keys of this process
+//! expiry in seconds    SipHash of (path, end, 0 and 1) under random keys of this process
 //! ```
 
 use std::collections::hash_map::RandomState;
@@ -24,19 +24,19 @@ use super::failures::{CommonFailures, TicketFailures};
 use super::route::Endpoint;
 use super::{params, reply};
 
-/// How long a ticket is good.
+/// Time for which a ticket is valid.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
-/// Leave to read one path for a minute.
+/// Permission to read one path for a minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub(crate) struct Ticket {
-    /// What to put into the query as `ticket`.
+    /// The value to put into the query as `ticket`.
     pub(crate) ticket: String,
-    /// Seconds that it is good for.
+    /// Seconds for which the ticket is valid.
     pub(crate) seconds: u64,
 }
 
-/// What a ticket is for.
+/// The path that a ticket is for.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TicketQuery {
@@ -49,26 +49,27 @@ pub(super) struct TicketQuery {
     path: String,
 }
 
-/// What opens a link, beside the view's own parameters. The document does not have it: the live page puts it into links.
+/// Query parameter of a link, besides the view's own. The document leaves it out, because only the live page writes such
+/// links.
 #[derive(Deserialize)]
 struct LinkQuery {
     ticket: Option<String>,
 }
 
-/// The ticket in a query, if there is one.
+/// Returns the ticket in a query, if there is one.
 pub(super) fn in_query(query: Option<&str>) -> Option<String> {
     let LinkQuery { ticket } = params::read(query).ok()?;
     ticket
 }
 
-/// Issues tickets and knows them again.
+/// Issues tickets and checks them.
 #[derive(Debug, Default)]
 pub(super) struct Tickets {
     keys: RandomState,
 }
 
 impl Tickets {
-    /// A ticket for `tail`, the path below the profiler's base.
+    /// Issues a ticket for `tail`, the path below the profiler's base.
     pub(super) fn issue(&self, tail: &str, now: SystemTime) -> Ticket {
         let end = second(now).saturating_add(GOOD_FOR.as_secs());
         Ticket {
@@ -77,7 +78,7 @@ impl Tickets {
         }
     }
 
-    /// Whether `ticket` is one for `tail`, and still good.
+    /// Returns whether `ticket` is a valid one for `tail`.
     pub(super) fn admits(&self, tail: &str, ticket: &str, now: SystemTime) -> bool {
         let end = ticket.split('-').next();
         let Some(end) = end.and_then(|end| u64::from_str_radix(end, 16).ok()) else {
@@ -104,8 +105,8 @@ fn second(at: SystemTime) -> u64 {
 
 /// Get a ticket for a link
 ///
-/// A browser sends no header with a link that it follows. With this in its query as `ticket`, an output's address can be
-/// read for a minute without the token.
+/// A browser sends no header with a link that it follows. With the ticket in its query as `ticket`, the address of an output
+/// can be read for a minute without the token.
 #[utoipa::path(
     post,
     path = "/api/v1/profiler/memray/ticket",

@@ -1,4 +1,4 @@
-//! `GET timeline`: the memory log, as JSON or as the file that it is.
+//! `GET timeline`: the memory log, as JSON or as its file.
 
 use std::io;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::profiler::LogReader;
 use crate::profiler::store::{Label, Output, OutputKey, OutputKind};
 use crate::profiler::{Error, LiveFeed, Profiler};
 
-/// What is sent as JSON of a log of any length.
+/// Limits of the JSON for a log of any length.
 const LIMITS: DigestLimits = DigestLimits {
     readings: 2_000,
     children: 50,
     functions: 1_000,
 };
 
-/// How the memory log comes.
+/// Parameter that chooses the format of the memory log.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TimelineQuery {
-    /// JSON, or the log's file; beats an `Accept` header.
+    /// JSON, or the log's file. Beats an `Accept` header.
     #[param(inline)]
     format: Option<TimelineFormat>,
 }
@@ -50,78 +50,79 @@ enum TimelineFormat {
 /// The process's memory over time, from the memory log. All times are milliseconds since `started`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Timeline {
-    /// The log's file, in the service's file system.
+    /// The log's file, as a path in the service's file system.
     pub(crate) file: String,
     /// When the log began.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
     #[schema(value_type = String, format = DateTime)]
     pub(crate) started: SystemTime,
-    /// The process.
+    /// Process number.
     pub(crate) pid: u32,
-    /// What the process is to the others of its job: `main` or `worker`.
+    /// Role of the process in its job: `main` or `worker`.
     pub(crate) role: &'static str,
-    /// What is measured: `rss`, `pss` or `uss`.
+    /// Measure of memory: `rss`, `pss` or `uss`.
     pub(crate) metric: &'static str,
-    /// `memory` includes the children.
+    /// True if `memory` includes the children.
     pub(crate) children_included: bool,
-    /// The memory of the process. At most 2,000 readings and the latest: neighbours are one then, the larger of them.
+    /// Memory of the process. At most 2,000 readings and the latest: if there are more, neighbours are joined to the larger
+    /// of them.
     pub(crate) memory: TimelineCurve,
-    /// Its children, and theirs: the 50 that were seen last.
+    /// Child processes and their own children: the 50 that were seen last.
     pub(crate) children: Vec<TimelineChild>,
-    /// How many more there were.
+    /// Number of further child processes.
     pub(crate) more_children: u64,
-    /// Calls of functions, and requests, if they are marked: the 1,000 that took longest, by their beginnings.
+    /// Calls of functions, and requests, if they are marked: the 1,000 longest, in the order of their beginnings.
     pub(crate) functions: Vec<TimelineFunction>,
-    /// How many more there were.
+    /// Number of further calls.
     pub(crate) more_functions: u64,
-    /// What the service had allocated and not given back, in the profiler's running session, or else in its last one;
-    /// null if there was none.
+    /// Memory that the service had allocated and not freed, in the profiler's running session, or else in its last one; null
+    /// if there was no session.
     #[schema(required)]
     pub(crate) heap: Option<TimelineCurve>,
 }
 
-/// A curve: two columns of the same length.
+/// Curve, as two columns of the same length.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct TimelineCurve {
-    /// Milliseconds.
+    /// Times in milliseconds.
     pub(crate) at_ms: Vec<i64>,
-    /// Bytes.
+    /// Values in bytes.
     pub(crate) bytes: Vec<u64>,
 }
 
-/// A process below this one.
+/// Process that descends from this one.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineChild {
     /// Its process number.
     pub(crate) id: String,
-    /// Milliseconds.
+    /// Times in milliseconds.
     pub(crate) at_ms: Vec<i64>,
-    /// Bytes.
+    /// Values in bytes.
     pub(crate) bytes: Vec<u64>,
 }
 
-/// A call of a function, or whatever else was marked.
+/// Call of a function, or another marked span.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TimelineFunction {
-    /// Its name.
+    /// Name of the function.
     pub(crate) name: String,
-    /// How deep it is nested.
+    /// Depth at which the call is nested.
     pub(crate) level: u32,
-    /// When it began.
+    /// Time at which the call began.
     pub(crate) from_ms: i64,
-    /// When it ended.
+    /// Time at which the call ended.
     pub(crate) to_ms: i64,
-    /// The memory of the process when it began.
+    /// Memory of the process when the call began.
     pub(crate) from_bytes: u64,
-    /// The memory of the process when it ended.
+    /// Memory of the process when the call ended.
     pub(crate) to_bytes: u64,
 }
 
 /// Memory over time
 ///
-/// What the memory log (`MEMRAY_PROFILER_MEMORY_LOG`) has seen: the process's memory, that of each of its children, marked
+/// The content of the memory log (`MEMRAY_PROFILER_MEMORY_LOG`): the process's memory, that of each of its children, marked
 /// functions and requests, and beside them the heap of the profiler's session. `?format=mprof`, or `Accept: text/plain`,
-/// gives the log's file, for `mprof plot` and `heapray memory plot`; a range of it too. The log goes on.
+/// gives the log's file, for `mprof plot` and `heapray memory plot`, whole or as a range. The log goes on.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/timeline",
@@ -140,8 +141,8 @@ pub(crate) struct TimelineFunction {
                 ),
             )
         ),
-        (status = 206, description = "The range of the file that was asked for.", body = String, content_type = "text/plain; charset=utf-8"),
-        (status = 304, description = "The client's copy of the file is still good."),
+        (status = 206, description = "The requested range of the file.", body = String, content_type = "text/plain; charset=utf-8"),
+        (status = 304, description = "The client's copy of the file is up to date."),
         TimelineFailures,
         CommonFailures,
     )
@@ -188,7 +189,7 @@ pub(super) async fn timeline(
     Ok(response)
 }
 
-/// The file up to its last whole line.
+/// Returns the file up to its last whole line.
 fn file(log: &LogReader, recorder: &Recorder) -> Result<Output, ApiError> {
     let label = Label {
         key: OutputKey::new(OutputKind::File(Format::Mprof)),
@@ -213,7 +214,7 @@ fn unreadable(recorder: &Recorder, error: &io::Error) -> ApiError {
             let gone = format!("the memory log {} is gone", recorder.path().display());
             ApiError::NoMemoryLog(Some(gone.into()))
         }
-        _ => Error::Internal("the memory log cannot be read; the service's log says why").into(),
+        _ => Error::Internal("the memory log cannot be read; see the service's log for the reason").into(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Which paths an app's routes leave to its fallback. Where they leave all of the profiler's, the profiler takes the
-//! fallback's place, and requests to the app's routes never pass by it.
+//! Finds out which paths an app's routes leave to its fallback. Where the app leaves all of the profiler's paths, the
+//! profiler takes the fallback's place, and requests to the app's own routes never go through the profiler.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{Request, Response, header};
 use tower::{Layer, Service};
 
-/// An app's routes, and the fallbacks of routers nested in it, without what is behind them: nothing of the app's is run.
+/// An app's routes and the fallbacks of its nested routers, without their handlers: no code of the app runs.
 pub(super) struct Routes(Router);
 
 impl Routes {
@@ -17,15 +17,15 @@ impl Routes {
         Routes(app.layer(Tell::Routed).fallback_service(Tell::Unrouted))
     }
 
-    /// Whether a request to `path` would come to the app's own fallback.
+    /// Returns whether a request to `path` would reach the app's own fallback.
     pub(super) fn leave(&self, path: &str) -> bool {
         let answer = self.ask(path);
         answer.is_some_and(|answer| answer.extensions().get() == Some(&Tell::Unrouted))
     }
 
-    /// Whether the app has a route at `path` that does not take `GET`.
+    /// Returns whether the app has a route at `path` that does not take `GET`.
     pub(super) fn refuse_get(&self, path: &str) -> bool {
-        // axum tells what a route takes to whom it refuses.
+        // axum lists the methods of a route in the answer to a method that it refuses.
         let answer = self.ask(path);
         answer.is_some_and(|answer| answer.headers().contains_key(header::ALLOW))
     }
@@ -43,7 +43,7 @@ impl Routes {
     }
 }
 
-/// The layer that replaces a service, and that service: it answers with itself.
+/// Layer that replaces every service by itself, and that service, which answers with its own name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tell {
     Routed,

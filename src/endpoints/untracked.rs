@@ -12,11 +12,11 @@ use crate::capture::untracked;
 
 type Boxed = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// A handler's future. Its response's body is untracked too.
+/// Future of a handler. The body of its response is untracked too.
 pub(crate) struct UntrackedFuture(Boxed);
 
 impl UntrackedFuture {
-    /// `make` is called untracked, so that the future's own box is not recorded either.
+    /// Calls `make` untracked, so that the future's own box is not recorded either.
     pub(crate) fn new<F>(make: impl FnOnce() -> F) -> UntrackedFuture
     where
         F: Future<Output = Response<Body>> + Send + 'static,
@@ -82,7 +82,7 @@ mod tests {
         Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Whether `work` panicked; on purpose, so nobody need read of it.
+    /// Returns whether `work` panicked, without the message of an expected panic.
     fn panics(work: impl FnOnce()) -> bool {
         catch_unwind(AssertUnwindSafe(work)).is_err()
     }

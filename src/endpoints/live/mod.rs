@@ -1,4 +1,4 @@
-//! The live page, and what it shows: `GET live`.
+//! The live page and its data, `GET live`.
 
 mod page;
 mod stream;
@@ -19,12 +19,12 @@ pub(super) use stream::Seats;
 
 /// Watch it live
 ///
-/// Server-sent events, once a second: `status` (the state), `curve` (memory over time so far: milliseconds, resident,
-/// heap, and heapray's own bytes a row; and the marks), `now` (the curve's latest row), `top` (the service's lines with
-/// the most live bytes, while it records) and `reports` (the kept reports); what has not changed is not sent again. The schema
-/// is that of one event.
+/// Server-sent events, once a second: `status` (the state), `curve` (memory over time so far: each row has milliseconds,
+/// resident bytes, heap bytes and heapray's own bytes; and the marks), `now` (the curve's latest row), `top` (the service's
+/// lines with the most live bytes, while it records) and `reports` (the kept reports). An event that has not changed is not
+/// sent again. The schema describes one event.
 ///
-/// An answer ends after ten seconds, so that it never keeps a service that shuts down; ask again at once.
+/// An answer ends after ten seconds, so that it never delays the shutdown of a service. Ask again at once.
 #[utoipa::path(
     get,
     path = "/api/v1/profiler/memray/live",
@@ -52,7 +52,7 @@ pub(super) async fn live(profiler: &Profiler, seats: &Seats) -> Result<Response,
     let headers = response.headers_mut();
     let events = HeaderValue::from_static("text/event-stream");
     headers.insert(header::CONTENT_TYPE, events);
-    // nginx would else collect a few kilobytes first.
+    // nginx would otherwise collect a few kilobytes before it sends them.
     let unbuffered = HeaderName::from_static("x-accel-buffering");
     headers.insert(unbuffered, HeaderValue::from_static("no"));
     Ok(response)

@@ -16,24 +16,24 @@ use tokio::sync::oneshot;
 
 use crate::profiler::{LiveFeed, LiveState, Mark};
 
-/// Who may watch at once: each costs a connection.
+/// Largest number of clients that watch at once. Each costs a connection.
 const SEATS: usize = 32;
 /// States in one answer, a second apart.
 const STATES: u32 = 10;
 
-/// How many watch.
+/// Counter of the clients that watch.
 #[derive(Debug, Clone, Default)]
 pub(in crate::endpoints) struct Seats(Arc<AtomicUsize>);
 
-/// The leave to watch; given back when it is dropped.
+/// Permission to watch. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct Seat(Arc<AtomicUsize>);
 
 impl Seats {
-    /// A seat, if one is free.
+    /// Takes a slot, if one is free.
     pub(super) fn take(&self) -> Option<Seat> {
         let taken = self.0.fetch_add(1, Ordering::Relaxed);
-        // Made first: dropping it takes back what was added.
+        // Made first, so that dropping it undoes the increment.
         let seat = Seat(Arc::clone(&self.0));
         (taken < SEATS).then_some(seat)
     }
@@ -45,7 +45,7 @@ impl Drop for Seat {
     }
 }
 
-/// The events of ten seconds. Nothing is asked for before the first poll.
+/// Body with the events of ten seconds. The first poll requests the first update.
 #[derive(Debug)]
 pub(super) struct LiveBody {
     feed: Arc<LiveFeed>,
@@ -102,10 +102,10 @@ impl Body for LiveBody {
     }
 }
 
-/// What the client knows already.
+/// Values that the client has already received.
 #[derive(Debug, Default)]
 struct Sent {
-    /// The curve's session, and the marks that it came with.
+    /// Session of the sent curve, and the number of marks in it.
     curve: Option<(Option<SystemTime>, usize)>,
     top: String,
     reports: String,
@@ -158,7 +158,7 @@ fn push(text: &mut String, event: &str, value: &impl Serialize) {
     push_json(text, event, &json(value));
 }
 
-/// JSON has no line break outside of its texts, and writes those in them as `\n`.
+/// Appends an event. JSON has no line break outside of strings, and writes those in strings as `\n`.
 fn push_json(text: &mut String, event: &str, json: &str) {
     for part in ["event: ", event, "\ndata: ", json, "\n\n"] {
         text.push_str(part);

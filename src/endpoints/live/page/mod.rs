@@ -1,7 +1,7 @@
-//! The live page: one HTML file with its style and script in it, made once.
+//! The live page: one HTML file that includes its style and script, made once.
 //!
-//! Its content security policy names both by their hashes: nothing else runs, and nobody but this service is asked. Its
-//! scripts are plain ES modules, joined as those of the report's page are; two of them are that page's.
+//! Its content security policy names both by their hashes: nothing else runs, and the page can reach only this service. Its
+//! scripts are plain ES modules, joined in the same way as those of the report's page; two of them are that page's.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ macro_rules! modules {
     };
 }
 
-/// Every module after those that it imports.
+/// Scripts, each after those that it imports.
 const MODULES: [&str; 8] = modules![
     "connection.js",
     "access.js",
@@ -58,7 +58,8 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     }
 });
 
-/// The page. It loads without a token, since a browser cannot send one by itself, and asks for it.
+/// Returns the page. It loads without a token, since a browser cannot send one by itself, and then asks the user for the
+/// token.
 pub(in crate::endpoints) fn page() -> Response {
     let mut response = Response::new(Body::from(PAGE.html.clone()));
     let headers = response.headers_mut();
