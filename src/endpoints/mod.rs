@@ -8,9 +8,9 @@
 //! Nothing here blocks. The allocations of our own requests are not recorded: every poll of a handler and of a response body
 //! happens inside [`untracked`](crate::capture::untracked).
 
+mod api;
 mod described;
 mod docs;
-mod door;
 mod download;
 mod error;
 mod failures;

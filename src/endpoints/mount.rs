@@ -5,7 +5,7 @@ use axum::routing::any_service;
 use utoipa::openapi::OpenApi;
 
 use super::docs::Pages;
-use super::door::Door;
+use super::api::Api;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
 use super::unrouted::Routes;
@@ -49,8 +49,8 @@ impl Profiler {
     /// ```
     pub fn mount_documented(&self, app: Router, document: impl Into<Option<OpenApi>>) -> Router {
         let _untracked = untracked::enter();
-        match self.door(document.into()) {
-            Some(door) => beside(app, door),
+        match self.api(document.into()) {
+            Some(api) => beside(app, api),
             None => app,
         }
     }
@@ -60,10 +60,10 @@ impl Profiler {
     /// routes where the profiler is disabled.
     pub fn router(&self) -> Router {
         let _untracked = untracked::enter();
-        let Some(door) = self.door(None) else {
+        let Some(api) = self.api(None) else {
             return Router::new();
         };
-        let ours = Mounted::new(NoApp, Some(door));
+        let ours = Mounted::new(NoApp, Some(api));
         let mut router = Router::new()
             .route("/api/v1/profiler/memray", any_service(ours.clone()))
             .route("/api/v1/profiler/memray/", any_service(ours.clone()))
@@ -85,12 +85,12 @@ impl Profiler {
     /// below the prefix; anything else is answered with 404.
     #[must_use]
     pub fn service(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.door(None))
+        Mounted::new(NoApp, self.api(None))
     }
 
     /// Returns the same service for the profiler's own listener.
     pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.door(None).map(Door::at_own_listener))
+        Mounted::new(NoApp, self.api(None).map(Api::at_own_listener))
     }
 
     /// Returns a layer that does what [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler
@@ -98,7 +98,7 @@ impl Profiler {
     #[must_use]
     pub fn layer(&self) -> HeaprayLayer {
         HeaprayLayer {
-            door: self.door(None),
+            api: self.api(None),
         }
     }
 
@@ -111,7 +111,7 @@ impl Profiler {
         config.map_or_else(OpenApi::default, openapi::routes)
     }
 
-    fn door(&self, document: Option<OpenApi>) -> Option<Door> {
+    fn api(&self, document: Option<OpenApi>) -> Option<Api> {
         let _untracked = untracked::enter();
         let config = self.config()?;
         let own = openapi::whole(config, None);
@@ -119,18 +119,18 @@ impl Profiler {
             Some(app) => Pages::new(&openapi::whole(config, Some(app)), &own),
             None => Pages::new(&own, &own),
         };
-        Some(Door::new(self.clone(), config.clone(), pages))
+        Some(Api::new(self.clone(), config.clone(), pages))
     }
 }
 
 /// Returns `app` with the profiler in the place of its fallback, or, if the app has routes at the profiler's paths, with the
 /// profiler before the whole app.
-fn beside(app: Router, door: Door) -> Router {
+fn beside(app: Router, api: Api) -> Router {
     let routes = Routes::of(app.clone());
     // An app that answers `GET /` keeps its home page. An app that only takes other methods there has none.
-    let free = !routes.refuse_get("/") && paths(door.config()).all(|path| routes.leave(&path));
+    let free = !routes.refuse_get("/") && paths(api.config()).all(|path| routes.leave(&path));
     let rest = if free { app.clone() } else { Router::new() };
-    rest.fallback_service(Mounted::new(app, Some(door)))
+    rest.fallback_service(Mounted::new(app, Some(api)))
 }
 
 /// Paths that are probed below a prefix.

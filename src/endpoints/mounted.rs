@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tower::{BoxError, Layer, Service};
 
 use super::docs::{self, Pages};
-use super::door::Door;
+use super::api::Api;
 use super::error::ApiError;
 use super::untracked::UntrackedFuture;
 use crate::capture::untracked;
@@ -22,7 +22,7 @@ use crate::capture::untracked;
 /// [`Profiler::layer`](crate::Profiler::layer).
 #[derive(Clone)]
 pub struct HeaprayLayer {
-    pub(super) door: Option<Door>,
+    pub(super) api: Option<Api>,
 }
 
 impl<S> Layer<S> for HeaprayLayer {
@@ -31,7 +31,7 @@ impl<S> Layer<S> for HeaprayLayer {
     fn layer(&self, app: S) -> Mounted<S> {
         Mounted {
             app,
-            door: self.door.clone(),
+            api: self.api.clone(),
         }
     }
 }
@@ -49,7 +49,7 @@ impl<S> Layer<S> for HeaprayLayer {
 #[derive(Clone)]
 pub struct Mounted<S> {
     app: S,
-    door: Option<Door>,
+    api: Option<Api>,
 }
 
 /// App of a program that has no routes: answers 404.
@@ -57,14 +57,14 @@ pub struct Mounted<S> {
 pub struct NoApp;
 
 impl<S> Mounted<S> {
-    pub(super) fn new(app: S, door: Option<Door>) -> Mounted<S> {
-        Mounted { app, door }
+    pub(super) fn new(app: S, api: Option<Api>) -> Mounted<S> {
+        Mounted { app, api }
     }
 }
 
 impl<S: std::fmt::Debug> std::fmt::Debug for Mounted<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let enabled = self.door.is_some();
+        let enabled = self.api.is_some();
         let mut debug = f.debug_struct("Mounted");
         debug
             .field("app", &self.app)
@@ -75,7 +75,7 @@ impl<S: std::fmt::Debug> std::fmt::Debug for Mounted<S> {
 
 impl std::fmt::Debug for HeaprayLayer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let enabled = self.door.is_some();
+        let enabled = self.api.is_some();
         f.debug_struct("HeaprayLayer")
             .field("enabled", &enabled)
             .finish()
@@ -111,12 +111,12 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> MountFuture<S::Future> {
-        let Some(door) = &self.door else {
+        let Some(api) = &self.api else {
             return MountFuture::app(self.app.call(request), None);
         };
         let read = matches!(*request.method(), Method::GET | Method::HEAD);
-        let whole = door.config().routes_below_prefix;
-        match below_prefix(door, request.uri().path()) {
+        let whole = api.config().routes_below_prefix;
+        match below_prefix(api, request.uri().path()) {
             None => {}
             Some("") if read => {
                 let slash = UntrackedFuture::new(|| std::future::ready(with_slash(request.uri())));
@@ -125,34 +125,34 @@ where
                     false => MountFuture::app(self.app.call(request), Some(slash)),
                 };
             }
-            Some(rest) if whole || Door::is_endpoint(rest) => {
+            Some(rest) if whole || Api::is_endpoint(rest) => {
                 *request.uri_mut() = without_prefix(request.uri(), rest);
             }
             // The app gets the path as it was sent, because the path without the prefix may be another route of the app.
             Some(rest) => {
                 let page = (read && Pages::is_page(rest)).then(|| {
-                    let door = door.clone().with_own_document();
-                    page(door, request.method(), without_prefix(request.uri(), rest))
+                    let api = api.clone().with_own_document();
+                    page(api, request.method(), without_prefix(request.uri(), rest))
                 });
                 return MountFuture::app(self.app.call(request), page);
             }
         }
-        if Door::is_endpoint(request.uri().path()) {
+        if Api::is_endpoint(request.uri().path()) {
             let (parts, _) = request.into_parts();
-            return MountFuture::ours(UntrackedFuture::new(|| door.clone().answer(parts)));
+            return MountFuture::ours(UntrackedFuture::new(|| api.clone().answer(parts)));
         }
         let page = (read && Pages::is_page(request.uri().path()))
-            .then(|| page(door.clone(), request.method(), request.uri().clone()));
+            .then(|| page(api.clone(), request.method(), request.uri().clone()));
         MountFuture::app(self.app.call(request), page)
     }
 }
 
 /// Returns the part of `path` after the prefix, or `None` if the path is not below the prefix.
-fn below_prefix<'p>(door: &Door, path: &'p str) -> Option<&'p str> {
+fn below_prefix<'p>(api: &Api, path: &'p str) -> Option<&'p str> {
     // The endpoints' own path may begin with the same words as a prefix.
-    match Door::is_endpoint(path) {
+    match Api::is_endpoint(path) {
         true => None,
-        false => door.config().prefix.strip(path),
+        false => api.config().prefix.strip(path),
     }
 }
 
@@ -178,12 +178,12 @@ fn without_prefix(uri: &Uri, rest: &str) -> Uri {
 }
 
 /// Answers with the profiler's page at `uri`. Only the method and the address matter.
-fn page(door: Door, method: &Method, uri: Uri) -> UntrackedFuture {
+fn page(api: Api, method: &Method, uri: Uri) -> UntrackedFuture {
     UntrackedFuture::new(|| {
         let mut head = Request::new(());
         head.method_mut().clone_from(method);
         *head.uri_mut() = uri;
-        door.answer(head.into_parts().0)
+        api.answer(head.into_parts().0)
     })
 }
 

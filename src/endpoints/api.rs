@@ -20,38 +20,38 @@ const BASE: &str = "/api/v1/profiler/memray";
 
 /// An enabled profiler's routes. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct Api {
     profiler: Profiler,
     config: std::sync::Arc<Config>,
     pages: Pages,
     tickets: std::sync::Arc<Tickets>,
     seats: Seats,
     /// Set if the requests come from the profiler's own listener.
-    listens: bool,
+    own_listener: bool,
 }
 
-impl Door {
-    pub(crate) fn new(profiler: Profiler, config: Config, pages: Pages) -> Door {
-        Door {
+impl Api {
+    pub(crate) fn new(profiler: Profiler, config: Config, pages: Pages) -> Api {
+        Api {
             profiler,
             config: config.into(),
             pages,
             tickets: std::sync::Arc::default(),
             seats: Seats::default(),
-            listens: false,
+            own_listener: false,
         }
     }
 
     /// Returns the same routes, for the profiler's own listener.
-    pub(crate) fn at_own_listener(self) -> Door {
-        Door {
-            listens: true,
+    pub(crate) fn at_own_listener(self) -> Api {
+        Api {
+            own_listener: true,
             ..self
         }
     }
 
     /// Returns the same routes with a document of the profiler's routes alone, for a path where the app's routes are not.
-    pub(crate) fn with_own_document(mut self) -> Door {
+    pub(crate) fn with_own_document(mut self) -> Api {
         self.pages = self.pages.with_own_document();
         self
     }
@@ -91,7 +91,7 @@ impl Door {
     async fn endpoint(&self, tail: &str, request: &Parts) -> Result<Response, ApiError> {
         let name = tail.strip_prefix('/');
         let endpoint = Endpoint::at(name.unwrap_or_default());
-        guard::check_host(&self.config, self.listens, request)?;
+        guard::check_host(&self.config, self.own_listener, request)?;
         // The page itself needs no token: its data does.
         if endpoint != Some(Endpoint::Page) {
             self.check_token(name.unwrap_or_default(), request)?;
