@@ -15,7 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::patient::Patient;
+use super::stall_timeout::StallTimeout;
 use crate::capture::untracked;
 use crate::os::process::check_thread_start;
 use crate::profiler::Profiler;
@@ -48,15 +48,15 @@ struct Limits {
     /// Connections at once. Each is a file descriptor that the service may need. Further clients wait.
     connections: usize,
     /// Time after which a client that sends no request loses its connection.
-    asking: Duration,
+    request_timeout: Duration,
     /// Time after which a client that reads nothing of its answer loses its connection.
-    taking: Duration,
+    stall_timeout: Duration,
 }
 
 const LIMITS: Limits = Limits {
     connections: 64,
-    asking: Duration::from_secs(30),
-    taking: Duration::from_secs(60),
+    request_timeout: Duration::from_secs(30),
+    stall_timeout: Duration::from_secs(60),
 };
 
 impl Profiler {
@@ -137,7 +137,7 @@ async fn run(
     let connections = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(limits.asking);
+        .header_read_timeout(limits.request_timeout);
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;
@@ -149,7 +149,7 @@ async fn run(
             _ = &mut closed => break,
         };
         let service = TowerToHyperService::new(app.clone());
-        let stream = TokioIo::new(Patient::new(stream, limits.taking));
+        let stream = TokioIo::new(StallTimeout::new(stream, limits.stall_timeout));
         let connection = connections.watch(http.serve_connection(stream, service));
         tokio::spawn(async move {
             // A client that has left, or that sends nothing, is not a failure of ours.
@@ -185,8 +185,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let limits = Limits {
             connections: 3,
-            asking: Duration::from_secs(600),
-            taking: Duration::from_millis(50),
+            request_timeout: Duration::from_secs(600),
+            stall_timeout: Duration::from_millis(50),
         };
         let (close, closed) = oneshot::channel();
         let server = tokio::spawn(run(listener, app, closed, limits));

@@ -12,12 +12,12 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::os::socket;
 
 /// A stream that knows how many of its written bytes are still on their way.
-pub(super) trait Sending {
+pub(super) trait UnsentBytes {
     /// Returns the bytes that the client has not received yet, or `None` where the system does not report them.
     fn unsent(&self) -> Option<u32>;
 }
 
-impl Sending for TcpStream {
+impl UnsentBytes for TcpStream {
     fn unsent(&self) -> Option<u32> {
         #[cfg(unix)]
         return socket::unsent(std::os::fd::AsRawFd::as_raw_fd(self));
@@ -29,9 +29,9 @@ impl Sending for TcpStream {
 /// Wrapper of a stream: writes fail once the client has read nothing for `timeout`. A slow client that still reads a little
 /// keeps its connection.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct StallTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     stall: Option<Stall>,
 }
 
@@ -43,11 +43,11 @@ struct Stall {
     unsent: Option<u32>,
 }
 
-impl<S: Sending> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Patient<S> {
-        Patient {
+impl<S: UnsentBytes> StallTimeout<S> {
+    pub(super) fn new(stream: S, timeout: Duration) -> StallTimeout<S> {
+        StallTimeout {
             stream,
-            patience,
+            timeout,
             stall: None,
         }
     }
@@ -63,7 +63,7 @@ impl<S: Sending> Patient<S> {
             return written;
         }
         let stall = self.stall.get_or_insert_with(|| Stall {
-            end: Box::pin(sleep(self.patience)),
+            end: Box::pin(sleep(self.timeout)),
             unsent: self.stream.unsent(),
         });
         loop {
@@ -74,12 +74,12 @@ impl<S: Sending> Patient<S> {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             stall.unsent = unsent;
-            stall.end.as_mut().reset(Instant::now() + self.patience);
+            stall.end.as_mut().reset(Instant::now() + self.timeout);
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -89,7 +89,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Sending + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + UnsentBytes + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -124,7 +124,7 @@ impl<S: AsyncWrite + Sending + Unpin> AsyncWrite for Patient<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Patient, Sending};
+    use super::{StallTimeout, UnsentBytes};
     use std::cell::RefCell;
     use std::io;
     use std::pin::Pin;
@@ -135,7 +135,7 @@ mod tests {
     /// Always full; returns these numbers of unsent bytes one after the other.
     struct Full(RefCell<Vec<Option<u32>>>);
 
-    impl Sending for Full {
+    impl UnsentBytes for Full {
         fn unsent(&self) -> Option<u32> {
             self.0.borrow_mut().pop().unwrap()
         }
@@ -168,7 +168,7 @@ mod tests {
             vec![None, None],
         ] {
             let stream = Full(RefCell::new(told.into_iter().rev().collect()));
-            let mut patient = Patient::new(stream, Duration::from_millis(2));
+            let mut patient = StallTimeout::new(stream, Duration::from_millis(2));
             let write = std::future::poll_fn(|context| {
                 Pin::new(&mut patient).poll_write(context, b"bytes")
             });
