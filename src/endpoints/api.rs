@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use super::docs::Pages;
 use super::error::ApiError;
 use super::guard;
-use super::live::{self, Seats};
+use super::live::{self, LiveSlots};
 use super::route::Endpoint;
 use super::ticket::{self, Tickets};
 use super::{docs, mark, outputs, reports, start, status, stop, timeline};
@@ -25,7 +25,7 @@ pub(crate) struct Api {
     config: std::sync::Arc<Config>,
     pages: Pages,
     tickets: std::sync::Arc<Tickets>,
-    seats: Seats,
+    slots: LiveSlots,
     /// Set if the requests come from the profiler's own listener.
     own_listener: bool,
 }
@@ -37,7 +37,7 @@ impl Api {
             config: config.into(),
             pages,
             tickets: std::sync::Arc::default(),
-            seats: Seats::default(),
+            slots: LiveSlots::default(),
             own_listener: false,
         }
     }
@@ -120,7 +120,7 @@ impl Api {
             Endpoint::Live => {
                 // A GET that costs work: symbols are looked up while a client watches.
                 guard::same_origin(headers)?;
-                live::live(profiler, &self.seats).await
+                live::live(profiler, &self.slots).await
             }
             Endpoint::Timeline => timeline::timeline(profiler, query, headers).await,
             Endpoint::Reports => reports::list(profiler).await,

@@ -15,7 +15,7 @@ use super::schemas::LiveEvent;
 use crate::profiler::Profiler;
 
 pub(super) use page::page;
-pub(super) use stream::Seats;
+pub(super) use stream::LiveSlots;
 
 /// Watch it live
 ///
@@ -42,12 +42,12 @@ pub(super) use stream::Seats;
         CommonFailures,
     )
 )]
-pub(super) async fn live(profiler: &Profiler, seats: &Seats) -> Result<Response, ApiError> {
+pub(super) async fn live(profiler: &Profiler, slots: &LiveSlots) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let seat = seats.take().ok_or(ApiError::TooManyWatchers)?;
+    let slot = slots.take().ok_or(ApiError::TooManyWatchers)?;
     let mut response = Response::new(Body::new(stream::LiveBody::new(
         Arc::clone(core.live()),
-        seat,
+        slot,
     )));
     let headers = response.headers_mut();
     let events = HeaderValue::from_static("text/event-stream");

@@ -1,5 +1,5 @@
-//! The events as a response body: each is made from the latest state when the client has room for it, so that a slow
-//! one costs no memory and simply sees less.
+//! The events as a response body. Each event is made from the latest state when the client has room for it. So a slow client
+//! costs no memory and simply gets fewer events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,29 +17,29 @@ use tokio::sync::oneshot;
 use crate::profiler::{LiveFeed, LiveState, Mark};
 
 /// Largest number of clients that watch at once. Each costs a connection.
-const SEATS: usize = 32;
-/// States in one answer, a second apart.
-const STATES: u32 = 10;
+const MAX_CLIENTS: usize = 32;
+/// Updates in one answer, a second apart.
+const UPDATES_PER_ANSWER: u32 = 10;
 
 /// Counter of the clients that watch.
 #[derive(Debug, Clone, Default)]
-pub(in crate::endpoints) struct Seats(Arc<AtomicUsize>);
+pub(in crate::endpoints) struct LiveSlots(Arc<AtomicUsize>);
 
 /// Permission to watch. Dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Seat(Arc<AtomicUsize>);
+pub(super) struct LiveSlot(Arc<AtomicUsize>);
 
-impl Seats {
+impl LiveSlots {
     /// Takes a slot, if one is free.
-    pub(super) fn take(&self) -> Option<Seat> {
+    pub(super) fn take(&self) -> Option<LiveSlot> {
         let taken = self.0.fetch_add(1, Ordering::Relaxed);
         // Made first, so that dropping it undoes the increment.
-        let seat = Seat(Arc::clone(&self.0));
-        (taken < SEATS).then_some(seat)
+        let slot = LiveSlot(Arc::clone(&self.0));
+        (taken < MAX_CLIENTS).then_some(slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for LiveSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -52,17 +52,17 @@ pub(super) struct LiveBody {
     next: Option<oneshot::Receiver<Arc<LiveState>>>,
     left: u32,
     sent: Sent,
-    _seat: Seat,
+    _slot: LiveSlot,
 }
 
 impl LiveBody {
-    pub(super) fn new(feed: Arc<LiveFeed>, seat: Seat) -> LiveBody {
+    pub(super) fn new(feed: Arc<LiveFeed>, slot: LiveSlot) -> LiveBody {
         LiveBody {
             feed,
             next: None,
-            left: STATES,
+            left: UPDATES_PER_ANSWER,
             sent: Sent::default(),
-            _seat: seat,
+            _slot: slot,
         }
     }
 
@@ -89,7 +89,7 @@ impl Body for LiveBody {
             return Poll::Pending;
         };
         let Ok(state) = state else {
-            // The profiler failed at it: the client asks anew.
+            // The profiler failed: the client will ask again.
             body.left = 0;
             return Poll::Ready(None);
         };
@@ -118,9 +118,9 @@ struct Curve<'g> {
 }
 
 impl Sent {
-    /// Returns the events that tell the client of `state`.
+    /// Returns the text of the events for `state`.
     fn events(&mut self, state: &LiveState) -> String {
-        // The page reconnects at once: the end of an answer is no failure.
+        // The page reconnects at once: the end of an answer is not a failure.
         let mut text = String::from("retry: 500\n");
         push(&mut text, "status", &state.status);
         let curve = (state.status.recording_since, state.marks.len());
@@ -167,7 +167,7 @@ fn push_json(text: &mut String, event: &str, json: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LiveState, Mark, Moment, SEATS, Seats, Sent};
+    use super::{LiveSlots, LiveState, MAX_CLIENTS, Mark, Moment, Sent};
     use crate::profiler::{Blocks, State, Status};
 
     fn state() -> LiveState {
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn there_are_so_many_seats_and_one_that_is_left_is_free() {
-        let seats = Seats::default();
-        let mut taken: Vec<_> = (0..SEATS).map(|_| seats.take().unwrap()).collect();
-        assert!(seats.take().is_none());
-        assert!(seats.take().is_none());
+        let slots = LiveSlots::default();
+        let mut taken: Vec<_> = (0..MAX_CLIENTS).map(|_| slots.take().unwrap()).collect();
+        assert!(slots.take().is_none());
+        assert!(slots.take().is_none());
         taken.pop();
-        assert!(seats.take().is_some());
+        assert!(slots.take().is_some());
     }
 }
