@@ -128,7 +128,7 @@ impl Profiler {
 fn beside(app: Router, api: Api) -> Router {
     let routes = Routes::of(app.clone());
     // An app that answers `GET /` keeps its home page. An app that only takes other methods there has none.
-    let free = !routes.refuse_get("/") && paths(api.config()).all(|path| routes.leave(&path));
+    let free = !routes.refuses_get("/") && paths(api.config()).all(|path| routes.leaves_to_fallback(&path));
     let rest = if free { app.clone() } else { Router::new() };
     rest.fallback_service(Mounted::new(app, Some(api)))
 }

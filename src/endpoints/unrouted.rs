@@ -1,4 +1,4 @@
-//! Finds out which paths an app's routes leave to its fallback. Where the app leaves all of the profiler's paths, the
+//! Finds out which paths an app's routes leaves_to_fallback to its fallback. Where the app leaves all of the profiler's paths, the
 //! profiler takes the fallback's place, and requests to the app's own routes never go through the profiler.
 
 use std::convert::Infallible;
@@ -14,23 +14,23 @@ pub(super) struct Routes(Router);
 
 impl Routes {
     pub(super) fn of(app: Router) -> Routes {
-        Routes(app.layer(Tell::Routed).fallback_service(Tell::Unrouted))
+        Routes(app.layer(Probe::Routed).fallback_service(Probe::Unrouted))
     }
 
     /// Returns whether a request to `path` would reach the app's own fallback.
-    pub(super) fn leave(&self, path: &str) -> bool {
-        let answer = self.ask(path);
-        answer.is_some_and(|answer| answer.extensions().get() == Some(&Tell::Unrouted))
+    pub(super) fn leaves_to_fallback(&self, path: &str) -> bool {
+        let answer = self.probe(path);
+        answer.is_some_and(|answer| answer.extensions().get() == Some(&Probe::Unrouted))
     }
 
     /// Returns whether the app has a route at `path` that does not take `GET`.
-    pub(super) fn refuse_get(&self, path: &str) -> bool {
+    pub(super) fn refuses_get(&self, path: &str) -> bool {
         // axum lists the methods of a route in the answer to a method that it refuses.
-        let answer = self.ask(path);
+        let answer = self.probe(path);
         answer.is_some_and(|answer| answer.headers().contains_key(header::ALLOW))
     }
 
-    fn ask(&self, path: &str) -> Option<Response<Body>> {
+    fn probe(&self, path: &str) -> Option<Response<Body>> {
         let request = Request::get(path).body(Body::empty()).ok()?;
         let mut answer = Box::pin(self.0.clone().call(request));
         match answer
@@ -45,20 +45,20 @@ impl Routes {
 
 /// Layer that replaces every service by itself, and that service, which answers with its own name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tell {
+enum Probe {
     Routed,
     Unrouted,
 }
 
-impl<S> Layer<S> for Tell {
-    type Service = Tell;
+impl<S> Layer<S> for Probe {
+    type Service = Probe;
 
-    fn layer(&self, _: S) -> Tell {
+    fn layer(&self, _: S) -> Probe {
         *self
     }
 }
 
-impl Service<Request<Body>> for Tell {
+impl Service<Request<Body>> for Probe {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
@@ -99,7 +99,7 @@ mod tests {
             .fallback(never);
         let routes = Routes::of(app);
         let left = ["/plain/other", "/get/", "/all/", "/", "/x"];
-        assert!(left.iter().all(|path| routes.leave(path)));
+        assert!(left.iter().all(|path| routes.leaves_to_fallback(path)));
         for routed in [
             "/get",
             "/post",
@@ -111,7 +111,7 @@ mod tests {
             "/plain/in",
             "no path",
         ] {
-            assert!(!routes.leave(routed), "{routed}");
+            assert!(!routes.leaves_to_fallback(routed), "{routed}");
         }
     }
 
@@ -122,16 +122,16 @@ mod tests {
             .route("/get", get(async || {}))
             .route("/any", any(async || {}));
         let routes = Routes::of(app);
-        assert!(routes.refuse_get("/post"));
+        assert!(routes.refuses_get("/post"));
         assert!(
             ["/get", "/any", "/none"]
                 .iter()
-                .all(|path| !routes.refuse_get(path))
+                .all(|path| !routes.refuses_get(path))
         );
     }
 
     #[test]
     fn an_app_without_routes_leaves_everything() {
-        assert!(Routes::of(Router::new()).leave("/"));
+        assert!(Routes::of(Router::new()).leaves_to_fallback("/"));
     }
 }
