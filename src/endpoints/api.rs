@@ -104,7 +104,7 @@ impl Api {
             return Ok(options(endpoint.allow()));
         }
         guard::check_origin(&request.method, &request.headers)?;
-        if endpoint.is_made() {
+        if endpoint.is_costly() {
             // A GET that costs work: heapray makes an output or reads a file.
             guard::same_origin_or_link(&request.headers)?;
         }

@@ -60,7 +60,7 @@ impl Endpoint {
     }
 
     /// Returns whether a `GET` costs work: heapray makes an output or reads a file.
-    pub(super) const fn is_made(self) -> bool {
+    pub(super) const fn is_costly(self) -> bool {
         matches!(
             self,
             Endpoint::Output(_) | Endpoint::ReportOutput(..) | Endpoint::Timeline

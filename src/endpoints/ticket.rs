@@ -122,7 +122,7 @@ fn second(at: SystemTime) -> u64 {
 pub(super) fn ticket(tickets: &Tickets, query: Option<&str>) -> Result<Response, ApiError> {
     let TicketQuery { path: tail } = params::read(query)?;
     match Endpoint::at(&tail) {
-        Some(endpoint) if endpoint.is_made() => {
+        Some(endpoint) if endpoint.is_costly() => {
             let ticket = tickets.issue(&tail, SystemTime::now());
             Ok(reply::json(StatusCode::OK, &ticket))
         }
