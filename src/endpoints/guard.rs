@@ -39,7 +39,7 @@ pub(crate) fn check_host(config: &Config, ours: bool, request: &Parts) -> Result
     let none = Hosts::default();
     let hosts = match &config.hosts {
         Some(hosts) => hosts,
-        None if ours || is_near(request) => &none,
+        None if ours || is_local(request) => &none,
         None => return Ok(()),
     };
     // A request to a proxy, and a request over HTTP/2, has its host in the address.
@@ -57,7 +57,7 @@ pub(crate) fn check_host(config: &Config, ours: bool, request: &Parts) -> Result
 const LONGEST_HOST: usize = 100;
 
 /// Returns whether the request is known to come from this machine.
-fn is_near(request: &Parts) -> bool {
+fn is_local(request: &Parts) -> bool {
     let extensions = &request.extensions;
     let peer = extensions
         .get::<ConnectInfo<SocketAddr>>()

@@ -161,20 +161,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_moves_is_waited_for_and_one_that_does_not_is_left() {
-        for told in [
+        for reported in [
             vec![Some(9), Some(8), Some(7), Some(7)],
             vec![Some(9), Some(9)],
             vec![Some(9), None],
             vec![None, None],
         ] {
-            let stream = Full(RefCell::new(told.into_iter().rev().collect()));
-            let mut patient = StallTimeout::new(stream, Duration::from_millis(2));
+            let stream = Full(RefCell::new(reported.into_iter().rev().collect()));
+            let mut limited = StallTimeout::new(stream, Duration::from_millis(2));
             let write = std::future::poll_fn(|context| {
-                Pin::new(&mut patient).poll_write(context, b"bytes")
+                Pin::new(&mut limited).poll_write(context, b"bytes")
             });
             let kind = write.await.unwrap_err().kind();
             assert_eq!(kind, io::ErrorKind::TimedOut);
-            let left = patient.stream.0.borrow().len();
+            let left = limited.stream.0.borrow().len();
             assert_eq!(left, 0, "it was given up before it had stopped");
         }
     }

@@ -173,7 +173,7 @@ pub(super) async fn timeline(
         let disposition = format!("inline; filename=\"{}\"", name.to_string_lossy());
         let opened = reader.read(move || file(&log, &recorder)).await?;
         let mut response = download(core.reports(), opened?, headers)?;
-        // A machine's name is letters, digits and hyphens; any other is not told.
+        // A host name consists of letters, digits and hyphens. Any other name is left out.
         if let Ok(disposition) = HeaderValue::try_from(disposition) {
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_DISPOSITION, disposition);
@@ -203,7 +203,7 @@ fn file(log: &LogReader, recorder: &Recorder) -> Result<Output, ApiError> {
 fn json(feed: &LiveFeed, log: &LogReader, recorder: &Recorder) -> Result<Vec<u8>, ApiError> {
     let read = log.digest(recorder.path(), &LIMITS);
     let digest = read.map_err(|error| unreadable(recorder, &error))?;
-    let timeline = told(recorder, digest, feed.heap_curve(LIMITS.readings));
+    let timeline = to_timeline(recorder, digest, feed.heap_curve(LIMITS.readings));
     Ok(serde_json::to_vec(&timeline).expect("our own plain types can be written as JSON"))
 }
 
@@ -218,7 +218,7 @@ fn unreadable(recorder: &Recorder, error: &io::Error) -> ApiError {
     }
 }
 
-fn told(recorder: &Recorder, digest: Digest, heap: Option<(SystemTime, Vec<Moment>)>) -> Timeline {
+fn to_timeline(recorder: &Recorder, digest: Digest, heap: Option<(SystemTime, Vec<Moment>)>) -> Timeline {
     let started = recorder.started();
     let zero = since_epoch_ms(started);
     let ms = |at: f64| (at * 1000.0).round() as i64 - zero;
