@@ -6,8 +6,8 @@
 //! ```text
 //! chunk 0: nodes 0..256   chunk 1: 256..768   chunk 2: 768..1792 …   (each twice as long as the one before)
 //! ```
-//! A node is written before `count` is raised past it with `Release`; whoever reads `count` with `Acquire`, or has the
-//! number from an event that was published with `Release` after that, sees it whole. Written once, it never changes.
+//! A node is written before `count` is raised past it with `Release`. A reader sees the whole node if it reads `count` with
+//! `Acquire`, or takes the number from an event that was published with `Release` after that. A written node never changes.
 //!
 //! Children are found by a hash table that belongs to the recording thread alone.
 
@@ -21,10 +21,10 @@ const FIRST_CHUNK: u32 = 256;
 /// Slots of the first hash table.
 const FIRST_SLOTS: usize = 1024;
 const CHUNKS: usize = 24;
-/// A bit of a node's number: its stack goes on, and there was no room for the rest. What is called from such a node is the
-/// same node again: a frame further in that happens to be known below it would make a stack that never was.
+/// Bit of a node's number that says that the tree had no room for the rest of the stack. A call from such a node is the same
+/// node again: a known inner frame below it would make a stack that never existed.
 const SHORT: u32 = 1 << 31;
-/// All that a tree has at first, in one piece: the chunk list, the first chunk, the first hash table.
+/// Bytes of a new tree, in one piece: the chunk list, the first chunk, the first hash table.
 const BLOCK: usize = 8192;
 
 const _: () = assert!(
@@ -32,7 +32,7 @@ const _: () = assert!(
     "a tree's first tables fit into its first block"
 );
 
-/// Packed to 12 bytes: there may be millions.
+/// Node, packed to 12 bytes, because there may be millions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, packed(4))]
 struct Node {
@@ -43,7 +43,7 @@ struct Node {
 // SAFETY: integers.
 unsafe impl Plain for Node {}
 
-/// What the collector reads. It never moves, and lives until the tree is released.
+/// Part that the collector reads. It never moves, and lives until the tree is released.
 #[repr(C)]
 struct Head {
     chunks: [AtomicPtr<Node>; CHUNKS],
@@ -51,7 +51,7 @@ struct Head {
 }
 
 impl Head {
-    /// The chunk of node `number` and its place in it.
+    /// Returns the chunk of node `number` and the node's place in it.
     #[inline(always)]
     fn place(number: u32) -> (usize, usize) {
         // Counted from 256 on, chunk c is the range 256 << c .. 512 << c.
@@ -64,7 +64,7 @@ impl Head {
     }
 
     /// # Safety
-    /// Node `number` has been added before, as the calling thread knows through `count` or an event.
+    /// Node `number` exists already: the calling thread knows its number from `count` or from an event.
     #[inline(always)]
     unsafe fn node(&self, number: u32) -> Node {
         let (chunk, index) = Head::place(number);
@@ -75,7 +75,7 @@ impl Head {
     }
 }
 
-/// A thread's call tree, seen from another thread.
+/// Thread's call tree, as other threads see it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Nodes(NonNull<Head>);
@@ -94,18 +94,18 @@ impl core::fmt::Debug for Nodes {
 }
 
 impl Nodes {
-    /// How many nodes there are, the root (node 0) included.
+    /// Returns the number of nodes, including the root (node 0).
     #[must_use]
     pub fn count(self) -> u32 {
         // SAFETY: whoever releases a tree promises that no `Nodes` of it is used afterwards.
         unsafe { self.0.as_ref() }.count.load(Ordering::Acquire)
     }
 
-    /// Parent and return address of node `number`; the root is its own parent. A parent's number is smaller than its
-    /// children's. Of the number of a stack that was cut short, what is there of it.
+    /// Returns the parent and the return address of node `number`. The root is its own parent. A parent's number is smaller
+    /// than its children's. For the number of a stack that was cut short, returns the node at which it was cut.
     ///
     /// # Panics
-    /// If there is no such node yet.
+    /// Panics if the node does not exist yet.
     #[must_use]
     pub fn node(self, number: u32) -> (u32, u64) {
         let number = whole(number);
@@ -116,27 +116,27 @@ impl Nodes {
     }
 }
 
-/// The number of the node that `number` is, or that a stack was cut short at.
+/// Returns the number of the node itself, or of the node at which a stack was cut short.
 #[inline]
 #[must_use]
 pub fn whole(number: u32) -> u32 {
     number & !SHORT
 }
 
-/// A thread's call tree, for the thread that adds to it. It may be handed on to another thread, nodes and all.
+/// Thread's call tree, as its own thread sees it. Another thread may take over the tree with all nodes.
 #[derive(Debug)]
 pub struct CallTree {
     head: NonNull<Head>,
     count: u32,
     /// Numbers below this have a chunk.
     room: u32,
-    /// Child table, open addressing: the hash's lowest bits, as many as are left, above the node's `number_bits`; 0 where
-    /// empty. Where a search begins is told by the hash's highest bits.
+    /// Child table, open addressing. A slot has the node in its `number_bits` lowest bits, and as many of the hash's lowest
+    /// bits as fit above them; 0 means empty. The hash's highest bits say where a search begins.
     slots: GrowArray<u32>,
     bits: u32,
-    /// Every number below `room` fits into so many.
+    /// Bits that hold every number below `room`.
     number_bits: u32,
-    /// The first node that is in the table: those before it are forgotten.
+    /// The first node in the table. The nodes before it are forgotten.
     first: u32,
 }
 
@@ -144,7 +144,7 @@ pub struct CallTree {
 unsafe impl Send for CallTree {}
 
 impl CallTree {
-    /// A tree that has only its root, in 8 KiB. `None` if the kernel gives no memory.
+    /// Makes a tree that has only its root, in 8 KiB. Returns `None` if the kernel has no memory.
     #[must_use]
     pub fn new() -> Option<CallTree> {
         let block = memory::map(BLOCK)?;
@@ -174,13 +174,13 @@ impl CallTree {
         })
     }
 
-    /// The tree for its readers. Good until [`release`](CallTree::release).
+    /// Returns the tree for its readers, valid until [`release`](CallTree::release).
     #[must_use]
     pub fn nodes(&self) -> Nodes {
         Nodes(self.head)
     }
 
-    /// How many nodes there are, the root included.
+    /// Returns the number of nodes, including the root.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
@@ -191,8 +191,8 @@ impl CallTree {
         unsafe { self.head.as_ref() }
     }
 
-    /// The node for `address` called from `parent`, made if need be. Where there is no room for another, `parent` itself,
-    /// marked: the stack is then short of its innermost frames, and [`whole`] takes the mark away.
+    /// Returns the node for `address` called from `parent`, and makes it if necessary. If there is no room, returns `parent`
+    /// itself with a mark. The stack then lacks its innermost frames; [`whole`] removes the mark.
     #[inline]
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
         let tag = tag(parent, address);
@@ -223,7 +223,7 @@ impl CallTree {
         }
         let used = (self.count - self.first) as usize;
         if (used + 1) * 4 > 3 << self.bits {
-            // A fuller table would make each search long, in a hook.
+            // A fuller table would make each search in a hook long.
             if !self.rehash() {
                 return parent | SHORT;
             }
@@ -249,7 +249,7 @@ impl CallTree {
     fn add_chunk(&mut self) -> bool {
         let (chunk, _) = Head::place(self.room);
         let length = FIRST_CHUNK << chunk;
-        // More would not fit into a slot; two billion stacks need 24 GB.
+        // More nodes would not fit into a slot. Two billion stacks would need 24 GB.
         let room = self.room.checked_add(length);
         let Some(room) = room.filter(|&room| room <= 1 << 31) else {
             return false;
@@ -295,7 +295,7 @@ impl CallTree {
         true
     }
 
-    /// Enters every node that is not forgotten into the table, which is empty.
+    /// Enters every node that is not forgotten into the empty table.
     fn fill(&mut self) {
         for number in self.first..self.count {
             // SAFETY: this thread has added it.
@@ -306,7 +306,7 @@ impl CallTree {
         }
     }
 
-    /// Forgets which nodes exist, because addresses now mean something else; numbers go on, and the old nodes stay
+    /// Forgets which nodes exist, because addresses have changed their meaning. Numbering goes on, and the old nodes stay
     /// readable.
     #[cold]
     pub fn reset(&mut self) {
@@ -315,7 +315,7 @@ impl CallTree {
         self.first = self.count;
     }
 
-    /// Gives all memory back.
+    /// Unmaps all memory.
     ///
     /// # Safety
     /// No [`Nodes`] of this tree is used any more.
@@ -334,7 +334,7 @@ impl CallTree {
     }
 }
 
-/// 32 well-mixed bits of a child's key.
+/// Returns 32 well-mixed bits of a child's key.
 #[inline(always)]
 fn tag(parent: u32, address: u64) -> u32 {
     let key = address ^ u64::from(parent).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -387,7 +387,7 @@ mod tests {
         let mut tree = CallTree::new().unwrap();
         let outer = tree.child(0, 0x1000);
         let inner = tree.child(outer, 0x2000);
-        // As where there was no room for a frame between the two.
+        // As if there had been no room for a frame between the two.
         let cut = outer | SHORT;
         assert_eq!(tree.child(cut, 0x2000), cut);
         assert_ne!(tree.child(outer, 0x2000), cut);

@@ -1,4 +1,4 @@
-//! The stamps that order events: the time stamp counter where it is invariant, `CLOCK_MONOTONIC` elsewhere.
+//! The time stamps that order events: the time stamp counter where it is invariant, `CLOCK_MONOTONIC` elsewhere.
 
 #[cfg(not(heapray_loom))]
 use core::sync::atomic::fence;
@@ -6,34 +6,34 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::arch;
 
-/// The counter can't be used: it may stop, change its rate, or differ between processors.
+/// Set if the counter cannot be used: it may stop, change its rate, or differ between processors.
 static MONOTONIC: AtomicBool = AtomicBool::new(false);
 
-/// Chooses. Called once, before the first session.
+/// Chooses the clock. Called once, before the first session.
 pub fn prepare() {
     if !arch::has_invariant_tsc() {
         use_monotonic();
     }
 }
 
-/// Uses `CLOCK_MONOTONIC` whatever the processor offers. For machines that are not told apart, and for tests; call it
-/// before the first session.
+/// Uses `CLOCK_MONOTONIC` even if the processor has a counter. For machines whose counter is bad without saying so, and for
+/// tests. Call it before the first session.
 pub fn use_monotonic() {
     MONOTONIC.store(true, Ordering::Relaxed);
 }
 
-/// Whether stamps are nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns whether time stamps are nanoseconds of `CLOCK_MONOTONIC`.
 pub fn is_monotonic() -> bool {
     MONOTONIC.load(Ordering::Relaxed)
 }
 
 #[cfg(heapray_loom)]
 super::shared::shared! {
-    /// A clock that orders like the time stamp counter and synchronizes nothing.
+    /// Clock that orders like the time stamp counter and synchronizes nothing.
     static MODEL: super::shared::AtomicU64 = super::shared::AtomicU64::new(1);
 }
 
-/// A stamp. Loads and stores around it may still be in flight.
+/// Returns a time stamp. Loads and stores around it may still be in flight.
 #[inline(always)]
 pub fn stamp() -> u64 {
     #[cfg(heapray_loom)]
@@ -46,7 +46,7 @@ pub fn stamp() -> u64 {
     }
 }
 
-/// A stamp taken after every load before it is done.
+/// Returns a time stamp that is taken after every load before it is done.
 #[inline(always)]
 pub fn stamp_after_loads() -> u64 {
     #[cfg(heapray_loom)]
@@ -59,7 +59,7 @@ pub fn stamp_after_loads() -> u64 {
     }
 }
 
-/// Milliseconds of `CLOCK_MONOTONIC`, for bounds on waiting.
+/// Returns the milliseconds of `CLOCK_MONOTONIC`, for bounds on waiting.
 pub fn milliseconds() -> u64 {
     monotonic() / 1_000_000
 }

@@ -5,14 +5,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::shared::{self, shared};
 
 shared! {
-    /// The number of the session that records; 0 while none does. The one word a hook reads before anything else.
+    /// Number of the session that records; 0 while none does. A hook reads this word before anything else.
     static SESSION: shared::AtomicU32 = shared::AtomicU32::new(0);
 }
 
-/// Goes up when the collector should look at the rings. The collector sleeps on it.
+/// Counter that goes up when the collector should look at the rings. The collector sleeps on it.
 static WAKE: AtomicU32 = AtomicU32::new(0);
 
-/// The collector sleeps, or is about to: a producer that wants it must wake it.
+/// Set while the collector sleeps, or is about to: a thread that needs it must wake it.
 static ASLEEP: AtomicBool = AtomicBool::new(false);
 
 shared! {
@@ -21,46 +21,47 @@ shared! {
 }
 
 shared! {
-    /// The stamp of the session's first lost event; 0 while none is lost.
+    /// Time stamp of the session's first lost event; 0 while none is lost.
     static FIRST_LOST: shared::AtomicU64 = shared::AtomicU64::new(0);
 }
 
-/// This process is a forked child of one that recorded.
+/// Set in a forked child of a process that recorded.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The session that records; 0 if none does.
+/// Returns the session that records, or 0.
 #[inline(always)]
 pub fn session() -> u32 {
     SESSION.load(Ordering::Relaxed)
 }
 
-/// Hooks record from now on, for session `number`.
+/// Lets hooks record from now on, for session `number`.
 pub fn open_session(number: u32) {
     FIRST_LOST.store(0, Ordering::SeqCst);
     SESSION.store(number, Ordering::SeqCst);
 }
 
-/// Hooks record no more.
+/// Stops hooks from recording.
 pub fn close_session() {
     SESSION.store(0, Ordering::SeqCst);
 }
 
-/// An event is being lost at `stamp`. Called before it is counted: whoever sees the count finds the stamp.
+/// Notes that an event is being lost at `stamp`. Called before the event is counted, so that a reader of the count finds the
+/// stamp.
 pub fn note_lost(stamp: u64) {
     let _ = FIRST_LOST.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed);
 }
 
-/// The stamp at which the session lost its first event, if it lost one.
+/// Returns the time stamp of the session's first lost event, if it lost one.
 pub fn first_lost() -> Option<u64> {
     Some(FIRST_LOST.load(Ordering::Acquire)).filter(|&stamp| stamp != 0)
 }
 
-/// How often the collector was called, for [`sleep_until_called`]: to be read before it looks at the rings.
+/// Returns how often the collector was called, for [`sleep_until_called`]. Read it before looking at the rings.
 pub fn calls() -> u32 {
     WAKE.load(Ordering::SeqCst)
 }
 
-/// The collector sleeps until somebody calls [`wake_collector`], or has called since there were `calls`, or `longest`
+/// Lets the collector sleep until [`wake_collector`] is called, or has been called since `calls` was read, or `longest`
 /// nanoseconds have passed.
 pub fn sleep_until_called(calls: u32, longest: u64) {
     ASLEEP.store(true, Ordering::SeqCst);
@@ -76,12 +77,12 @@ pub fn wake_collector() {
     }
 }
 
-/// Whether this process is a forked child: it has no collector, and does not record.
+/// Returns whether this process is a forked child, which has no collector and does not record.
 pub fn is_forked_child() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// This process is a forked child from now on.
+/// Notes that this process is a forked child.
 pub(super) fn note_fork() {
     FORKED.store(true, Ordering::SeqCst);
 }

@@ -3,7 +3,7 @@
 //! An event is a few words, so that it is written fast. What they say depends on the kind, and is written and read by name:
 //! by [`Ring`](super::ring::Ring)'s `push_…` and the functions here, and by the methods of [`Event`].
 
-/// The kind of an [`Event`]. Fits in a byte; allocation kinds equal memray's allocator numbers.
+/// Kind of an [`Event`]. Fits in a byte; the allocation kinds equal memray's allocator numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)] // each allocation kind is the C function of that name
@@ -30,14 +30,14 @@ pub enum Kind {
     ThreadStart = 18,
     /// A thread ends or is renamed: [`Event::name`].
     ThreadName = 19,
-    /// The real `realloc` succeeded, and sampling leaves its new block out: the old one is gone.
+    /// The real `realloc` succeeded, and sampling does not record the new block. The old block is gone.
     ReallocDone = 20,
     /// From now on the thread's allocations are samples: [`Event::mean_bytes`].
     Sampling = 21,
 }
 
 impl Kind {
-    /// The kind of number `byte`; a number that is none reads as `Free` of an address that nobody knows.
+    /// Returns the kind of number `byte`. An unknown number reads as `Free`, whose address will be unknown.
     #[inline]
     #[must_use]
     pub fn from_byte(byte: u8) -> Kind {
@@ -68,19 +68,19 @@ impl Kind {
         ALL.get(usize::from(byte)).copied().unwrap_or(Kind::Free)
     }
 
-    /// Whether memory is handed out.
+    /// Returns whether the event hands out memory.
     #[must_use]
     pub fn is_allocation(self) -> bool {
         (Kind::Malloc as u8..=Kind::Mmap as u8).contains(&(self as u8))
     }
 }
 
-/// One event, as the collector sees it after the merge: in the order of time over all threads.
+/// Event as the collector sees it after the merge: in the order of time over all threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// Time stamp counter.
     pub stamp: u64,
-    /// The recording thread: numbered from 1 in order of first use, never used again.
+    /// The recording thread. Threads are numbered from 1 in the order of their first event; numbers are never reused.
     pub thread: u32,
     /// What happened.
     pub kind: Kind,

@@ -1,8 +1,8 @@
-//! Allocations that failed: told to the collector, whose report of that moment the thread waits for.
+//! Allocations that fail: the collector hears of them, and the thread waits for the report of that moment.
 //!
-//! Most Rust programs end when an allocation fails, as soon as the call returns. So the first thread that fails, and
-//! every other that does while the report is being written, waits: no longer than [`LONGEST_WAIT_MS`], once, and not
-//! again before a pause has passed. Then each tries once more. Nothing of this costs anything while allocations succeed.
+//! Most Rust programs end when an allocation fails, as soon as the call returns. So the first thread that fails waits, and
+//! so does every other thread that fails while the report is being written. Each waits at most [`LONGEST_WAIT_MS`], once,
+//! and not again before a pause has passed. Then it tries once more. As long as allocations succeed, this costs nothing.
 //!
 //! ```text
 //!   OFF ── arm ──▶ ARMED ── an allocation failed ──▶ WAITED_FOR ── done, or the wait is over ──▶ OFF
@@ -18,20 +18,21 @@ const WAITED_FOR: u32 = 2;
 
 static PHASE: AtomicU32 = AtomicU32::new(OFF);
 
-/// Bytes that the last one asked for.
+/// Bytes of the last failed allocation.
 static SIZE: AtomicU64 = AtomicU64::new(0);
 
-/// How long a thread waits for the report.
+/// Longest time that a thread waits for the report.
 pub const LONGEST_WAIT_MS: u64 = 10_000;
 
-/// From one look at whether the report is there to the next, if nobody wakes the thread.
+/// Time between two checks for the report, if nothing wakes the thread.
 const SLEEP_NS: u64 = 50_000_000;
 
-/// More is in no processor's address space: such a request failed because it makes no sense.
+/// No processor has a larger address space. A larger request failed because it makes no sense.
 pub(super) const MOST: usize = 1 << 46;
 
-/// An allocation of `size` bytes failed. Called in hooks, with the thread busy. Changes no `errno`. True if it was waited
-/// for the report: what was kept for that is free now, and the call should be made once more.
+/// Notes that an allocation of `size` bytes failed. Called in hooks, with the thread busy. Does not change `errno`. Returns
+/// true if the thread has waited for the report: the memory that was reserved for the report is free now, and the call
+/// should be repeated once.
 #[cold]
 #[must_use]
 pub fn note(size: usize) -> bool {
@@ -55,35 +56,35 @@ pub fn note(size: usize) -> bool {
     true
 }
 
-/// The next failure is to be told.
+/// Reports the next failure.
 pub fn arm() {
     let _ = PHASE.compare_exchange(OFF, ARMED, Ordering::AcqRel, Ordering::Relaxed);
 }
 
-/// No failure is to be told any more.
+/// Reports no further failure.
 pub fn disarm() {
     PHASE.store(OFF, Ordering::Release);
     arch::futex_wake(&PHASE, u32::MAX);
 }
 
-/// No collector is here that could be told. Called in a forked child, where nobody waits yet.
+/// Forgets all failures. Called in a forked child, which has no collector and where no thread waits yet.
 pub fn forget_in_child() {
     PHASE.store(OFF, Ordering::Release);
 }
 
-/// Whether a thread that failed waits.
+/// Returns whether a thread that failed is waiting.
 #[must_use]
 pub fn is_waited_for() -> bool {
     PHASE.load(Ordering::Acquire) == WAITED_FOR
 }
 
-/// Bytes that a thread that waits asked for in vain.
+/// Returns the bytes that the waiting thread requested.
 #[must_use]
 pub fn waited_for() -> Option<u64> {
     is_waited_for().then(|| SIZE.load(Ordering::Relaxed))
 }
 
-/// The report is written, or there will be none: whoever waits goes on.
+/// Lets waiting threads go on, because the report is written or will not be written.
 pub fn done() {
     let waited = PHASE.compare_exchange(WAITED_FOR, OFF, Ordering::AcqRel, Ordering::Relaxed);
     if waited.is_ok() {

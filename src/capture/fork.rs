@@ -1,9 +1,9 @@
-//! What becomes of the capture in a forked child: it is off.
+//! Turns the capture off in a forked child.
 
 use super::{control, failure, sampling, thread};
 
-/// What `pthread_atfork` runs in the child, before anything else: nothing of the parent's is touched. The hooks stay where
-/// they are and hand every call on.
+/// Runs in the child before anything else, through `pthread_atfork`. It touches nothing of the parent. The hooks stay in
+/// place and pass every call on.
 pub(super) extern "C" fn after_fork_in_child() {
     control::close_session();
     sampling::end();

@@ -1,10 +1,10 @@
-//! A thread's own words, and the way to them from inside `malloc`.
+//! The thread-local words of heapray, and access to them from inside `malloc`.
 //!
-//! On x86-64 Linux they are a thread-local variable of the *initial-exec* model, made with the assembler, since stable Rust
-//! has only the model that asks `__tls_get_addr`: in a program the linker turns that call into two instructions, but
-//! the compiler has saved registers for it by then; in a library loaded by `dlopen` it may even call `malloc`. Initial-exec
-//! is a load and an addition everywhere. Of the little room that glibc keeps for such variables of libraries loaded
-//! later (1,664 bytes) this takes 56. Elsewhere it is `thread_local!`.
+//! On x86-64 Linux they are a thread-local variable of the *initial-exec* model, made with the assembler. Stable Rust has
+//! only the model that calls `__tls_get_addr`: in a program the linker turns that call into two instructions, but the
+//! compiler has already saved registers for it; in a library loaded by `dlopen` the call may even call `malloc`.
+//! Initial-exec is a load and an addition everywhere. glibc reserves 1,664 bytes for such variables of libraries that are
+//! loaded later, and this variable takes 56 of them. Elsewhere it is `thread_local!`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -13,36 +13,37 @@ use super::meter::Meter;
 use super::scope_blocks::ScopeBlocks;
 use super::state::ThreadState;
 
-/// A thread's own words. All are 0 at first, and nothing is to be dropped.
+/// Thread-local words. All are 0 at first, and nothing needs a drop.
 #[derive(Debug)]
 pub struct Local {
     /// The state that the thread owns, or null.
     pub(super) state: Cell<*mut ThreadState>,
-    /// The number under which it publishes; 0 before it has one.
+    /// The number under which the thread publishes; 0 before it has one.
     pub(super) number: Cell<u32>,
-    /// Heapray's own code runs on this thread, or a hook is under way: nothing is recorded.
+    /// Set while heapray's own code or a hook runs on this thread: nothing is recorded.
     busy: Cell<bool>,
-    /// Nothing that this thread allocates is recorded; frees are. Counts nested [`crate::capture::untracked`] guards.
+    /// Nesting depth of [`crate::capture::untracked`] guards. While it is not 0, the thread's allocations are not recorded,
+    /// but its frees are.
     untracked: Cell<u32>,
-    /// The end was noticed: later events borrow a state each, since no second notice may come.
+    /// Set once the end of the thread was noticed. Later events borrow a state each, since no second notice may come.
     pub(super) ended: Cell<bool>,
     /// See [`seen`](super::record::seen).
     pub probe: Cell<u8>,
-    /// The meter of the thread's own state, while all that is to be done for most of its allocations is to count them: it
-    /// samples, and is neither busy nor untracked. Else null.
+    /// The meter of the thread's own state, while most of its allocations only need to be counted: the thread samples, and
+    /// is neither busy nor untracked. Otherwise null.
     passing: Cell<*const Meter>,
     /// The innermost [scope](super::scope) that the thread is in, or null.
     pub(super) scope: Cell<*mut ScopeBlocks>,
 }
 
 impl Local {
-    /// Whether nothing that the thread does is recorded.
+    /// Returns whether nothing that the thread does is recorded.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
         self.busy.get()
     }
 
-    /// Marks the thread busy, or not busy any more.
+    /// Marks the thread busy or not busy.
     #[inline(always)]
     pub fn set_busy(&self, busy: bool) {
         if busy {
@@ -51,31 +52,32 @@ impl Local {
         self.busy.set(busy);
     }
 
-    /// Whether nothing that the thread allocates is recorded.
+    /// Returns whether the thread's allocations are not recorded.
     #[inline(always)]
     pub fn is_untracked(&self) -> bool {
         self.untracked.get() != 0
     }
 
-    /// Marks the thread untracked, once more than it is.
+    /// Adds one untracked mark.
     pub fn enter_untracked(&self) {
         self.stop_passing();
         self.untracked.set(self.untracked.get() + 1);
     }
 
-    /// Takes one mark away.
+    /// Removes one untracked mark.
     pub fn leave_untracked(&self) {
         self.untracked.set(self.untracked.get() - 1);
     }
 
-    /// The meter that its allocations may pass.
+    /// Returns the meter that counts the thread's unsampled allocations.
     #[inline(always)]
     pub(super) fn passing(&self) -> Option<&'static Meter> {
         // SAFETY: null, or the meter of a state, and those are never unmapped.
         unsafe { self.passing.get().as_ref() }
     }
 
-    /// Lets allocations pass `meter`, that of the thread's own state. The thread is neither busy nor untracked.
+    /// Counts unsampled allocations with `meter`, that of the thread's own state, from now on. The thread is neither busy
+    /// nor untracked.
     pub(super) fn pass(&self, meter: &'static Meter) {
         self.passing.set(meter);
     }
@@ -92,7 +94,7 @@ mod words {
 
     use super::Local;
 
-    /// The variable's name. Two versions of heapray in one program have a variable each.
+    /// Name of the variable. Two versions of heapray in one program have one each.
     macro_rules! name {
         () => {
             concat!(
@@ -120,7 +122,7 @@ mod words {
         align = const align_of::<Local>(),
     );
 
-    /// The calling thread's words.
+    /// Returns the calling thread's words.
     #[inline(always)]
     pub(super) fn here() -> *const Local {
         let words: *const Local;
@@ -146,7 +148,7 @@ mod words {
     use super::Local;
 
     impl Local {
-        /// The words of a thread that begins.
+        /// Returns the words of a new thread.
         pub(in crate::capture) const fn new() -> Local {
             Local {
                 state: Cell::new(ptr::null_mut()),
@@ -165,14 +167,14 @@ mod words {
         static LOCAL: Local = const { Local::new() };
     }
 
-    /// The calling thread's words.
+    /// Returns the calling thread's words.
     #[inline(always)]
     pub(super) fn here() -> *const Local {
         LOCAL.with(core::ptr::from_ref)
     }
 }
 
-/// The calling thread's words.
+/// Calls `f` with the calling thread's words.
 #[inline(always)]
 pub fn with_local<R>(f: impl FnOnce(&Local) -> R) -> R {
     // SAFETY: the words of the calling thread, which outlive the call: nothing drops them. All zeros is a `Local`: null

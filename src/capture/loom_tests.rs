@@ -1,7 +1,7 @@
-//! Every order in which hooks, ending threads, the collector and a stop can run, and every value that they may see
-//! then: models of the code as it is, with loom's atomics in the place of the processor's (`shared`).
+//! Models of the real code, with loom's atomics instead of the processor's (`shared`). They run every order in which hooks,
+//! ending threads, the collector and a stop can run, with every value that these may see then.
 //!
-//! `scripts/loom` runs them, and says how.
+//! `scripts/loom` runs them and describes them.
 
 use core::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::collector::merge::Merge;
 use crate::collector::recording::Recording;
 use crate::collector::{Clock, Counters, Tables};
 
-/// No model waits: what is not there when everybody has run will never be.
+/// Longest wait. No model waits: an event that is missing when all threads have run will never come.
 const LONGEST: Duration = Duration::from_secs(60);
 
 fn explore(run: impl Fn() + Send + Sync + 'static) {
@@ -25,7 +25,7 @@ fn explore(run: impl Fn() + Send + Sync + 'static) {
     builder.preemption_bound = builder.preemption_bound.or(Some(4));
     builder.max_branches = 50_000;
     builder.check(move || {
-        // Made now, by the one thread there is: no other learns anything from that.
+        // Made before the other threads, so that they synchronize with nothing here.
         control::open_session(1);
         clock::stamp();
         assert_eq!(record::lost() + thread::states().count() as u64, 0);
@@ -42,7 +42,7 @@ fn recording() -> Recording {
     }))
 }
 
-/// What the hook of `malloc` does, but for the call stack.
+/// Does what the hook of `malloc` does, except for the call stack.
 fn allocate(local: &Local, address: u64, size: u64) {
     if record::wants_allocation(local) {
         local.set_busy(true);
@@ -60,7 +60,7 @@ fn free(local: &Local, address: u64) {
     }
 }
 
-/// What a new collector finds of session `number` when all hooks are through.
+/// Returns the events of session `number` that a new collector finds when all hooks have finished.
 fn collect(number: u32) -> Counters {
     let (mut recording, mut merge) = (recording(), Merge::new(number));
     assert_eq!(merge.drain(&mut recording, LONGEST), 0);
@@ -146,10 +146,10 @@ fn threads_whose_end_was_noticed_borrow_a_state_for_each_event() {
     });
 }
 
-/// Sizes are powers of two: their sum says which of the events were seen.
+/// Sizes are powers of two, so that their sum says which of the events were seen.
 fn stop_and_start(begin_anew: bool) {
     explore(move || {
-        // Hooks that are through; the session that is open.
+        // Number of finished hooks; the open session.
         let through = Arc::new(AtomicUsize::new(0));
         let open = Arc::new(AtomicUsize::new(1));
         let service = {
@@ -169,7 +169,7 @@ fn stop_and_start(begin_anew: bool) {
         };
         let (mut recording, mut merge) = (recording(), Merge::new(1));
         let before = through.load(Ordering::Acquire);
-        // As `Session::stop` does, and the collector then.
+        // Like `Session::stop`, and then the collector.
         control::close_session();
         sys::heavy_barrier();
         assert_eq!(merge.drain(&mut recording, LONGEST), 0);

@@ -1,7 +1,7 @@
-//! Heapray's own memory: pages straight from the kernel, every one of them counted.
+//! Heapray's own memory: pages directly from the kernel, all of them counted.
 //!
-//! Runs inside hooks, so nothing here calls the allocator or libc. When the kernel gives no more pages, callers go on
-//! with what they have.
+//! Runs inside hooks, so nothing here calls the allocator or libc. When the kernel has no more pages, callers go on with the
+//! memory that they have.
 
 use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
@@ -11,24 +11,24 @@ use super::arch;
 
 static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of address space that heapray has mapped for itself and not given back.
+/// Returns the bytes of address space that heapray has mapped for itself and not unmapped.
 #[must_use]
 pub fn own_bytes() -> usize {
     OWN_BYTES.load(Ordering::Relaxed)
 }
 
-/// What [`own_bytes`] may come to through tables that can do without more.
+/// Limit of [`own_bytes`] for tables that can do without more memory.
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// A table asked for more than that.
+/// Set when a table would have exceeded the limit.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// From now on tables that can do without more do not grow where [`own_bytes`] would be more than `bytes`.
+/// Stops tables that can do without more memory from growing when [`own_bytes`] would exceed `bytes`.
 pub fn set_most(bytes: usize) {
     MOST.store(bytes, Ordering::Relaxed);
 }
 
-/// Whether a table that can do without more may take `bytes`.
+/// Returns whether a table that can do without more memory may take `bytes`.
 #[must_use]
 pub fn has_room(bytes: usize) -> bool {
     let has_room = own_bytes().saturating_add(bytes) <= MOST.load(Ordering::Relaxed);
@@ -38,17 +38,17 @@ pub fn has_room(bytes: usize) -> bool {
     has_room
 }
 
-/// Whether a table was refused more since this was asked last.
+/// Returns whether a table was refused memory since the last call.
 pub fn was_refused() -> bool {
     REFUSED.load(Ordering::Relaxed) && REFUSED.swap(false, Ordering::Relaxed)
 }
 
-/// `bytes` rounded up to whole pages, if that can be told.
+/// Returns `bytes` rounded up to whole pages, or `None` on overflow.
 fn whole_pages(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(arch::page_size())
 }
 
-/// At least `bytes` of zeroed memory, page aligned; `None` if the kernel gives none.
+/// Maps at least `bytes` of zeroed memory, page aligned. Returns `None` if the kernel has none.
 #[must_use]
 pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     let bytes = whole_pages(bytes)?;
@@ -57,7 +57,7 @@ pub fn map(bytes: usize) -> Option<NonNull<u8>> {
     Some(start)
 }
 
-/// Gives back what [`map`] gave for the same `bytes`.
+/// Unmaps memory that [`map`] returned for the same `bytes`.
 ///
 /// # Safety
 /// Nobody uses the memory any more.
@@ -68,7 +68,8 @@ pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     OWN_BYTES.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-/// Whether `bytes` could be mapped at this moment. Tried, not computed: only the kernel knows what it counts.
+/// Returns whether `bytes` could be mapped at this moment. This is tried, not computed: only the kernel knows what it
+/// counts.
 #[must_use]
 pub fn could_map(bytes: usize) -> bool {
     let Some(start) = map(bytes) else {
@@ -79,7 +80,7 @@ pub fn could_map(bytes: usize) -> bool {
     true
 }
 
-/// Address space that is kept free until it is needed. It has no memory behind it, and is not counted as heapray's own.
+/// Address space that is kept free until it is needed. It has no memory behind it, and does not count as heapray's own.
 #[derive(Debug)]
 pub struct Reserve {
     start: NonNull<u8>,
@@ -90,7 +91,7 @@ pub struct Reserve {
 unsafe impl Send for Reserve {}
 
 impl Reserve {
-    /// Keeps at least `bytes`; `None` if the kernel gives none.
+    /// Reserves at least `bytes`. Returns `None` if the kernel has none.
     #[must_use]
     pub fn take(bytes: usize) -> Option<Reserve> {
         let bytes = whole_pages(bytes)?;
@@ -106,15 +107,15 @@ impl Drop for Reserve {
     }
 }
 
-/// Room for plain values, which grows. It knows its capacity; how much of it is in use is its owner's business.
+/// Growing room for plain values. It knows its capacity; its owner knows how much of the room is in use.
 ///
-/// It begins in memory that somebody else owns (a thread's first block) and moves to pages of its own when it grows.
-/// All-zero bytes must be a valid `T`: fresh room is zeroed.
+/// It begins in memory of another owner (a thread's first block) and moves to pages of its own when it grows. All-zero bytes
+/// must be a valid `T`, because new room is zeroed.
 #[derive(Debug)]
 pub struct GrowArray<T> {
     start: NonNull<T>,
     capacity: usize,
-    /// Bytes of the mapping that is its own; 0 while it lies in borrowed memory.
+    /// Bytes of its own mapping; 0 while it lies in borrowed memory.
     mapped: usize,
 }
 
@@ -138,10 +139,10 @@ unsafe impl Plain for u64 {}
 unsafe impl<const LENGTH: usize, const WIDTH: usize> Plain for [[u64; WIDTH]; LENGTH] {}
 
 impl<T: Plain> GrowArray<T> {
-    /// Room for `capacity` values in memory of somebody else's.
+    /// Makes room for `capacity` values in memory of another owner.
     ///
     /// # Safety
-    /// `start` is aligned, and the memory is zeroed, exclusively this array's, and outlives it.
+    /// `start` is aligned, and the memory is zeroed, belongs exclusively to this array, and outlives it.
     #[must_use]
     pub const unsafe fn borrowed(start: NonNull<T>, capacity: usize) -> GrowArray<T> {
         GrowArray {
@@ -151,7 +152,7 @@ impl<T: Plain> GrowArray<T> {
         }
     }
 
-    /// Room for at least `capacity` values in pages of its own.
+    /// Makes room for at least `capacity` values in pages of its own.
     #[must_use]
     pub fn mapped(capacity: usize) -> Option<GrowArray<T>> {
         let bytes = whole_pages(capacity.checked_mul(size_of::<T>())?)?;
@@ -163,21 +164,21 @@ impl<T: Plain> GrowArray<T> {
         })
     }
 
-    /// How many values it has room for.
+    /// Returns how many values it has room for.
     #[inline(always)]
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Where they are. Moves when it grows.
+    /// Returns the address of the values. Growing moves them.
     #[inline(always)]
     #[must_use]
     pub const fn as_ptr(&self) -> *mut T {
         self.start.as_ptr()
     }
 
-    /// All of its room as a slice.
+    /// Returns all of its room as a slice.
     #[inline(always)]
     #[must_use]
     pub const fn as_slice(&self) -> &[T] {
@@ -185,7 +186,7 @@ impl<T: Plain> GrowArray<T> {
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
     }
 
-    /// All of its room as a slice to write to.
+    /// Returns all of its room as a slice to write to.
     #[inline(always)]
     #[must_use]
     pub const fn as_mut_slice(&mut self) -> &mut [T] {
@@ -193,8 +194,8 @@ impl<T: Plain> GrowArray<T> {
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity) }
     }
 
-    /// Makes room for at least `capacity` values and keeps those that are there. `false` if the kernel gives no more
-    /// memory: everything is as it was.
+    /// Makes room for at least `capacity` values and keeps the present ones. Returns `false`, and changes nothing, if the
+    /// kernel has no more memory.
     #[cold]
     pub fn grow(&mut self, capacity: usize) -> bool {
         if capacity <= self.capacity {
@@ -228,7 +229,7 @@ impl<T: Plain> GrowArray<T> {
         true
     }
 
-    /// Gives pages of its own back.
+    /// Unmaps its own pages.
     pub fn release(self) {
         if self.mapped != 0 {
             // SAFETY: the mapping is this array's own, and the array is gone after this.
@@ -237,23 +238,23 @@ impl<T: Plain> GrowArray<T> {
     }
 }
 
-/// A [`GrowArray`] in pages of its own, which go back to the system when it is dropped.
+/// [`GrowArray`] in pages of its own. Dropping it unmaps them.
 #[derive(Debug)]
 pub struct OwnedArray<T: Plain>(GrowArray<T>);
 
 impl<T: Plain> OwnedArray<T> {
-    /// As [`GrowArray::mapped`].
+    /// Does what [`GrowArray::mapped`] does.
     #[must_use]
     pub fn mapped(capacity: usize) -> Option<OwnedArray<T>> {
         GrowArray::mapped(capacity).map(OwnedArray)
     }
 
-    /// As [`GrowArray::grow`].
+    /// Does what [`GrowArray::grow`] does.
     pub fn grow(&mut self, capacity: usize) -> bool {
         #[cfg(target_os = "linux")]
         let before = self.0.mapped;
         let grown = self.0.grow(capacity);
-        // All of it will be used soon. Page by page each would be met twice, read first and then written to.
+        // All of it will be used soon. Otherwise each page would fault twice, at the first read and at the first write.
         #[cfg(target_os = "linux")]
         if self.0.mapped > before {
             // SAFETY: these pages are the array's own and nobody has used them. A kernel before 5.14 refuses.
@@ -269,7 +270,7 @@ impl<T: Plain> OwnedArray<T> {
         grown
     }
 
-    /// Gives back the pages behind the first `capacity` values, as far as they are whole, and not the first one.
+    /// Unmaps the whole pages after the first `capacity` values, but never the first page.
     pub fn shrink(&mut self, capacity: usize) {
         let array = &mut self.0;
         let wanted = capacity.max(1).checked_mul(size_of::<T>());
@@ -285,7 +286,7 @@ impl<T: Plain> OwnedArray<T> {
         array.capacity = bytes / size_of::<T>();
     }
 
-    /// The array, which nobody gives back any more.
+    /// Returns the array, which is never unmapped then.
     #[must_use]
     pub fn keep(self) -> GrowArray<T> {
         let this = ManuallyDrop::new(self);
@@ -293,20 +294,20 @@ impl<T: Plain> OwnedArray<T> {
         unsafe { ptr::read(&raw const this.0) }
     }
 
-    /// Bytes of its pages.
+    /// Returns the bytes of its pages.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.0.mapped
     }
 
-    /// As [`GrowArray::as_slice`].
+    /// Does what [`GrowArray::as_slice`] does.
     #[inline(always)]
     #[must_use]
     pub const fn as_slice(&self) -> &[T] {
         self.0.as_slice()
     }
 
-    /// As [`GrowArray::as_mut_slice`].
+    /// Does what [`GrowArray::as_mut_slice`] does.
     #[inline(always)]
     #[must_use]
     pub const fn as_mut_slice(&mut self) -> &mut [T] {

@@ -1,13 +1,13 @@
 //! The part that runs inside `malloc`, on any thread, at any moment.
 //!
-//! Rules (`docs/how-it-works.md` gives the reasons): what runs in a hook never allocates, never locks, never calls
-//! `dl_*` or `pthread_getattr_np`, and imports only `core`, atomics and `libc`. The parts that run outside of hooks
-//! (`hook::got`, `hook::loader`, `modules`) say so at their head.
+//! Rules (`docs/how-it-works.md` gives the reasons): code in a hook never allocates, never locks, never calls `dl_*` or
+//! `pthread_getattr_np`, and imports only `core`, atomics and `libc`. The modules that run outside of hooks (`hook::got`,
+//! `hook::loader`, `modules`) say so at their head.
 //!
 //! ```text
 //!  hook, or crate::Alloc ─▶ record ─▶ unwind + call_tree ─▶ ring ─▶ (the collector)
 //!                             │
-//!                          thread: state, handed on from thread to thread
+//!                          thread: state, passed on from thread to thread
 //! ```
 
 pub mod arch;
@@ -44,10 +44,10 @@ pub mod unwind;
 use std::io;
 use std::sync::OnceLock;
 
-/// Does what must be done once before the first session, outside of every hook.
+/// Prepares the process once before the first session, outside of every hook.
 ///
 /// # Errors
-/// The process has no thread key left, or the system refused to call us in forked children.
+/// The process has no thread key left, or the system refused to register a handler for forked children.
 pub fn prepare() -> io::Result<()> {
     static DONE: OnceLock<Result<(), i32>> = OnceLock::new();
     let done = *DONE.get_or_init(|| {
@@ -59,8 +59,9 @@ pub fn prepare() -> io::Result<()> {
         if !thread::prepare(thread_end::on_thread_end) {
             return Err(libc::EAGAIN);
         }
-        // Hooks read what was prepared (the real functions, the clock, the key) without asking for an order: whoever sees
-        // a session or a patched entry, which come after this, sees it too. Only weakly ordered processors need that.
+        // Hooks read these values (the real functions, the clock, the key) without synchronization. The barrier makes them
+        // visible to every thread that sees a session or a patched entry, which come later. Only weakly ordered processors
+        // need this.
         sys::heavy_barrier();
         // SAFETY: the handler only stores to atomics and to a thread-local cell.
         match unsafe { libc::pthread_atfork(None, None, Some(fork::after_fork_in_child)) } {
@@ -71,10 +72,10 @@ pub fn prepare() -> io::Result<()> {
     done.map_err(io::Error::from_raw_os_error)
 }
 
-/// Ends recording: when it returns, no hook records any more, and every event is in its ring. May be called again, and without
-/// a session.
+/// Ends recording: when this returns, no hook records any more, and every event is in its ring. May be called repeatedly,
+/// and without a session.
 pub fn end_session() {
-    // In this order: modules that come meanwhile are patched only while a session is open.
+    // In this order: modules that are loaded meanwhile are patched only while a session is open.
     control::close_session();
     hook::restore();
     sampling::end();

@@ -1,16 +1,17 @@
-//! What a part of the program allocates and has not freed: exact, on the thread that runs it.
+//! Exact count of the memory that a part of the program allocates and has not freed, on the thread that runs it.
 //!
-//! A [`Scope`] that was entered hangs on its thread. While it does, the thread's hooks note in it each block that they
-//! record, and look up each block that the thread frees. Scopes nest: an inner one's blocks are the outer ones' too.
+//! A [`Scope`] that was entered hangs on its thread. Meanwhile, the thread's hooks note in the scope each block that they
+//! record, and look up each block that the thread frees. Scopes nest: the blocks of an inner scope are also those of the
+//! outer ones.
 //!
 //! ```text
 //!   Local::scope ──▶ innermost ──outer──▶ next ──outer──▶ null        (linked by enter, unlinked by leave)
 //!   record::publish ── only if Local::scope is not null ──▶ noted in each of them
 //! ```
 //!
-//! Where none is entered, that is one test of a word of the thread's own, on the path that records. A scope may move with
-//! its task from thread to thread, as long as it is left in between. It knows nothing of what happens on other threads:
-//! a block that another thread frees stays in it until its address is handed out again here.
+//! Without a scope, the cost is one test of a thread-local word on the path that records. A scope may move with its task
+//! from thread to thread, if it is left in between. It does not see what happens on other threads: a block that another
+//! thread frees stays in the scope until its address is handed out again here.
 
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -29,7 +30,7 @@ const PIECE: usize = 8192;
 
 const _: () = assert!(size_of::<ScopeBlocks>() + FIRST_CAPACITY * size_of::<Block>() <= PIECE);
 
-/// A scope that no thread is in.
+/// Scope that no thread is in.
 #[derive(Debug)]
 pub struct Scope(NonNull<ScopeBlocks>);
 
@@ -37,7 +38,7 @@ pub struct Scope(NonNull<ScopeBlocks>);
 unsafe impl Send for Scope {}
 
 impl Scope {
-    /// One that nothing was allocated in. `None` without memory.
+    /// Makes an empty scope. Returns `None` without memory.
     #[must_use]
     pub fn new() -> Option<Scope> {
         let piece = memory::map(PIECE)?;
@@ -51,7 +52,7 @@ impl Scope {
         Some(Scope(inner))
     }
 
-    /// The calling thread is in it from now on, inside of those that it is in already.
+    /// Lets the calling thread enter the scope, inside of those that it is in already.
     #[must_use]
     pub fn enter(self) -> Entered {
         let inner = ManuallyDrop::new(self).0;
@@ -67,14 +68,14 @@ impl Scope {
         }
     }
 
-    /// What is known so far.
+    /// Returns the sums so far.
     #[must_use]
     pub fn figures(&self) -> Figures {
         // SAFETY: owned by `self`; no thread is in it, so no hook writes.
         unsafe { self.0.as_ref() }.figures
     }
 
-    /// The live blocks. What the caller allocates meanwhile is not seen by this scope, which nobody is in.
+    /// Returns the live blocks. What the caller allocates meanwhile is not in this scope, because no thread is in it.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         // SAFETY: as in `figures`.
         let table = &unsafe { self.0.as_ref() }.table;
@@ -93,7 +94,7 @@ impl Drop for Scope {
     }
 }
 
-/// A scope that the calling thread is in. It is left, and gone, when this is dropped.
+/// Scope that the calling thread is in. Dropping it leaves and removes the scope.
 #[derive(Debug)]
 pub struct Entered {
     inner: NonNull<ScopeBlocks>,
@@ -101,14 +102,14 @@ pub struct Entered {
 }
 
 impl Entered {
-    /// The calling thread is out of it.
+    /// Lets the calling thread leave the scope.
     #[must_use]
     pub fn leave(self) -> Scope {
         self.unlink();
         Scope(ManuallyDrop::new(self).inner)
     }
 
-    /// What is known so far.
+    /// Returns the sums so far.
     #[must_use]
     pub fn figures(&self) -> Figures {
         // SAFETY: on this thread's list, so hooks of this thread alone write to it, and none is under way: this is not
@@ -119,7 +120,7 @@ impl Entered {
     fn unlink(&self) {
         with_local(|local| {
             let mut at = &local.scope;
-            // Mostly it is the innermost. It is not where guards are dropped in another order.
+            // Mostly it is the innermost, unless guards are dropped in another order.
             while at.get() != self.inner.as_ptr() {
                 // SAFETY: all that is on the list lives: each is taken off it here before it is freed.
                 match unsafe { at.get().as_ref() } {
@@ -140,19 +141,19 @@ impl Drop for Entered {
     }
 }
 
-/// Why a scope would see nothing now.
+/// Reason why a scope would see nothing now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blind {
     /// No session is open.
     NotRecording,
-    /// One is, which records samples.
+    /// The session records samples.
     Sampling,
 }
 
-/// The session that records every allocation at this moment.
+/// Returns the session that records every allocation at this moment.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is no such session.
 pub fn session() -> Result<u32, Blind> {
     match control::session() {
         0 => Err(Blind::NotRecording),
@@ -161,8 +162,8 @@ pub fn session() -> Result<u32, Blind> {
     }
 }
 
-/// Notes what happened to a block or a mapping in all scopes that the thread is in. Called in hooks, where there is a
-/// scope; the thread is busy. `node` is of the tree that `nodes` shows.
+/// Notes an event of a block or a mapping in all scopes that the thread is in. Called in hooks, if there is a scope; the
+/// thread is busy. `node` is of the tree that `nodes` shows.
 #[cold]
 #[inline(never)]
 pub(super) fn seen(local: &Local, nodes: Nodes, kind: Kind, address: u64, size: u64, node: u32) {

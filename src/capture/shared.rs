@@ -1,4 +1,4 @@
-//! What several threads touch: the processor's atomics, or loom's with `--cfg heapray_loom`, so that the models of
+//! Types that several threads touch: the processor's atomics, or loom's with `--cfg heapray_loom`, so that the models of
 //! `capture::loom_tests` run this very code.
 
 #[cfg(not(heapray_loom))]
@@ -6,7 +6,7 @@ pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence}
 #[cfg(heapray_loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, fence};
 
-/// A `static` that is made anew in each run of a model.
+/// Declares a `static` that is made anew in each run of a model.
 macro_rules! shared {
     ($(#[$about:meta])* static $name:ident: $type:ty = $value:expr;) => {
         #[cfg(not(heapray_loom))]
@@ -32,12 +32,12 @@ macro_rules! shared {
 
 pub(crate) use shared;
 
-/// A cell that nobody but the owner of what it lies in may touch, as loom checks; nothing otherwise.
+/// Cell that only the owner of its container may touch, as loom checks. Without loom it does nothing.
 #[derive(Debug, Default)]
 pub struct OwnersOnly(#[cfg(heapray_loom)] loom::cell::UnsafeCell<()>);
 
 impl OwnersOnly {
-    /// The calling thread takes itself for the owner.
+    /// Touches the cell as its owner.
     #[inline(always)]
     pub fn touch(&self) {
         #[cfg(heapray_loom)]

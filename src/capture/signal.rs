@@ -10,16 +10,16 @@ use super::control;
 
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
 
-/// What `SIGUSR2` did before; null while our handler is not there. Never freed, never written to after it is set.
+/// Former action of `SIGUSR2`; null while our handler is not installed. Never freed, and never written to after it is set.
 static BEFORE: AtomicPtr<sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// How often the signal came. Wraps round.
+/// Returns how often the signal was received. Wraps around.
 #[must_use]
 pub fn received() -> u32 {
     RECEIVED.load(Ordering::Relaxed)
 }
 
-/// Handles the signal from now on, in front of whatever handled it before. Whether it does; doing so twice does no harm.
+/// Installs our handler in front of the former one, and returns whether it is installed. A second call does no harm.
 pub fn handle() -> bool {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     static mut PLACE: mem::MaybeUninit<sigaction> = mem::MaybeUninit::uninit();
@@ -38,15 +38,15 @@ pub fn handle() -> bool {
         BEFORE.store(before, Ordering::Release);
         let mut ours: sigaction = mem::zeroed();
         ours.sa_sigaction = on_signal as *const () as usize;
-        // What it interrupts goes on, and a stack that was set up for handlers is used.
+        // Interrupted system calls go on, and a signal stack is used if there is one.
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
         ours.sa_mask = (*before).sa_mask;
         libc::sigaction(libc::SIGUSR2, &raw const ours, ptr::null_mut()) == 0
     }
 }
 
-/// Async-signal-safe: it touches atomics, makes one futex call that changes no `errno`, and calls the handler that the
-/// service had, which has to be so anyway.
+/// Async-signal-safe: it touches atomics, makes one futex call that does not change `errno`, and calls the service's former
+/// handler, which must be async-signal-safe anyway.
 extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     RECEIVED.fetch_add(1, Ordering::Relaxed);
     control::wake_collector();
@@ -54,7 +54,7 @@ extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_voi
     let Some(before) = (unsafe { BEFORE.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
-    // By default the signal would end the process; it was asked for that it does not.
+    // By default the signal would end the process, but the configuration asked for this signal.
     if before.sa_sigaction == libc::SIG_DFL || before.sa_sigaction == libc::SIG_IGN {
         return;
     }

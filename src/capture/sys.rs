@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 use super::shared::fence;
 use super::{arch, clock};
 
-/// The kernel makes every running thread pass a barrier when we ask; if not, hooks must pass one themselves.
+/// Set if the kernel can make every running thread execute a barrier. If not, hooks execute one themselves.
 static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
 
 /// Registers for `membarrier`. Called once, before the first session.
@@ -13,8 +13,8 @@ pub fn prepare() {
     HAS_MEMBARRIER.store(arch::register_membarrier(), Ordering::SeqCst);
 }
 
-/// The hooks' side of the barrier: free where the collector's side does the work. It orders what a hook writes before
-/// with the stamp that it takes behind.
+/// Executes the hooks' side of the barrier, which is free where the collector's side does the work. It orders a hook's
+/// earlier writes before the stamp that it takes later.
 #[inline(always)]
 pub fn light_barrier() {
     if HAS_MEMBARRIER.load(Ordering::Relaxed) {
@@ -24,7 +24,7 @@ pub fn light_barrier() {
     }
 }
 
-/// The collector's side: when it returns, every other thread has passed a full barrier since it was called. A stamp
+/// Executes the collector's side: when it returns, every other thread has executed a full barrier since the call. A stamp
 /// that the caller took before is older than that barrier.
 pub fn heavy_barrier() {
     arch::fence_and_stamps();
@@ -34,9 +34,9 @@ pub fn heavy_barrier() {
     fence(Ordering::SeqCst);
 }
 
-/// The kernel refuses what it granted when the process registered: a seccomp filter has come. From now on hooks pass a
-/// barrier themselves. Those that did not know that yet are waited for: what they wrote is visible after a tiny part of
-/// that time, since a processor's store buffer drains by itself, and a thread that was interrupted has passed a barrier.
+/// Handles that the kernel refuses what it granted at registration, because a seccomp filter was added. From now on hooks
+/// execute a barrier themselves. The sleep covers hooks that do not know that yet: their writes are visible after a tiny
+/// part of that time, since a processor's store buffer drains by itself, and an interrupted thread has executed a barrier.
 #[cold]
 fn do_without_membarrier() {
     const LONG_ENOUGH_MS: u64 = 10;
@@ -48,13 +48,13 @@ fn do_without_membarrier() {
     }
 }
 
-/// Whether the kernel makes every running thread pass a barrier when we ask.
+/// Returns whether the kernel can make every running thread execute a barrier.
 #[must_use]
 pub fn has_membarrier() -> bool {
     HAS_MEMBARRIER.load(Ordering::Relaxed)
 }
 
-/// The calling thread's name, zero padded.
+/// Returns the calling thread's name, padded with zeros.
 pub fn thread_name() -> [u8; 16] {
     let mut name = [0; 16];
     #[cfg(target_os = "linux")]

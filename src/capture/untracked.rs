@@ -1,11 +1,11 @@
-//! Keeping the profiler's own work out of the capture.
+//! Keeps the profiler's own allocations out of the session.
 
 use core::marker::PhantomData;
 
 use crate::capture::thread::{Busy, with_local};
 
-/// While it lives, nothing that this thread allocates is recorded. Frees of recorded blocks still are: an untracked thread
-/// may free what others allocated. Guards may be nested.
+/// Guard that makes the calling thread untracked: its allocations are not recorded. Its frees of recorded blocks still are,
+/// because the thread may free blocks of others. Guards may be nested.
 #[derive(Debug)]
 #[must_use = "allocations are recorded again when the guard is dropped"]
 pub struct Untracked {
@@ -26,8 +26,7 @@ impl Drop for Untracked {
     }
 }
 
-/// Takes the calling thread, one of heapray's own, out of the capture to its very end: neither its allocations nor its
-/// frees are recorded.
+/// Excludes the calling thread, one of heapray's own, until it ends: neither its allocations nor its frees are recorded.
 pub(crate) fn for_good() {
     Busy::for_good();
 }

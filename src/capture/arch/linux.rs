@@ -1,5 +1,5 @@
-//! System calls without libc: no `errno`, no lock, no cancellation point, nothing that a hook could come back through.
-//! What differs between processors is in their own `system`.
+//! System calls without libc: no `errno`, no lock, no cancellation point, nothing that could call a hook again. What differs
+//! between processors is in the `system` module of each.
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -11,7 +11,7 @@ use super::page_size;
 const EAGAIN: isize = -11;
 const EFAULT: isize = -14;
 
-/// Turns the address that a mapping call answered into a pointer.
+/// Turns the address that a mapping call returned into a pointer.
 fn address(answer: isize) -> Option<NonNull<u8>> {
     // Error numbers are -4095 to -1; every other answer is an address.
     if (-4095..0).contains(&answer) {
@@ -20,7 +20,7 @@ fn address(answer: isize) -> Option<NonNull<u8>> {
     NonNull::new(answer as *mut u8)
 }
 
-/// `bytes` (a multiple of [`page_size`](super::page_size)) of zeroed memory, or `None` if the kernel gives none.
+/// Maps `bytes` (a multiple of [`page_size`](super::page_size)) of zeroed memory. Returns `None` if the kernel has none.
 #[must_use]
 pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
@@ -29,7 +29,7 @@ pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     address(unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) })
 }
 
-/// Gives memory back.
+/// Unmaps memory.
 ///
 /// # Safety
 /// `start` and `bytes` are a range from [`map_pages`] or [`remap_pages`] that nobody uses any more.
@@ -43,7 +43,8 @@ pub unsafe fn unmap_pages(start: NonNull<u8>, bytes: usize) {
     };
 }
 
-/// Grows a mapping, moving it if it must be moved; `None` leaves it as it was.
+/// Grows a mapping, and moves it if necessary. Returns `None`, and leaves the mapping as it was, if the kernel has no
+/// memory.
 ///
 /// # Safety
 /// `start` and `old` are a range from [`map_pages`] or this function, and no pointer into it is used afterwards.
@@ -59,15 +60,15 @@ pub unsafe fn remap_pages(start: NonNull<u8>, old: usize, new: usize) -> Option<
     })
 }
 
-/// Whether the page of `address` can be read at this moment.
+/// Returns whether the page of `address` can be read at this moment.
 ///
-/// The kernel is asked to read a signal set there for an operation that does not exist: it reads the set first and
-/// then answers EINVAL, or EFAULT if it could not read. Abseil's `AddressIsReadable` and libunwind do the same; no
-/// seccomp filter forbids a call that every thread start makes.
+/// Asks the kernel to read a signal set at this address for an operation that does not exist. The kernel reads the set first
+/// and then returns EINVAL, or EFAULT if it could not read. Abseil's `AddressIsReadable` and libunwind do the same. Seccomp
+/// filters allow this call, because every thread start makes it.
 #[must_use]
 pub fn is_readable(address: u64) -> bool {
     const NO_SUCH_OPERATION: usize = !0;
-    // A null set is not read at all; the word behind it is in the same page.
+    // The kernel does not read a null set at all. The word after it is in the same page.
     let set = (address & !7).max(8) as usize;
     // SAFETY: the operation is invalid, so no mask is changed and nothing is written.
     let answer = unsafe {
@@ -79,14 +80,14 @@ pub fn is_readable(address: u64) -> bool {
     answer != EFAULT
 }
 
-/// The kernel's number of this thread.
+/// Returns the kernel's number of this thread.
 #[must_use]
 pub fn gettid() -> u32 {
     // SAFETY: takes nothing and always succeeds.
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
-/// CPU time that the calling thread has used, in nanoseconds.
+/// Returns the CPU time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     let mut time = [0i64; 2];
@@ -107,7 +108,7 @@ pub fn thread_cpu_ns() -> u64 {
     time[0] as u64 * 1_000_000_000 + time[1] as u64
 }
 
-/// CPU time that the process's thread `tid` has used, in nanoseconds; `None` if there is no such thread.
+/// Returns the CPU time that the process's thread `tid` has used, in nanoseconds, or `None` if there is no such thread.
 #[must_use]
 pub fn cpu_ns_of(tid: u32) -> Option<u64> {
     let mut time = [0i64; 2];
@@ -117,17 +118,17 @@ pub fn cpu_ns_of(tid: u32) -> Option<u64> {
     (answer == 0).then(|| time[0] as u64 * 1_000_000_000 + time[1] as u64)
 }
 
-/// The kernel's number of a thread's CPU clock (`include/linux/posix-timers_types.h`: the thread's number inverted,
+/// Returns the kernel's number of a thread's CPU clock (`include/linux/posix-timers_types.h`: the thread's number inverted,
 /// `CPUCLOCK_PERTHREAD_MASK`, `CPUCLOCK_SCHED`).
 fn cpu_clock_of(tid: u32) -> usize {
     ((!(tid as i32) << 3) | 4 | 2) as usize
 }
 
-/// Makes a timer on the CPU time of the process's thread `tid`, which sends `signal` with `value` to that thread alone:
-/// the kernel's number of it, or the error number.
+/// Makes a timer on the CPU time of the process's thread `tid`, which sends `signal` with `value` to that thread alone.
+/// Returns the kernel's number of the timer.
 ///
 /// # Errors
-/// The kernel's error number: there is no such thread, or there are too many timers.
+/// The kernel's error number: the thread does not exist, or there are too many timers.
 pub fn create_cpu_timer(tid: u32, signal: i32, value: usize) -> Result<i32, i32> {
     // SAFETY: integers, and a pointer that may be null.
     let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
@@ -150,8 +151,8 @@ pub fn create_cpu_timer(tid: u32, signal: i32, value: usize) -> Result<i32, i32>
     }
 }
 
-/// Lets a timer send its signal after `first` nanoseconds and then after each `interval`; 0 as `first` stops it.
-/// Returns how long it would have taken to the next one.
+/// Starts a timer that sends its signal after `first` nanoseconds and then after each `interval`. 0 as `first` stops it.
+/// Returns the nanoseconds that were left until its next signal.
 pub fn set_timer(timer: i32, first: u64, interval: u64) -> u64 {
     let time = |nanoseconds: u64| {
         [
@@ -178,7 +179,7 @@ pub fn delete_timer(timer: i32) {
     unsafe { call(libc::SYS_timer_delete, [timer as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Whether this is the thread that the process began with.
+/// Returns whether this is the thread that the process began with.
 #[must_use]
 pub fn is_main_thread() -> bool {
     // SAFETY: takes nothing and always succeeds.
@@ -186,8 +187,8 @@ pub fn is_main_thread() -> bool {
     pid == gettid()
 }
 
-/// Sleeps until [`futex_wake`] on the same word, no longer than `nanoseconds`, unless the word is not `expected`.
-/// May wake without reason. Returns at once with `false` if the word had changed.
+/// Sleeps until [`futex_wake`] on the same word, at most `nanoseconds`, unless the word is not `expected`. May wake without
+/// a reason. Returns `false` at once if the word had changed.
 pub fn futex_wait(word: &AtomicU32, expected: u32, nanoseconds: u64) -> bool {
     let timeout = [
         (nanoseconds / 1_000_000_000) as i64,
@@ -219,7 +220,7 @@ pub fn futex_wake(word: &AtomicU32, sleepers: u32) {
     };
 }
 
-/// Makes [`membarrier`] possible in this process; `false` if the kernel has no such call.
+/// Enables [`membarrier`] in this process. Returns `false` if the kernel has no such call.
 #[must_use]
 pub fn register_membarrier() -> bool {
     const REGISTER_PRIVATE_EXPEDITED: usize = 1 << 4;
@@ -232,8 +233,8 @@ pub fn register_membarrier() -> bool {
     }
 }
 
-/// A full memory barrier on every running thread of the process, so that they need none of their own;
-/// `false` if [`register_membarrier`] did not succeed before.
+/// Makes every running thread of the process execute a full memory barrier, so that the threads need none of their own.
+/// Returns `false` if [`register_membarrier`] has not succeeded before.
 #[must_use]
 pub fn membarrier() -> bool {
     const PRIVATE_EXPEDITED: usize = 1 << 3;

@@ -1,7 +1,7 @@
 //! Everything that depends on the processor or the kernel's interface: register names, unwind rules and their
 //! evaluation, the time stamp counter, raw system calls.
 //!
-//! One file (or folder) an architecture, all with the same names, chosen here. `portable` compiles anywhere and is
+//! Each architecture is a file or a folder, all with the same names, and is chosen here. `portable` compiles anywhere and is
 //! used where nothing better exists, or with `--cfg heapray_portable`.
 
 #[cfg(all(heapray_native, target_arch = "x86_64"))]
@@ -14,9 +14,9 @@ mod aarch64;
 #[cfg(all(heapray_native, target_arch = "aarch64"))]
 pub use aarch64::*;
 
-/// Elsewhere, what is pure of it is tested all the same.
+/// On other processors only the pure code of this module is compiled, for its tests.
 #[cfg(all(test, not(all(heapray_native, target_arch = "aarch64"))))]
-#[allow(dead_code, unreachable_pub)] // what it is elsewhere
+#[allow(dead_code, unreachable_pub)] // used on AArch64
 mod aarch64 {
     mod pointer;
     mod rule;
@@ -37,7 +37,7 @@ mod portable;
 #[cfg(not(heapray_native))]
 pub use portable::*;
 
-/// Asks the processor to have the beginning of `value` in its cache soon; it goes on at once.
+/// Tells the processor to load the beginning of `value` into its cache soon. Does not wait for it.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -50,24 +50,24 @@ pub fn prefetch<T>(value: &T) {
     let _: &T = value;
 }
 
-/// Where a call stack begins: the state of the caller at the moment it will be returned to.
+/// Registers with which a call stack begins: the state of the caller at the moment of the return to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Registers {
-    /// The address that the caller goes on at.
+    /// The address at which the caller goes on.
     pub return_address: u64,
     /// The caller's stack pointer after the return: the CFA of the function that it called.
     pub sp: u64,
-    /// The caller's frame pointer register, whatever it holds.
+    /// The caller's frame pointer register, with any content.
     pub bp: u64,
 }
 
-/// The state of code that a signal has interrupted.
+/// Registers of code that a signal has interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interrupted {
-    /// Its own registers; `return_address` is the instruction that was to run next.
+    /// The code's own registers; `return_address` is the instruction that was to run next.
     pub registers: Registers,
-    /// The link register, where there is one.
+    /// The link register, if the processor has one.
     pub link: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ pub struct DwarfRow<'a> {
     pub is_signal_frame: bool,
 }
 
-/// How a canonical frame address is computed.
+/// Ways to compute a canonical frame address.
 #[derive(Debug, Clone, Copy)]
 pub enum DwarfCfa<'a> {
     /// A register's value and an offset.
@@ -94,40 +94,40 @@ pub enum DwarfCfa<'a> {
         /// Bytes to add to it.
         offset: i64,
     },
-    /// What this DWARF expression computes.
+    /// The value of this DWARF expression.
     Expression(&'a [u8]),
 }
 
-/// Where a caller's register is.
+/// Place of a caller's register.
 #[derive(Debug, Clone, Copy)]
 pub enum DwarfPlace<'a> {
-    /// Not said.
+    /// The row does not say.
     Unspecified,
-    /// Said to be lost; for the return address this is how an outermost frame is marked.
+    /// Lost, as the row says. For the return address, this marks an outermost frame.
     Undefined,
     /// Still in the register.
     Unchanged,
     /// In memory, at CFA plus this offset.
     AtCfa(i64),
-    /// In memory, where this DWARF expression says.
+    /// In memory, at the address that this DWARF expression computes.
     AtExpression(&'a [u8]),
     /// Anywhere else.
     Elsewhere,
 }
 
-/// The memory that a step of the walk may read.
+/// Stack memory that a step of the walk may read.
 #[cfg(any(test, heapray_native))]
 pub(crate) trait StackSlots {
-    /// The word at `address`; `None` if it is not aligned or not known to be readable.
+    /// Returns the word at `address`, or `None` if it is not aligned or not known to be readable.
     fn read(&mut self, address: u64) -> Option<u64>;
 }
 
-/// Why a walk cannot take another step.
+/// Reason why a walk cannot take another step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg(any(test, heapray_native))]
 pub(crate) enum Stop {
     /// The frame is the outermost.
     Outermost,
-    /// What is known of the frame's code does not lead to its caller.
+    /// The unwind information of the frame's code does not lead to its caller.
     Lost,
 }

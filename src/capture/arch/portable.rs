@@ -1,4 +1,4 @@
-//! Any Unix, through libc: slower, and call stacks by frame pointers only.
+//! Any Unix, through libc. It is slower than the other architectures and unwinds by frame pointers only.
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -7,13 +7,13 @@ use core::sync::atomic::Ordering;
 
 use super::Registers;
 
-/// Bytes in a page, or a multiple of it on systems with smaller ones.
+/// Returns the bytes in a page, or a multiple on systems with smaller pages.
 #[must_use]
 pub const fn page_size() -> usize {
     16 << 10
 }
 
-/// How to step from a frame to its caller: nothing is known here.
+/// Unwind rule. There are none here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Rule(u32);
@@ -22,20 +22,21 @@ impl Rule {
     /// No unwind information.
     pub const NONE: Rule = Rule(0);
 
-    /// The word, for tables.
+    /// Returns the word of this rule, for tables.
     #[must_use]
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// The rule of a word that [`to_bits`](Rule::to_bits) gave.
+    /// Returns the rule of a word that [`to_bits`](Rule::to_bits) returned.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Rule {
         Rule(bits)
     }
 }
 
-/// Where a walk by frame pointers can begin in the calling function; its own return address is not known (0).
+/// Returns the registers with which a walk by frame pointers can begin in the calling function. Its own return address is
+/// not known (0).
 #[inline(always)]
 #[must_use]
 pub fn registers_here() -> Registers {
@@ -62,7 +63,7 @@ pub fn registers_here() -> Registers {
     }
 }
 
-/// The monotonic clock in nanoseconds, which orders events as a time stamp counter would.
+/// Returns the monotonic clock in nanoseconds, which orders events as a time stamp counter would.
 #[inline]
 #[must_use]
 pub fn stamp() -> u64 {
@@ -75,7 +76,7 @@ pub fn stamp() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// [`stamp`], after every load before it.
+/// Returns a [`stamp`] that is taken after every load before it.
 #[inline]
 #[must_use]
 pub fn stamp_after_loads() -> u64 {
@@ -83,25 +84,25 @@ pub fn stamp_after_loads() -> u64 {
     stamp()
 }
 
-/// Nothing is known of other threads' CPU time.
+/// Returns `None`: this system does not report other threads' CPU time.
 #[must_use]
 pub fn cpu_ns_of(_tid: u32) -> Option<u64> {
     None
 }
 
-/// A full barrier.
+/// Executes a full barrier.
 #[inline]
 pub fn fence_and_stamps() {
     core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
 }
 
-/// Whether [`stamp`] runs at one rate on all processors: the monotonic clock does.
+/// Returns whether [`stamp`] runs at one rate on all processors, as the monotonic clock does.
 #[must_use]
 pub fn has_invariant_tsc() -> bool {
     true
 }
 
-/// `bytes` (a multiple of [`page_size`]) of zeroed memory, or `None` if the kernel gives none.
+/// Maps `bytes` (a multiple of [`page_size`]) of zeroed memory. Returns `None` if the kernel has none.
 #[must_use]
 pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -115,7 +116,7 @@ pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Gives memory back.
+/// Unmaps memory.
 ///
 /// # Safety
 /// `start` and `bytes` are a range from [`map_pages`] or [`remap_pages`] that nobody uses any more.
@@ -124,7 +125,7 @@ pub unsafe fn unmap_pages(start: NonNull<u8>, bytes: usize) {
     unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
 }
 
-/// Grows a mapping by moving it; `None` leaves it as it was.
+/// Grows a mapping by moving it. Returns `None`, and leaves the mapping as it was, if the kernel has no memory.
 ///
 /// # Safety
 /// `start` and `old` are a range from [`map_pages`] or this function, and no pointer into it is used afterwards.
@@ -139,7 +140,7 @@ pub unsafe fn remap_pages(start: NonNull<u8>, old: usize, new: usize) -> Option<
     Some(moved)
 }
 
-/// Whether the page of `address` can be read at this moment, as far as there is a way to ask; see the x86-64 version.
+/// Returns whether the page of `address` can be read at this moment, if the system can tell; see the x86-64 version.
 #[must_use]
 pub fn is_readable(address: u64) -> bool {
     #[cfg(target_os = "linux")]
@@ -158,7 +159,7 @@ pub fn is_readable(address: u64) -> bool {
     }
 }
 
-/// The system's number of this thread.
+/// Returns the system's number of this thread.
 #[must_use]
 pub fn gettid() -> u32 {
     #[cfg(target_os = "linux")]
@@ -226,7 +227,7 @@ pub fn futex_wake(word: &AtomicU32, sleepers: u32) {
     let _ = (word, sleepers);
 }
 
-/// CPU time that the calling thread has used, in nanoseconds.
+/// Returns the CPU time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec {
@@ -238,13 +239,13 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Makes [`membarrier`] possible in this process; there is no such call here.
+/// Returns `false`: this system has no [`membarrier`].
 #[must_use]
 pub fn register_membarrier() -> bool {
     false
 }
 
-/// A full memory barrier on every running thread of the process; there is no such call here.
+/// Returns `false`: this system has no such call.
 #[must_use]
 pub fn membarrier() -> bool {
     false

@@ -1,8 +1,8 @@
-//! The signal handler, as long as somebody is sampled. All but [`on_signal`] is ordinary code that locks.
+//! The signal handler, which is installed as long as a thread is sampled. All but [`on_signal`] is ordinary code that locks.
 //!
-//! `SIGPROF`, which debuggers pass over, and which other profilers use too: what is not from a timer of ours goes to the
-//! handler that was there before. That one is put back with the last sampler, unless somebody has taken the signal
-//! meanwhile; then ours stays in that chain and hands everything on.
+//! `SIGPROF`, which debuggers ignore, is also used by other profilers. A signal that is not from a timer of ours goes to the
+//! handler that was there before. That handler is restored with the last sampler, unless the program has replaced ours
+//! meanwhile; then ours stays in that chain and passes everything on.
 
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
@@ -16,24 +16,24 @@ use super::slot::Slot;
 /// The signal that timers send.
 pub(super) const SIGNAL: c_int = libc::SIGPROF;
 
-/// Samplers that there are.
+/// Number of samplers.
 static USERS: Mutex<usize> = Mutex::new(0);
 
 /// The handler that was there before, and its flags.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static BEFORE_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// The handler is installed as long as there is one of these.
+/// Guard that keeps the handler installed.
 #[derive(Debug)]
 pub(super) struct Installed;
 
 fn users() -> MutexGuard<'static, usize> {
-    // A number, which is right at any moment.
+    // A panic cannot leave a number half changed.
     USERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Installed {
-    /// Installs the handler, if it is not yet.
+    /// Installs the handler, if it is not installed yet.
     pub(super) fn new() -> Result<Installed, CpuError> {
         let mut users = users();
         let before = current()?;
@@ -43,8 +43,8 @@ impl Installed {
             // SAFETY: integers and a mask, of which all zeros is the empty one.
             let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
             action.sa_sigaction = on_signal as *const () as usize;
-            // What it interrupts is begun again by the kernel, as far as that is possible. No stack of its own: stacks
-            // for signals are small and made for the end of a thread's own.
+            // The kernel restarts interrupted system calls where possible. No SA_ONSTACK: signal stacks are small, and made
+            // for the case that a thread's own stack is full.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             set(&action)?;
         }
@@ -64,8 +64,8 @@ impl Drop for Installed {
         }
         // SAFETY: integers and a mask, of which all zeros is the empty one.
         let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        // Signals of timers that are gone may still be on their way to other threads, and the default action would end
-        // the process: to ignore the signal discards them (POSIX, 2.4.3).
+        // Signals of deleted timers may still be on their way to other threads, and the default action would end the
+        // process. Ignoring the signal discards them (POSIX, 2.4.3).
         action.sa_sigaction = libc::SIG_IGN;
         let _ = set(&action);
         action.sa_sigaction = BEFORE.load(Ordering::Relaxed);
@@ -94,7 +94,7 @@ fn set(action: &libc::sigaction) -> Result<(), CpuError> {
     }
 }
 
-/// The handler. It neither locks nor allocates nor touches a thread-local.
+/// Handles the signal. It neither locks nor allocates nor touches a thread-local.
 extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: `SA_SIGINFO` promises a structure for which `si_code` says what is in it.
     let (code, value) = unsafe { ((*info).si_code, (*info).si_value().sival_ptr as usize) };

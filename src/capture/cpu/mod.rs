@@ -1,4 +1,4 @@
-//! Samples of what threads spend their CPU time on: a timer for each thread, and the stack that its signal interrupts.
+//! Samples of the CPU time of threads: a timer for each thread, and the stack that the timer's signal interrupts.
 //!
 //! ```text
 //!  timer on one thread's CPU clock ──SIGPROF──▶ that thread's handler ─▶ slot: unwinder, call tree, tallies by node
@@ -6,13 +6,13 @@
 //!  Sampler (makes, pauses and ends it; ordinary code) ◀── reads when paused ┘
 //! ```
 //!
-//! The handler may interrupt anything: the allocator, heapray's own hook, the loader with its lock. So it has an
-//! unwinder and a call tree of its own, touches no thread-local, and calls neither libc nor anything that locks; memory
-//! comes from the kernel directly. What it takes is added up where it is: a profile's size is that of its distinct
-//! stacks, however long it runs, and nothing has to be drained.
+//! The handler may interrupt anything: the allocator, heapray's own hook, the loader with its lock. So it has an unwinder
+//! and a call tree of its own, touches no thread-local, and calls neither libc nor code that locks; its memory comes from
+//! the kernel directly. Samples are added up in the slot: a profile's size depends on its distinct stacks, not on its
+//! duration, and nothing has to be drained.
 //!
-//! The kernel looks at such timers at its scheduler's tick (`CONFIG_HZ`: each 1 to 10 ms), however short the interval.
-//! So a sample is not worth an interval: it is worth the CPU time that its thread has used since the sample before.
+//! The kernel looks at such timers at its scheduler's tick (`CONFIG_HZ`: every 1 to 10 ms), even if the interval is shorter.
+//! So a sample does not stand for an interval, but for the CPU time that its thread has used since the sample before.
 
 #[cfg(heapray_native)]
 mod handler;
@@ -28,10 +28,10 @@ mod portable;
 #[cfg(not(heapray_native))]
 pub(crate) use portable::Sampler;
 
-/// The most threads that are sampled at one time.
+/// Largest number of threads that are sampled at one time.
 pub(crate) const MOST_THREADS: usize = 1024;
 
-/// Why a thread is not sampled.
+/// Reason why a thread is not sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CpuError {
@@ -63,12 +63,12 @@ impl core::fmt::Display for CpuError {
 
 impl core::error::Error for CpuError {}
 
-/// Samples, and the CPU time that they stand for.
+/// Number of samples, and the CPU time that they stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 #[non_exhaustive]
 pub struct CpuTally {
-    /// How many samples.
+    /// Number of samples.
     pub samples: u64,
     /// Nanoseconds of CPU time.
     pub ns: u64,

@@ -1,11 +1,11 @@
-//! Where no thread's CPU time can be sampled: nothing is.
+//! Replaces the sampler on systems where a thread's CPU time cannot be sampled.
 
 use core::sync::atomic::AtomicU64;
 
 use super::{CpuError, CpuTally};
 use crate::capture::arch::Registers;
 
-/// There is none.
+/// Sampler that cannot exist here.
 #[derive(Debug)]
 pub(crate) enum Sampler {}
 

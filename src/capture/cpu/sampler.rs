@@ -9,14 +9,14 @@ use super::{CpuError, CpuTally};
 use crate::capture::arch::{self, Registers};
 use crate::capture::modules;
 
-/// Samples one thread at a time, and can be moved from one to the next.
+/// Sampler of one thread at a time, which can be moved from one thread to the next.
 pub(crate) struct Sampler {
     slot: &'static Slot,
     interval_ns: u64,
-    /// The thread it was resumed on last, and its timer.
+    /// The thread that it was resumed on last, and its timer.
     timer: Option<(u32, i32)>,
     running: bool,
-    /// What is left to the next sample: a thread that is sampled in short pieces comes to it as well.
+    /// Time left until the next sample, so that a thread that is sampled in short pieces reaches it as well.
     left_ns: u64,
     /// CPU time that passed after the last sample before a pause.
     pending_ns: u64,
@@ -37,8 +37,8 @@ impl fmt::Debug for Sampler {
 }
 
 impl Sampler {
-    /// A sampler that takes a stack each `interval_ns` nanoseconds of CPU time, or at each tick of the kernel if those
-    /// are longer. It is paused.
+    /// Makes a sampler that takes a stack every `interval_ns` nanoseconds of CPU time, or at each tick of the kernel if the
+    /// ticks are longer. The sampler is paused.
     ///
     /// # Errors
     /// See [`CpuError`].
@@ -96,14 +96,14 @@ impl Sampler {
         Ok(timer)
     }
 
-    /// Takes no samples until it is resumed.
+    /// Pauses the sampler: it takes no samples until it is resumed.
     pub(crate) fn pause(&mut self) {
         if !self.running {
             return;
         }
         self.running = false;
         if let Some((tid, timer)) = self.timer {
-            // The first to the last: what this costs is not the profiled code's.
+            // Read the clock first: the cost of pausing does not belong to the profiled code.
             let now = arch::cpu_ns_of(tid);
             self.left_ns = arch::set_timer(timer, 0, 0).max(1);
             self.slot.pause();
@@ -115,28 +115,28 @@ impl Sampler {
         }
     }
 
-    /// What this sampler's signals carry.
+    /// Returns the value that this sampler's signals carry.
     pub(crate) fn signal_value(&self) -> usize {
         self.slot.address()
     }
 
-    /// Counts samples, of this sampler and earlier ones.
+    /// Returns the counter of samples, of this sampler and earlier ones in its slot.
     pub(crate) fn samples(&self) -> &'static AtomicU64 {
         self.slot.samples()
     }
 
-    /// CPU time that passed between resuming and pausing, in nanoseconds.
+    /// Returns the CPU time that passed between resuming and pausing, in nanoseconds.
     pub(crate) fn sampled_ns(&self) -> u64 {
         self.sampled_ns
     }
 
-    /// Samples for which there was no memory.
+    /// Returns the samples for which there was no memory.
     pub(crate) fn lost(&mut self) -> CpuTally {
         self.pause();
         self.tables().lost
     }
 
-    /// The node of the stack at `registers`, in this sampler's tree. It is paused.
+    /// Returns the node of the stack at `registers`, in this sampler's tree. The sampler is paused.
     ///
     /// # Safety
     /// `registers` are those of a frame of the calling thread that has not returned yet, and the calling thread is the
@@ -153,14 +153,15 @@ impl Sampler {
         unsafe { self.tables().node(registers) }
     }
 
-    /// The node of the stack whose innermost two frames `node` has besides.
+    /// Returns the node of the stack of `node` without its two innermost frames.
     pub(crate) fn callers_caller(&mut self, node: u32) -> u32 {
         self.pause();
         let nodes = self.tables().tree.nodes();
         nodes.node(nodes.node(node).0).0
     }
 
-    /// Every node of the call tree but the root, parents first: `(parent, return address, samples with that stack)`.
+    /// Calls `visit` for every node of the call tree except the root, parents first: `(parent, return address, samples with
+    /// that stack)`.
     pub(crate) fn for_each_node(&mut self, mut visit: impl FnMut(u32, u64, CpuTally)) {
         self.pause();
         let tables = self.tables();

@@ -1,14 +1,14 @@
-//! The place of one sampled thread, and what its signal handler does there.
+//! The slot of one sampled thread, and the work of the signal handler in it.
 //!
-//! A timer's signal carries the address of its slot. Slots are a static array, so whatever comes with a signal is either
-//! one of their addresses or somebody else's signal, and a signal that was under way when its sampler ended finds a slot
+//! A timer's signal carries the address of its slot. Slots are a static array, so the value of a signal is either one of
+//! their addresses or belongs to another program's signal. A signal that was under way when its sampler ended finds a slot
 //! that says so. Three words keep the two sides apart:
 //!
 //! ```text
 //!  handler:  entered ← true;  goes on only if `thread` is its own;  …tables…;  entered ← false
 //!  sampler:  thread ← 0;  waits until not entered;  …tables…
 //! ```
-//! Both sides write before they read, all in one order (`SeqCst`), so never are both in the tables.
+//! Both sides write before they read, all in one order (`SeqCst`), so the two are never in the tables together.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -20,19 +20,19 @@ use crate::capture::call_tree::{self, CallTree};
 use crate::capture::memory::GrowArray;
 use crate::capture::unwind::ThreadUnwinder;
 
-/// Nodes that there is room for at first: a page.
+/// Number of nodes for which there is room at first: a page.
 const FIRST_TALLIES: usize = 256;
 
-/// What a sampled thread's handler writes.
+/// Tables that a sampled thread's handler writes.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) unwinder: ThreadUnwinder,
     pub(super) tree: CallTree,
-    /// By node of the tree: samples with that stack.
+    /// Samples by node of the tree.
     pub(super) tallies: GrowArray<CpuTally>,
     /// Samples for which there was no memory.
     pub(super) lost: CpuTally,
-    /// The thread's CPU time up to which samples account.
+    /// CPU time of the thread up to the last sample.
     pub(super) accounted: u64,
 }
 
@@ -47,7 +47,7 @@ impl Tables {
         })
     }
 
-    /// The thread has come to where `context` says.
+    /// Takes a sample of the thread at `context`.
     ///
     /// # Safety
     /// `context` is that of the running handler, on the thread that the unwinder serves.
@@ -71,10 +71,10 @@ impl Tables {
         tally.ns += passed;
     }
 
-    /// The node of the stack at `registers`.
+    /// Returns the node of the stack at `registers`.
     ///
     /// # Safety
-    /// As for [`ThreadUnwinder::capture`].
+    /// The same as for [`ThreadUnwinder::capture`].
     pub(super) unsafe fn node(&mut self, registers: Registers) -> u32 {
         // SAFETY: the caller's duty.
         unsafe { self.unwinder.capture(registers, &mut self.tree) }
@@ -88,15 +88,15 @@ impl Tables {
     }
 }
 
-/// The place of one sampled thread.
+/// Slot of one sampled thread.
 #[derive(Debug)]
 pub(super) struct Slot {
     taken: AtomicBool,
-    /// The kernel's number of the thread whose samples are taken now; 0 if none are.
+    /// The kernel's number of the thread that is sampled now, or 0.
     thread: AtomicU32,
-    /// A handler is at work.
+    /// Set while a handler is running.
     entered: AtomicBool,
-    /// Samples taken in this slot, ever.
+    /// Number of samples ever taken in this slot.
     samples: AtomicU64,
     tables: UnsafeCell<Option<Tables>>,
 }
@@ -116,7 +116,7 @@ static SLOTS: [Slot; MOST_THREADS] = [const {
 }; MOST_THREADS];
 
 impl Slot {
-    /// A slot of the caller's own, with fresh tables.
+    /// Takes a free slot for the caller, with fresh tables.
     pub(super) fn take() -> Result<&'static Slot, CpuError> {
         let tables = Tables::new().ok_or(CpuError::Memory)?;
         let free = SLOTS.iter().find(|slot| {
@@ -132,12 +132,12 @@ impl Slot {
         Ok(slot)
     }
 
-    /// What a timer's signal carries.
+    /// Returns the address that a timer's signal carries.
     pub(super) fn address(&'static self) -> usize {
         core::ptr::from_ref(self) as usize
     }
 
-    /// The slot at `address`, if one is.
+    /// Returns the slot at `address`, if there is one.
     pub(super) fn at(address: usize) -> Option<&'static Slot> {
         let offset = address.wrapping_sub(SLOTS.as_ptr() as usize);
         if !offset.is_multiple_of(size_of::<Slot>()) {
@@ -146,18 +146,18 @@ impl Slot {
         SLOTS.get(offset / size_of::<Slot>())
     }
 
-    /// Samples taken in this slot, ever.
+    /// Returns the counter of samples ever taken in this slot.
     pub(super) fn samples(&self) -> &AtomicU64 {
         &self.samples
     }
 
-    /// The signal of this slot's timer has come.
+    /// Handles the signal of this slot's timer.
     ///
     /// # Safety
     /// `context` is that of the running handler.
     pub(super) unsafe fn on_signal(&'static self, context: *const c_void) {
         let here = arch::gettid();
-        // A signal may come late, to a thread that is not sampled any more.
+        // A signal may come late, to a thread that is no longer sampled.
         if self.thread.load(Ordering::Relaxed) != here {
             return;
         }
@@ -176,12 +176,12 @@ impl Slot {
         self.entered.store(false, Ordering::SeqCst);
     }
 
-    /// From now on thread `tid` is sampled. The slot is paused before.
+    /// Samples thread `tid` from now on. The slot is paused before.
     pub(super) fn resume(&self, tid: u32) {
         self.thread.store(tid, Ordering::SeqCst);
     }
 
-    /// From now on nobody is, and no handler is at work.
+    /// Ends sampling, and waits until no handler is running.
     pub(super) fn pause(&self) {
         self.thread.store(0, Ordering::SeqCst);
         while self.entered.load(Ordering::SeqCst) {
@@ -189,10 +189,10 @@ impl Slot {
         }
     }
 
-    /// The tables.
+    /// Returns the tables.
     ///
     /// # Safety
-    /// The caller has taken the slot, has it paused, and has no other reference to them.
+    /// The caller has taken the slot, has paused it, and has no other reference to them.
     #[allow(clippy::mut_from_ref)] // what the cell is for
     pub(super) unsafe fn tables(&self) -> &mut Tables {
         // SAFETY: the caller's duty.
@@ -206,7 +206,7 @@ impl Slot {
     /// Gives the slot back.
     ///
     /// # Safety
-    /// As for [`tables`](Self::tables).
+    /// The same as for [`tables`](Self::tables).
     pub(super) unsafe fn give_back(&self) {
         // SAFETY: the caller's duty.
         if let Some(tables) = unsafe { (*self.tables.get()).take() } {

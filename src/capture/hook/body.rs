@@ -1,10 +1,10 @@
-//! What the entries jump to: call the real function, record what it did.
+//! The functions that entries jump to: they call the real function and record its result.
 //!
-//! The calling thread is busy from the real call to the end of the record, so that whatever an allocator calls below
-//! itself is not counted again.
+//! The calling thread is busy from the real call to the end of the record, so that calls inside an allocator are not counted
+//! again.
 //!
-//! What sampling leaves out is decided by the few instructions of a function that saves no register and leaves by a jump;
-//! all else is in functions of their own, here named `recorded`.
+//! A function that saves no register decides with a few instructions whether sampling leaves the call out, and leaves by a
+//! jump. Everything else is in separate functions, here named `recorded`.
 
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
@@ -49,17 +49,17 @@ pub(super) fn allocating<R: Copy>(
     })
 }
 
-/// The real function gave no block. Whether it should be asked again.
+/// Notes that the real function returned no block. Returns whether the call should be repeated.
 #[cold]
 fn failed(kind: Kind, size: usize) -> bool {
-    // It says why by its result, and leaves `errno` alone.
+    // `posix_memalign` returns its error and does not set `errno`.
     if !matches!(kind, Kind::PosixMemalign) && !is_out_of_memory() {
         return false;
     }
     failure::note(size)
 }
 
-/// What the last call of the C library or the kernel failed for.
+/// Returns whether the last call of the C library or the kernel failed for lack of memory.
 fn is_out_of_memory() -> bool {
     // SAFETY: the calling thread's own word.
     unsafe { *libc::__errno_location() == libc::ENOMEM }
@@ -120,7 +120,7 @@ pub(super) unsafe extern "C" fn posix_memalign(
         sp,
         bp,
     };
-    // Such a call fails for its alignment, not for want of memory.
+    // Such a call fails because of its alignment, not for lack of memory.
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
         // SAFETY: the caller's own call, handed on.
         return unsafe { real::posix_memalign.get()(place, alignment, size) };
@@ -168,7 +168,7 @@ unsafe extern "C" fn recorded_free(block: *mut c_void) {
     });
 }
 
-/// As `free`, for functions that are called less often: `call` gives the block back.
+/// Records a free like `free`, for functions that are called less often. `call` frees the block.
 #[inline(always)]
 pub(super) fn freeing(by: u8, block: *mut c_void, call: impl Fn()) {
     if sampling::passes_free(block as usize) {
@@ -207,8 +207,8 @@ pub(super) unsafe extern "C" fn free_aligned_sized(
     });
 }
 
-/// `realloc` is a free before the real call and an allocation after it: in between, another thread may be given the
-/// old block's address.
+/// Records a `realloc` as a free before the real call and an allocation after it: between the two, another thread may be
+/// given the old block's address.
 fn reallocating(
     block: *mut c_void,
     size: usize,
@@ -285,7 +285,7 @@ pub(super) unsafe extern "C" fn reallocarray(
         sp,
         bp,
     };
-    // An overflow makes the real function fail, which must not look like `realloc(block, 0)`.
+    // On overflow the real function fails, which must not look like `realloc(block, 0)`.
     let bytes = count.saturating_mul(size);
     // SAFETY: the caller's own call, handed on.
     reallocating(block, bytes, registers, || unsafe {
@@ -293,8 +293,8 @@ pub(super) unsafe extern "C" fn reallocarray(
     })
 }
 
-/// A mapping that nobody can read or write is address space, not memory: it is not recorded, and over another mapping
-/// (`MAP_FIXED`) it is that one's end.
+/// Records a mapping. A mapping that cannot be read or written is address space, not memory: it is not recorded, and over
+/// another mapping (`MAP_FIXED`) it is the end of that one.
 fn mapping(
     local: &Local,
     address: *mut c_void,
@@ -315,7 +315,7 @@ fn mapping(
     }
 }
 
-/// Whether there was no memory for a mapping, and the call should be made again.
+/// Returns whether there was no memory for a mapping, and the call should be repeated.
 fn failed_to_map(address: *mut c_void, length: usize) -> bool {
     address == libc::MAP_FAILED && is_out_of_memory() && failure::note(length)
 }
@@ -340,7 +340,7 @@ macro_rules! mappings {
                     }
                     local.set_busy(true);
                     let mut address = call();
-                    // Who reserves address space alone often tries how much there is.
+                    // A program that reserves only address space often tries how much there is.
                     if protection != libc::PROT_NONE && failed_to_map(address, length) {
                         address = call();
                     }
@@ -357,7 +357,7 @@ mappings! { mmap mmap64 }
 
 pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     with_local(|local| {
-        // The kernel refuses an unaligned address and a length of 0; all else it unmaps.
+        // The kernel refuses an unaligned address and a length of 0, and unmaps anything else.
         let valid = (address as usize).is_multiple_of(arch::page_size()) && length != 0;
         if !valid || !record::wants_free(local) || record::probed(local, seen::MAPPING) {
             // SAFETY: the caller's own call, handed on.
@@ -372,7 +372,7 @@ pub(super) unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c
     })
 }
 
-/// `mremap` ends the old range and begins a new one at the call's own site, as `realloc` does for a block.
+/// Records an `mremap` as the end of the old range and an allocation of the new one at the call's own site, like `realloc`.
 pub(super) unsafe extern "C" fn mremap(
     old: *mut c_void,
     old_length: usize,
@@ -389,16 +389,16 @@ pub(super) unsafe extern "C" fn mremap(
             return call();
         }
         local.set_busy(true);
-        // Of length 0, the old range is shared and stays; MREMAP_DONTUNMAP keeps it too.
+        // With length 0, the old range is shared and stays; MREMAP_DONTUNMAP keeps it too.
         let ends = old_length != 0 && flags & MREMAP_DONTUNMAP == 0;
         let old_range = (old as usize, round_to_pages(old_length));
-        // Where the range may move, its address can be another thread's before the call returns.
+        // If the range may move, another thread can get its address before the call returns.
         let moves = flags & libc::MREMAP_MAYMOVE != 0;
         if ends && moves {
             record::unmapping(local, old_range.0, old_range.1);
         }
         let mut address = call();
-        // Where it stands a range often cannot grow, and who asks for that knows what else to do.
+        // A range often cannot grow in place. A caller that does not allow a move handles that case.
         if moves && length > old_length && failed_to_map(address, length) {
             address = call();
         }
@@ -415,7 +415,7 @@ pub(super) unsafe extern "C" fn mremap(
     })
 }
 
-/// Linux's own value; not in every libc crate's list.
+/// Linux's own value, which not every libc crate has.
 const MREMAP_DONTUNMAP: c_int = 4;
 
 fn round_to_pages(length: usize) -> usize {

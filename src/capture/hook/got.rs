@@ -1,9 +1,9 @@
-//! Finds the GOT entries of every loaded ELF object that name a hooked function, points them to our entries, and puts
-//! the originals back.
+//! Finds the GOT entries of every loaded ELF object that name a hooked function, points them to our entries, and restores
+//! the originals.
 //!
-//! Rust calls `malloc` through `GLOB_DAT` slots, C mostly through `JUMP_SLOT`, tables of functions hold `R_X86_64_64`
-//! (`R_AARCH64_ABS64`): all three are written. Slots in pages that the loader made read-only (RELRO) are
-//! made writable for the write.
+//! Rust calls `malloc` through `GLOB_DAT` slots, C mostly through `JUMP_SLOT`, and tables of functions hold `R_X86_64_64`
+//! (`R_AARCH64_ABS64`): all three are written. Slots in pages that the loader made read-only (RELRO) are made writable for
+//! the write.
 //!
 //! Everything happens inside `dl_iterate_phdr`'s callback, under the loader's lock: no object can be unmapped while
 //! its slots are read or written.
@@ -19,34 +19,34 @@ use super::pages::{self, page_of};
 use super::{Family, Hooked};
 use crate::capture::arch::page_size;
 
-/// What slots held before they were patched, by the slot's address.
+/// Former content of the patched slots, by the slot's address.
 static ORIGINALS: Mutex<Originals> = Mutex::new(None);
 
 type Originals = Option<HashMap<usize, usize>>;
 
-/// What came of [`patch`].
+/// Result of [`patch`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Patched {
-    /// How many slots point to our entries now.
+    /// Slots that point to our entries now.
     pub slots: usize,
-    /// How many are to be patched when the loader has done with them: another thread opens their object just now.
+    /// Slots to patch later, because another thread is opening their object and the loader is still working on it.
     pub too_early: usize,
-    /// How many stay as they are since the system does not let their pages be written.
+    /// Slots that stay as they are because the system does not let their pages be written.
     pub refused: usize,
-    /// How many hold another function, not one that is hooked, by [`Family`].
+    /// Slots that hold another function, which is not hooked, by [`Family`].
     pub others: [usize; Family::COUNT],
 }
 
-/// Points every slot of every loaded object to our entries, save those that the loader still works at.
+/// Points every slot of every loaded object to our entries, except those that the loader still works on.
 ///
-/// An object is listed before its slots are filled in; then its RELRO pages are made read-only. Until that was done, a store of
-/// ours and a change of the page's protection could meet those of the loader. `wait_no_longer` is for what looks so and
-/// stays so: the pages of one that something else has made writable, say.
+/// The loader lists an object before it fills the object's slots, and then makes its RELRO pages read-only. Until then, our
+/// store and our change of the page's protection could collide with the loader's. `wait_no_longer` also patches slots that
+/// look unfinished for good, such as those of pages that something else has made writable.
 pub fn patch(wait_no_longer: bool) -> Patched {
     patch_all(originals(), wait_no_longer)
 }
 
-/// As [`patch`], if nobody else walks the objects just now and `is_wanted` still says so then.
+/// Does what [`patch`] does, if no other thread walks the objects just now and `is_wanted` is still true then.
 pub fn try_patch(is_wanted: impl Fn() -> bool) -> Option<Patched> {
     let originals = match ORIGINALS.try_lock() {
         Ok(originals) => originals,
@@ -74,8 +74,8 @@ fn patch_all(originals: MutexGuard<'_, Originals>, wait_no_longer: bool) -> Patc
             too_early += 1;
             return false;
         }
-        // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the
-        // wrong `free`. A slot that is not bound yet points into its own object.
+        // Another interposer's slot, or an object's own allocator, stays as it is: blocks must not be given to the wrong
+        // `free`. A slot that is not bound yet points into its own object.
         if now != hooked.real && !(slot.lazy && object.holds(now)) {
             others[hooked.family as usize] += usize::from(!is_stand_in(now));
             return false;
@@ -101,8 +101,8 @@ fn originals() -> MutexGuard<'static, Originals> {
     ORIGINALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the object that holds `code` has slots that point to our entries: what the loader has found for it is what the
-/// entries call. False where somebody else walks the objects just now.
+/// Returns whether the object that holds `code` has slots that point to our entries, so that the functions that the loader
+/// has found for it are those that our entries call. Returns false if another thread walks the objects just now.
 pub fn has_patched_slots(code: usize) -> bool {
     let Ok(originals) = ORIGINALS.try_lock() else {
         return false;
@@ -113,7 +113,7 @@ pub fn has_patched_slots(code: usize) -> bool {
     patched != 0
 }
 
-/// Puts the originals back, in every object that is still loaded. Returns how many slots could not be written.
+/// Restores the originals in every object that is still loaded. Returns how many slots could not be written.
 pub fn restore() -> usize {
     let mut kept = HashMap::new();
     let left = walk(originals(), |originals, slot, hooked, object| {
@@ -131,7 +131,7 @@ pub fn restore() -> usize {
     left
 }
 
-/// What every slot that names a hooked function holds now, by the slot's address.
+/// Returns the present content of every slot that names a hooked function, by the slot's address.
 pub fn values() -> Vec<(usize, usize)> {
     let mut values = Vec::new();
     walk(originals(), |_, slot, _, _| {
@@ -144,22 +144,22 @@ pub fn values() -> Vec<(usize, usize)> {
 /// The [`stand_ins`] that the program had before the first session.
 static STAND_INS: OnceLock<Vec<usize>> = OnceLock::new();
 
-/// Called once, before the first session.
+/// Finds the stand-ins. Called once, before the first session.
 pub(super) fn find_stand_ins() {
     STAND_INS.get_or_init(stand_ins);
 }
 
-/// Whether calls of `function` come through a slot that is patched.
+/// Returns whether calls of `function` go through a patched slot.
 pub(super) fn is_stand_in(function: usize) -> bool {
     let known = STAND_INS.get();
     known.is_some_and(|stand_ins| stand_ins.contains(&function))
 }
 
-/// PLT entries that stand for a hooked function in the whole process.
+/// Returns PLT entries that stand for a hooked function in the whole process.
 ///
-/// Code that is linked to a fixed address takes a function's address without a GOT. The linker gives it that of the
-/// program's PLT entry, as the value of an undefined symbol, and the loader gives the same to everyone who asks, so that
-/// pointers compare equal (x86-64 psABI, "Function Addresses").
+/// Code that is linked to a fixed address takes a function's address without a GOT. The linker gives it the address of the
+/// program's PLT entry, as the value of an undefined symbol. The loader gives the same address to every object that asks for
+/// the function, so that pointers compare equal (x86-64 psABI, "Function Addresses").
 pub fn stand_ins() -> Vec<usize> {
     let mut found = Vec::new();
     walk(originals(), |_, slot, _, _| {
@@ -169,7 +169,7 @@ pub fn stand_ins() -> Vec<usize> {
     found
 }
 
-/// Calls `visit` for every slot that names a hooked function; counts the calls that return true.
+/// Calls `visit` for every slot that names a hooked function. Returns how many calls returned true.
 fn walk(
     mut originals: MutexGuard<'_, Originals>,
     visit: impl FnMut(&mut HashMap<usize, usize>, &Slot, &Hooked, &Object) -> bool,
@@ -227,7 +227,7 @@ fn walk(
     walk.count
 }
 
-/// The parts of a loaded object that its GOT is found by.
+/// Loaded object, with the parts that lead to its GOT.
 #[derive(Debug)]
 struct Object {
     is_main: bool,
@@ -238,7 +238,7 @@ struct Object {
     symbols: *const Symbol,
     strings: *const c_char,
     tables: [&'static [Relocation]; 2],
-    /// The last page that was found to be read-only; 0: none.
+    /// The last page that was found to be read-only, or 0.
     read_only: Cell<usize>,
 }
 
@@ -305,7 +305,7 @@ impl Object {
                 },
             )
         };
-        // The kernel's object is read-only, and the loader must not find its own functions replaced.
+        // The vDSO is read-only, and the loader must not find its own functions replaced.
         let file = path
             .to_bytes()
             .rsplit(|&byte| byte == b'/')
@@ -316,7 +316,7 @@ impl Object {
         }
         let bias = info.dlpi_addr as usize;
         let mut object = Object {
-            // The loader has no name for it.
+            // The loader has no name for the program itself.
             is_main: path.is_empty(),
             bias,
             start: usize::MAX,
@@ -388,23 +388,25 @@ impl Object {
         (self.start..self.end).contains(&address)
     }
 
-    /// Whether a slot that holds `value` was not filled in yet: the file has nothing there, or the place of a PLT entry as if
-    /// the object were mapped at 0.
+    /// Returns whether a slot that holds `value` was not filled in yet: it has the file's content, which is 0 or the address
+    /// of a PLT entry as if the object were mapped at 0.
     fn has_not_relocated(&self, value: usize) -> bool {
         value == 0 || (value < self.start && self.holds(self.bias.wrapping_add(value)))
     }
 
-    /// Whether code of it runs already, so that the loader has done with it: the program, and whatever heapray is part of.
+    /// Returns whether code of the object runs already, so that the loader has finished with it: the program, and the object
+    /// that heapray is part of.
     fn runs(&self) -> bool {
         self.is_main || self.holds(patch as *const () as usize)
     }
 
-    /// Whether the loader makes the slot's page read-only when it has done with the object, and has not yet, or nobody says.
+    /// Returns whether the loader will make the slot's page read-only and has not done so yet, or the system does not say.
     fn is_to_be_protected(&self, slot: &Slot) -> bool {
         self.relro.contains(&slot.address) && self.is_read_only(slot) != Some(true)
     }
 
-    /// Whether the slot's page is. It is asked for once: what the loader has protected stays so.
+    /// Returns whether the slot's page is read-only. The system is asked once: a page that the loader has protected stays
+    /// so.
     fn is_read_only(&self, slot: &Slot) -> Option<bool> {
         let page = page_of(slot.address);
         if self.read_only.get() == page {
@@ -454,11 +456,11 @@ impl Object {
     }
 }
 
-/// One GOT entry.
+/// GOT entry.
 #[derive(Debug)]
 struct Slot {
     address: usize,
-    /// It may still point into its object's PLT.
+    /// Set if the slot may still point into its object's PLT.
     lazy: bool,
     /// See [`stand_ins`].
     stand_in: Option<usize>,
@@ -475,9 +477,10 @@ impl Slot {
         self.cell().load(Ordering::Acquire)
     }
 
-    /// Writes the slot. False if its page could not be made writable.
+    /// Writes the slot. Returns false if its page could not be made writable.
     fn write(&self, value: usize, object: &Object) -> bool {
-        // What is writable stays so: somebody wants it to be. Where nobody says, the loader has had its time.
+        // A writable page stays writable, because something made it so. If the system does not say, the loader has had its
+        // time.
         let read_only =
             object.relro.contains(&self.address) && object.is_read_only(self) != Some(false);
         if read_only && !self.protect(libc::PROT_READ | libc::PROT_WRITE) {

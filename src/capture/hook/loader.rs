@@ -1,5 +1,6 @@
-//! Modules that come and go. When a program asks for a function by name (`dlsym`), or at the collector's next look, the
-//! unwind tables of new modules are compiled and their slots patched. Nothing of this runs inside an allocator hook.
+//! Handles modules that are loaded and unloaded. When a program asks for a function by name (`dlsym`), or at the collector's
+//! next look, this compiles the unwind tables of new modules and patches their slots. Nothing of this runs inside an
+//! allocator hook.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
@@ -9,40 +10,41 @@ use super::got::{self, Patched};
 use super::{Family, operators};
 use crate::capture::{control, modules, thread};
 
-/// How many could not be made to, when they were last patched: the system did not let their pages be written.
+/// Number of slots that could not be patched at the last patch, because the system did not let their pages be written.
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
-/// How many held another function then, by [`Family`](super::Family).
+/// Number of slots that held another function at the last patch, by [`Family`](super::Family).
 static OTHERS: [AtomicUsize; Family::COUNT] = [const { AtomicUsize::new(0) }; Family::COUNT];
 
-/// One thread at a time looks at modules. Others do not wait for its end, since the loader's lock may be theirs.
+/// Lock for looking at modules. Other threads do not wait for it, since they may hold the loader's lock.
 static LOOKING: Mutex<Look> = Mutex::new(Look { waits_for: None });
 
-/// How many modules the loader had ever added when slots were last patched; 0 while none are.
+/// Number of modules that the loader had ever added at the last patch; 0 while no slots are patched.
 static PATCHED_UP_TO: AtomicU64 = AtomicU64::new(0);
 
-/// How many GOT entries pointed to ours when they were last patched.
+/// Number of GOT entries that pointed to ours at the last patch.
 static PATCHED: AtomicUsize = AtomicUsize::new(0);
 
-/// A program that has opened a module asks for its functions before it calls them. (That `dlopen` was called would say less:
-/// when it begins, the module is not there yet, and when it has returned, another thread may use it.) Called then.
+/// Looks at the modules if some are new. Called when the program asks the loader for a function, as it does after it has
+/// opened a module and before it calls the module's functions. A hook of `dlopen` would be less useful: when `dlopen`
+/// begins, the module is not there yet, and when it has returned, another thread may use the module already.
 pub(super) fn refresh_if_new() {
     if PATCHED_UP_TO.load(Ordering::Acquire) != modules::added() {
         refresh();
     }
 }
 
-/// What a look leaves for the next one.
+/// State that a look leaves for the next one.
 struct Look {
-    /// Some of the modules were not ready: how many the loader had added then, and when that was first seen.
+    /// Set if some modules were not ready: how many modules the loader had added then, and when that was first seen.
     waits_for: Option<(u64, Instant)>,
 }
 
 impl Look {
-    /// How long the loader is waited for. What is not ready then will not be.
+    /// Longest wait for the loader. A module that is not ready then will never be.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// Patches what can be, in the modules of which the loader had added so many before.
+    /// Patches all modules that are ready. The loader had added `added` modules before.
     fn patch(&mut self, added: u64) {
         let waited = self
             .waits_for
@@ -55,15 +57,15 @@ impl Look {
     }
 }
 
-/// Patches every loaded module. What another thread is just opening is patched at a later look.
+/// Patches every loaded module. A module that another thread is just opening is patched at a later look.
 pub fn patch() {
     let mut look = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
     let _busy = thread::Busy::enter();
     look.patch(modules::added());
 }
 
-/// Puts the original entries back. Where the system does not let a page be written they stay, and their calls are handed on:
-/// [`patched`] says how many.
+/// Restores the original entries. If the system does not let a page be written, the slots stay patched, and our entries pass
+/// calls on. [`patched`] says how many there are.
 pub fn restore() {
     let mut look = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
     let _busy = thread::Busy::enter();
@@ -75,18 +77,18 @@ pub fn restore() {
     note_patched(0, left, true);
 }
 
-/// How many GOT entries point to ours.
+/// Returns how many GOT entries point to ours.
 pub fn patched() -> usize {
     PATCHED.load(Ordering::Relaxed)
 }
 
-/// What is not hooked though it is called: a note for each reason.
+/// Returns a note for each reason why called functions are not hooked.
 pub fn not_hooked() -> Vec<String> {
     let mut notes = Vec::new();
     let refused = REFUSED.load(Ordering::Relaxed);
     if refused != 0 {
         notes.push(format!(
-            "{refused} words that calls go through could not be made to point to heapray, since the system does not let \
+            "{refused} GOT entries could not be patched, since the system does not let \
              their pages be written (a seccomp filter?): those calls are not seen"
         ));
     }
@@ -114,8 +116,8 @@ pub fn not_hooked() -> Vec<String> {
     notes
 }
 
-/// Whether all of the first `added` modules that are still there count as patched: if none was too early, or that does not
-/// matter any more.
+/// Notes that all of the first `added` modules that are still loaded are patched, if no slot was too early or `in_any_case`
+/// is set. Returns whether they are.
 fn note_patched(added: u64, patched: Patched, in_any_case: bool) -> bool {
     PATCHED.store(patched.slots, Ordering::Relaxed);
     REFUSED.store(patched.refused, Ordering::Relaxed);
@@ -129,11 +131,11 @@ fn note_patched(added: u64, patched: Patched, in_any_case: bool) -> bool {
     is_done
 }
 
-/// Looks at the loaded modules and, if some came or went, compiles and patches what is new.
+/// Looks at the loaded modules. If some were loaded or unloaded, compiles their tables and patches their slots.
 pub fn refresh() {
     let mut look = match LOOKING.try_lock() {
         Ok(look) => look,
-        // A look that panicked left nothing half done that another one does not do again.
+        // A look that panicked left nothing half done that the next one does not repeat.
         Err(TryLockError::Poisoned(look)) => look.into_inner(),
         Err(TryLockError::WouldBlock) => return patch_meanwhile(),
     };
@@ -145,14 +147,14 @@ pub fn refresh() {
     }
 }
 
-/// Another thread is looking: it compiles the unwind table of a new module, which may take a while. What the module allocates
-/// meanwhile is to be seen all the same, if with stacks whose outer frames are not found.
+/// Patches the slots of a new module while another thread compiles its unwind table, which may take a while. So allocations
+/// of the module are recorded meanwhile, although their stacks lack the outer frames.
 fn patch_meanwhile() {
     const TRIES: u32 = 200;
     const PAUSE: Duration = Duration::from_micros(100);
     let _busy = thread::Busy::enter();
-    // To patch is short. But the thread that does it may be waiting for the loader's lock, and that may be ours: it is waited
-    // for no longer than this.
+    // Patching is quick. But the thread that patches may be waiting for the loader's lock, and this thread may hold it. So
+    // wait only this long.
     for _ in 0..TRIES {
         let added = modules::added();
         if PATCHED_UP_TO.load(Ordering::Acquire) == added {

@@ -1,12 +1,12 @@
-//! What a program gets that asks the loader for a hooked function by its name (`dlsym`, `dlvsym`): our entry, if the answer
-//! is the function that our entry calls. Then its calls are seen, and what they do is the same.
+//! Answers a program that asks the loader for a hooked function by its name (`dlsym`, `dlvsym`). If the loader's answer is
+//! the function that our entry calls, the program gets our entry. Then calls are recorded and have the same effect.
 //!
-//! Any other answer stays as it is. So an interposer that asks for the function behind its own (`RTLD_NEXT`) gets that
-//! one: what our entry calls is the interposer's.
+//! Any other answer is passed on. So an interposer that asks for the function behind its own (`RTLD_NEXT`) gets that
+//! function, because our entry calls the interposer's.
 //!
-//! The real `dlsym` looks at who calls it. We ask it in the caller's stead only where that makes no difference, and else
-//! the caller asks by itself. A program may keep an entry for as long as it lives: where no session is open it hands calls
-//! on, and the library that heapray is part of is never unloaded.
+//! The real `dlsym` looks at the address of its caller. We call it for the caller only where that makes no difference;
+//! otherwise the caller's own call goes through. A program may keep an entry as long as it lives: without an open session
+//! the entry passes calls on, and the library that heapray is part of is never unloaded.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use super::{Family, Hooked, got, loader, real};
 use crate::capture::control;
 use crate::capture::thread::{self, Busy};
 
-/// Called before `dlsym`: the answer, or null if the caller is to ask by itself.
+/// Answers a `dlsym` before it runs, or returns null if the caller's own call must run.
 ///
 /// # Safety
 /// `handle` and `name` are what `dlsym` is called with, from the code at `caller`.
@@ -34,10 +34,10 @@ pub(super) unsafe extern "C" fn dlsym(
     }
 }
 
-/// As [`dlsym`], for `dlvsym`.
+/// Does what [`dlsym`] does, for `dlvsym`.
 ///
 /// # Safety
-/// As that of `dlsym`.
+/// The same as for `dlsym`.
 pub(super) unsafe extern "C" fn dlvsym(
     handle: *mut c_void,
     name: *const c_char,
@@ -82,7 +82,7 @@ unsafe fn answer(
     }
 }
 
-/// The handle with which we get the answer that the caller would get, if there is one.
+/// Returns a handle with which our call gets the same answer as the caller's, if there is one.
 fn same_question(hooked: &Hooked, handle: *mut c_void, caller: usize) -> Option<*mut c_void> {
     let of_caller = object_of(caller);
     let is_ours = of_caller.is_some() && of_caller == object_of(dlsym as *const () as usize);
@@ -91,11 +91,11 @@ fn same_question(hooked: &Hooked, handle: *mut c_void, caller: usize) -> Option<
         if is_ours {
             return Some(handle);
         }
-        // The program is the first object of all: behind it is everything that it does not define itself.
+        // The program is the first object of all. After it come all functions that it does not define itself.
         return (is_main() && object_of(hooked.real) != of_caller).then_some(libc::RTLD_DEFAULT);
     }
-    // Who was opened with RTLD_DEEPBIND finds libraries of its own first; that makes no difference for what libc defines, or
-    // where the loader has answered the same before.
+    // An object that was opened with RTLD_DEEPBIND searches its own libraries first. That makes no difference for functions
+    // that libc defines, or where the loader has given the same answer before.
     let makes_no_difference = handle != libc::RTLD_DEFAULT
         || is_ours
         || is_main()
@@ -104,7 +104,7 @@ fn same_question(hooked: &Hooked, handle: *mut c_void, caller: usize) -> Option<
     makes_no_difference.then_some(handle)
 }
 
-/// Where the object that holds an address begins.
+/// Returns the start of the object that holds an address.
 fn object_of(address: usize) -> Option<usize> {
     about(address).map(|info| info.dli_fbase as usize)
 }
@@ -124,10 +124,10 @@ fn main_object() -> Option<usize> {
     object_of(unsafe { libc::getauxval(libc::AT_PHDR) } as usize)
 }
 
-/// Heapray's code stays where it is until the process ends.
+/// Set once heapray's code stays loaded until the process ends.
 static STAYS: AtomicBool = AtomicBool::new(false);
 
-/// Has heapray's library stay loaded, whoever closes it. Called before the first session, not in a hook.
+/// Keeps heapray's library loaded, even if the program closes it. Called before the first session, not in a hook.
 pub(super) fn stay() {
     let Some(own) = about(dlsym as *const () as usize) else {
         return;
@@ -140,7 +140,7 @@ pub(super) fn stay() {
     STAYS.store(stays, Ordering::Release);
 }
 
-/// The file of the object that holds an address, without its folder.
+/// Returns the file name of the object that holds an address, without its directory.
 pub(super) fn file_of(address: usize) -> Option<&'static [u8]> {
     let path = about(address)?.dli_fname;
     if path.is_null() {

@@ -1,9 +1,9 @@
-//! Seeing allocations by patching the GOT: `got` finds and writes the entries, `entry` is what they point to,
-//! `body` records and calls the real function. The list of hooked functions is here, and nowhere else.
+//! Records allocations by patching the GOT: `got` finds and writes the entries, `entry` has their new targets, and `body`
+//! records and calls the real function. The list of hooked functions is here, and nowhere else.
 //!
-//! Where there is no GOT to patch (another system, processor or libc), `portable.rs` is in its place: nothing is patched,
-//! and [`crate::Alloc`] is the way to see allocations.
-#![allow(non_snake_case)] // functions have the names of what they stand for
+//! Where there is no GOT to patch (another system, processor or libc), `portable.rs` replaces this module: nothing is
+//! patched, and only [`crate::Alloc`] records allocations.
+#![allow(non_snake_case)] // the functions are named after the functions that they replace
 
 pub mod got;
 
@@ -19,26 +19,26 @@ pub use loader::{not_hooked, patch, patched, refresh, restore};
 pub use operators::choose as choose_operators;
 pub use real::prepare;
 
-/// Functions that are seen or not seen together.
+/// Functions that are hooked together or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// `malloc` and its like.
     Malloc,
-    /// Those that align blocks.
+    /// `posix_memalign` and its like.
     Aligned,
     /// C++'s `operator new` and `delete`.
     Operators,
     /// `mmap` and its like.
     Mappings,
-    /// Those that look functions up.
+    /// Functions that look up functions by name.
     Loader,
 }
 
 impl Family {
-    /// How many there are.
+    /// Number of families.
     pub const COUNT: usize = Family::Loader as usize + 1;
 
-    /// What it is called in messages.
+    /// Returns the family's name in messages.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -51,28 +51,28 @@ impl Family {
     }
 }
 
-/// Whether there are GOT entries to patch.
+/// Set if there are GOT entries to patch.
 pub const IS_NATIVE: bool = true;
 
-/// A function whose GOT entries are replaced.
+/// Function whose GOT entries are replaced.
 #[derive(Debug, Clone, Copy)]
 pub struct Hooked {
-    /// Its symbol.
+    /// The function's symbol.
     pub name: &'static str,
-    /// What it belongs to.
+    /// The function's family.
     pub family: Family,
-    /// What the entries are made to point to.
+    /// New target of the GOT entries.
     pub entry: usize,
-    /// The real function; 0 if the process has none of that name, or it is not to be hooked.
+    /// The real function; 0 if the process has no such function, or the function is not to be hooked.
     pub real: usize,
 }
 
 macro_rules! hooked {
     ($($family:ident: $($name:ident)*;)*) => {
-        /// How many functions are hooked.
+        /// Number of hooked functions.
         pub const COUNT: usize = [$($(stringify!($name)),*),*].len();
 
-        /// Every hooked function.
+        /// Returns all hooked functions.
         pub fn all() -> [Hooked; COUNT] {
             [$($(Hooked {
                 name: stringify!($name),

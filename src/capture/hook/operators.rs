@@ -1,9 +1,9 @@
 //! C++'s `operator new` and `delete`, by the names that the Itanium C++ ABI gives them.
 //!
-//! libstdc++'s and libc++'s own call `malloc` and `free` through slots that are patched. An allocator that replaces them
-//! (jemalloc, tcmalloc, mimalloc) does not: its operators take blocks from itself. So each form of `new` is tried at the
-//! first session's start, and hooked if the blocks that it gave were not seen. One that calls `malloc` is left alone: it may
-//! give the caller another address than the one that `malloc` gave it.
+//! The operators of libstdc++ and libc++ call `malloc` and `free` through slots that are patched. An allocator that replaces
+//! them (jemalloc, tcmalloc, mimalloc) has operators that take blocks from the allocator directly. So at the start of the
+//! first session each form of `new` is tried, and hooked if its blocks were not recorded. A `new` that calls `malloc` is
+//! left alone: it may give the caller another address than the one that `malloc` returned.
 //!
 //! ```text
 //!   entry ─▶ begin ─▶ not recorded: the real operator, by a jump
@@ -11,8 +11,8 @@
 //!                                     └─▶ it throws: pass_by
 //! ```
 //!
-//! Between `begin` and `end` no Rust function is on the stack: an exception may not pass one in a program that is built
-//! with `panic=abort`.
+//! Between `begin` and `end` no Rust function is on the stack: an exception may not pass a Rust function in a program that
+//! is built with `panic=abort`.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ deletes! {
     _ZdaPvSt11align_val_tRKSt9nothrow_t(alignment: usize, tag: *const c_void);
 }
 
-/// A `new` that may throw is about to be called. Whether it is to be recorded: then the thread is busy until `end`, or
+/// Runs before a `new` that may throw. Returns whether the call is to be recorded: then the thread is busy until `end`, or
 /// until the exception has passed.
 pub(super) extern "C" fn begin(size: usize) -> bool {
     with_local(|local| {
@@ -68,7 +68,7 @@ pub(super) extern "C" fn begin(size: usize) -> bool {
     })
 }
 
-/// It has returned. Gives back what it gave.
+/// Runs after the operator has returned, and returns the operator's block.
 ///
 /// # Safety
 /// `ip`, `sp` and `bp` are the registers of the caller of the entry that called `begin`.
@@ -106,8 +106,8 @@ ends! {
     end_aligned AlignedAlloc;
 }
 
-/// The personality routine of the entries that call a `new` that may throw (Itanium C++ ABI, "Exception Handling", 1.6.3).
-/// The exception goes on to the caller, and the thread is not busy any more.
+/// Personality routine of the entries that call a `new` that may throw (Itanium C++ ABI, "Exception Handling", 1.6.3). The
+/// exception goes on to the caller, and the thread is not busy any more.
 pub(super) unsafe extern "C" fn pass_by(
     _version: c_int,
     actions: c_int,
@@ -131,35 +131,35 @@ pub(super) unsafe extern "C" fn pass_by(
 }
 
 unsafe extern "C" {
-    /// The canonical frame address of the frame that a personality routine is asked about. The standard library links the
-    /// library that has it.
+    /// Returns the canonical frame address of the frame for which a personality routine runs. The standard library links the
+    /// library that has this function.
     fn _Unwind_GetCFA(context: *mut c_void) -> usize;
 }
 
-/// Whether it is known which operators are hooked. Before, none are.
+/// Set once it is decided which operators are hooked. Before, none are.
 static CHOSEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether those whose address is known are to be hooked.
+/// Returns whether it is decided which operators are hooked.
 pub(super) fn are_chosen() -> bool {
     CHOSEN.load(Ordering::Acquire)
 }
 
-/// An operator takes blocks from its own library and cannot be hooked, for there is no `delete` that would give them back.
+/// Set if an operator takes blocks from its own library and cannot be hooked, because no `delete` would return them.
 static UNSEEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether no operator is left out that takes blocks from elsewhere.
+/// Returns whether all operators that take blocks from another library are hooked.
 pub(super) fn all_are_seen() -> bool {
     !UNSEEN.load(Ordering::Relaxed)
 }
 
-/// How many blocks are tried: one that gets many from `malloc` at once gives most of them without it.
+/// Number of blocks that are tried. An operator that gets many blocks from one `malloc` returns most of them without a call.
 const TRIES: usize = 4;
 
 macro_rules! forms {
     ($($name:ident($($argument:expr),*) / $delete:ident($($delete_argument:expr),*);)*) => {
-        /// Tries each form of `new` and forgets those that are not to be hooked, and every `delete` if that is all of them.
-        /// Called while a session is open, with `malloc` and its like patched and the thread busy. Whether any is hooked
-        /// now that was not before.
+        /// Tries each form of `new` and forgets those that are not to be hooked, and every `delete` if no form is left.
+        /// Called while a session is open, with `malloc` and its like patched and the thread busy. Returns whether an
+        /// operator is newly hooked.
         pub fn choose() -> bool {
             if CHOSEN.load(Ordering::Relaxed) {
                 return false;
@@ -195,7 +195,7 @@ macro_rules! forms {
 const SIZE: usize = 48;
 const ALIGNMENT: usize = 64;
 
-/// `std::nothrow` is an object without members: only its type says something.
+/// `std::nothrow` is an object without members: only its type matters.
 static NOTHROW: u8 = 0;
 
 fn nothrow() -> *const c_void {
@@ -213,7 +213,7 @@ forms! {
     _ZnamSt11align_val_tRKSt9nothrow_t(SIZE, ALIGNMENT, nothrow()) / _ZdaPvSt11align_val_t(ALIGNMENT);
 }
 
-/// Whether a block came without a call of `malloc` or its like that was seen.
+/// Returns whether a block came without a recorded call of `malloc` or its like.
 fn gives_unseen_blocks(new: impl Fn() -> *mut c_void, delete: impl Fn(*mut c_void)) -> bool {
     let mut unseen = false;
     let blocks: [*mut c_void; TRIES] = core::array::from_fn(|_| {
@@ -226,7 +226,7 @@ fn gives_unseen_blocks(new: impl Fn() -> *mut c_void, delete: impl Fn(*mut c_voi
     unseen
 }
 
-/// Whether the operator at `address` is that of a C++ library, which calls `malloc`.
+/// Returns whether the operator at `address` belongs to a C++ standard library, whose operators call `malloc`.
 fn is_standard(address: usize) -> bool {
     lookup::file_of(address)
         .is_some_and(|file| file.starts_with(b"libstdc++") || file.starts_with(b"libc++"))

@@ -1,25 +1,26 @@
-//! Whether pages can be written.
+//! Finds out whether pages can be written.
 
 use core::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 use crate::capture::arch::page_size;
 
-/// Whether a mapped page can be written; `None` where the system does not say.
+/// Returns whether a mapped page can be written, or `None` where the system does not say.
 pub(super) fn is_writable(page: usize) -> Option<bool> {
     if is_asked_by_populating() {
         match populates(page) {
-            // The kernel's word for a page that may not be written, or is not there.
+            // The kernel's error for a page that may not be written, or is not mapped.
             Err(libc::EINVAL | libc::EFAULT | libc::ENOMEM) => return Some(false),
             Ok(()) => return Some(true),
-            // A filter's.
+            // The error of a seccomp filter.
             Err(_) => {}
         }
     }
     is_listed(page)
 }
 
-/// Kernels before 5.14 do not know the question, and emulators give one answer to all.
+/// Returns whether `populates` works. Kernels before 5.14 do not have the call, and emulators give the same answer for all
+/// pages.
 fn is_asked_by_populating() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -41,14 +42,14 @@ fn populates(page: usize) -> Result<(), c_int> {
     }
 }
 
-/// As the kernel lists mappings, which takes it a hundred times longer.
+/// Looks the page up in the kernel's list of mappings, which is a hundred times slower.
 fn is_listed(page: usize) -> Option<bool> {
     let listed = std::fs::read_to_string("/proc/self/maps").ok()?;
     let lists = |line| lists_writable(line, page).unwrap_or(false);
     Some(listed.lines().any(lists))
 }
 
-/// Whether a line, such as `7f12a000-7f12b000 rw-p 0 0:0 0`, is of a mapping that holds `page` and can be written.
+/// Returns whether a line such as `7f12a000-7f12b000 rw-p 0 0:0 0` is of a writable mapping that holds `page`.
 fn lists_writable(line: &str, page: usize) -> Option<bool> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -74,9 +75,9 @@ mod tests {
             [data, code, 0].map(is_listed),
             [true, false, false].map(Some)
         );
-        // Whichever way is taken here.
+        // Whichever way this system uses.
         assert_eq!([data, code].map(is_writable), [true, false].map(Some));
-        // The quicker way: an emulator may refuse it, or say yes to all; this test then runs for AArch64.
+        // The quicker way. An emulator may refuse it, or say yes for all pages; this test then runs for AArch64.
         if is_asked_by_populating() || cfg!(target_arch = "x86_64") {
             let told = populates(data).is_ok() && populates(code).is_err();
             assert!(told, "Linux before 5.14?");

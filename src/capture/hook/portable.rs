@@ -1,4 +1,4 @@
-//! Where no GOT is patched.
+//! Replaces the hooks on systems where no GOT is patched.
 
 use crate::capture::{modules, thread};
 
@@ -8,7 +8,7 @@ pub fn prepare() {}
 /// Does nothing.
 pub fn patch() {}
 
-/// None: nothing is patched.
+/// Returns false: nothing is patched.
 pub fn choose_operators() -> bool {
     false
 }
@@ -16,20 +16,20 @@ pub fn choose_operators() -> bool {
 /// Does nothing.
 pub fn restore() {}
 
-/// None.
+/// Returns 0: nothing is patched.
 pub fn patched() -> usize {
     0
 }
 
-/// Whether there are GOT entries to patch.
+/// Not set: there are no GOT entries to patch.
 pub const IS_NATIVE: bool = false;
 
-/// Nothing is to be hooked.
+/// Returns no notes: nothing is to be hooked.
 pub fn not_hooked() -> Vec<String> {
     Vec::new()
 }
 
-/// Looks at the loaded modules, for the names in reports.
+/// Updates the list of loaded modules, for the names in reports.
 pub fn refresh() {
     let _busy = thread::Busy::enter();
     modules::refresh();

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The address of a real function of type `F`. The address comes first: entries jump through it.
+/// Address of a real function of type `F`. The address comes first, because entries jump through it.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Real<F> {
@@ -23,28 +23,28 @@ impl<F: Copy> Real<F> {
         }
     }
 
-    /// `whose` is `RTLD_DEFAULT` or `RTLD_NEXT`.
+    /// Finds the function. `whose` is `RTLD_DEFAULT` or `RTLD_NEXT`.
     fn find(&self, whose: *mut c_void) {
         // SAFETY: the name is a C string. Not called in a hook: `dlsym` may lock and allocate.
         let address = unsafe { libc::dlsym(whose, self.name.as_ptr()) };
         self.address.store(address as usize, Ordering::Release);
     }
 
-    /// The function is not hooked.
+    /// Forgets the function, which is not hooked then.
     pub(super) fn forget(&self) {
         self.address.store(0, Ordering::Release);
     }
 
-    /// 0 if the process has no such function, or it is not hooked.
+    /// Returns the address, or 0 if the process has no such function or it is not hooked.
     #[inline(always)]
     pub(super) fn address(&self) -> usize {
         self.address.load(Ordering::Relaxed)
     }
 
-    /// The function.
+    /// Returns the function.
     ///
     /// # Safety
-    /// A hook for it was reached: then its address is known, since entries are patched only where it is.
+    /// A hook for the function was reached. Then its address is known, since entries are patched only in that case.
     #[inline(always)]
     pub(super) unsafe fn get(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
@@ -65,16 +65,16 @@ macro_rules! real {
                 });
         )*
 
-        /// Finds all of them. Called before the first session, never in a hook.
+        /// Finds all real functions. Called before the first session, never in a hook.
         pub fn prepare() {
             $($name.find(libc::RTLD_DEFAULT);)*
-            // Behind a stand-in is the slot that our entry is going to be in, which would call itself for ever.
+            // A stand-in leads to the slot that will point to our entry, which would then call itself forever.
             super::got::find_stand_ins();
             $(if super::got::is_stand_in($name.address()) {
                 $name.find(libc::RTLD_NEXT);
             })*
             super::lookup::stay();
-            // What was not found is nobody's error.
+            // Remove the error message of the searches that failed, so that the program does not see it.
             // SAFETY: forgets the calling thread's last error, if there is one.
             unsafe { libc::dlerror() };
         }
@@ -122,7 +122,7 @@ real! {
     dlvsym: fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 }
 
-/// No `delete` is hooked.
+/// Forgets every `delete`, so that none is hooked.
 pub(super) fn forget_deletes() {
     _ZdlPv.forget();
     _ZdaPv.forget();

@@ -1,4 +1,4 @@
-//! Random distances between sampling points, with nothing but `core`: it runs inside `malloc`, where a call of libm's
+//! Random distances between sampling points, with nothing but `core`. This runs inside `malloc`, where a call of libm's
 //! `log` could end in the loader.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): small, and good from any seed.
@@ -6,7 +6,7 @@
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Numbers of their own for each `stream` of a seed.
+    /// Makes a generator with its own numbers for each `stream` of a seed.
     pub(super) fn new(seed: u64, stream: u64) -> Random {
         let mut random = Random(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();
@@ -21,8 +21,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A distance in whole bytes, at least 1: exponential with this mean, rounded up. Rounded up it is past `size` bytes
-    /// just as often as before: with the probability `e^(-size / mean)`.
+    /// Returns a distance in whole bytes, at least 1: exponential with this mean, rounded up. Rounding up does not change
+    /// how often the distance exceeds `size` bytes: with the probability `e^(-size / mean)`.
     pub(super) fn distance(&mut self, mean: u64) -> u64 {
         // In (0, 1], so that the logarithm is finite: the farthest point lies 36.7 means away.
         let uniform = ((self.next() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64);
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// The natural logarithm of a positive normal number, to 10 digits.
+/// Returns the natural logarithm of a positive normal number, to 10 digits.
 fn logarithm(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;

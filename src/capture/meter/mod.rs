@@ -1,4 +1,4 @@
-//! A thread's meter: what was asked for, and when the next sampling point comes.
+//! A thread's meter, which counts its allocations and finds the next sampling point.
 
 mod draw;
 
@@ -9,23 +9,23 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use self::draw::Random;
 use super::failure;
 
-/// What a thread asked for while sampling, and its next point. Written by the state's owner alone (plain loads and
-/// stores, no locked instruction) but for closing it, read by the collector at any time.
+/// Counts of a thread's allocations while sampling, and its next point. Only the state's owner writes them (plain loads and
+/// stores, no locked instruction), except for closing the meter. The collector reads them at any time.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Meter {
     bytes: AtomicU64,
     count: AtomicU64,
-    /// The value of `bytes` from which on an allocation has a point in it; 0 while nothing may [pass](Meter::pass).
+    /// The value of `bytes` from which on an allocation contains a point; 0 while nothing may [pass](Meter::pass).
     next: AtomicU64,
 }
 
-/// Allocations that were asked for, recorded or not.
+/// Counts of allocations, recorded or not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Metered {
-    /// How many.
+    /// Number of allocations.
     pub count: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub bytes: u64,
 }
 
@@ -58,7 +58,7 @@ impl Sum for Metered {
 }
 
 impl Meter {
-    /// Counts an allocation, unless a point lies in it.
+    /// Counts an allocation, unless it contains a point. Returns whether it was counted.
     #[inline(always)]
     pub(super) fn pass(&self, size: u64) -> bool {
         let (bytes, over) = self.bytes.load(Ordering::Relaxed).overflowing_add(size);
@@ -76,11 +76,11 @@ impl Meter {
         self.count.store(count.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Counts an allocation. True if a point lies in it; then the next one is drawn. What no processor could give is asked for
-    /// in vain: its bytes would leave no point within reach.
+    /// Counts an allocation. Returns true if it contains a point; then the next point is drawn. A size that exceeds every
+    /// address space counts as 0 bytes, because its bytes would leave no point within reach.
     pub(crate) fn take(&self, private: &mut Private, size: u64) -> bool {
         let size = if size > failure::MOST as u64 { 0 } else { size };
-        // Closed after it was drawn: as far away as if there had never been another.
+        // The meter was closed after the point was drawn: draw again, as if there had never been another point.
         if self.next.load(Ordering::Relaxed) == 0 {
             self.draw(private);
         }
@@ -100,12 +100,12 @@ impl Meter {
             .store(bytes.saturating_add(distance), Ordering::Relaxed);
     }
 
-    /// Nothing passes until the next point is drawn.
+    /// Closes the meter: no allocation passes until the next point is drawn.
     pub(super) fn close(&self) {
         self.next.store(0, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// Returns the counts so far.
     pub(super) fn read(&self) -> Metered {
         Metered {
             count: self.count.load(Ordering::Relaxed),
@@ -114,20 +114,20 @@ impl Meter {
     }
 }
 
-/// A recorded block that the thread allocated lately.
+/// Recent block of the thread that was recorded.
 #[derive(Debug, Clone, Copy, Default)]
 struct Recent {
     address: usize,
-    /// The thread's allocations up to it.
+    /// The number of the thread's allocations up to this one.
     count: u64,
 }
 
-/// The owner's part of a meter.
+/// Owner's part of a meter.
 #[derive(Debug)]
 pub(crate) struct Private {
-    /// The epoch that `mean` is of; 0 before the first.
+    /// The epoch of `mean`; 0 before the first.
     pub(super) epoch: u32,
-    /// Bytes between two points, on average, by which the next one was drawn; 0 before the first epoch.
+    /// Average bytes between two points when the next one was drawn; 0 before the first epoch.
     pub(crate) mean: u64,
     random: Random,
     /// The last two recorded blocks, the latest first.
@@ -146,9 +146,9 @@ impl Default for Private {
 }
 
 impl Private {
-    /// Begins to sample, or to sample otherwise: the next point is as far away as if there had never been another.
+    /// Begins to sample, or changes the mean. The next point is as far away as if there had never been another.
     pub(super) fn begin(&mut self, meter: &Meter, epoch: u32, mean: u64, seed: u64) {
-        // A meter has an address of its own, so each has its own random numbers.
+        // Meters have different addresses, so each gets its own random numbers.
         let stream = core::ptr::from_ref(meter).addr() as u64 ^ u64::from(epoch) << 48;
         self.start(meter, epoch, mean, Random::new(seed, stream));
     }
@@ -161,14 +161,14 @@ impl Private {
         meter.draw(self);
     }
 
-    /// The thread's latest allocation is the recorded block at `address`.
+    /// Remembers that the thread's latest allocation is the recorded block at `address`.
     pub(super) fn remember(&mut self, meter: &Meter, address: usize) {
         let count = meter.count.load(Ordering::Relaxed);
         self.recent = [Recent { address, count }, self.recent[0]];
     }
 
-    /// Whether the block at `address` was recorded by this thread and at most one other was allocated after it: memray's
-    /// rule for a temporary one.
+    /// Returns whether this thread recorded the block at `address` and allocated at most one other block after it: memray's
+    /// rule for a temporary block.
     pub(super) fn was_temporary(&self, meter: &Meter, address: usize) -> bool {
         let count = meter.count.load(Ordering::Relaxed);
         let is_recent =
@@ -179,7 +179,7 @@ impl Private {
 
 #[cfg(test)]
 impl Private {
-    /// As [`begin`](Private::begin), with the same numbers in every process.
+    /// Does what [`begin`](Private::begin) does, with the same numbers in every process.
     pub(crate) fn for_test(meter: &Meter, mean: u64, seed: u64) -> Private {
         let mut private = Private::default();
         private.start(meter, 1, mean, Random::new(seed, 0));

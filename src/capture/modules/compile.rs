@@ -12,16 +12,16 @@ use crate::capture::arch::{
     self, DWARF_FRAME_POINTER, DWARF_RETURN_ADDRESS, DwarfCfa, DwarfPlace, DwarfRow,
 };
 
-/// Where a module's unwind information lies in memory.
+/// Places of a module's unwind information in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnwindSections<'a> {
     /// The bytes of `.eh_frame_hdr`.
     pub(super) header: &'a [u8],
-    /// Where those bytes lie in the module.
+    /// Address of those bytes in the module.
     pub(super) header_address: u64,
     /// The bytes from the beginning of `.eh_frame` to the end of its segment.
     pub(super) frames: &'a [u8],
-    /// Where those bytes lie in the module.
+    /// Address of those bytes in the module.
     pub(super) frames_address: u64,
     /// The range of the module's code.
     pub(super) code: (u64, u64),
@@ -29,8 +29,8 @@ pub(super) struct UnwindSections<'a> {
 
 type Slice<'a> = EndianSlice<'a, NativeEndian>;
 
-/// Room for the rules of one row, in line: x86-64 has 17 registers that a row can name, and vector registers never
-/// survive a call; AArch64 functions save 12 registers, half of 8 vector registers, and a signature's state.
+/// Inline storage for the rules of one row: x86-64 has 17 registers that a row can name, and vector registers never survive
+/// a call; AArch64 functions save 12 registers, half of 8 vector registers, and the state of a signature.
 struct InLine;
 
 impl UnwindContextStorage<usize> for InLine {
@@ -38,7 +38,7 @@ impl UnwindContextStorage<usize> for InLine {
     type Stack = [UnwindTableRow<usize, InLine>; 4];
 }
 
-/// The address of `.eh_frame`, from the `.eh_frame_hdr` at `address`.
+/// Returns the address of `.eh_frame`, from the `.eh_frame_hdr` at `address`.
 pub(super) fn frames_address(header: &[u8], address: u64) -> Option<u64> {
     let bases = BaseAddresses::default().set_eh_frame_hdr(address);
     let parsed = EhFrameHdr::new(header, NativeEndian)
@@ -47,7 +47,7 @@ pub(super) fn frames_address(header: &[u8], address: u64) -> Option<u64> {
     parsed.eh_frame_ptr().direct().ok()
 }
 
-/// The rules of all of a module's code; `None` if there is no memory or the information makes no sense.
+/// Returns the rules of all of a module's code, or `None` if there is no memory or the information makes no sense.
 pub(super) fn compile(sections: &UnwindSections<'_>) -> Option<Table> {
     let (start, end) = sections.code;
     let mut builder = TableBuilder::new(u32::try_from(end - start).ok()?)?;
@@ -56,7 +56,7 @@ pub(super) fn compile(sections: &UnwindSections<'_>) -> Option<Table> {
         .set_eh_frame(sections.frames_address);
     let mut frames = EhFrame::new(sections.frames, NativeEndian);
     if cfg!(target_arch = "aarch64") {
-        // Without it, one of AArch64's instructions (`DW_CFA_AARCH64_negate_ra_state`) would not be known.
+        // Without this, gimli does not know `DW_CFA_AARCH64_negate_ra_state`.
         frames.set_vendor(gimli::Vendor::AArch64);
     }
     let mut context = UnwindContext::<usize, InLine>::new_in();
@@ -68,8 +68,8 @@ pub(super) fn compile(sections: &UnwindSections<'_>) -> Option<Table> {
 
 type Fde<'a> = FrameDescriptionEntry<Slice<'a>>;
 
-/// Calls `visit` with all frame description entries, by their first address: in the order of the header's search table,
-/// which linkers sort, or found one after the other where there is no such table.
+/// Calls `visit` with all frame description entries, by their first address. They come from the header's search table, which
+/// linkers sort, or, without such a table, from the section itself.
 fn each_fde<'a>(
     sections: &UnwindSections<'a>,
     frames: &EhFrame<Slice<'a>>,
@@ -81,7 +81,7 @@ fn each_fde<'a>(
     }
     let mut fdes = Vec::new();
     let mut entries = frames.entries(bases);
-    // An entry that makes no sense ends the section: there is no telling where the next one begins.
+    // An entry that makes no sense ends the section, because the start of the next one is not known.
     while let Ok(Some(entry)) = entries.next() {
         if let gimli::CieOrFde::Fde(partial) = entry
             && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
@@ -93,7 +93,7 @@ fn each_fde<'a>(
     fdes.iter().for_each(visit);
 }
 
-/// `None` if there is no search table, or one that is of no use.
+/// Returns `None` if there is no search table, or an unusable one.
 fn each_listed_fde<'a>(
     sections: &UnwindSections<'a>,
     frames: &EhFrame<Slice<'a>>,
@@ -131,7 +131,7 @@ fn each_listed_fde<'a>(
     Some(())
 }
 
-/// Whether there are entries, by their first address.
+/// Returns whether there are entries, sorted by their first address.
 fn is_sorted(mut entries: gimli::EhHdrTableIter<'_, '_, Slice<'_>>) -> bool {
     let mut last = None;
     while let Ok(Some((address, _))) = entries.next() {
@@ -173,7 +173,7 @@ fn push_rows(
                 builder.push(offset(row.start_address()), offset(at), rule);
             }
             Ok(None) => return,
-            // The rest of this function is not understood.
+            // The rest of this function has an instruction that is not understood.
             Err(_) => {
                 let end = offset(fde.end_address());
                 return builder.push(offset(at), end, arch::Rule::UNSUPPORTED);

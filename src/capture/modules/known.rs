@@ -1,4 +1,4 @@
-//! The list of modules, loaded now or earlier, and what is kept of each.
+//! The list of modules that are loaded, or were earlier, and the data that is kept for each.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -15,48 +15,48 @@ use crate::capture::modules::{MappedCode, Module, ModuleId};
 #[cfg(heapray_native)]
 use crate::capture::unwind;
 
-/// A module that is loaded now.
+/// Module that is loaded now.
 #[derive(Debug, Clone, Copy)]
 struct Present {
-    /// Its place in the history.
+    /// Index of the module in the history.
     index: usize,
-    /// The epoch in which it came.
+    /// The epoch in which the module was loaded.
     from: u32,
     code: Option<CodeRange>,
 }
 
-/// A time that a module was loaded for.
+/// Time during which a module was loaded.
 #[derive(Debug, Clone, Copy)]
 struct Past {
     index: usize,
     from: u32,
-    /// The epoch that its removal began.
+    /// The epoch that the module's removal began.
     until: u32,
 }
 
-/// Older stays than these many are forgotten: a program may load and unload for years.
+/// Number of past loads that are remembered. A program may load and unload modules for years.
 const MOST_PAST: usize = 4096;
 
 #[derive(Debug, Default)]
 struct Known {
     counts: Option<LoaderCounts>,
-    /// Everything that was ever loaded; the index is the `ModuleId`.
+    /// All modules that were ever loaded; the index is the `ModuleId`.
     history: Arc<Vec<Module>>,
-    /// By their start.
+    /// Loaded modules, sorted by their start.
     loaded: Vec<Present>,
     past: VecDeque<Past>,
-    /// Compiled tables by what they were made from: a module that comes again gets its old one.
+    /// Compiled tables, by a hash of their source. A module that is loaded again gets its old table.
     tables: HashMap<u64, &'static Table>,
 }
 
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 fn lock() -> MutexGuard<'static, Known> {
-    // Nothing is left half done by a panic: the list is replaced in one piece.
+    // A panic leaves nothing half done: the list is replaced in one piece.
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Brings the published modules up to date with the loader. Cheap if nothing has changed: one call of the loader.
+/// Brings the published modules up to date with the loader. If nothing has changed, this costs one call of the loader.
 pub fn refresh() -> Changed {
     let mut known = lock();
     #[cfg(heapray_native)]
@@ -74,19 +74,19 @@ pub fn refresh() -> Changed {
     changed
 }
 
-/// Goes up when a module was removed, so that addresses may mean something else from then on.
+/// Returns a number that goes up when a module is removed, because addresses may mean something else from then on.
 #[must_use]
 pub fn epoch() -> u32 {
     published::epoch_of(published::version())
 }
 
-/// The module that `address` lies in now; one that is gone if none does and one did.
+/// Returns the module that `address` lies in now, or, if there is none, the last one that it lay in.
 #[must_use]
 pub fn module_of(address: u64) -> ModuleId {
     module_of_at(address, epoch())
 }
 
-/// The module that `address` lay in when the [`epoch`] was `epoch`; else the one that lay there last.
+/// Returns the module that `address` lay in when the [`epoch`] was `epoch`, or else the last one that it lay in.
 #[must_use]
 pub fn module_of_at(address: u64, epoch: u32) -> ModuleId {
     let known = lock();
@@ -113,13 +113,13 @@ pub fn module_of_at(address: u64, epoch: u32) -> ModuleId {
     index.map_or(ModuleId::NONE, module_id)
 }
 
-/// Every module that was loaded at some time; the index is the [`ModuleId`].
+/// Returns all modules that were ever loaded; the index is the [`ModuleId`].
 #[must_use]
 pub fn history() -> Arc<Vec<Module>> {
     Arc::clone(&lock().history)
 }
 
-/// How large the rules of all modules are.
+/// Returns the size of all modules' rules.
 #[must_use]
 pub fn table_size() -> TableSize {
     let known = lock();
@@ -131,14 +131,14 @@ pub fn table_size() -> TableSize {
 }
 
 fn module_id(index: usize) -> ModuleId {
-    // `NONE` is the highest number: more modules than fit below it are not told apart.
+    // `NONE` is the highest number. All modules that do not fit below it share it.
     u16::try_from(index).map_or(ModuleId::NONE, ModuleId)
 }
 
 impl Known {
-    /// The entry of `loaded` for a module that the loader has.
+    /// Returns the entry of `loaded` for a module of the loader.
     fn find(&self, loaded: &[Present], module: &Loaded, removals: bool) -> Option<Present> {
-        // After a removal, a module without a build id may be another file that took the name and the place.
+        // After a removal, a module without a build id may be another file with the same name at the same address.
         let certain = !removals || module.is_main || !module.build_id.is_empty();
         let found = loaded
             .iter()
@@ -208,7 +208,7 @@ impl Known {
         changed
     }
 
-    /// Enters a module that is new, or was there before and comes again.
+    /// Enters a module that is new, or that is loaded again.
     fn add(&mut self, module: Loaded, from: u32) -> Present {
         let unwind = module.unwind.as_ref().zip(module.code);
         let table = unwind.and_then(|(bytes, code)| self.table(bytes, code, &module));
@@ -246,8 +246,8 @@ impl Known {
         code: (u64, u64),
         module: &Loaded,
     ) -> Option<&'static Table> {
-        // Addresses in `.eh_frame` are relative: the same bytes at the same distance from the code are the same rules.
-        // The program itself, the largest by far, cannot come again, so its bytes are not worth hashing.
+        // Addresses in `.eh_frame` are relative: the same bytes at the same distance from the code mean the same rules. The
+        // program itself, by far the largest module, cannot be loaded again, so its bytes are not worth hashing.
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
         let distance = bytes.frames_address.wrapping_sub(code.0);
         let frames: &[u8] = if module.is_main { &[] } else { &bytes.frames };
@@ -268,7 +268,7 @@ impl Known {
             frames_address: bytes.frames_address,
             code,
         })?;
-        // Leaked: hooks may read it at any time, and the module may come again.
+        // Leaked: hooks may read it at any time, and the module may be loaded again.
         let table: &'static Table = Box::leak(Box::new(table));
         self.tables.insert(key, table);
         Some(table)

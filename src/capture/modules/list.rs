@@ -1,14 +1,14 @@
-//! Which modules the loader has, and the parts of them that are needed here.
+//! The loader's modules, and the parts of them that are needed here.
 //!
-//! While `dl_iterate_phdr` runs, no module can be unloaded; afterwards one can, on any thread. So everything is copied
-//! inside its callback, but for the program itself, which stays.
+//! While `dl_iterate_phdr` runs, no module can be unloaded; afterwards any thread can unload one. So everything is copied
+//! inside the callback, except for the program itself, which is never unloaded.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// How often the loader has added and removed modules.
+/// Number of modules that the loader has added and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LoaderCounts {
     pub(super) added: u64,
@@ -23,17 +23,17 @@ pub(super) struct Loaded {
     pub(super) load_bias: u64,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The range of its executable segments.
+    /// Range of the module's executable segments.
     pub(super) code: Option<(u64, u64)>,
     /// Offset in the file of that range's first byte.
     pub(super) code_offset: u64,
     pub(super) build_id: Vec<u8>,
     pub(super) is_main: bool,
-    /// Its unwind information, if `wanted` asked for it and it has any.
+    /// The module's unwind information, if `wanted` asked for it and the module has any.
     pub(super) unwind: Option<UnwindBytes>,
 }
 
-/// The memory of a module's unwind information, copied from where it lies, or the very memory if it never goes away.
+/// A module's unwind information: a copy, or the memory itself if it is never unmapped.
 #[derive(Debug)]
 pub(super) struct UnwindBytes {
     pub(super) header: Cow<'static, [u8]>,
@@ -63,7 +63,7 @@ pub(super) fn counts() -> LoaderCounts {
     counts
 }
 
-/// All loaded modules, the program itself first; `wanted` says of which the unwind information is needed.
+/// Returns all loaded modules, the program itself first. `wanted` says which modules' unwind information is needed.
 pub(super) fn loaded(mut wanted: impl FnMut(&Loaded) -> bool) -> Vec<Loaded> {
     struct Request<'a> {
         modules: Vec<Loaded>,
@@ -223,7 +223,7 @@ unsafe fn bytes(address: u64, length: u64) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(address as *const u8, length as usize) }
 }
 
-/// The GNU build id in a note segment (gABI, "Note Section"; type 3 of owner `GNU`).
+/// Returns the GNU build id in a note segment (gABI, "Note Section"; type 3 of owner `GNU`).
 fn find_build_id(mut notes: &[u8]) -> Option<&[u8]> {
     const NT_GNU_BUILD_ID: u32 = 3;
     let word = |bytes: &[u8], at: usize| {

@@ -1,9 +1,9 @@
-//! Which code is loaded, and how to unwind it.
+//! The loaded code, and the rules to unwind it.
 //!
-//! [`refresh`] asks the loader, compiles the unwind information of what is new, and publishes the result for hooks;
-//! it is called when a capture begins, when the program asks for a function of a new module, and now and then by the collector. It is
-//! ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for allocations.
-//! Hooks see only what `published` holds.
+//! [`refresh`] asks the loader, compiles the unwind information of new modules, and publishes the result for hooks. It is
+//! called when a session begins, when the program asks for a function of a new module, and from time to time by the
+//! collector. It is ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for
+//! allocations. Hooks read only `published`.
 
 #[cfg(heapray_native)]
 mod compile;
@@ -32,7 +32,7 @@ pub use portable::{epoch, history, module_of, module_of_at, refresh, table_size}
 mod module;
 pub use module::{MappedCode, Module, ModuleId};
 
-/// What a [`refresh`] found.
+/// Result of a [`refresh`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {
     /// Modules that are loaded now and were not.
@@ -41,14 +41,14 @@ pub struct Changed {
     pub removed: usize,
 }
 
-/// How many modules the loader has ever added: asks it, and nothing else.
+/// Returns how many modules the loader has ever added. Asks it for nothing else.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn added() -> u64 {
     list::counts().added
 }
 
-/// How large the unwind rules of all modules are.
+/// Size of the unwind rules of all modules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableSize {
     /// Rows: places in the code where the rule changes.

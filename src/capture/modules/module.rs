@@ -2,22 +2,22 @@
 
 use std::path::PathBuf;
 
-/// An ELF object that was loaded at some time of the capture.
+/// ELF object that was loaded at some time of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
     /// Path as the loader gave it; `/proc/self/exe`'s target for the program itself.
     pub path: PathBuf,
-    /// What is added to a virtual address of the file to get the address in memory.
+    /// The difference between an address in memory and the virtual address in the file.
     pub load_bias: u64,
     /// First address of the module in memory.
     pub start: u64,
-    /// Address past its last one.
+    /// Address after the module's last one.
     pub end: u64,
     /// Its code, if it has any.
     pub code: Option<MappedCode>,
     /// GNU build id; empty if it has none.
     pub build_id: Vec<u8>,
-    /// The program itself (read it through `/proc/self/exe`, which survives a replaced file).
+    /// Set for the program itself (read it through `/proc/self/exe`, which survives a replaced file).
     pub is_main: bool,
 }
 
@@ -26,14 +26,14 @@ pub struct Module {
 pub struct MappedCode {
     /// The first page's address.
     pub start: u64,
-    /// Address past the last page.
+    /// Address after the last page.
     pub end: u64,
     /// Offset in the file of the first page.
     pub offset: u64,
 }
 
 impl MappedCode {
-    /// The pages of the segments that lie in `code` and begin in the file at `offset`.
+    /// Returns the pages of the segments that lie in `code` and begin in the file at `offset`.
     pub(super) fn around(code: (u64, u64), offset: u64, page: u64) -> MappedCode {
         let into_page = code.0 % page;
         MappedCode {
@@ -44,11 +44,12 @@ impl MappedCode {
     }
 }
 
-/// An index into [`Snapshot::modules`](crate::collector::snapshot::Snapshot::modules); `ModuleId::NONE` for an address outside of every module.
+/// Index into [`Snapshot::modules`](crate::collector::snapshot::Snapshot::modules); `ModuleId::NONE` for an address outside
+/// of every module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u16);
 
 impl ModuleId {
-    /// No module: code that was generated at run time, or a cut stack's mark.
+    /// Not in a module: code that was generated at run time, or the mark of a cut stack.
     pub const NONE: ModuleId = ModuleId(u16::MAX);
 }

@@ -1,40 +1,40 @@
-//! Where there is no way to list modules: there are none.
+//! Replaces the list of modules on systems that cannot list them.
 
 use std::sync::Arc;
 
 use super::{Changed, TableSize};
 use crate::capture::modules::{Module, ModuleId};
 
-/// Nothing ever changes.
+/// Does nothing.
 pub fn refresh() -> Changed {
     Changed::default()
 }
 
-/// No module is ever removed.
+/// Returns 0: no module is ever removed.
 #[must_use]
 pub fn epoch() -> u32 {
     0
 }
 
-/// No address lies in a known module.
+/// Returns `ModuleId::NONE`: no module is known.
 #[must_use]
 pub fn module_of(_address: u64) -> ModuleId {
     ModuleId::NONE
 }
 
-/// No address ever lay in a known module.
+/// Returns `ModuleId::NONE`: no module is known.
 #[must_use]
 pub fn module_of_at(_address: u64, _epoch: u32) -> ModuleId {
     ModuleId::NONE
 }
 
-/// No modules.
+/// Returns an empty list.
 #[must_use]
 pub fn history() -> Arc<Vec<Module>> {
     Arc::default()
 }
 
-/// No rules.
+/// Returns the size of no rules.
 #[must_use]
 pub fn table_size() -> TableSize {
     TableSize::default()

@@ -1,11 +1,11 @@
-//! The modules' code ranges and rules as hooks see them, changed under their eyes without ever making them wait.
+//! The modules' code ranges and rules as hooks see them. They change while hooks read them, and no hook ever waits.
 //!
-//! A *latch*: two copies of a sorted list and a sequence number. While the number is even, readers use copy 0; the
-//! writer makes it odd, which sends readers to copy 1, rewrites copy 0, makes it even again, and rewrites copy 1.
-//! A reader that finds the number changed after it has read tries again. So there is always a whole copy to read, even
-//! for a signal handler that has interrupted the writer, and nothing is ever freed that a reader could still hold:
-//! rule tables live forever (a module that is loaded again gets its old one), and the lists are replaced only when
-//! they are too short, by ones twice as long, so that all retired ones together are no longer than the current one.
+//! A *latch*: two copies of a sorted list and a sequence number. While the number is even, readers use copy 0. The writer
+//! makes it odd, which sends readers to copy 1, rewrites copy 0, makes it even again, and rewrites copy 1. A reader that
+//! finds the number changed after it has read tries again. So there is always a whole copy to read, even for a signal
+//! handler that has interrupted the writer. Nothing that a reader could still hold is ever freed: rule tables live forever
+//! (a module that is loaded again gets its old one). A list that is too short is replaced by one that is twice as long, so
+//! that all retired lists together are no longer than the current one.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
@@ -40,21 +40,21 @@ struct Latch {
 
 static CURRENT: AtomicPtr<Latch> = AtomicPtr::new(null_mut());
 
-/// High half: how often a module was removed. Low half: how often anything changed.
+/// High half: the number of removals. Low half: the number of changes.
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
-/// Says which code is loaded. One number for all that hooks keep about code: while it stays, all of it is good.
+/// Returns the version of the loaded code. As long as it is the same, everything that hooks keep about code stays valid.
 #[inline(always)]
 pub(crate) fn version() -> u64 {
     VERSION.load(Ordering::Acquire)
 }
 
-/// The part of a [`version`] that changes when a module is removed, so that addresses may mean something else.
+/// Returns the part of a [`version`] that changes when a module is removed, so that addresses may mean something else.
 pub(crate) fn epoch_of(version: u64) -> u32 {
     (version >> 32) as u32
 }
 
-/// The range that `address` lies in: its rule, or `None` if it lies in no module's code.
+/// Returns the rule of the code at `address`, or `None` if the address lies in no module's code.
 pub(crate) fn rule_at(address: u64) -> Option<Rule> {
     let latch = CURRENT.load(Ordering::Acquire);
     // SAFETY: null before the first `publish`, else a leaked box.
@@ -65,14 +65,14 @@ pub(crate) fn rule_at(address: u64) -> Option<Rule> {
     Some(table.map_or(Rule::NONE, |table| table.rule(address - start)))
 }
 
-/// Whether `address` lies in a module's code.
+/// Returns whether `address` lies in a module's code.
 pub(crate) fn is_code(address: u64) -> bool {
     // SAFETY: as in `rule_at`.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
         .is_some_and(|latch| latch.find(address).is_some())
 }
 
-/// Replaces what hooks see. `ranges` are sorted and do not overlap; only one thread may publish at a time.
+/// Replaces the ranges that hooks see. `ranges` are sorted and do not overlap. Only one thread may publish at a time.
 pub(super) fn publish(ranges: &[CodeRange], removed: bool) {
     // SAFETY: as in `rule_at`.
     match unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
@@ -80,7 +80,7 @@ pub(super) fn publish(ranges: &[CodeRange], removed: bool) {
         _ => {
             let latch = Latch::new(ranges.len().next_power_of_two().max(64));
             latch.write(ranges);
-            // Leaked: a hook may be reading the one before, which is why it stays too.
+            // Leaked: a hook may be reading it. Its predecessor stays for the same reason.
             CURRENT.store(Box::leak(Box::new(latch)), Ordering::Release);
         }
     }
@@ -108,15 +108,15 @@ impl Latch {
 
     fn write(&self, ranges: &[CodeRange]) {
         for copy in [0, 1] {
-            // Sends readers away from this copy. The fence pairs with the one in `find`: a reader that has seen any
-            // of the writes below sees the new number, too.
+            // Sends readers away from this copy. The fence pairs with the one in `find`: a reader that has seen any of the
+            // writes below also sees the new number.
             self.sequence.fetch_add(1, Ordering::Release);
             fence(Ordering::Release);
             self.copies[copy].write(ranges);
         }
     }
 
-    /// Start and table of the range that `address` lies in.
+    /// Returns the start and the table of the range that `address` lies in.
     fn find(&self, address: u64) -> Option<(u64, *const Table)> {
         loop {
             let sequence = self.sequence.load(Ordering::Acquire);
@@ -204,7 +204,7 @@ mod tests {
                 latch.write(&ranges(generation));
             }
             done.store(true, Ordering::Relaxed);
-            // By hand: ThreadSanitizer does not see that a scope's end waits.
+            // Joined by hand: ThreadSanitizer does not see that the end of a scope waits.
             for reader in readers {
                 reader.join().unwrap();
             }

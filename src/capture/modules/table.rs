@@ -11,10 +11,11 @@
 use crate::capture::arch::Rule;
 use crate::capture::memory::{GrowArray, OwnedArray};
 
-/// Rules by address, relative to the first byte of the module's code. Lives forever: hooks may be reading it.
+/// Rules by address, relative to the first byte of the module's code. A table lives forever, because hooks may be reading
+/// it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// One more than there are blocks.
+    /// First row of each block, and one more entry at the end.
     index: GrowArray<u32>,
     rows: GrowArray<u32>,
     rules: GrowArray<u32>,
@@ -25,7 +26,7 @@ pub(crate) struct Table {
 const BLOCK: u32 = 256;
 
 impl Table {
-    /// The rule for the code at `offset`.
+    /// Returns the rule for the code at `offset`.
     #[inline]
     pub(crate) fn rule(&self, offset: u64) -> Rule {
         if offset >= u64::from(self.length) {
@@ -35,39 +36,39 @@ impl Table {
         let index = self.index.as_slice();
         let rows = &self.rows.as_slice()[index[block] as usize..index[block + 1] as usize];
         let at_or_before = rows.iter().take_while(|&&row| row % BLOCK <= low).count();
-        // There is always a row before: row 0 says `NONE`, and no block begins before row 1.
+        // There is always an earlier row: row 0 says `NONE`, and no block begins before row 1.
         let row = self.rows.as_slice()[index[block] as usize + at_or_before - 1];
         Rule::from_bits(self.rules.as_slice()[(row / BLOCK) as usize])
     }
 
-    /// Rows that it holds.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.row_count as usize
     }
 
-    /// Bytes that it takes.
+    /// Returns the bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         (self.index.capacity() + self.rows.capacity() + self.rules.capacity()) * size_of::<u32>()
     }
 }
 
-/// Collects rows in the order of their addresses, in pages of heapray's own: what is megabytes in the service's allocator
-/// changes how that deals with the service's own blocks (glibc's `M_MMAP_THRESHOLD` is adjusted when one is freed).
+/// Builder that collects rows in the order of their addresses, in pages of heapray's own. Megabytes in the service's
+/// allocator would change how it treats the service's own blocks (glibc adjusts `M_MMAP_THRESHOLD` when one is freed).
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     index: Column,
     rows: Column,
     rules: Column,
-    /// Open addressing by rule: its number + 1, or 0.
+    /// Hash table by rule, with open addressing: the rule's number + 1, or 0.
     numbers: Vec<u32>,
-    /// The rule of the last row, and where the range it was said for ends.
+    /// The rule of the last row, and the end of its range.
     last: Rule,
     covered: u32,
     length: u32,
 }
 
 impl TableBuilder {
-    /// A table for `length` bytes of code; `None` if there is no memory.
+    /// Makes a builder for `length` bytes of code. Returns `None` if there is no memory.
     pub(crate) fn new(length: u32) -> Option<TableBuilder> {
         Some(TableBuilder {
             index: Column::of(1)?,
@@ -80,15 +81,15 @@ impl TableBuilder {
         })
     }
 
-    /// Says `rule` for the code from `start` to `end`. Ranges come in the order of their starts; what an earlier one
-    /// has covered stays its own.
+    /// Adds `rule` for the code from `start` to `end`. Ranges come in the order of their starts; code that an earlier range
+    /// covers keeps its rule.
     pub(crate) fn push(&mut self, start: u32, end: u32, rule: Rule) {
         let (start, end) = (start.max(self.covered), end.min(self.length));
         if start >= end {
             return;
         }
-        // However little lies between two functions: a stack that was made by hand has the beginning of one as a return
-        // address, and the byte before that is not the former function's.
+        // Even a tiny gap between two functions gets a row. A stack that was made by hand has the beginning of a function as
+        // a return address, and the byte before it does not belong to the previous function.
         if start > self.covered {
             self.row(self.covered, Rule::NONE);
         }
@@ -106,7 +107,7 @@ impl TableBuilder {
         self.rows.push((start % BLOCK) | (number * BLOCK));
     }
 
-    /// Lets the blocks up to and with `block` begin at the next row.
+    /// Lets the blocks up to and including `block` begin at the next row.
     fn begin_blocks(&mut self, block: usize) {
         let next = self.rows.len() as u32;
         while self.index.len() <= block && self.index.push(next) {}
@@ -124,7 +125,7 @@ impl TableBuilder {
         }
         let slot = self.slot(rule);
         if self.numbers[slot] == 0 {
-            // A rule number has 24 bits; what would not fit is marked, like everything that does not fit.
+            // A rule number has 24 bits. Rules beyond that are marked as unsupported.
             if self.rules.len() >= 1 << 24 {
                 return 0;
             }
@@ -143,7 +144,7 @@ impl TableBuilder {
         slot
     }
 
-    /// The table, in pages of heapray's own; `None` if there is no memory for it.
+    /// Returns the table, in pages of heapray's own, or `None` if there is no memory for it.
     pub(crate) fn finish(mut self) -> Option<Table> {
         if self.covered < self.length {
             self.row(self.covered, Rule::NONE);
@@ -160,12 +161,12 @@ impl TableBuilder {
     }
 }
 
-/// Values one after the other.
+/// Column of values.
 #[derive(Debug)]
 struct Column {
     values: OwnedArray<u32>,
     len: usize,
-    /// There was no memory for one.
+    /// Set if there was no memory for a value.
     lacks: bool,
 }
 

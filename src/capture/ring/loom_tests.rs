@@ -1,10 +1,11 @@
-//! Every order in which the two sides can run, and every value that they may see then. `scripts/loom` runs it.
+//! Models of every order in which the two sides can run, and of every value that they may see then. `scripts/loom` runs
+//! them.
 
 use super::*;
 use loom::sync::Arc;
 use loom::thread;
 
-/// What both sides may touch, and a clock that orders like the time stamp counter and synchronizes nothing.
+/// Data that both sides may touch, and a clock that orders like the time stamp counter and synchronizes nothing.
 struct Shared {
     ring: Ring,
     clock: AtomicU64,

@@ -1,8 +1,8 @@
 //! Event rings: one per recording thread, written by it alone and read by the collector alone.
 //!
-//! A ring is a chain of segments in memory of heapray's own. It starts with one small segment; a producer that finds
-//! it full appends a larger one and goes on there, and the consumer gives the drained one back; a thread that ends
-//! appends a small one behind a large one for that. Nothing here allocates, locks or calls libc.
+//! A ring is a chain of segments in memory of heapray's own. It starts with one small segment. A producer that finds the
+//! segment full appends a larger one and goes on there; the consumer unmaps the drained one. A thread that ends with a large
+//! segment appends a small one, so that the large one is unmapped. Nothing here allocates, locks or calls libc.
 //!
 //! ```text
 //!  slot, 24 bytes        word 0            word 1                        word 2
@@ -18,9 +18,9 @@
 //!  Sampling              time stamp        kind | 0                      mean bytes, as a size | 0
 //! ```
 //!
-//! **Order.** A producer brackets taking a stamp and publishing the slot with its *window* flag. The consumer takes a
-//! stamp of its own, makes every running thread execute a full barrier (`membarrier`), and then looks at the flags:
-//! a thread whose flag it sees clear has published every event older than that stamp (see [`Reader::bound`]).
+//! **Order.** A producer sets its *window* flag while it takes a stamp and publishes the slot. The consumer takes a stamp of
+//! its own, makes every running thread execute a full barrier (`membarrier`), and then looks at the flags. A thread whose
+//! flag is clear then has published every event older than that stamp (see [`Reader::bound`]).
 
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
@@ -38,29 +38,29 @@ pub type Slot = [u64; 3];
 
 /// Slots of a thread's first segment: 12 KiB, so that thousands of threads stay cheap.
 const FIRST_SLOTS: u64 = if cfg!(heapray_loom) { 2 } else { 512 };
-/// Slots of the largest segment: 192 KiB, half a millisecond of a thread that does nothing but allocate.
+/// Slots of the largest segment: 192 KiB, half a millisecond of a thread that only allocates.
 const MOST_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 8192 };
 
-/// A first segment, those it grew to, and none that is left of a thread before.
+/// Largest number of segments: a first one and two larger ones, with none left over from an earlier thread.
 const MOST_SEGMENTS: u64 = 3;
 
 const SIZE_IN_NEXT_SLOT: u64 = u32::MAX as u64;
 const ADDRESS_MASK: u64 = (1 << 56) - 1;
 
-/// Head and tail lie on cache lines of their own: the two threads do not share one.
+/// Value on a cache line of its own. Head and tail have one each, because two threads write them.
 #[repr(C, align(64))]
 struct Line<T>(T);
 
-/// A piece of a ring: this header, then `capacity` slots.
+/// Piece of a ring: this header, then `capacity` slots.
 #[repr(C)]
 struct Segment {
     capacity: u64,
     bytes: usize,
-    /// Where the producer went on; set once, after its last slot here was published.
+    /// The segment in which the producer went on; set once, after its last slot here was published.
     next: AtomicPtr<Segment>,
-    /// Slots ever written.
+    /// Number of slots ever written.
     head: Line<AtomicU64>,
-    /// Slots ever read.
+    /// Number of slots ever read.
     tail: Line<AtomicU64>,
 }
 
@@ -104,35 +104,35 @@ impl Segment {
     }
 }
 
-/// The producer's private side.
+/// Producer's private side.
 #[derive(Debug)]
 struct Producer {
     segment: *mut Segment,
     head: u64,
-    /// The head may rise to here without another look at the tail.
+    /// The head may rise to this position without another look at the tail.
     limit: u64,
-    /// At this head, or beyond, the consumer should be woken.
+    /// From this head on, the producer should wake the consumer.
     wake_at: u64,
 }
 
-/// A ring: shared by the thread that owns it and the collector.
+/// Ring that is shared by its owning thread and the collector.
 #[derive(Debug)]
 pub struct Ring {
     producer: UnsafeCell<Producer>,
     /// The consumer's segment.
     consumer: UnsafeCell<*mut Segment>,
-    /// An event is being written.
+    /// Set while an event is being written.
     window: AtomicBool,
-    /// The producer sleeps until there is room.
+    /// Set while the producer sleeps until there is room.
     pub waiting: AtomicBool,
-    /// There is a [`Reader`].
+    /// Set while there is a [`Reader`].
     is_read: AtomicBool,
-    /// Segments that have not been given back.
+    /// Number of mapped segments.
     segments: AtomicU64,
 }
 
 impl Ring {
-    /// A ring with its first segment; `None` without memory.
+    /// Makes a ring with its first segment. Returns `None` without memory.
     pub fn new() -> Option<Ring> {
         let segment = Segment::create(FIRST_SLOTS);
         let producer = Producer {
@@ -151,7 +151,7 @@ impl Ring {
         })
     }
 
-    /// The consumer's side; `None` while another reader has it.
+    /// Returns the consumer's side, or `None` while another reader has it.
     pub fn reader(&self) -> Option<Reader<'_>> {
         if self.is_read.swap(true, Ordering::Acquire) {
             return None;
@@ -169,20 +169,21 @@ impl Ring {
         }
     }
 
-    /// The slots that were published in the producer's segment: the same only where nothing was published meanwhile.
+    /// Returns the number of slots that were published in the producer's segment. It is unchanged only if nothing was
+    /// published meanwhile.
     ///
     /// # Safety
-    /// The calling thread owns the ring, and no other call of the producer's side is under way.
+    /// The calling thread owns the ring, and no other call of the producer's side is running.
     pub unsafe fn position(&self) -> u64 {
         // SAFETY: the producer's side belongs to the calling thread.
         unsafe { (*self.producer.get()).head }
     }
 
-    /// Makes sure that the next event fits (every event is two slots at the most). False: the ring is full, and the consumer
-    /// has to make room first.
+    /// Makes sure that the next event fits (an event takes two slots at most). Returns false if the ring is full, and the
+    /// consumer has to make room first.
     ///
     /// # Safety
-    /// The calling thread owns the ring, and no other call of the producer's side is under way.
+    /// The calling thread owns the ring, and no other call of the producer's side is running.
     #[inline]
     #[must_use]
     pub unsafe fn reserve(&self) -> bool {
@@ -212,11 +213,12 @@ impl Ring {
         }
     }
 
-    /// Lets the consumer give a segment of the largest size back: the thread ends, and the next one may need little. Not where
-    /// the consumer has not come as far as the last time, or threads that come and go would never have to wait for it.
+    /// Lets the consumer unmap a segment of the largest size when the thread ends, because the next thread may need little.
+    /// Does nothing if the consumer has not read as far as the last time. Otherwise threads that come and go would never
+    /// have to wait for the consumer.
     ///
     /// # Safety
-    /// The calling thread owns the ring, and no other call of the producer's side is under way.
+    /// The calling thread owns the ring, and no other call of the producer's side is running.
     pub unsafe fn shorten(&self) {
         // SAFETY: as in `reserve_slowly`.
         unsafe {
@@ -229,7 +231,7 @@ impl Ring {
         }
     }
 
-    /// Lets the producer go on in a new segment; false without memory for it.
+    /// Lets the producer go on in a new segment. Returns false without memory for it.
     ///
     /// # Safety
     /// The producer's side is the calling thread's, and its segment is live.
@@ -238,7 +240,7 @@ impl Ring {
         if segment.is_null() {
             return false;
         }
-        // Before the consumer knows of it, and may count it out.
+        // Count the segment before the consumer sees it and may unmap it.
         self.segments.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's promise. After this the producer touches the former segment no more.
         unsafe { (*producer.segment).next.store(segment, Ordering::Release) };
@@ -256,7 +258,7 @@ impl Ring {
     /// [`NodeId::of_free`]. `stamp` is called inside the window. True if the consumer should be woken.
     ///
     /// # Safety
-    /// The calling thread owns the ring, and [`Ring::reserve`] said `Ok` since the last push.
+    /// The calling thread owns the ring, and [`Ring::reserve`] has returned true since the last push.
     #[inline]
     pub unsafe fn push(
         &self,
@@ -306,7 +308,7 @@ impl Ring {
     /// Publishes a thread's name: 16 bytes, zero padded.
     ///
     /// # Safety
-    /// As [`Ring::push`].
+    /// The same as for [`Ring::push`].
     pub unsafe fn push_name(&self, name: [u8; 16], stamp: impl FnOnce() -> u64) -> bool {
         let [first, last] = packed_name(name);
         // SAFETY: the caller's promise is that of `publish`.
@@ -352,7 +354,7 @@ impl Ring {
         }
     }
 
-    /// The head has passed the point at which the consumer should know, as far as the producer remembers.
+    /// Returns whether the head has passed the point at which the consumer should be woken.
     #[cold]
     unsafe fn half_full(&self, producer: &mut Producer) -> bool {
         // SAFETY: the producer's segment is live, see `reserve_slowly`.
@@ -368,7 +370,7 @@ impl Ring {
             producer.wake_at = half;
             return false;
         }
-        // Ask again only after another eighth, so that a busy consumer is not called at each event.
+        // Ask again only after another eighth, so that a busy consumer is not woken at each event.
         producer.wake_at = producer.head + capacity / 8;
         true
     }
@@ -380,7 +382,7 @@ unsafe impl Sync for Ring {}
 // SAFETY: as above; nothing in a ring belongs to the thread that made it.
 unsafe impl Send for Ring {}
 
-/// The producer's side of the barrier that [`Reader::bound`] argues with.
+/// Executes the producer's side of the barrier that [`Reader::bound`] relies on.
 #[inline(always)]
 fn light_barrier() {
     #[cfg(not(heapray_loom))]
@@ -389,16 +391,16 @@ fn light_barrier() {
     fence(Ordering::SeqCst);
 }
 
-/// What the consumer knows of a ring before it reads: see [`Reader::bound`].
+/// Guarantee about a ring before it is read: see [`Reader::bound`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// Every event older than the consumer's stamp is published.
     All,
-    /// An event is being written; it is as new as the last published one, or newer.
+    /// An event is being written. It is at least as new as the last published one.
     LastPublished,
 }
 
-/// The consumer's side of a ring.
+/// Consumer's side of a ring.
 #[derive(Debug)]
 pub struct Reader<'a> {
     ring: &'a Ring,
@@ -419,18 +421,18 @@ impl Drop for Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// Looks at what is published by now. Call it after the consumer's stamp was taken and the heavy barrier passed:
-    /// then [`Bound::All`] says that no event older than that stamp is missing.
+    /// Looks at the published slots. Call it after the consumer's stamp was taken and the heavy barrier was executed: then
+    /// [`Bound::All`] guarantees that no event older than that stamp is missing.
     ///
     /// Why: the producer sets its window, passes a compiler barrier and only then takes its stamp. If that stamp is
     /// older than the consumer's, the heavy barrier fell after it in the producer's program order, so the window's
     /// store is visible here. A window seen clear was therefore cleared *after* the event was published, and the
     /// acquire load makes that slot visible too.
     ///
-    /// This holds for weakly ordered processors as well, which may read their counter before an earlier store is visible.
-    /// The barrier comes with an interrupt (or a switch of threads), at one place in the producer's program order: what it
-    /// had read early of what follows that place, it reads again, and that stamp is younger than the consumer's; stores
-    /// before that place are visible. Without `membarrier`, `fence_and_stamps` on both sides waits for as much.
+    /// This also holds for weakly ordered processors, which may read their counter before an earlier store is visible. The
+    /// barrier comes with an interrupt (or a switch of threads), at one place in the producer's program order. Anything
+    /// after that place that the processor had read early, it reads again, so that stamp is younger than the consumer's;
+    /// stores before that place are visible. Without `membarrier`, `fence_and_stamps` on both sides waits for the same.
     pub fn bound(&mut self) -> Bound {
         let open = self.ring.window.load(Ordering::Acquire);
         self.refresh();
@@ -446,7 +448,7 @@ impl Reader<'_> {
         self.head = unsafe { (*self.segment).head.0.load(Ordering::Acquire) };
     }
 
-    /// The next slot, if one is published: not taken yet.
+    /// Returns the next slot, if one is published, without taking it.
     #[inline]
     pub fn peek(&mut self) -> Option<Slot> {
         if self.tail == self.head && !self.next_segment() {
@@ -456,13 +458,13 @@ impl Reader<'_> {
         Some(unsafe { slot::read(Segment::slot(self.segment, self.tail)) })
     }
 
-    /// Takes the slot that [`Reader::peek`] showed.
+    /// Takes the slot that [`Reader::peek`] returned.
     #[inline]
     pub fn advance(&mut self) {
         self.tail += 1;
     }
 
-    /// The published slots that lie side by side from the next one on: not taken yet. Empty if none is published.
+    /// Returns the next published slots that lie side by side, without taking them. The run is empty if none is published.
     #[inline]
     pub fn run(&mut self) -> Run<'_> {
         if self.tail == self.head && !self.next_segment() {
@@ -480,14 +482,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes so many slots of those that [`Reader::run`] showed.
+    /// Takes `slots` of the slots that [`Reader::run`] returned.
     #[inline]
     pub fn advance_by(&mut self, slots: usize) {
         self.tail += slots as u64;
         debug_assert!(self.tail <= self.head, "only what was shown is taken");
     }
 
-    /// Goes on to the producer's next segment if this one is drained for good.
+    /// Goes on to the producer's next segment if this one is drained and complete.
     fn next_segment(&mut self) -> bool {
         loop {
             // SAFETY: the consumer's segment is live. `next` is set after the last publication in this segment, so a
@@ -516,7 +518,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Tells the producer how far the consumer came. True if the producer sleeps and should be woken.
+    /// Tells the producer how far the consumer has read. Returns true if the producer sleeps and should be woken.
     pub fn commit(&mut self) -> bool {
         // SAFETY: the consumer's segment is live.
         unsafe { (*self.segment).tail.0.store(self.tail, Ordering::Release) };
@@ -525,12 +527,12 @@ impl Reader<'_> {
     }
 }
 
-/// Slots that are published and not taken.
+/// Run of slots that are published and not taken.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a>(&'a [slot::Cell]);
 
 impl<'a> Run<'a> {
-    /// Them, oldest first.
+    /// Returns the slots, oldest first.
     #[inline]
     pub fn slots(self) -> impl Iterator<Item = Slot> + 'a {
         // SAFETY: published, and not given back to the producer while the run lives (`Reader::run`).
@@ -621,10 +623,10 @@ pub fn decode(slot: Slot) -> Decoded {
 
 #[cfg(all(test, heapray_loom))]
 impl Ring {
-    /// Gives its memory back.
+    /// Unmaps the ring's memory.
     ///
     /// # Safety
-    /// Nobody uses it any more.
+    /// Nothing uses the ring any more.
     pub(crate) unsafe fn release(&self) {
         // SAFETY: the caller's promise; every segment from the consumer's on is mapped.
         unsafe {

@@ -1,4 +1,4 @@
-//! Where a slot lies: plain memory, or a cell whose accesses loom checks.
+//! Storage of a slot: plain memory, or a cell whose accesses loom checks.
 
 use super::Slot;
 

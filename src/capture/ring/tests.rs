@@ -1,4 +1,4 @@
-//! The rings themselves; what the order of two threads' steps may be is the models' (`loom_tests`).
+//! Tests of single rings. The models (`loom_tests`) test every order of two threads' steps.
 
 use std::thread;
 
@@ -202,7 +202,7 @@ fn threads_that_come_and_go_have_to_wait_for_the_reader_too() {
     let most = FIRST_SLOTS * 5 + MOST_SLOTS;
     assert!((most - 8..=most).contains(&fill()));
     assert!((most - 8..=most).contains(&fill()));
-    // Nothing was read: no segment is added any more.
+    // Nothing was read: no further segment is added.
     assert_eq!((fill(), fill()), (0, 0));
     reader.bound();
     while take(&mut reader).is_some() {}

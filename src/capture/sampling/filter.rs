@@ -1,17 +1,17 @@
-//! Which blocks certainly were not recorded: how many recorded ones have their address in each cell of a table.
+//! A filter of blocks that certainly were not recorded. It counts the recorded blocks in each cell of a table.
 //!
-//! A cell is 32 bytes of address space, modulo 32 MiB: neighbours share cache lines, so that a service's hot blocks have
-//! hot cells. A cell that is not 0 for another block's sake costs a look into the set of [`recorded`](super::recorded) ones.
+//! A cell is 32 bytes of address space, modulo 32 MiB: neighbours share cache lines, so that a service's hot blocks have hot
+//! cells. If a cell is not 0 because of another block, a look into the set of [`recorded`](super::recorded) blocks decides.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
 const CELLS: usize = 1 << 20;
-/// Blocks of glibc's are 32 bytes apart at the least.
+/// Bits of an address within a cell: blocks of glibc are at least 32 bytes apart.
 const CELL_BITS: u32 = 5;
-/// A cell that was this full stays so: it is not known any more how full it is.
+/// Count of a full cell. Such a cell stays full, because its true count is not known any more.
 const FULL: u8 = u8::MAX;
 
-/// Pages of it that were only read are the system's page of zeros.
+/// The counts. Pages that were only read are the system's page of zeros.
 static FILTER: [AtomicU8; CELLS] = [const { AtomicU8::new(0) }; CELLS];
 
 #[inline(always)]
@@ -19,40 +19,40 @@ fn cell(address: usize) -> &'static AtomicU8 {
     &FILTER[address >> CELL_BITS & (CELLS - 1)]
 }
 
-/// False: the block at `address` was not recorded. One load.
+/// Returns false if the block at `address` was not recorded. Costs one load.
 ///
-/// Relaxed: who frees a block was given its address by whoever allocated it, after the cell was counted up.
+/// Relaxed: a thread that frees a block got its address from the thread that allocated it, after the cell was counted up.
 #[inline(always)]
 pub(super) fn may_hold(address: usize) -> bool {
     cell(address).load(Ordering::Relaxed) != 0
 }
 
-/// Whether the cell of `address` is full for good.
+/// Returns whether the cell of `address` is full for good.
 pub(super) fn is_full(address: usize) -> bool {
     cell(address).load(Ordering::Relaxed) == FULL
 }
 
-/// The cell of `address` is full from now on, whatever it holds.
+/// Marks the cell of `address` as full.
 pub(super) fn fill(address: usize) {
     cell(address).store(FULL, Ordering::Relaxed);
 }
 
-/// The block at `address` is recorded. Called before it is handed out.
+/// Counts the block at `address` as recorded. Called before the block is handed out.
 pub(super) fn add(address: usize) {
     let up = |count: u8| (count != FULL).then(|| count + 1);
     let _full = cell(address).fetch_update(Ordering::Relaxed, Ordering::Relaxed, up);
 }
 
-/// The recorded block at `address` is about to be gone.
+/// Removes the recorded block at `address`, which is about to be freed.
 pub(super) fn remove(address: usize) {
     let down = |count: u8| (count != FULL && count != 0).then(|| count - 1);
     let _full = cell(address).fetch_update(Ordering::Relaxed, Ordering::Relaxed, down);
 }
 
-/// No block is recorded.
+/// Removes all blocks.
 pub(super) fn clear() {
     for cell in &FILTER {
-        // Writing would make the page the process's own.
+        // A write would make the page the process's own.
         if cell.load(Ordering::Relaxed) != 0 {
             cell.store(0, Ordering::Relaxed);
         }
@@ -63,7 +63,7 @@ pub(super) fn clear() {
 mod tests {
     use super::*;
 
-    /// Far from what other tests use.
+    /// Address far from those that other tests use.
     const FAR: usize = 0x7000_1234_0000;
 
     #[test]

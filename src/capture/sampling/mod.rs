@@ -1,9 +1,10 @@
-//! Sampling: not every allocation is recorded, but one where, on average, each so many bytes end.
+//! Sampling: on average one allocation per so many bytes is recorded (Poisson sampling).
 //!
-//! Every byte that is asked for has the same small chance of being a *sampling point*, so the distance between two is
-//! exponential with a mean of `mean` bytes. An allocation is recorded if a point lies in it: one of `size` bytes with the
-//! probability `1 - e^(-size / mean)`, whatever came before. The collector gives it the inverse of that as its weight,
-//! which makes sums over what was recorded unbiased estimates of those over everything ([`weights`](crate::collector)).
+//! Every requested byte has the same small chance of being a *sampling point*, so the distance between two points is
+//! exponential with a mean of `mean` bytes. An allocation is recorded if it contains a point: one of `size` bytes with the
+//! probability `1 - e^(-size / mean)`, independent of earlier ones. The collector gives it the inverse of that as its
+//! weight, which makes sums over the recorded allocations unbiased estimates of sums over all of them
+//! ([`weights`](crate::collector)).
 //!
 //! ```text
 //!   allocation ──▶ bytes += size, count += 1 ──▶ below the next point: the real function, by a jump
@@ -12,7 +13,7 @@
 //!                          else: record, if the set of recorded blocks has it; filter[block] -= 1
 //! ```
 //!
-//! What is not recorded still is counted, exactly: see [`Meter`].
+//! Allocations that are not recorded are still counted exactly: see [`Meter`].
 
 mod filter;
 mod recorded;
@@ -23,19 +24,19 @@ pub use super::meter::Metered;
 use super::meter::{Meter, Private};
 use super::thread::{self, Local};
 
-/// Changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
+/// Number that changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
-/// Bytes between two sampling points, on average.
+/// Average bytes between two sampling points.
 static MEAN: AtomicU64 = AtomicU64::new(0);
-/// What the random numbers of this session begin with.
+/// Seed of this session's random numbers.
 static SEED: AtomicU64 = AtomicU64::new(0);
 
-/// The next epoch's number.
+/// The last epoch's number.
 static LAST_EPOCH: AtomicU32 = AtomicU32::new(0);
 
-/// Samples from now on, with a point each `mean` bytes on average (at least 1). No session may be open.
+/// Starts sampling, with a point every `mean` bytes on average (at least 1). No session may be open.
 pub fn begin(mean: u64, seed: u64) {
-    // The first time there is nothing to clear, and looking would take a millisecond.
+    // The first time there is nothing to clear, and checking that would take a millisecond.
     if LAST_EPOCH.load(Ordering::Relaxed) != 0 {
         recorded::clear();
     }
@@ -43,29 +44,29 @@ pub fn begin(mean: u64, seed: u64) {
     change(mean);
 }
 
-/// From now on a point each `mean` bytes. Threads notice at their next allocation.
+/// Changes the mean distance of points to `mean` bytes. Threads notice that at their next allocation.
 pub fn change(mean: u64) {
     MEAN.store(mean.max(1), Ordering::Relaxed);
-    // Never 0, however often it changes.
+    // Skip 0 when the number wraps around.
     let number = LAST_EPOCH.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     follow(number.max(1));
 }
 
-/// Every allocation is recorded again, if a session is open.
+/// Ends sampling: every allocation is recorded again, if a session is open.
 pub fn end() {
     follow(0);
 }
 
-/// No thread passes its meter any more before it has looked at the new epoch.
+/// Makes every thread look at the new epoch before its meter lets another allocation pass.
 fn follow(epoch: u32) {
     EPOCH.store(epoch, Ordering::Release);
-    // With the fence in `meter_it`: either a thread that draws its next point sees the new epoch, or its point is taken
-    // back here after it was set.
+    // With the fence in `meter_it`: either a thread that draws its next point sees the new epoch, or its point is closed
+    // here after it was set.
     fence(Ordering::SeqCst);
     thread::states().for_each(|state| state.meter.close());
 }
 
-/// Whether a session that is open records samples.
+/// Returns whether an open session records samples.
 #[must_use]
 pub fn is_on() -> bool {
     epoch() != 0
@@ -76,29 +77,29 @@ fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// Whether the calling thread's allocation of `size` bytes is one of those that pass unrecorded; then it is counted. The
-/// short way: false says nothing, [`is_due`] tells.
+/// Returns whether the calling thread's allocation of `size` bytes passes unrecorded, and counts it in that case. This is
+/// the short way: after false, [`is_due`] decides.
 #[inline(always)]
 pub fn passes(local: &Local, size: usize) -> bool {
     let meter = local.passing();
     meter.is_some_and(|meter| meter.pass(size as u64))
 }
 
-/// Whether freeing the block at `address` needs no record.
+/// Returns whether freeing the block at `address` needs no record.
 #[inline(always)]
 pub fn passes_free(address: usize) -> bool {
     epoch() != 0 && !filter::may_hold(address)
 }
 
-/// Whether a reallocation of the block at `address`, or of none, passes unrecorded; then it is counted.
+/// Returns whether a reallocation of the block at `address` (or of none) passes unrecorded, and counts it in that case.
 #[inline(always)]
 pub fn passes_realloc(local: &Local, address: usize, size: usize) -> bool {
-    // Of size 0 it is a free, which is not counted.
+    // With size 0 it is a free, which is not counted.
     size != 0 && !filter::may_hold(address) && passes(local, size)
 }
 
-/// Whether an allocation of `size` bytes is to be recorded: always, unless sampling leaves it out; then it is counted.
-/// The thread records.
+/// Returns whether an allocation of `size` bytes is to be recorded. If sampling leaves it out, it is counted. The thread
+/// records.
 #[inline(always)]
 pub fn is_due(local: &Local, size: usize) -> bool {
     epoch() == 0 || is_sampled(local, size)
@@ -116,17 +117,17 @@ fn is_sampled(local: &Local, size: usize) -> bool {
     is_sampled
 }
 
-/// Counts an allocation: whether it is to be recorded, and the meter that the next ones may pass.
+/// Counts an allocation. Returns whether it is to be recorded, and the meter that the next allocations may pass.
 fn meter_it(local: &Local, size: usize) -> (bool, Option<&'static Meter>) {
     let epoch = epoch();
     let Some((state, borrowed)) = thread::state(local) else {
-        // Counted as lost where it would have been recorded.
+        // Without a state the event would be lost: it is counted as lost where it would be recorded.
         return (true, None);
     };
     // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
     let private = unsafe { &mut *state.private.get() };
     if renew(&mut private.sampling, &state.meter, epoch) {
-        // What it tells of itself next holds the new mean.
+        // The thread's next announcement contains the new mean.
         private.session = 0;
     }
     let is_sampled = state.meter.take(&mut private.sampling, size as u64);
@@ -158,20 +159,20 @@ fn renew(private: &mut Private, meter: &Meter, epoch: u32) -> bool {
     true
 }
 
-/// Whether the end of the block at `address` is to be recorded. Asked once, by the thread that gives it back.
+/// Returns whether the end of the block at `address` is to be recorded. Called once, by the thread that frees the block.
 #[inline(always)]
 pub fn is_end_due(address: usize) -> bool {
     epoch() == 0 || filter::may_hold(address) && recorded::take(address)
 }
 
-/// The block at `address` lives on, although its end was recorded.
+/// Notes that the block at `address` lives on, although its end was recorded.
 pub fn lives_on(address: usize) {
     if epoch() != 0 {
         recorded::put(address);
     }
 }
 
-/// The block at `address` is recorded: its free must be, too. Called before the block is handed out.
+/// Notes that the block at `address` is recorded, so that its free must be, too. Called before the block is handed out.
 #[inline]
 pub(super) fn remember(private: &mut Private, meter: &Meter, address: usize) {
     if epoch() != 0 {
@@ -180,7 +181,7 @@ pub(super) fn remember(private: &mut Private, meter: &Meter, address: usize) {
     }
 }
 
-/// Whether the block at `address` is known for a temporary one, while sampling. (Else the collector knows.)
+/// Returns whether the block at `address` is known to be temporary, while sampling. (Without sampling, the collector knows.)
 #[inline(always)]
 pub(super) fn was_temporary(local: &Local, address: usize) -> bool {
     epoch() != 0 && was_sampled_temporary(local, address)
@@ -196,7 +197,7 @@ fn was_sampled_temporary(local: &Local, address: usize) -> bool {
     private.sampling.was_temporary(&state.meter, address)
 }
 
-/// Everything that was asked for while sampling, by all threads, since the process began.
+/// Returns the counts of all threads' allocations while sampling, since the process began.
 pub fn metered() -> Metered {
     thread::states().map(|state| state.meter.read()).sum()
 }

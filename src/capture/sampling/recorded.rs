@@ -1,9 +1,9 @@
-//! The recorded blocks that are live, exactly: looked into where the [`filter`] does not rule a block out.
+//! The exact set of live recorded blocks, used where the [`filter`] does not rule a block out.
 //!
-//! Buckets of one cache line, eight addresses each. An address is put in by the thread that was given the block, before
-//! anybody else knows it, and taken out by the one that gives it back, so no two threads ever work on the same one, and one
-//! atomic exchange for each is all there is: no lock, nothing to grow. Where a bucket has no place left, the block's cell of
-//! the filter is filled for good instead, and every free there is recorded: the collector knows which blocks are samples.
+//! A bucket is one cache line with eight addresses. The thread that gets a block inserts its address before any other thread
+//! knows the block, and the thread that frees the block removes it. So two threads never work on the same address, and one
+//! atomic exchange is enough: no lock, no growing. If a bucket is full, the block's cell of the filter is filled for good
+//! instead, and every free there is recorded: the collector knows which blocks are samples.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +18,7 @@ struct Bucket([AtomicUsize; SLOTS]);
 
 const _: () = assert!(size_of::<Bucket>() == 64);
 
-/// 4 MiB of address space; memory where samples live.
+/// The buckets: 4 MiB of address space, with memory only where samples live.
 static BUCKETS: [Bucket; 1 << BUCKET_BITS] =
     [const { Bucket([const { AtomicUsize::new(0) }; SLOTS]) }; 1 << BUCKET_BITS];
 
@@ -37,9 +37,9 @@ fn exchange(bucket: &[AtomicUsize; SLOTS], from: usize, to: usize) -> bool {
     })
 }
 
-/// The block at `address` is recorded. Called before it is handed out.
+/// Inserts the block at `address`. Called before the block is handed out.
 ///
-/// Relaxed, here and in [`take`]: who frees a block was given its address by whoever allocated it, after this.
+/// Relaxed, here and in [`take`]: a thread that frees a block got its address from the thread that allocated it, after this.
 pub(super) fn put(address: usize) {
     if exchange(bucket(address), 0, address) {
         filter::add(address);
@@ -48,8 +48,8 @@ pub(super) fn put(address: usize) {
     }
 }
 
-/// Whether the free of the block at `address`, which the filter does not rule out, is to be recorded. Then it is a
-/// recorded one no longer.
+/// Returns whether the free of the block at `address`, which the filter does not rule out, is to be recorded. Removes the
+/// block from the set.
 pub(super) fn take(address: usize) -> bool {
     let found = exchange(bucket(address), address, 0);
     if found {
@@ -58,11 +58,11 @@ pub(super) fn take(address: usize) -> bool {
     found || filter::is_full(address)
 }
 
-/// No block is recorded.
+/// Removes all blocks.
 pub(super) fn clear() {
     filter::clear();
     for slot in BUCKETS.iter().flat_map(|bucket| &bucket.0) {
-        // Writing would make the page the process's own.
+        // A write would make the page the process's own.
         if slot.load(Ordering::Relaxed) != 0 {
             slot.store(0, Ordering::Relaxed);
         }
@@ -73,7 +73,7 @@ pub(super) fn clear() {
 mod tests {
     use super::*;
 
-    /// Far from what other tests use.
+    /// Address far from those that other tests use.
     const FAR: usize = 0x7100_4321_0000;
 
     #[test]

@@ -1,22 +1,22 @@
-//! The last captured stack of a thread, and what must still be true for it to be the current one.
+//! The last captured stack of a thread, and the conditions under which it is still the current one.
 //!
-//! Unwinding is a function of the registers of a frame and of the stack words that are read on the way. So if a walk
-//! comes to the registers of a kept frame, and every word that was read from there on still holds what it held, then
-//! the rest of the stack is the kept one, without looking at it.
+//! The result of unwinding depends only on a frame's registers and on the stack words that are read on the way. So if a walk
+//! reaches the registers of a kept frame, and every word that was read from there on is unchanged, then the rest of the
+//! stack is the kept one. The walk can stop there.
 //!
 //! ```text
 //! frames   root │ 0 │ 1 │ 2 │ …          leaf        checks    words read to step from frame 0 outward, from 1, …
 //!                 │   └ checks_end ─────────────────────────────────▶│
 //!                 └ checks_end ──────────────────────────▶│
 //! ```
-//! rbp is part of a frame's registers only if stepping from it, or from a frame further out, uses it before it is
-//! restored ("needed"): comparing it everywhere would make the stack look changed nearly always.
+//! rbp is compared only if stepping from the frame, or from a frame further out, uses it before it is restored ("needed").
+//! If rbp were compared everywhere, the stack would look changed nearly always.
 
 use super::walk::Frame;
 use crate::capture::arch::{Registers, Rule};
 use crate::capture::memory::{GrowArray, Plain};
 
-/// A kept frame.
+/// Kept frame.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct KeptFrame {
@@ -24,11 +24,11 @@ pub(super) struct KeptFrame {
     return_address: u64,
     /// Only meaningful if it is needed.
     bp: u64,
-    /// Its node in the call tree.
+    /// The frame's node in the call tree.
     pub(super) node: u32,
-    /// How to step from it outward.
+    /// The rule that steps outward from the frame.
     rule: u32,
-    /// Past the checks of this frame and all frames further out.
+    /// End of the checks of this frame and all frames further out.
     checks_end: u32,
     needs_bp: u32,
 }
@@ -36,7 +36,7 @@ pub(super) struct KeptFrame {
 // SAFETY: integers.
 unsafe impl Plain for KeptFrame {}
 
-/// A stack word that was read.
+/// Stack word that was read.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Check {
@@ -48,7 +48,7 @@ pub(super) struct Check {
 unsafe impl Plain for Check {}
 
 impl Check {
-    /// Whether the word is another one now.
+    /// Returns whether the word has changed.
     ///
     /// # Safety
     /// The slot lies between the thread's current stack pointer and the upper end of its stack.
@@ -60,7 +60,7 @@ impl Check {
     }
 }
 
-/// How a walk ended.
+/// Way in which a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// At the outermost frame.
@@ -71,38 +71,38 @@ pub(super) enum Ending {
     Cut,
 }
 
-/// The stack words that decided that there is no step from a frame.
+/// Stack words because of which there is no step from a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WhyNot {
-    /// Single ones.
+    /// Single words.
     pub(super) slots: [Option<u64>; 3],
-    /// All from the first address up to the second: they are no return addresses.
+    /// All words from the first address up to the second: they are not return addresses.
     pub(super) words: Option<(u64, u64)>,
 }
 
 impl WhyNot {
-    /// None.
+    /// No words.
     pub(super) const NONE: WhyNot = WhyNot {
         slots: [None; 3],
         words: None,
     };
 
-    /// How many words there are in a row.
+    /// Returns how many words there are in a row.
     pub(super) fn in_a_row(&self) -> usize {
         self.words
             .map_or(0, |(from, to)| ((to - from) / 8) as usize)
     }
 }
 
-/// The last stack, root first.
+/// Last stack, root first.
 #[derive(Debug)]
 pub(super) struct KeptStack {
     frames: GrowArray<KeptFrame>,
     checks: GrowArray<Check>,
     length: usize,
-    /// How the walk ended that found the outermost kept frame.
+    /// The end of the walk that found the outermost kept frame.
     pub(super) ending: Ending,
-    /// If it was cut: at least how many frames are further out.
+    /// For a cut stack: at least so many frames are further out.
     pub(super) beyond: usize,
 }
 
@@ -129,13 +129,13 @@ impl KeptStack {
         unsafe { &*self.frames.as_ptr().add(index) }
     }
 
-    /// Forgets all frames but the `length` outermost.
+    /// Forgets all frames except the `length` outermost.
     #[inline(always)]
     pub(super) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 
-    /// The outermost `below` frames end at this one: how many of them have a stack pointer not below `sp`.
+    /// Returns how many of the outermost `below` frames have a stack pointer not below `sp`.
     #[inline(always)]
     pub(super) fn below(&self, mut below: usize, sp: u64) -> usize {
         while below > 0 && self.frame(below - 1).sp < sp {
@@ -144,7 +144,7 @@ impl KeptStack {
         below
     }
 
-    /// Whether frame `index` and everything further out depend on nothing that differs between it and `at`.
+    /// Returns whether the step from frame `index`, and all steps further out, are the same from `at`.
     #[inline(always)]
     pub(super) fn is_at(&self, index: usize, at: Registers) -> bool {
         let frame = self.frame(index);
@@ -153,7 +153,7 @@ impl KeptStack {
             && (frame.needs_bp == 0 || frame.bp == at.bp)
     }
 
-    /// The innermost frame from `index` outward whose step does not lead where it led any more.
+    /// Returns the innermost frame from `index` outward whose step has changed.
     ///
     /// # Safety
     /// The stack pointer of frame `index` is that of a frame of the running thread, on its own stack.
@@ -163,7 +163,7 @@ impl KeptStack {
         let end = self.frame(index).checks_end as usize;
         // SAFETY: `checks_end` is no more than the checks that were written.
         let checks = unsafe { core::slice::from_raw_parts(self.checks.as_ptr(), end) };
-        // Innermost first: that is what changes. Unrolled, since this is where the time of a capture goes.
+        // Innermost first, because the innermost words change most often. Unrolled, since a capture spends its time here.
         let mut groups = checks.rchunks_exact(AT_ONCE);
         for group in &mut groups {
             for check in group.iter().rev() {
@@ -183,7 +183,7 @@ impl KeptStack {
         stale.map(|check| self.frame_of(check))
     }
 
-    /// The frame that a check is for.
+    /// Returns the frame that a check belongs to.
     #[cold]
     #[inline(never)]
     fn frame_of(&self, check: &Check) -> usize {
@@ -192,7 +192,7 @@ impl KeptStack {
         self.frames.as_slice()[..self.length].partition_point(|frame| frame.checks_end <= index)
     }
 
-    /// Frame `index` as a walk found it, but for its rbp.
+    /// Returns frame `index` as a walk found it, except for its rbp.
     pub(super) fn walked(&self, index: usize, bp: u64) -> Frame {
         let frame = self.frame(index);
         let at = Registers {
@@ -203,11 +203,11 @@ impl KeptStack {
         Frame::new(at, Rule::from_bits(frame.rule))
     }
 
-    /// Writes the frames from `inner`, where a walk is `at`, up to but without `outer` as a walk finds them, and says
-    /// where it is then. `None` if a step between them is not plain.
+    /// Writes the frames from `inner`, where a walk is `at`, up to but without `outer`, as a walk would find them. Returns
+    /// the registers at `outer`, or `None` if a step between them is not plain.
     ///
     /// # Safety
-    /// All of these frames hold, on the running thread's own stack, and `room` is long enough for them.
+    /// All of these frames are unchanged, on the running thread's own stack, and `room` is long enough for them.
     #[inline]
     pub(super) unsafe fn copy_walked(
         &self,
@@ -226,7 +226,7 @@ impl KeptStack {
                 return None;
             }
             if !rule.keeps_bp() {
-                // A kept frame's rbp is only good if it is needed, and who needs it may change.
+                // A kept frame's rbp is only valid if it is needed, and which frames need it may change.
                 // SAFETY: the slot lies inside of the frame, where it was read when the frame was walked first.
                 at.bp = unsafe { (rule.bp_slot(frame.at(), at.sp) as *const u64).read_volatile() };
             }
@@ -234,8 +234,8 @@ impl KeptStack {
         Some(at)
     }
 
-    /// Makes room for `more` frames inside of the `kept` outermost, the first of which has `words` besides; without it
-    /// they cannot be kept.
+    /// Makes room for `more` frames inside of the `kept` outermost. The first of the new frames has `words` additional
+    /// checks. Returns false if there is no room; then the frames cannot be kept.
     #[inline(always)]
     pub(super) fn reserve_behind(&mut self, kept: usize, more: usize, words: usize) -> bool {
         // A step reads three words at most.
@@ -251,7 +251,7 @@ impl KeptStack {
         self.frames.grow(frames.next_power_of_two()) && self.checks.grow(checks.next_power_of_two())
     }
 
-    /// Past the checks of the `kept` outermost frames.
+    /// Returns the end of the checks of the `kept` outermost frames.
     #[inline(always)]
     fn checks_end(&self, kept: usize) -> usize {
         if kept == 0 {
@@ -261,8 +261,8 @@ impl KeptStack {
         }
     }
 
-    /// Adds the frame inside of the last one, from which a plain step has led to `outer`, which is the last one or, if
-    /// there is none, not kept. There must be room.
+    /// Adds a frame inside of the last one. A plain step has led from the new frame to `outer`, which is the last frame or,
+    /// if there is none, is not kept. There must be room.
     #[inline(always)]
     pub(super) fn push_plain(&mut self, frame: &Frame, outer: Registers, node: u32) {
         let (rule, at) = (frame.rule(), frame.at());
@@ -281,8 +281,8 @@ impl KeptStack {
         self.add(frame, end, needs_bp, node);
     }
 
-    /// Adds the frame inside of the last one, whatever the step from it was: `outer` is what it led to, if there was
-    /// one; `why_not` are words that decided that there was none. There must be room.
+    /// Adds a frame inside of the last one, after any kind of step. `outer` is the result of the step, if there was one;
+    /// `why_not` are the words because of which there was none. There must be room.
     pub(super) fn push(
         &mut self,
         frame: &Frame,
@@ -310,7 +310,7 @@ impl KeptStack {
                 self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
             }
         } else {
-            // Where it was tried as a frame pointer. The words in a row did without it.
+            // rbp was tried as a frame pointer here. The words in a row were found without it.
             needs_bp |= rule == Rule::NONE && why_not.words.is_none();
             let (from, to) = why_not.words.unwrap_or_default();
             let slots = why_not.slots.into_iter().flatten();

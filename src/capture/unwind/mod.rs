@@ -1,8 +1,8 @@
-//! The call stack of a thread, from inside `malloc`: exact, without frame pointers, at tens of nanoseconds.
+//! The call stack of a thread, taken inside `malloc`: exact, without frame pointers, in tens of nanoseconds.
 //!
-//! [`ThreadUnwinder::capture`] walks from the leaf outward by the rules that `modules` has compiled ahead, and stops
-//! as soon as it meets the stack of its last capture: what was read to unwind that is checked to be unchanged (two
-//! loads and a compare a frame) instead of being unwound again. See `docs/how-it-works.md`.
+//! [`ThreadUnwinder::capture`] walks from the leaf outward by the rules that `modules` has compiled earlier. It stops as
+//! soon as it meets the stack of its last capture: from there on, the walk checks that the words that were read are
+//! unchanged (two loads and a compare per frame) instead of unwinding again. See `docs/how-it-works.md`.
 //!
 //! Nothing here allocates, locks or calls libc. Only memory of the current stack is read.
 
@@ -31,13 +31,13 @@ pub use portable::ThreadUnwinder;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The most frames of a call stack that are recorded: one that is not deeper is whole.
+/// Largest number of frames of a call stack that is recorded whole.
 pub const MAX_DEPTH: usize = 4096;
 
-/// Of a deeper stack at least so many frames are recorded, the innermost ones.
+/// Number of innermost frames of a deeper stack that are always recorded.
 pub const LEAST_DEPTH: usize = 2048;
 
-/// Addresses of the nodes that mark a stack whose root is missing: below any code, directly below the empty stack.
+/// Addresses of the nodes that mark a stack without its root. They are below any code, directly below the empty stack.
 pub mod mark {
     /// The stack was too deep: its outer frames are cut.
     pub const CUT: u64 = 1;
@@ -45,11 +45,11 @@ pub mod mark {
     pub const INCOMPLETE: u64 = 2;
     /// The code ran on a stack that is not the thread's own.
     pub const FOREIGN: u64 = 3;
-    /// Not a thread's: the collector's, for stacks that it has no memory to tell apart.
+    /// Mark that the collector sets, for stacks that it has no memory to tell apart.
     pub const OTHER: u64 = 4;
 }
 
-/// What captures of all threads could not do, since the process began.
+/// Returns the counts of incomplete captures of all threads since the process began.
 pub fn counts() -> StackCounts {
     StackCounts {
         cut: CUT.load(Ordering::Relaxed),
@@ -60,7 +60,7 @@ pub fn counts() -> StackCounts {
 static CUT: AtomicU64 = AtomicU64::new(0);
 static INCOMPLETE: AtomicU64 = AtomicU64::new(0);
 
-/// What captures could not do.
+/// Counts of incomplete captures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackCounts {
     /// Captures whose stack was deeper than [`MAX_DEPTH`] and was cut.

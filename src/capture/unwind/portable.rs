@@ -1,7 +1,7 @@
-//! Call stacks by frame pointers, for where nothing better is written yet.
+//! Call stacks by frame pointers, for systems without a better unwinder.
 //!
-//! Exact in code that was compiled with frame pointers. Elsewhere it leaves frames out or ends early, and says only
-//! what it can know: that it did not come to an outermost frame.
+//! It is exact in code that was compiled with frame pointers. In other code it leaves frames out or ends early. It can only
+//! report that it did not reach an outermost frame.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,13 +12,13 @@ use crate::capture::memory::GrowArray;
 use crate::capture::modules;
 use crate::capture::unwind::mark;
 
-/// A step of more bytes than this is not a frame but a stray pointer.
+/// Largest step in bytes that is taken for a frame. A larger one is a stray pointer.
 const LARGEST_FRAME: u64 = 1 << 20;
 
-/// Return addresses may carry a signature in their upper bits (aarch64 pointer authentication).
+/// Mask of an address: return addresses may carry a signature in their upper bits (AArch64 pointer authentication).
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
 
-/// Captures the call stacks of one thread.
+/// Unwinder that captures the call stacks of one thread.
 ///
 /// It belongs to one thread at a time, and to one [`CallTree`].
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct ThreadUnwinder {
 }
 
 impl ThreadUnwinder {
-    /// An unwinder; `None` if the kernel gives no memory.
+    /// Makes an unwinder. Returns `None` if the kernel has no memory.
     #[must_use]
     pub fn new() -> Option<ThreadUnwinder> {
         Some(ThreadUnwinder {
@@ -41,10 +41,10 @@ impl ThreadUnwinder {
         })
     }
 
-    /// Forgets the thread that it served, before another one uses it.
+    /// Forgets the present thread, before another one uses the unwinder.
     pub fn begin_thread(&mut self) {}
 
-    /// What captures could not do so far.
+    /// Returns the counts of incomplete captures so far.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             cut: self.cut.load(Ordering::Relaxed),
@@ -52,7 +52,7 @@ impl ThreadUnwinder {
         }
     }
 
-    /// The node of the call stack that begins at `registers`; its address is the return address there.
+    /// Returns the node of the call stack that begins at `registers`; the node's address is the return address there.
     ///
     /// # Safety
     /// `registers` are those of a frame of the calling thread that has not returned yet.
@@ -112,13 +112,13 @@ impl ThreadUnwinder {
         node
     }
 
-    /// Gives all memory back.
+    /// Unmaps all memory.
     pub fn release(self) {
         self.addresses.release();
     }
 }
 
-/// Stack memory that the kernel was asked for, page by page without a gap.
+/// Stack memory that is known to be readable, page by page without a gap.
 struct Readable {
     low: u64,
     high: u64,
@@ -126,7 +126,7 @@ struct Readable {
 
 impl Readable {
     fn word(&mut self, address: u64) -> Option<u64> {
-        // The smallest page that a system has.
+        // The smallest page size of all systems.
         const STEP: u64 = 4096;
         while address + 8 > self.high {
             let next = self.high & !(STEP - 1);

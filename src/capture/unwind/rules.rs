@@ -1,16 +1,16 @@
-//! A thread's cache of rules by code address: one load where the modules' tables take three.
+//! A thread's cache of rules by code address: one load, where the modules' tables need three.
 
 use crate::capture::arch::Rule;
 use crate::capture::memory::{GrowArray, Plain};
 use crate::capture::modules::published;
 
-/// The cache stops growing here: 128 KiB a thread.
+/// Entries at which the cache stops growing: 128 KiB per thread.
 const MOST: usize = 8192;
 
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Entry {
-    /// 0 where empty, with no rule: no code lies there.
+    /// Code address; 0 in an empty entry, whose rule is `NONE`: no code lies at 0.
     pc: u64,
     rule: u32,
     unused: u32,
@@ -19,17 +19,17 @@ pub(super) struct Entry {
 // SAFETY: integers.
 unsafe impl Plain for Entry {}
 
-/// Direct mapped. All entries are good for one version of the published modules.
+/// Direct-mapped cache. All entries are valid for one version of the published modules.
 #[derive(Debug)]
 pub(super) struct RuleCache {
     entries: GrowArray<Entry>,
     shift: u32,
-    /// Entries that were thrown out for another since it grew last.
+    /// Entries that were replaced since the cache grew last.
     evictions: usize,
 }
 
 impl RuleCache {
-    /// A cache in `entries`; of its capacity the largest power of two is used.
+    /// Makes a cache in `entries`. It uses the largest power of two that fits into their capacity.
     pub(super) fn new(entries: GrowArray<Entry>) -> RuleCache {
         let shift = 64 - entries.capacity().ilog2();
         RuleCache {
@@ -44,7 +44,7 @@ impl RuleCache {
         (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// The rule for the code at `pc`, [`Rule::NONE`] outside of all modules.
+    /// Returns the rule for the code at `pc`, or [`Rule::NONE`] outside of all modules.
     #[inline(always)]
     pub(super) fn rule(&mut self, pc: u64) -> Rule {
         // SAFETY: `slot` is below 2^(64 - shift), which is no more than the capacity.
@@ -58,7 +58,7 @@ impl RuleCache {
     #[cold]
     #[inline(never)]
     fn find(&mut self, pc: u64) -> Rule {
-        // What no module knows may be known later, so only real answers are kept.
+        // An unknown address may become known later, so only real answers are kept.
         let Some(rule) = published::rule_at(pc).filter(|_| pc != 0) else {
             return Rule::NONE;
         };
@@ -69,7 +69,7 @@ impl RuleCache {
             self.evictions = 0;
             if self.entries.grow(length * 2) {
                 self.shift -= 1;
-                // Everything is looked for elsewhere now; it is quicker found again than moved.
+                // All entries have new places now. Looking the rules up again is quicker than moving them.
                 self.forget();
                 slot = self.slot(pc);
             }
@@ -82,7 +82,7 @@ impl RuleCache {
         rule
     }
 
-    /// Forgets everything, because the modules have changed.
+    /// Forgets all entries, because the modules have changed.
     #[cold]
     pub(super) fn forget(&mut self) {
         self.entries.as_mut_slice().fill(Entry {

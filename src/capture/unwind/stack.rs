@@ -1,36 +1,37 @@
-//! Which memory is stack: what a walk may read without fear.
+//! Finds out which memory is stack, so that a walk may read it safely.
 //!
-//! *The thread's own stack* is the memory between its stack pointer and its upper end. The upper end is the thread's
-//! control block, which every libc puts on top of the stacks it makes; of the main thread, the end of the kernel's
-//! stack mapping. All of it stays mapped as long as the thread lives. That a stack pointer below the upper end is on
-//! this stack, and not on one that lies further down, is found by asking the kernel for each page between, once;
-//! guard pages part stacks.
+//! *The thread's own stack* is the memory between its stack pointer and its upper end. The upper end is the thread's control
+//! block, which every libc puts on top of the stacks it makes; for the main thread, it is the end of the kernel's stack
+//! mapping. All of it stays mapped as long as the thread lives. A stack pointer below the upper end could also be on another
+//! stack that lies further down. To rule that out, the kernel is asked once for each page between them; guard pages separate
+//! stacks.
 //!
-//! *Any other stack* (`sigaltstack`, a coroutine) can be unmapped at any time after its code has left it, so nothing
-//! about it is remembered: each page is asked for before it is read, upward from the stack pointer without a gap.
+//! *Any other stack* (`sigaltstack`, a coroutine) can be unmapped at any time after its code has left it, so nothing about
+//! it is remembered: the kernel is asked for each page before the page is read, upward from the stack pointer without a gap.
 //!
-//! `/proc/self/maps` would tell the same, but a hundred times slower, and not in a `chroot` without `/proc`.
+//! `/proc/self/maps` has the same information, but is a hundred times slower, and missing in a `chroot` without `/proc`.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::start;
 use crate::capture::arch::{self, StackSlots};
 
-/// No page is smaller.
+/// Smallest page size.
 const PAGE: u64 = arch::PAGE as u64;
 
-/// The kernel keeps at least this free below the main thread's stack (`arch/x86/mm/mmap.c`, `SIZE_128M`; on AArch64
-/// `mm/util.c`, `MIN_GAP`), so what lies in it is this stack, however far it has grown.
+/// Bytes that the kernel keeps free below the main thread's stack at least (`arch/x86/mm/mmap.c`, `SIZE_128M`; on AArch64
+/// `mm/util.c`, `MIN_GAP`). So all memory in them is this stack, however far it has grown.
 const MAIN_STACK: u64 = 128 << 20;
 
-/// The most pages that are asked for: of a thread's own stack once, of another in each capture.
+/// Largest number of pages that the kernel is asked for: once for a thread's own stack, and in each capture for another
+/// stack.
 const OWN_PAGES: u64 = 1 << 16;
 const OTHER_PAGES: u64 = 256;
 
 /// An address near the upper end of the main thread's stack; 0 until [`prepare`].
 static MAIN_STACK_TOP: AtomicU64 = AtomicU64::new(0);
 
-/// Finds what must be asked of libc. Called outside of hooks, before the first capture.
+/// Asks libc for what is needed. Called outside of hooks, before the first session.
 pub(crate) fn prepare() {
     // SAFETY: looks up a number in the auxiliary vector; AT_RANDOM is an address that the kernel has put on the stack.
     let on_stack = unsafe { libc::getauxval(libc::AT_RANDOM) };
@@ -39,20 +40,20 @@ pub(crate) fn prepare() {
     arch::prepare();
 }
 
-/// Where a thread's own stack lies, as far as it is known.
+/// Place of a thread's own stack, as far as it is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnStack {
-    /// Every page from here to `high` is this stack's.
+    /// Every page from here to `high` belongs to this stack.
     low: u64,
     high: u64,
-    /// Past the first frame; 0 if that is not known.
+    /// End of the first frame; 0 if that is not known.
     pub(super) start: u64,
-    /// `low` is as low as it gets.
+    /// Set if `low` cannot become lower.
     is_whole: bool,
 }
 
 impl OwnStack {
-    /// Nothing is known yet.
+    /// Place of a stack of which nothing is known yet.
     pub(super) const UNKNOWN: OwnStack = OwnStack {
         low: 0,
         high: 0,
@@ -65,13 +66,13 @@ impl OwnStack {
         sp.wrapping_sub(self.low) < self.high - self.low
     }
 
-    /// Past the last word of it.
+    /// Returns the end of the stack's last word.
     #[inline(always)]
     pub(super) fn high(&self) -> u64 {
         self.high
     }
 
-    /// Whether `sp` is on this stack, learning what is needed to tell.
+    /// Returns whether `sp` is on this stack. Asks the kernel if necessary.
     #[cold]
     pub(super) fn reaches(&mut self, sp: u64) -> bool {
         if self.high == 0 {
@@ -115,7 +116,7 @@ impl OwnStack {
         }
     }
 
-    /// The memory that a walk from `sp`, which is on this stack, may read.
+    /// Returns the memory that a walk from `sp`, which is on this stack, may read.
     #[inline(always)]
     pub(super) fn slots(&self, sp: u64) -> Slots {
         Slots {
@@ -126,18 +127,18 @@ impl OwnStack {
     }
 }
 
-/// The memory that a walk may read.
+/// Memory that a walk may read.
 #[derive(Debug)]
 pub(super) struct Slots {
     low: u64,
-    /// Past the last readable byte, as far as is known.
+    /// End of the readable bytes, as far as it is known.
     high: u64,
-    /// How many pages may still be asked for.
+    /// Number of pages that the kernel may still be asked for.
     more: u64,
 }
 
 impl Slots {
-    /// The memory of a stack that is not the thread's own.
+    /// Returns the memory of a stack that is not the thread's own.
     pub(super) fn elsewhere(sp: u64) -> Slots {
         let low = sp & !7;
         Slots {

@@ -1,35 +1,36 @@
-//! Where stacks start, and whether a frame of code without unwind information is the first one of its stack.
+//! Finds out where stacks start, and whether a frame of code without unwind information is the first one of its stack.
 //!
-//! A libc may have no unwind information at all (musl has none), so neither has the code that calls `main` or a thread's
-//! function. That is the end of a whole stack. But the same code can lie in the middle of one, where described code has
-//! called it, such as a libc's `qsort` that calls back: there the frames further out are missing.
+//! A libc may have no unwind information at all (musl has none). Then the code that calls `main` or a thread's function has
+//! none either, and a walk that reaches this code has found the whole stack. But the same code can lie in the middle of a
+//! stack, if described code has called it, such as a libc's `qsort` that calls back. Then the frames further out are
+//! missing.
 //!
-//! What tells the one from the other: a call leaves a return address on the stack. If no word between the frame and the
-//! start of its stack can be one that leads to described code, then no described code is further out, and nothing that
-//! a report could name is missing.
+//! To tell the two cases apart: a call leaves a return address on the stack. If no word between the frame and the start of
+//! its stack can be a return address into described code, then no described code is further out, and nothing that a report
+//! could name is missing.
 //!
 //! ```text
 //! lower addresses            the frame's stack pointer             start of the stack
 //!   … described frames, leaf │ words of the code that started it │ main thread: argc, argv, environment
 //!                            └ at most `MOST_WORDS` are looked at │ others: thread-local variables, control block
 //! ```
-//! A walk decides once in a frame's life: each word that was looked at is kept, and checked like the others.
+//! A walk decides this once for a frame: each word that was looked at is kept, and checked like the others.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::capture::arch::{self, Rule, StackSlots};
 use crate::capture::modules::published;
 
-/// How much of a stack the code that starts it uses at most. musl: 12 words.
+/// Words of a stack that its starting code uses at most. musl uses 12.
 const MOST_WORDS: u64 = 128;
 
-/// Where the kernel has put `argc`, above the first frame of the main thread; 0 if that is not known.
+/// Address at which the kernel has put `argc`, above the first frame of the main thread; 0 if that is not known.
 static MAIN_START: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes between the start of a thread's stack and its thread pointer.
 static ABOVE_START: AtomicU64 = AtomicU64::new(0);
 
-/// Finds where stacks start. Called outside of hooks, before the first capture.
+/// Finds the starts of stacks. Called outside of hooks, before the first session.
 pub(super) fn prepare() {
     if ABOVE_START.load(Ordering::Relaxed) == 0 {
         let bytes = arch::below_control_block(program_tls());
@@ -40,7 +41,7 @@ pub(super) fn prepare() {
     }
 }
 
-/// Past the first frame of the calling thread's stack; 0 if that is not known.
+/// Returns the end of the first frame of the calling thread's stack; 0 if that is not known.
 pub(super) fn of_this_thread(is_main: bool) -> u64 {
     if is_main {
         return MAIN_START.load(Ordering::Relaxed) & !7;
@@ -48,10 +49,10 @@ pub(super) fn of_this_thread(is_main: bool) -> u64 {
     (arch::thread_pointer() & !7) - ABOVE_START.load(Ordering::Relaxed)
 }
 
-/// What lies further out than a frame of code without unwind information.
+/// Code further out than a frame of code without unwind information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FurtherOut {
-    /// Nothing that has unwind information: none of the words up to this address is a return address.
+    /// No code that has unwind information: none of the words up to this address is a return address.
     Nothing(u64),
     /// Perhaps described code: the word in this slot may be a return address.
     Perhaps(u64),
@@ -75,15 +76,16 @@ pub(super) fn further_out(sp: u64, start: u64, slots: &mut impl StackSlots) -> F
     FurtherOut::Nothing(start)
 }
 
-/// Whether a stack word may be where described code goes on after a call.
+/// Returns whether a stack word may be a return address into described code.
 ///
-/// The beginning of a function is taken for its address, which lies on the stack of each thread that begins with it. It is
-/// a return address only if the function directly before ends with a call that never returns. No stack has only such
-/// frames further out, unless a thread's own function ends so, in undescribed code that calls back.
+/// The beginning of a function counts as the function's address, which lies on the stack of each thread that begins with it.
+/// It is a return address only if the function directly before ends with a call that never returns. A stack is misjudged
+/// only if all its frames further out are such ones, and only where a thread's own function ends with such a call, in
+/// undescribed code that calls back.
 pub(super) fn is_return_address(word: u64) -> bool {
     let address = arch::strip(word);
     let rule = |address| published::rule_at(address).unwrap_or(Rule::NONE);
-    // As walks do: the code is that of the call, one byte before.
+    // As in walks: the code is that of the call, one byte before.
     let is_behind_a_call = rule(address.wrapping_sub(1)).may_call();
     is_behind_a_call && {
         let rule = rule(address);
@@ -91,9 +93,9 @@ pub(super) fn is_return_address(word: u64) -> bool {
     }
 }
 
-/// Bytes from the program's own thread-local variables up to the control block, where they lie below it (Drepper, "ELF
-/// Handling for Thread-Local Storage", 3.4.1; the linker relies on that): a multiple of the alignment from the place that
-/// they have in it.
+/// Returns the bytes from the start of the program's own thread-local variables up to the control block, where the variables
+/// lie below it (Drepper, "ELF Handling for Thread-Local Storage", 3.4.1; the linker relies on that). This is their size,
+/// rounded up to their alignment.
 fn program_tls() -> u64 {
     // SAFETY: look up numbers in the auxiliary vector.
     let (headers, count) = unsafe {
@@ -117,7 +119,8 @@ fn program_tls() -> u64 {
         })
 }
 
-/// The main thread's start as the kernel knows it: `startstack`, field 28 of `/proc/self/stat` (`proc_pid_stat(5)`).
+/// Returns the start of the main thread's stack, as the kernel knows it: `startstack`, field 28 of `/proc/self/stat`
+/// (`proc_pid_stat(5)`).
 fn main_start() -> Option<u64> {
     // 52 fields of at most 20 digits, and a name of at most 64 bytes.
     let mut text = [0u8; 1280];
@@ -137,7 +140,8 @@ fn main_start() -> Option<u64> {
     start_in(text.get(..usize::try_from(length).ok()?)?)
 }
 
-/// `startstack` in the text of a `/proc/…/stat`. The name, which is field 2, stands in parentheses and may contain any byte.
+/// Returns `startstack` from the text of a `/proc/…/stat`. The name, which is field 2, stands in parentheses and may contain
+/// any byte.
 fn start_in(text: &[u8]) -> Option<u64> {
     const FIELDS_BEFORE: usize = 28 - 3;
     let name_end = text.iter().rposition(|&byte| byte == b')')?;
@@ -159,8 +163,8 @@ mod tests {
     use crate::capture::modules;
     use crate::capture::unwind::{ThreadUnwinder, mark};
 
-    // Calls its first argument with its second one and its own stack pointer. There lie both arguments, which nothing uses
-    // afterwards, the caller's frame pointer and the return address. It has no unwind information.
+    // Calls its first argument with its second one and its own stack pointer. At that place lie both arguments, which
+    // nothing uses afterwards, the caller's frame pointer and the return address. This function has no unwind information.
     #[cfg(target_arch = "x86_64")]
     std::arch::global_asm!(
         ".pushsection .text",
@@ -245,7 +249,7 @@ mod tests {
             // SAFETY: the scene below.
             let scene = unsafe { &mut *scene.cast::<Scene>() };
             let address = sp as u64;
-            // Up to the return address; with it; not known; so far that nothing is looked at.
+            // Up to the return address; with it; unknown; so far that no word is looked at.
             for words in [3, 4, 0, MOST_WORDS + 1, 3] {
                 scene.unwinder.begin_thread();
                 let start = if words == 0 { 0 } else { address + 8 * words };
@@ -253,7 +257,7 @@ mod tests {
                 scene.look();
                 scene.look();
             }
-            // Words that a kept stack rests upon.
+            // Words that a kept stack depends on.
             for slot in [0, 1, 0] {
                 // SAFETY: the words are the caller's, which does not use them any more.
                 unsafe {

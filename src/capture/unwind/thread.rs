@@ -1,4 +1,4 @@
-//! What a thread needs to capture its call stack.
+//! The unwinder of a thread.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::capture::memory::{self, GrowArray};
 use crate::capture::modules::published;
 use crate::capture::unwind::mark;
 
-/// All that an unwinder has at first, in one piece.
+/// Bytes of a new unwinder, in one piece.
 const BLOCK: usize = 8192;
 const FIRST_RULES: usize = 128;
 const FIRST_KEPT: usize = 62;
@@ -30,10 +30,10 @@ const _: () = assert!(
     "an unwinder's first tables fit into its first block"
 );
 
-/// A stack that is deeper than `MAX_DEPTH` is cut to this, so that the next deeper one need not be cut again at once.
+/// Depth to which a stack deeper than `MAX_DEPTH` is cut, so that the next deeper one need not be cut again at once.
 const CUT_TO: usize = (MAX_DEPTH + LEAST_DEPTH) / 2;
 
-/// Captures the call stacks of one thread. Begins with 8 KiB and grows with what it sees.
+/// Unwinder that captures the call stacks of one thread. It begins with 8 KiB and grows with the stacks.
 ///
 /// It belongs to one thread at a time, and to one [`CallTree`]: kept stacks hold its node numbers.
 #[derive(Debug)]
@@ -52,8 +52,8 @@ pub struct ThreadUnwinder {
 unsafe impl Send for ThreadUnwinder {}
 
 impl ThreadUnwinder {
-    /// An unwinder for the calling thread or, after [`begin_thread`](Self::begin_thread), any other. `None` if the
-    /// kernel gives no memory.
+    /// Makes an unwinder for the calling thread or, after [`begin_thread`](Self::begin_thread), any other. Returns `None` if
+    /// the kernel has no memory.
     #[must_use]
     pub fn new() -> Option<ThreadUnwinder> {
         let block = memory::map(BLOCK)?;
@@ -80,20 +80,20 @@ impl ThreadUnwinder {
         })
     }
 
-    /// Forgets the thread that it served, before another one uses it.
+    /// Forgets the present thread, before another one uses the unwinder.
     pub fn begin_thread(&mut self) {
         self.stack = OwnStack::UNKNOWN;
         self.kept.truncate(0);
     }
 
-    /// Takes the stack of the calling thread for one that starts at `start`.
+    /// Assumes that the stack of the calling thread starts at `start`.
     #[cfg(test)]
     pub(super) fn starts_at(&mut self, start: u64) {
         assert!(self.stack.reaches(arch::registers_here().sp));
         self.stack.start = start;
     }
 
-    /// What captures with this unwinder could not do so far.
+    /// Returns the counts of incomplete captures with this unwinder so far.
     pub fn counts(&self) -> StackCounts {
         StackCounts {
             cut: self.cut.load(Ordering::Relaxed),
@@ -101,7 +101,7 @@ impl ThreadUnwinder {
         }
     }
 
-    /// The node of the call stack that begins at `registers`; its address is the return address there.
+    /// Returns the node of the call stack that begins at `registers`; the node's address is the return address there.
     ///
     /// It never allocates, locks, or calls libc. `tree` must be the same one each time.
     ///
@@ -122,25 +122,25 @@ impl ThreadUnwinder {
         unsafe { self.capture_anywhere(registers, None, version, tree) }
     }
 
-    /// The node of the call stack of code that a signal has interrupted; of the innermost frame, the node's address is
-    /// one past the instruction that was to run next.
+    /// Returns the node of the call stack of code that a signal has interrupted. The address of the innermost frame's node
+    /// is one past the instruction that was to run next.
     ///
-    /// Made for a signal handler: as [`capture`](Self::capture), it may be called at any moment at which this unwinder is
+    /// Made for a signal handler: like [`capture`](Self::capture), it may be called at any moment at which this unwinder is
     /// not in use.
     ///
     /// # Safety
-    /// As for [`capture`](Self::capture), where the frame is the one that the running handler has interrupted.
+    /// The same as for [`capture`](Self::capture), where the frame is the one that the running handler has interrupted.
     pub unsafe fn capture_interrupted(&mut self, at: Interrupted, tree: &mut CallTree) -> u32 {
         let version = published::version();
         // SAFETY: the caller's duty.
         unsafe { self.capture_anywhere(at.registers, Some(at.link), version, tree) }
     }
 
-    /// The common case: a few plain frames inside of a kept stack that still holds. `None` if it is anything else;
-    /// nothing has changed then.
+    /// Captures in the common case: a few plain frames inside of a kept stack that is unchanged. Returns `None` in any other
+    /// case, without a change.
     ///
     /// # Safety
-    /// As for [`capture`](Self::capture), and `registers.sp` is on the thread's own stack.
+    /// The same as for [`capture`](Self::capture), and `registers.sp` is on the thread's own stack.
     #[inline(always)]
     unsafe fn capture_near(&mut self, registers: Registers, tree: &mut CallTree) -> Option<u32> {
         let high = self.stack.high();
@@ -158,7 +158,7 @@ impl ThreadUnwinder {
                 let Some(stale) = (unsafe { self.kept.stale(inner) }) else {
                     break;
                 };
-                // The same function was called from another place: the frames between are as they were.
+                // The same function was called from another place: the frames between are unchanged.
                 if length + (inner - stale) >= FIRST_FRAMES {
                     return None;
                 }
@@ -200,10 +200,10 @@ impl ThreadUnwinder {
         Some(node)
     }
 
-    /// Every case. `interrupted`: the frame is one that a signal has interrupted, and this is its link register.
+    /// Captures in every case. `interrupted` is set if a signal has interrupted the frame, to its link register.
     ///
     /// # Safety
-    /// As for [`capture`](Self::capture).
+    /// The same as for [`capture`](Self::capture).
     #[cold]
     #[inline(never)]
     unsafe fn capture_anywhere(
@@ -216,7 +216,7 @@ impl ThreadUnwinder {
         if version != self.version {
             self.renew(version, tree);
         }
-        // A leaf function may use some of what lies below its stack pointer.
+        // A leaf function may use some memory below its stack pointer.
         let below = interrupted.map_or(0, |_| arch::RED_ZONE);
         let own = self.stack.contains(registers.sp) || self.stack.reaches(registers.sp);
         let slots = if own {
@@ -236,7 +236,7 @@ impl ThreadUnwinder {
             interrupted: interrupted.is_some(),
             began_on_own: own,
             length: 0,
-            // What was interrupted is at no call, so it is never met again.
+            // Interrupted code is not at a call, so a walk never meets it again.
             keep_from: match own {
                 true => usize::from(interrupted.is_some()),
                 false => usize::MAX,
@@ -263,7 +263,7 @@ impl ThreadUnwinder {
         let (length, keep_from, mut why_not) = (walk.length, walk.keep_from, walk.why_not);
         let mut node = 0;
         if ending != Ending::Whole || !own {
-            // The counts are of allocations.
+            // Only allocations are counted, not interrupted code.
             if interrupted.is_none() {
                 self.count(ending);
             }
@@ -319,7 +319,7 @@ impl ThreadUnwinder {
         self.version = version;
     }
 
-    /// Gives all memory back.
+    /// Unmaps all memory.
     pub fn release(self) {
         self.rules.release();
         self.kept.release();
@@ -329,10 +329,10 @@ impl ThreadUnwinder {
     }
 }
 
-/// Room for `length` values behind the `used` bytes of `block`.
+/// Returns room for `length` values after the `used` bytes of `block`.
 ///
 /// # Safety
-/// The block is zeroed, large enough, aligned there, and nobody else uses that part of it as long as the array lives.
+/// The block is zeroed, large enough and aligned there, and nothing else uses that part of it as long as the array lives.
 unsafe fn piece<T: memory::Plain>(
     block: NonNull<u8>,
     used: &mut usize,
@@ -346,7 +346,7 @@ unsafe fn piece<T: memory::Plain>(
     }
 }
 
-/// The node that a stack hangs from which is not whole, or not the thread's own.
+/// Returns the node below which a stack hangs that is not whole, or not the thread's own.
 #[cold]
 fn root(ending: Ending, own: bool, tree: &mut CallTree) -> u32 {
     match ending {
@@ -357,12 +357,12 @@ fn root(ending: Ending, own: bool, tree: &mut CallTree) -> u32 {
     }
 }
 
-/// Cuts a stack that is too deep, or looks again at one that was cut: how many kept frames remain, how the stack ends,
+/// Cuts a stack that is too deep, or continues one that was cut. Returns how many kept frames remain, how the stack ends,
 /// and how many frames are known to lie beyond a cut.
 ///
-/// A stack is only cut if it is deeper than `MAX_DEPTH`, and then to a depth that leaves room for more: each cut gives
-/// all frames new nodes. One that was cut and has lost frames since is walked further out when fewer than `LEAST_DEPTH` are
-/// left.
+/// A stack is only cut if it is deeper than `MAX_DEPTH`, and then to a depth that leaves room for more, because each cut
+/// gives all frames new nodes. A cut stack that has lost frames since is walked further out when fewer than `LEAST_DEPTH`
+/// are left.
 #[cold]
 #[inline(never)]
 fn fit(walk: &mut Walk<'_>, found: Found) -> (usize, Ending, usize) {

@@ -8,7 +8,7 @@ use crate::capture::arch::{self, Registers, Rule, StackSlots, Stop};
 use crate::capture::memory::{GrowArray, Plain};
 use crate::capture::modules::published;
 
-/// A frame that was walked.
+/// Walked frame.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Frame {
@@ -41,16 +41,16 @@ impl Frame {
     }
 }
 
-/// Where a walk stopped.
+/// Place where a walk stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// At the innermost of this many kept frames, all of which hold.
+    /// At the innermost of this many kept frames, all of which are unchanged.
     Kept(usize),
-    /// At an end of its own.
+    /// At an end that the walk found itself.
     End(Ending),
 }
 
-/// A walk in progress.
+/// Running walk.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     pub(super) rules: &'a mut RuleCache,
@@ -59,30 +59,31 @@ pub(super) struct Walk<'a> {
     /// Room for the frames, leaf first.
     pub(super) frames: &'a mut GrowArray<Frame>,
     pub(super) slots: Slots,
-    /// The link register, where there is one, of the frame to go on with, if a signal interrupted that.
+    /// The link register, if the processor has one, of the next frame, if a signal interrupted that frame.
     pub(super) link: Option<u64>,
-    /// The frame to go on with.
+    /// The next frame.
     pub(super) at: Registers,
-    /// It called nothing: a signal interrupted it.
+    /// Set if a signal interrupted the frame, which then is not at a call.
     pub(super) interrupted: bool,
-    /// Whether the leaf is on the thread's own stack.
+    /// Set if the leaf is on the thread's own stack.
     pub(super) began_on_own: bool,
-    /// How many frames were walked.
+    /// Number of walked frames.
     pub(super) length: usize,
-    /// How many of the outermost kept frames may still be met.
+    /// Number of the outermost kept frames that the walk may still meet.
     pub(super) candidates: usize,
     /// Frames from this one outward may be kept.
     pub(super) keep_from: usize,
-    /// What the step from the outermost frame led to, if there was one, though it is not part of the stack.
+    /// The registers that the step from the outermost frame led to, if there was a step, though they are not part of the
+    /// stack.
     pub(super) outer: Option<Registers>,
-    /// What decided that there was no step.
+    /// The words because of which there was no step.
     pub(super) why_not: WhyNot,
 }
 
-/// More signal handlers than this on top of each other are not a stack but a loop.
+/// Largest number of nested signal handlers. More are not a stack but a loop.
 const MOST_SIGNALS: u32 = 16;
 
-/// How many frames of generated code may follow each other by their frame pointers alone.
+/// Largest number of successive frames of generated code that are found by their frame pointers alone.
 const MOST_GENERATED: usize = 64;
 
 impl Walk<'_> {
@@ -100,7 +101,7 @@ impl Walk<'_> {
                 let Some(stale) = (unsafe { self.kept.stale(inner) }) else {
                     return Found::Kept(self.candidates);
                 };
-                // The frames up to the stale one are as they were; the walk goes on there.
+                // The frames up to the stale one are unchanged. The walk goes on there.
                 if !self.take_over(inner, stale) {
                     return self.cut();
                 }
@@ -133,7 +134,7 @@ impl Walk<'_> {
                     }
                 }
                 Err(Stop::Outermost) => return Found::End(Ending::Whole),
-                // The caller of a leaf function is in no frame record.
+                // A leaf function's caller is not in a frame record.
                 Err(Stop::Lost) if self.interrupted && arch::HAS_LINK_REGISTER => {
                     return self.lost();
                 }
@@ -154,18 +155,18 @@ impl Walk<'_> {
                 Err(Stop::Lost) => return self.lost(),
             }
             if self.at.return_address == 0 {
-                // Stacks made by hand end like this.
+                // Stacks that were made by hand end like this.
                 self.outer = Some(self.at);
                 return Found::End(Ending::Whole);
             }
             if self.at.return_address < arch::PAGE as u64 {
-                // No code lies there, and the lowest numbers are marks.
+                // No code lies at these addresses, and the lowest numbers are marks.
                 return self.lost();
             }
         }
     }
 
-    /// Walks past the kept frames from `inner`, where the walk is, to `outer`, which is where it is then.
+    /// Takes over the kept frames from `inner`, where the walk is, to `outer`, where the walk then goes on.
     #[cold]
     pub(super) fn take_over(&mut self, inner: usize, outer: usize) -> bool {
         for index in (outer + 1..=inner).rev() {
@@ -176,7 +177,7 @@ impl Walk<'_> {
             self.push(frame);
             let mut next = self.kept.walked(index - 1, self.at.bp).at();
             if !frame.rule().keeps_bp() {
-                // A kept frame's rbp is only good if it is needed, and who needs it may change.
+                // A kept frame's rbp is only valid if it is needed, and which frames need it may change.
                 let slot = frame.rule().bp_slot(frame.at(), next.sp);
                 next.bp = self.slots.read(slot).unwrap_or(0);
             }
@@ -190,7 +191,7 @@ impl Walk<'_> {
         Found::End(Ending::Cut)
     }
 
-    /// Ends for a reason that is not worth remembering: nothing of this walk is kept.
+    /// Ends the walk for a reason that is not worth remembering: no frame of this walk is kept.
     #[cold]
     fn lost(&mut self) -> Found {
         self.keep_from = usize::MAX;
@@ -214,22 +215,22 @@ impl Walk<'_> {
         &mut self.frames.as_mut_slice()[self.length - 1]
     }
 
-    /// Whether the frame to go on with is the kernel's way back from a signal handler, of which no module says so.
+    /// Returns whether the next frame is the kernel's return from a signal handler that no module describes.
     fn is_undescribed_signal_return(&self, rule: Rule) -> bool {
         rule != Rule::SIGNAL
             && rule != Rule::OUTERMOST
             && arch::is_signal_return(self.at.return_address)
     }
 
-    /// Whether the frame to go on with is a function that nobody has called: its first byte is the return address, as on
-    /// stacks that were made by hand (`makecontext`). Those end there, as libgcc has it.
+    /// Returns whether the next frame is at the first byte of a function, so that nothing has called it, as on stacks that
+    /// were made by hand (`makecontext`). Such stacks end there, as in libgcc.
     #[cold]
     fn begins_a_function(&self) -> bool {
         !self.interrupted
             && published::rule_at(self.at.return_address).is_some_and(|rule| rule != Rule::NONE)
     }
 
-    /// Whether nothing that has unwind information is further out than the frame to go on with.
+    /// Returns whether no code that has unwind information is further out than the next frame.
     #[cold]
     fn is_first_of_stack(&mut self) -> bool {
         if !self.own.contains(self.at.sp) {
@@ -249,12 +250,13 @@ impl Walk<'_> {
     /// Goes on at code that a signal interrupted, which may be on another stack.
     #[cold]
     fn resume_at(&mut self, outer: Registers) {
-        // What is inside of it is not kept: a signal frame's registers are read in other ways than a check can say.
+        // Frames inside of the interrupted code are not kept: a check cannot express how a signal frame's registers are
+        // read.
         self.keep_from = self.length + 1;
-        // Leaf functions may use that much below their stack pointer.
+        // Leaf functions may use this much memory below their stack pointer.
         let lowest = outer.sp.wrapping_sub(arch::RED_ZONE);
         if self.own.contains(outer.sp) || self.own.reaches(outer.sp) {
-            // Of a walk that began elsewhere nothing is looked for in the kept stack.
+            // A walk that began on another stack does not look for kept frames.
             self.candidates = if self.began_on_own {
                 self.kept.len()
             } else {
@@ -268,8 +270,8 @@ impl Walk<'_> {
         self.at = outer;
     }
 
-    /// Code that no module knows, such as generated code: its caller, if a chain of frame pointers leads back to a
-    /// module's code.
+    /// Steps from code that no module knows, such as generated code, to its caller, if a chain of frame pointers leads back
+    /// to a module's code.
     #[cold]
     fn frame_pointer_step(&mut self) -> Option<Registers> {
         let outer = self.by_frame_pointer(self.at)?;
@@ -281,16 +283,16 @@ impl Walk<'_> {
                 if arch::HAS_LINK_REGISTER
                     && !published::rule_at(pc).is_some_and(|rule| rule.uses_bp())
                 {
-                    // Its stack pointer is needed, which a record does not tell.
+                    // The caller's stack pointer is needed, which a frame record does not contain.
                     self.keep_from = usize::MAX;
                     return None;
                 }
                 let why_not = core::mem::replace(&mut self.why_not, WhyNot::NONE);
-                // The step's own return address is checked, and if it is one alone, no other decides.
+                // The step's own return address is checked. If it is the only word, no other decides.
                 let alone = self.at.bp + 8 < self.own.start
                     && start::is_return_address(outer.return_address);
                 if ahead > 0 || (why_not.slots[2].is_some() && !alone) {
-                    // Other words decided as well, and this frame has no checks of theirs.
+                    // Other words decided as well, and this frame has no checks of them.
                     self.keep_from = self.keep_from.max(self.length);
                 }
                 self.last_frame().rule = Rule::FRAME_POINTER.to_bits();

@@ -1,18 +1,19 @@
-//! What tells a plain code address from a signed one, and a signal trampoline from a function.
+//! Removes signatures from code addresses, and recognizes signal trampolines.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::{Registers, StackSlots};
 
-/// The bits of a user space address. Where return addresses are signed (Armv8.3 pointer authentication), the signature
-/// lies above them, and how many they are depends on the kernel. Until [`prepare`]: what most kernels have.
+/// Mask of the bits of a user space address. Where return addresses are signed (Armv8.3 pointer authentication), the
+/// signature lies above these bits, and their number depends on the kernel. Until [`prepare`], the number that most kernels
+/// have.
 static ADDRESS_BITS: AtomicU64 = AtomicU64::new((1 << 48) - 1);
 
-/// Learns from the processor which bits are an address's. Called outside of hooks, before the first capture.
+/// Finds out from the processor which bits belong to an address. Called outside of hooks, before the first session.
 pub(crate) fn prepare() {
     #[cfg(target_arch = "aarch64")]
     {
-        // Bit 55 tells user space from the kernel's.
+        // Bit 55 separates user space from the kernel's.
         const ALL: u64 = (1 << 55) - 1;
         let mut pointer = ALL;
         // SAFETY: `xpaclri` strips the signature from x30; it is a hint, which a processor without signatures passes
@@ -33,7 +34,7 @@ pub(crate) fn prepare() {
     }
 }
 
-/// A code address without its signature.
+/// Returns a code address without its signature.
 #[inline(always)]
 pub(crate) fn strip(address: u64) -> u64 {
     address & ADDRESS_BITS.load(Ordering::Relaxed)
@@ -48,7 +49,7 @@ const X30: u64 = REGISTERS + 8 * 30;
 const SP: u64 = REGISTERS + 8 * 31;
 const PC: u64 = REGISTERS + 8 * 32;
 
-/// The registers of the code that a signal interrupted, from the signal frame at `frame`.
+/// Returns the registers of the code that a signal interrupted, from the signal frame at `frame`.
 pub(super) fn interrupted(frame: u64, slots: &mut impl StackSlots) -> Option<Registers> {
     Some(Registers {
         bp: slots.read(frame.wrapping_add(X29))?,
@@ -57,13 +58,13 @@ pub(super) fn interrupted(frame: u64, slots: &mut impl StackSlots) -> Option<Reg
     })
 }
 
-/// The link register of the code that a signal interrupted.
+/// Returns the link register of the code that a signal interrupted.
 pub(crate) fn interrupted_link(frame: u64, slots: &mut impl StackSlots) -> Option<u64> {
     slots.read(frame.wrapping_add(X30))
 }
 
-/// Whether the code at `address` is the kernel's way back from a signal handler, which no unwind information describes
-/// since Linux 5.8: `mov x8, #__NR_rt_sigreturn; svc #0`. libgcc and gdb tell it in the same way.
+/// Returns whether the code at `address` is the kernel's return from a signal handler, which no unwind information describes
+/// since Linux 5.8: `mov x8, #__NR_rt_sigreturn; svc #0`. libgcc and gdb recognize it in the same way.
 #[cfg(target_arch = "aarch64")]
 #[cold]
 pub(crate) fn is_signal_return(address: u64) -> bool {

@@ -5,10 +5,10 @@ use core::ffi::c_void;
 use super::super::{Interrupted, Registers};
 use super::pointer::strip;
 
-/// The caller's registers as they will be when this function has returned: a walk from them begins with the function
-/// that calls this one, at the instruction after the call.
+/// Returns the caller's registers as they will be after this function has returned. A walk from them begins with the
+/// function that calls this one, at the instruction after the call.
 ///
-/// The values are good for a walk as long as that function has not returned.
+/// The values are valid for a walk until that function returns.
 #[inline(always)]
 #[must_use]
 pub fn registers_here() -> Registers {
@@ -18,7 +18,7 @@ pub fn registers_here() -> Registers {
     registers
 }
 
-/// Stores the link register, the stack pointer, which a call leaves alone, and `x29`, as a naked function does.
+/// Stores the link register, the stack pointer (which a call does not change) and `x29`.
 #[unsafe(naked)]
 unsafe extern "C" fn store_registers(_: &mut Registers) {
     core::arch::naked_asm!(
@@ -30,10 +30,10 @@ unsafe extern "C" fn store_registers(_: &mut Registers) {
     )
 }
 
-/// What a signal handler has interrupted.
+/// Returns the registers of the code that a signal handler has interrupted.
 ///
 /// # Safety
-/// `context` is the third argument of the handler (`SA_SIGINFO`) that runs.
+/// `context` is the third argument of the running handler (`SA_SIGINFO`).
 pub(crate) unsafe fn interrupted(context: *const c_void) -> Interrupted {
     // SAFETY: the caller's duty.
     let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };

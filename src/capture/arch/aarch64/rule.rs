@@ -6,19 +6,19 @@
 //! SP      CFA = sp + 8 × this    | link's slot j  | f | 1     the return address is at CFA − 8j
 //! BP      CFA = x29 + 8 × this   | link's slot j  | f | 2     f: the caller's x29 is in the word below it
 //! SP_LOW  CFA = sp + 8 × this    | link's slot j  | f | 3     the return address is at sp + 8j
-//! BP_LOW  CFA = x29 + 8 × this   | link's slot j  | f | 4     … at x29 + 8j
+//! BP_LOW  CFA = x29 + 8 × this   | link's slot j  | f | 4     the return address is at x29 + 8j
 //! LINK    CFA = sp + 8 × this    | 0              | 0 | 5     the return address is in the link register still
 //! ```
-//! A call leaves the return address in `x30`, and nothing on the stack; a function that calls others saves it, mostly in
-//! a *frame record*, a pair of words (AAPCS64, 6.4.6). `LINK` is therefore the rule of leaf functions, prologues and
-//! epilogues: a frame can be there only if a signal interrupted it. Compilers save `x29` beside `x30` or not at all, and
-//! save them near the upper end of a frame (LLVM) or near the lower (GCC). What does not fit is marked, never
-//! approximated.
+//! A call leaves the return address in `x30`, and nothing on the stack. A function that calls others saves it, mostly in a
+//! *frame record*, a pair of words (AAPCS64, 6.4.6). `LINK` is therefore the rule of leaf functions, prologues and
+//! epilogues: such a frame is on a stack only if a signal interrupted it. Compilers save `x29` beside `x30` or not at all,
+//! and save them near the upper end of a frame (LLVM) or near the lower (GCC). A row that does not fit is marked as
+//! unsupported, never approximated.
 
 use super::super::{DwarfCfa, DwarfPlace, DwarfRow, Registers, StackSlots, Stop};
 use super::pointer::{self, strip};
 
-/// How to step from a frame to its caller. `Rule::NONE` where no module says how.
+/// Unwind rule: how to step from a frame to its caller. `Rule::NONE` where no module has a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Rule(u32);
@@ -33,7 +33,7 @@ const LINK: u32 = 5;
 const SP_NUMBER: u16 = 31;
 const BP_NUMBER: u16 = 29;
 
-/// The caller's x29 is saved.
+/// Bit of a rule: the caller's x29 is saved.
 const SAVES_BP: u32 = 1 << 3;
 
 impl Rule {
@@ -41,19 +41,20 @@ impl Rule {
     pub const NONE: Rule = Rule::end(0);
     /// The outermost frame: its return address is undefined.
     pub const OUTERMOST: Rule = Rule::end(1);
-    /// There is unwind information, but of a kind that is not understood.
+    /// Unwind information of an unsupported kind.
     pub const UNSUPPORTED: Rule = Rule::end(2);
     /// A signal trampoline: the interrupted registers lie in the kernel's `rt_sigframe` at `sp`.
     pub const SIGNAL: Rule = Rule::end(3);
-    /// A frame that begins with `stp x29, x30, [sp, -16]!; mov x29, sp`, or one of which only the record is known: the
-    /// stack pointer of its caller is a lower bound then.
+    /// Rule of a frame that begins with `stp x29, x30, [sp, -16]!; mov x29, sp`, or of which only the record is known. In
+    /// the second case the stack pointer of its caller is a lower bound.
     pub const FRAME_POINTER: Rule = Rule(BP | SAVES_BP | 1 << 4 | 2 << 12);
 
     const fn end(which: u32) -> Rule {
         Rule(ENDS | which << 12)
     }
 
-    /// CFA at `base` + `offset`; the return address at CFA - 8 × `slot`, below it the caller's x29 if it is saved.
+    /// Returns the rule with the CFA at `base` + `offset`, the return address at CFA - 8 × `slot`, and the caller's x29
+    /// below that if it is saved.
     fn frame(base: u32, offset: i64, slot: i64, saves_bp: bool) -> Rule {
         let words = offset / 8;
         let from_base = words.wrapping_sub(slot);
@@ -74,36 +75,36 @@ impl Rule {
         self.0 & 7
     }
 
-    /// The word, for tables.
+    /// Returns the word of this rule, for tables.
     #[must_use]
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// The rule of a word that [`to_bits`](Rule::to_bits) gave.
+    /// Returns the rule of a word that [`to_bits`](Rule::to_bits) returned.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Rule {
         Rule(bits)
     }
 
-    /// Whether the step depends on x29, apart from handing it on.
+    /// Returns whether the step uses x29, apart from passing it on.
     #[inline(always)]
     pub(crate) const fn uses_bp(self) -> bool {
         matches!(self.kind(), BP | BP_LOW)
     }
 
-    /// Whether the caller's x29 is the frame's own.
+    /// Returns whether the caller's x29 is the frame's own.
     #[inline(always)]
     pub(crate) const fn keeps_bp(self) -> bool {
         self.0 & SAVES_BP == 0
     }
 
-    /// Whether a call can end here: not where the function's own return address is in the link register.
+    /// Returns whether a call can end here. It cannot where the function's own return address is in the link register.
     pub(crate) const fn may_call(self) -> bool {
         self.kind() != LINK && self.0 != Rule::NONE.0
     }
 
-    /// The rule that `row` describes.
+    /// Returns the rule that `row` describes.
     #[must_use]
     pub fn from_dwarf(row: &DwarfRow<'_>) -> Rule {
         let (base, offset) = match row.cfa {
@@ -141,13 +142,13 @@ impl Rule {
         }
     }
 
-    /// Whether [`plain_step`](Rule::plain_step) can be taken: nearly all code there is, after a call.
+    /// Returns whether [`plain_step`](Rule::plain_step) can be taken, as for nearly all code after a call.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.kind().wrapping_sub(SP) <= BP_LOW - SP
     }
 
-    /// The CFA of a plain rule or `LINK`, and the slot of the return address.
+    /// Returns the CFA of a plain rule or `LINK`, and the slot of the return address.
     #[inline(always)]
     fn cfa_and_return_slot(self, at: Registers) -> (u64, u64) {
         let base = if self.uses_bp() { at.bp } else { at.sp };
@@ -161,15 +162,15 @@ impl Rule {
         (cfa, return_slot)
     }
 
-    /// One step outward by a plain rule, with few branches, on a stack that is readable from `at.sp` to `high`. `None`
-    /// if it leads out of that.
+    /// Takes one step outward by a plain rule, with few branches, on a stack that is readable from `at.sp` to `high`.
+    /// Returns `None` if the step leaves that range.
     ///
     /// # Safety
     /// All memory from `at.sp` to `high` is mapped; both are multiples of 8.
     #[inline(always)]
     pub(crate) unsafe fn plain_step(self, at: Registers, high: u64) -> Option<Registers> {
         let (sp, return_slot) = self.cfa_and_return_slot(at);
-        // Without a saved x29, the return address is read once more, and x29 is kept.
+        // Without a saved x29, the return address is read a second time, and x29 is kept.
         let bp_slot = return_slot.wrapping_sub(if self.keeps_bp() { 0 } else { 8 });
         // Slots lie below the CFA by construction, unless the addition went past the end of all addresses.
         let inside = sp > at.sp
@@ -196,8 +197,8 @@ impl Rule {
         })
     }
 
-    /// One step outward from the frame `at`, of whose code this is the rule. `pc` is where its code was looked up;
-    /// `link` is the link register if a signal interrupted this very frame.
+    /// Takes one step outward from the frame `at`, whose code has this rule. `pc` is the address at which the code was
+    /// looked up; `link` is the link register if a signal interrupted this very frame.
     pub(crate) fn step(
         self,
         at: Registers,
@@ -213,7 +214,7 @@ impl Rule {
         }
         let (cfa, return_slot) = self.cfa_and_return_slot(at);
         if self.kind() == LINK {
-            // After a call the register holds what that call put there.
+            // After a call, the register holds what that call put there.
             let return_address = strip(link.ok_or(Stop::Lost)?);
             return if cfa < at.sp {
                 Err(Stop::Lost)
@@ -241,13 +242,13 @@ impl Rule {
         })
     }
 
-    /// Where the caller's x29 is saved in the frame `at`; only if it is saved at all.
+    /// Returns the slot of the caller's saved x29 in the frame `at`. Only meaningful if it is saved.
     #[inline(always)]
     pub(crate) fn bp_slot(self, at: Registers, _cfa: u64) -> u64 {
         self.cfa_and_return_slot(at).1.wrapping_sub(8)
     }
 
-    /// The slot that the return address was read from, and what it holds: the address may be signed there.
+    /// Returns the slot that the return address was read from, and its content, which may be signed.
     ///
     /// # Safety
     /// A plain step by this rule has just led from `at` to `outer`.
@@ -258,15 +259,15 @@ impl Rule {
         (slot, unsafe { (slot as *const u64).read_volatile() })
     }
 
-    /// The slot that the CFA itself was read from: there is none.
+    /// Returns `None`: the CFA is never read from memory here.
     #[inline(always)]
     pub(crate) fn cfa_slot(self, _at: Registers, _cfa: u64) -> Option<(u64, u64)> {
         None
     }
 }
 
-/// The kernel's `__kernel_rt_sigreturn`, before Linux 5.8 took its description away: the record that the kernel has
-/// pushed, which leads past the interrupted function. The registers beside it tell all.
+/// Returns the rule for the kernel's `__kernel_rt_sigreturn` as described before Linux 5.8: the record that the kernel has
+/// pushed, which leads past the interrupted function. The registers beside the record have everything.
 fn signal_rule(base: u32, offset: i64, row: &DwarfRow<'_>) -> Rule {
     let places = (row.frame_pointer, row.return_address);
     match places {

@@ -1,12 +1,12 @@
 //! The generic timer's virtual count.
 //!
-//! It is not a memory access, so no memory barrier orders it, and a processor may read it early or late: between two other
-//! instructions it is read only behind an `isb` (Arm ARM, D12.2, "may be read speculatively"). Without one, two stamps of
+//! Reading it is not a memory access, so no memory barrier orders it, and a processor may read it early or late. Only behind
+//! an `isb` is it read between its neighbours (Arm ARM, D12.2, "may be read speculatively"). Without an `isb`, two stamps of
 //! one thread could be out of order.
 
 use core::arch::asm;
 
-/// The count, read after every instruction before it in program order. Stores before it may still be in flight.
+/// Returns the count, read after every earlier instruction in program order. Stores before it may still be in flight.
 #[inline(always)]
 #[must_use]
 pub fn stamp() -> u64 {
@@ -19,19 +19,19 @@ pub fn stamp() -> u64 {
     count
 }
 
-/// The count, read after every load before it in program order is done.
+/// Returns the count, read after every earlier load in program order is done.
 ///
-/// An `isb` alone does not wait for a load that nothing has looked at; `dmb ishld` in front does not either. What is
-/// asked for is that the loads by which an allocator took a block precede the stamp: a hook has compared the block's
-/// address by then, and a branch on a load's value, followed by an `isb`, does wait for it.
+/// An `isb` alone does not wait for a load whose value is unused, and neither does `dmb ishld` before it. The loads by which
+/// an allocator took a block must come before the stamp. A hook has compared the block's address by then, and a branch on a
+/// load's value, followed by an `isb`, waits for the load.
 #[inline(always)]
 #[must_use]
 pub fn stamp_after_loads() -> u64 {
     stamp()
 }
 
-/// A full barrier for memory accesses and stamps alike: stores before it are seen by all processors before a stamp behind
-/// it is taken, and loads behind it are done after a stamp before it was.
+/// Executes a full barrier for memory accesses and stamps: all processors see earlier stores before a later stamp is taken,
+/// and later loads are done after an earlier stamp.
 #[inline(always)]
 pub fn fence_and_stamps() {
     // SAFETY: barriers. `dsb` waits until all accesses before it are complete, which `dmb` does not.
@@ -40,7 +40,8 @@ pub fn fence_and_stamps() {
     }
 }
 
-/// Whether the count runs at one rate and is the same on all processors: so the architecture demands (Arm ARM, D12.1).
+/// Returns whether the count runs at one rate and is the same on all processors, as the architecture demands (Arm ARM,
+/// D12.1).
 #[must_use]
 pub fn has_invariant_tsc() -> bool {
     true

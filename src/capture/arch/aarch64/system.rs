@@ -1,12 +1,12 @@
-//! What a system call, a thread and a page are here.
+//! System calls, thread pointer and page size of AArch64.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// A raw system call: the kernel's answer, negative error numbers included.
+/// Makes a raw system call. Returns the kernel's answer, which is a negative number for an error.
 ///
 /// # Safety
-/// As the call itself demands.
+/// The same as for the call itself.
 #[inline(always)]
 pub(in super::super) unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
@@ -25,8 +25,8 @@ pub(in super::super) unsafe fn call(number: i64, arguments: [usize; 6]) -> isize
     answer
 }
 
-/// The address of this thread's control block, which every libc puts above the stack that it makes (TLS variant I: the
-/// libc's own words lie right below it, the program's above).
+/// Returns the address of this thread's control block, which every libc puts above the stack that it makes (TLS variant I:
+/// the libc's own words lie directly below it, the program's above).
 #[inline]
 #[must_use]
 pub fn thread_pointer() -> u64 {
@@ -38,7 +38,7 @@ pub fn thread_pointer() -> u64 {
     pointer
 }
 
-/// Bytes in a page: 4, 16 or 64 KiB, as the kernel was built.
+/// Returns the bytes in a page: 4, 16 or 64 KiB, as the kernel was built.
 #[inline]
 #[must_use]
 pub fn page_size() -> usize {

@@ -1,4 +1,5 @@
-//! The rules on frames made by hand, and on a stack that was recorded in a real process. They run on every host.
+//! Tests of the rules on frames that are made by hand, and on a stack that was recorded in a real process. They run on every
+//! host.
 
 use std::collections::HashMap;
 
@@ -39,7 +40,7 @@ const AT: Registers = Registers {
     bp: 0x1020,
 };
 
-/// A row of each shape that compilers make, and where it says that the return address is and the caller's x29, if saved.
+/// A row of each shape that compilers make, the slot of the return address, and the slot of the caller's x29 if it is saved.
 const SHAPES: [(DwarfRow<'static>, u64, u64, Option<u64>); 9] = {
     use DwarfPlace::{AtCfa, Unchanged, Unspecified};
     const fn shape(
@@ -121,7 +122,7 @@ fn a_frame_of_each_shape_is_followed_to_its_caller() {
 
 #[test]
 fn the_quick_step_takes_what_the_careful_one_takes_and_checks_what_memory_holds() {
-    // Every word tells its own place, and is signed.
+    // Every word is its own address, signed.
     let stack: Vec<u64> = (0..26_000).map(|index| SIGNATURE | index << 4).collect();
     let (low, high) = (stack.as_ptr() as u64, stack.as_ptr_range().end as u64);
     let at = Registers {
@@ -252,7 +253,7 @@ fn an_old_kernels_signal_trampoline_is_told_by_its_row() {
     assert_eq!(Rule::from_dwarf(&other), Rule::UNSUPPORTED);
 }
 
-/// Rules of all frames, and what the walk has to find.
+/// Rules of all frames, and the result of the walk.
 #[allow(clippy::unwrap_used)] // a test's helper
 fn recorded() -> (Vec<(Rule, Registers)>, Memory) {
     let (mut frames, mut memory) = (Vec::new(), Memory(HashMap::new()));

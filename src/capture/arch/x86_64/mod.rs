@@ -20,16 +20,16 @@ pub const PAGE: usize = 4096;
 /// Bytes below the stack pointer that a leaf function may use (psABI 3.2.2).
 pub(crate) const RED_ZONE: u64 = 128;
 
-/// A function's return address lies on the stack from its first instruction on, and the frame pointer tells where.
+/// Not set: a function's return address lies on the stack from its first instruction on, and the frame pointer leads to it.
 pub(crate) const HAS_LINK_REGISTER: bool = false;
 
-/// What lies between a thread's stack and its control block, which has the program's thread-local variables, `program`
-/// bytes, directly below it (TLS variant II).
+/// Returns the bytes between a thread's stack and its control block: the program's thread-local variables, `program` bytes,
+/// lie directly below the control block (TLS variant II).
 pub(crate) const fn below_control_block(program: u64) -> u64 {
     program
 }
 
-/// `push rbp; mov rbp, rsp` at a function's entry leaves `rbp` a multiple of this (psABI 3.2.2).
+/// Alignment of `rbp` after `push rbp; mov rbp, rsp` at a function's entry (psABI 3.2.2).
 pub(crate) const FRAME_POINTER_ALIGNMENT: u64 = 16;
 
 /// DWARF's number of `rbp` (psABI, figure 3.36).

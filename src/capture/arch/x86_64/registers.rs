@@ -2,10 +2,10 @@
 
 use super::super::Registers;
 
-/// The caller's registers as they will be when this function has returned: a walk from them begins with the function
-/// that calls this one, at the instruction after the call.
+/// Returns the caller's registers as they will be after this function has returned. A walk from them begins with the
+/// function that calls this one, at the instruction after the call.
 ///
-/// The values are good for a walk as long as that function has not returned.
+/// The values are valid for a walk until that function returns.
 #[inline(always)]
 #[must_use]
 pub fn registers_here() -> Registers {
@@ -15,7 +15,7 @@ pub fn registers_here() -> Registers {
     registers
 }
 
-/// Stores the return address, the stack pointer after the return, and `rbp`, which a naked function leaves alone.
+/// Stores the return address, the stack pointer after the return, and `rbp`, which a naked function does not change.
 #[unsafe(naked)]
 unsafe extern "C" fn store_registers(_: &mut Registers) {
     core::arch::naked_asm!(

@@ -8,11 +8,12 @@
 //! LOAD  see `load`               | rbp's slot k  | 3, 4   else it is at CFA − 8k; 255: at rbp + 0
 //! PLT   threshold                | 0             | 5
 //! ```
-//! The return address is at CFA − 8 always (psABI 3.2.2): what does not fit is marked, never approximated.
+//! The return address is always at CFA − 8 (psABI 3.2.2). A row that does not fit is marked as unsupported, never
+//! approximated.
 
 use super::super::{DwarfCfa, DwarfPlace, DwarfRow, Registers, StackSlots, Stop};
 
-/// How to step from a frame to its caller. `Rule::NONE` where no module says how.
+/// Unwind rule: how to step from a frame to its caller. `Rule::NONE` where no module has a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Rule(u32);
@@ -26,7 +27,7 @@ const PLT: u32 = 5;
 
 const SP_NUMBER: u16 = 7;
 const BP_NUMBER: u16 = 6;
-/// The value of k that says: at `rbp + 0`, where gcc saves it in functions that realign their stack.
+/// Value of k for `rbp + 0`, where gcc saves rbp in functions that realign their stack.
 const SLOT_AT_BP: u32 = 255;
 
 impl Rule {
@@ -34,7 +35,7 @@ impl Rule {
     pub const NONE: Rule = Rule::end(0);
     /// The outermost frame: its return address is undefined.
     pub const OUTERMOST: Rule = Rule::end(1);
-    /// There is unwind information, but of a kind that is not understood.
+    /// Unwind information of an unsupported kind.
     pub const UNSUPPORTED: Rule = Rule::end(2);
     /// A signal trampoline: the interrupted registers lie in the kernel's `ucontext` at `rsp`.
     pub const SIGNAL: Rule = Rule::end(3);
@@ -45,7 +46,7 @@ impl Rule {
         Rule(ENDS | which << 11)
     }
 
-    /// CFA at `base` + `offset`; rbp at CFA - 8 × `slot`, or unchanged if `slot` is 0.
+    /// Returns the rule with the CFA at `base` + `offset`, and rbp at CFA - 8 × `slot`, or unchanged if `slot` is 0.
     fn frame(base: u32, offset: i64, slot: u32) -> Rule {
         match u32::try_from(offset / 8) {
             Ok(words) if offset % 8 == 0 && offset > 0 && words < 1 << 21 && slot < SLOT_AT_BP => {
@@ -55,7 +56,8 @@ impl Rule {
         }
     }
 
-    /// CFA = the word at `base` + `offset`, + `plus`: bits 11..20 hold `plus` / 8, bits 20..32 `offset` / 8, signed.
+    /// Returns the rule with the CFA = the word at `base` + `offset`, + `plus`. Bits 11..20 hold `plus` / 8, bits 20..32
+    /// `offset` / 8, signed.
     fn load(base: u32, offset: i64, plus: i64, slot: u32) -> Rule {
         let fits = offset % 8 == 0
             && (-2048..2048).contains(&(offset / 8))
@@ -76,32 +78,32 @@ impl Rule {
         self.0 >> 3 & 255
     }
 
-    /// The word, for tables.
+    /// Returns the word of this rule, for tables.
     #[must_use]
     pub const fn to_bits(self) -> u32 {
         self.0
     }
 
-    /// The rule of a word that [`to_bits`](Rule::to_bits) gave.
+    /// Returns the rule of a word that [`to_bits`](Rule::to_bits) returned.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Rule {
         Rule(bits)
     }
 
-    /// Whether the step depends on rbp, apart from handing it on.
+    /// Returns whether the step uses rbp, apart from passing it on.
     #[inline(always)]
     pub(crate) const fn uses_bp(self) -> bool {
         self.kind() == BP || self.kind() == LOAD_BP || self.slot() == SLOT_AT_BP
     }
 
-    /// Whether the caller's rbp is the frame's own.
+    /// Returns whether the caller's rbp is the frame's own.
     #[inline(always)]
     pub(crate) const fn keeps_bp(self) -> bool {
         self.slot() == 0
     }
 
-    /// Whether a call can end here: at every call the stack pointer is a multiple of 16 (psABI 3.2.2), and so is the CFA
-    /// always. At a function's first and last instruction the stack pointer is not.
+    /// Returns whether a call can end here: at every call the stack pointer is a multiple of 16 (psABI 3.2.2), and the CFA
+    /// always is. At a function's first and last instruction the stack pointer is not.
     pub(crate) const fn may_call(self) -> bool {
         match self.kind() {
             SP => self.0 >> 11 & 1 == 0,
@@ -110,7 +112,7 @@ impl Rule {
         }
     }
 
-    /// The rule that `row` describes.
+    /// Returns the rule that `row` describes.
     #[must_use]
     pub fn from_dwarf(row: &DwarfRow<'_>) -> Rule {
         if row.is_signal_frame {
@@ -151,14 +153,14 @@ impl Rule {
         }
     }
 
-    /// Whether [`plain_step`](Rule::plain_step) can be taken: nearly all code there is.
+    /// Returns whether [`plain_step`](Rule::plain_step) can be taken, as for nearly all code.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.kind().wrapping_sub(SP) <= BP - SP
     }
 
-    /// One step outward by a plain rule, with few branches, on a stack that is readable from `at.sp` to `high`. `None`
-    /// if it leads out of that.
+    /// Takes one step outward by a plain rule, with few branches, on a stack that is readable from `at.sp` to `high`.
+    /// Returns `None` if the step leaves that range.
     ///
     /// # Safety
     /// All memory from `at.sp` to `high` is mapped; both are multiples of 8.
@@ -167,7 +169,7 @@ impl Rule {
         let base = if self.kind() == SP { at.sp } else { at.bp };
         let sp = base.wrapping_add(u64::from(self.0 >> 11) * 8);
         let slot = u64::from(self.slot());
-        // Without a slot, the return address is read once more, and rbp is kept.
+        // Without a slot, the return address is read a second time, and rbp is kept.
         let bp_slot = sp.wrapping_sub(if slot == 0 { 8 } else { slot * 8 });
         let inside = sp > at.sp && sp <= high && sp & 7 == 0 && bp_slot >= at.sp;
         if !inside {
@@ -188,7 +190,8 @@ impl Rule {
         })
     }
 
-    /// One step outward from the frame `at`, of whose code this is the rule. `pc` is where its code was looked up.
+    /// Takes one step outward from the frame `at`, whose code has this rule. `pc` is the address at which the code was
+    /// looked up.
     pub(crate) fn step(
         self,
         at: Registers,
@@ -229,7 +232,7 @@ impl Rule {
         })
     }
 
-    /// Where the caller's rbp is saved in the frame `at` whose CFA is `cfa`; only if it is saved at all.
+    /// Returns the slot of the caller's saved rbp in the frame `at` whose CFA is `cfa`. Only meaningful if it is saved.
     #[inline(always)]
     pub(crate) fn bp_slot(self, at: Registers, cfa: u64) -> u64 {
         match self.slot() {
@@ -238,7 +241,7 @@ impl Rule {
         }
     }
 
-    /// The slot that the return address was read from, and what it held.
+    /// Returns the slot that the return address was read from, and its content.
     ///
     /// # Safety
     /// A step by this rule has just led from a frame to `outer`.
@@ -252,7 +255,7 @@ impl Rule {
         base.wrapping_add_signed(i64::from(self.0 as i32 >> 20) * 8)
     }
 
-    /// The slot that the CFA itself was read from and what it held, for a step that led from `at` to `cfa`.
+    /// Returns the slot that the CFA itself was read from and its content, for a step that led from `at` to `cfa`.
     #[inline(always)]
     pub(crate) fn cfa_slot(self, at: Registers, cfa: u64) -> Option<(u64, u64)> {
         if self.kind() < LOAD_SP || self.kind() == PLT {
@@ -265,7 +268,8 @@ impl Rule {
     }
 }
 
-/// The signal frame that glibc's `__restore_rt` describes: every register of the caller in the `ucontext` at rsp.
+/// Returns the rule for the signal frame that glibc's `__restore_rt` describes: every register of the caller is in the
+/// `ucontext` at rsp.
 fn signal_rule(row: &DwarfRow<'_>) -> Rule {
     let cfa_is_saved_sp = matches!(row.cfa, DwarfCfa::Expression(e)
         if at_sp_offset(e).is_some_and(|(offset, rest)| offset == UCONTEXT_RSP && rest == [op::DEREF]));
@@ -289,7 +293,7 @@ const UCONTEXT_RBP: i64 = 120;
 const UCONTEXT_RSP: i64 = 160;
 const UCONTEXT_RIP: i64 = 168;
 
-/// The registers of the code that a signal interrupted, from the `ucontext` at `context`.
+/// Returns the registers of the code that a signal interrupted, from the `ucontext` at `context`.
 pub(crate) fn interrupted(context: u64, slots: &mut impl StackSlots) -> Option<Registers> {
     Some(Registers {
         bp: slots.read(context + UCONTEXT_RBP as u64)?,
@@ -313,9 +317,9 @@ mod op {
 }
 
 enum CfaForm {
-    /// The word at a register and an offset, and a constant: functions that realign their stack.
+    /// The word at a register and an offset, plus a constant: functions that realign their stack.
     Load { base: u32, offset: i64, plus: i64 },
-    /// rsp + 8, and 8 more from the byte `threshold` of each 16 on: the linker's lazy procedure linkage table.
+    /// rsp + 8, and 8 more from the byte `threshold` of every 16 on: the linker's lazy procedure linkage table.
     Plt { threshold: u32 },
 }
 
@@ -374,7 +378,7 @@ fn at_sp_offset(expression: &[u8]) -> Option<(i64, &[u8])> {
     }
 }
 
-/// A signed LEB128 number (DWARF 5, section 7.6) of at most nine bytes, and what follows it.
+/// Returns a signed LEB128 number (DWARF 5, section 7.6) of at most nine bytes, and the bytes after it.
 fn signed_leb128(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let mut value = 0i64;
     for (index, &byte) in bytes.iter().enumerate().take(9) {

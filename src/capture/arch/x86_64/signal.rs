@@ -1,26 +1,26 @@
-//! What other architectures must know of signal frames, and this one need not: all of it is in unwind information.
+//! Functions for signal frames that other architectures need. Here, unwind information describes all of it.
 
 use core::ffi::c_void;
 
 use super::super::{Interrupted, Registers, StackSlots};
 
-/// Nothing has to be learnt.
+/// Does nothing.
 pub(crate) fn prepare() {}
 
-/// There is no link register.
+/// Returns `None`: the processor has no link register.
 pub(crate) fn interrupted_link(_frame: u64, _slots: &mut impl StackSlots) -> Option<u64> {
     None
 }
 
-/// glibc describes its `__restore_rt`.
+/// Returns `false`: glibc describes its `__restore_rt`.
 pub(crate) fn is_signal_return(_address: u64) -> bool {
     false
 }
 
-/// What a signal handler has interrupted.
+/// Returns the registers of the code that a signal handler has interrupted.
 ///
 /// # Safety
-/// `context` is the third argument of the handler (`SA_SIGINFO`) that runs.
+/// `context` is the third argument of the running handler (`SA_SIGINFO`).
 pub(crate) unsafe fn interrupted(context: *const c_void) -> Interrupted {
     // SAFETY: the caller's duty.
     let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };

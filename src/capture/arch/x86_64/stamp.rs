@@ -3,7 +3,7 @@
 use core::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 use core::sync::atomic::{Ordering, fence};
 
-/// The time stamp counter. Loads and stores around it may still be in flight.
+/// Returns the time stamp counter. Loads and stores around it may still be in flight.
 #[inline(always)]
 #[must_use]
 pub fn stamp() -> u64 {
@@ -12,7 +12,7 @@ pub fn stamp() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// The time stamp counter, read after every load before it in program order is done.
+/// Returns the time stamp counter, read after every earlier load in program order is done.
 #[inline(always)]
 #[must_use]
 pub fn stamp_after_loads() -> u64 {
@@ -23,13 +23,13 @@ pub fn stamp_after_loads() -> u64 {
     }
 }
 
-/// A full barrier, for where the kernel makes none for us.
+/// Executes a full barrier, where the kernel does not make threads execute one.
 #[inline(always)]
 pub fn fence_and_stamps() {
     fence(Ordering::SeqCst);
 }
 
-/// Whether the counter runs at one rate on all processors, asleep or awake (Intel SDM 3B, 18.17.1; CPUID 80000007H,
+/// Returns whether the counter runs at one rate on all processors, asleep or awake (Intel SDM 3B, 18.17.1; CPUID 80000007H,
 /// EDX bit 8).
 #[must_use]
 pub fn has_invariant_tsc() -> bool {

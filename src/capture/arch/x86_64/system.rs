@@ -1,11 +1,11 @@
-//! What a system call, a thread and a page are here.
+//! System calls, thread pointer and page size of x86-64.
 
 use core::arch::asm;
 
-/// A raw system call: the kernel's answer, negative error numbers included.
+/// Makes a raw system call. Returns the kernel's answer, which is a negative number for an error.
 ///
 /// # Safety
-/// As the call itself demands.
+/// The same as for the call itself.
 #[inline(always)]
 pub(in super::super) unsafe fn call(number: i64, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
@@ -24,7 +24,7 @@ pub(in super::super) unsafe fn call(number: i64, arguments: [usize; 6]) -> isize
     answer
 }
 
-/// The address of this thread's control block, which every libc stores at its own beginning (psABI, TLS variant II).
+/// Returns the address of this thread's control block, which every libc stores at its own beginning (psABI, TLS variant II).
 #[inline]
 #[must_use]
 pub fn thread_pointer() -> u64 {
@@ -36,14 +36,14 @@ pub fn thread_pointer() -> u64 {
     pointer
 }
 
-/// An address from a stack word: return addresses are not signed here.
+/// Returns an address from a stack word: return addresses are not signed here.
 #[inline(always)]
 #[must_use]
 pub(crate) const fn strip(word: u64) -> u64 {
     word
 }
 
-/// Bytes in a page.
+/// Returns the bytes in a page.
 #[inline(always)]
 #[must_use]
 pub const fn page_size() -> usize {

@@ -1,5 +1,5 @@
-//! The entries for AArch64. Each begins with `bti c` (`hint #34`), a place that code may jump to by a pointer where the
-//! program was built to check that.
+//! The entries for AArch64. Each begins with `bti c` (`hint #34`), a valid target of an indirect jump in a program that was
+//! built to check that.
 
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_long, c_void};
@@ -43,12 +43,12 @@ entries! {
     _ZnamSt11align_val_tRKSt9nothrow_t(usize, usize, *const c_void) -> *mut c_void, "x3" "x4" "x5";
 }
 
-/// Where the entries of operators that may throw keep the size that they were called with.
+/// Place, below the CFA, where the entries of operators that may throw keep the requested size.
 pub(in super::super) const SIZE_BELOW_CFA: usize = 16;
 
-/// Entries of operators that may throw: the real one is called, not jumped to, from here and not from Rust code. The
-/// personality routine takes the thread's mark away when an exception passes (0x1b: its address relative to the place, in
-/// four bytes).
+/// Entries of operators that may throw. They call the real operator instead of jumping to it, and call it from here, not
+/// from Rust code. The personality routine removes the thread's busy mark when an exception passes (0x1b: its address
+/// relative to the place, in four bytes).
 macro_rules! throwing_entries {
     ($($name:ident($($argument:ty),*), $end:ident;)*) => {
         $(
@@ -108,8 +108,7 @@ throwing_entries! {
 }
 
 /// Entries of functions for which fewer than three argument registers are left: a
-/// [`Registers`](crate::capture::arch::Registers) is built on the stack and its address handed over as the seventh
-/// argument.
+/// [`Registers`](crate::capture::arch::Registers) is built on the stack and its address passed as the seventh argument.
 macro_rules! wide_entries {
     ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
         $(
@@ -148,8 +147,8 @@ wide_entries! {
     mremap(*mut c_void, usize, usize, c_int, *mut c_void, usize) -> *mut c_void;
 }
 
-/// Entries of the loader's functions: what `lookup` answers, or else the real function's answer. That is jumped to with stack
-/// and return address untouched, since the loader looks at the return address to know the caller's search path.
+/// Entries of the loader's functions. They return the answer of `lookup`, or else jump to the real function with stack and
+/// return address unchanged, since the loader looks at the return address to know the caller's search path.
 macro_rules! loader_entries {
     ($($name:ident($($argument:ty),*), $ip:literal;)*) => {
         $(

@@ -1,6 +1,6 @@
-//! What patched GOT entries point to: naked trampolines that hand the caller's return address, stack pointer and frame
-//! pointer on to the body. They leave by a jump, so that the body returns to the caller and no frame of heapray's lies
-//! between a recorded stack and the caller.
+//! Targets of the patched GOT entries: naked trampolines that pass the caller's return address, stack pointer and frame
+//! pointer to the body. They leave by a jump, so that the body returns to the caller and no frame of heapray's lies between
+//! a recorded stack and the caller.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -12,7 +12,7 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::*;
 
-/// No stack is taken of a free: its entry is the body.
+/// A free is recorded without a stack, so its entry is the body.
 pub(super) use super::body::{free, free_aligned_sized, free_sized, munmap};
 pub(super) use super::operators::{
     _ZdaPv, _ZdaPvRKSt9nothrow_t, _ZdaPvSt11align_val_t, _ZdaPvSt11align_val_tRKSt9nothrow_t,

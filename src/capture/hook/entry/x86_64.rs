@@ -41,12 +41,12 @@ entries! {
     _ZnamSt11align_val_tRKSt9nothrow_t(usize, usize, *const c_void) -> *mut c_void, "rcx" "r8" "r9";
 }
 
-/// Where the entries of operators that may throw keep the size that they were called with.
+/// Place, below the CFA, where the entries of operators that may throw keep the requested size.
 pub(in super::super) const SIZE_BELOW_CFA: usize = 32;
 
-/// Entries of operators that may throw: the real one is called, not jumped to, from here and not from Rust code. The
-/// personality routine takes the thread's mark away when an exception passes (0x1b: its address relative to the place, in
-/// four bytes).
+/// Entries of operators that may throw. They call the real operator instead of jumping to it, and call it from here, not
+/// from Rust code. The personality routine removes the thread's busy mark when an exception passes (0x1b: its address
+/// relative to the place, in four bytes).
 macro_rules! throwing_entries {
     ($($name:ident($($argument:ty),*), $end:ident;)*) => {
         $(
@@ -98,8 +98,8 @@ throwing_entries! {
     _ZnamSt11align_val_t(usize, usize), end_aligned;
 }
 
-/// Entries of functions whose arguments fill the registers: a [`Registers`](crate::capture::arch::Registers) is
-/// built on the stack and its address handed over as the seventh argument.
+/// Entries of functions whose arguments fill the registers: a [`Registers`](crate::capture::arch::Registers) is built on the
+/// stack and its address passed as the seventh argument.
 ///
 /// On entry `rsp` is 8 past a multiple of 16. Five words keep it aligned at the call.
 macro_rules! wide_entries {
@@ -137,8 +137,8 @@ wide_entries! {
     mremap(*mut c_void, usize, usize, c_int, *mut c_void, usize) -> *mut c_void;
 }
 
-/// Entries of the loader's functions: what `lookup` answers, or else the real function's answer. That is jumped to with stack
-/// and return address untouched, since the loader looks at the return address to know the caller's search path.
+/// Entries of the loader's functions. They return the answer of `lookup`, or else jump to the real function with stack and
+/// return address unchanged, since the loader looks at the return address to know the caller's search path.
 macro_rules! loader_entries {
     ($($name:ident($($argument:ty),*), $ip:literal;)*) => {
         $(
