@@ -1,4 +1,4 @@
-//! The `GlobalAlloc` wrapper: the way to see Rust's allocations where patching the GOT does not show them.
+//! The `GlobalAlloc` wrapper, which records Rust's allocations where patching the GOT does not reach them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
@@ -10,9 +10,10 @@ use crate::capture::record::{self, Reallocation, seen};
 use crate::capture::sampling;
 use crate::capture::thread::with_local;
 
-/// A global allocator that shows heapray what passes through it, on its way to `A`.
+/// Global allocator that records the calls to the allocator `A` in it.
 ///
-/// A dynamically linked program that uses the system's allocator does not need it. One that uses another allocator
+/// A dynamically linked program that uses the system's allocator does not need it. A program that uses another allocator
+/// (jemalloc, mimalloc), or that is linked statically, does:
 /// (jemalloc, mimalloc), or is linked statically, does:
 ///
 /// ```
@@ -21,11 +22,11 @@ use crate::capture::thread::with_local;
 /// # fn main() {}
 /// ```
 ///
-/// While nothing is recorded it costs one relaxed load and a branch a call. Allocations are counted once even where
-/// `A` calls functions that are patched: the calling thread is marked busy round the inner call. So neither is what `A`
-/// maps for itself, beside the blocks that it cuts from it. Two exceptions, both rare: a call of `A` that is under way on
-/// another thread at the moment when a session starts, and what an allocator's own background threads map, are recorded
-/// as the mappings they are. What `A` gives back, on whatever thread, ends nothing that was recorded.
+/// While nothing is recorded, it costs one relaxed load and a branch per call. Allocations are counted once even if `A`
+/// calls functions that are patched: the calling thread is marked busy during the inner call. So the mappings that `A` makes
+/// for itself, to cut blocks from them, are not recorded. There are two rare exceptions: a call of `A` that is running on
+/// another thread when a session starts, and mappings of an allocator's own background threads, are recorded as mappings.
+/// When `A` unmaps memory, on any thread, no recorded block ends.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Alloc<A = System> {
     inner: A,
@@ -39,7 +40,7 @@ impl<A> Alloc<A> {
 }
 
 impl<A: GlobalAlloc> Alloc<A> {
-    /// Not inlined: its own frames are those that reports trim, whatever the caller looks like.
+    /// Calls `A` and records the block. Not inlined: reports trim exactly these frames, whatever the caller looks like.
     #[inline(never)]
     fn allocate(&self, kind: Kind, size: usize, call: impl Fn(&A) -> *mut u8) -> *mut u8 {
         with_local(|local| {
@@ -115,7 +116,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     }
 }
 
-/// Whether sampling leaves an allocation of `size` bytes out; then it is counted.
+/// Returns whether sampling leaves an allocation of `size` bytes out, and counts it in that case.
 #[inline(always)]
 fn passes(size: usize) -> bool {
     with_local(|local| sampling::passes(local, size))
@@ -137,7 +138,7 @@ fn deallocate(block: usize, call: impl Fn()) {
     });
 }
 
-/// A free before the real call and an allocation after it, as in the hooks.
+/// Records a free before the real call and an allocation after it, as in the hooks.
 #[inline(never)]
 fn reallocate(block: *mut c_void, size: usize, call: impl Fn() -> *mut u8) -> *mut u8 {
     with_local(|local| {

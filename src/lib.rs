@@ -1,8 +1,8 @@
 //! A heap profiler that a long-running service carries inside itself.
 //!
-//! Set `MEMRAY_PROFILER=true`, and the service records every allocation from its first instruction on and answers
-//! `start`, `stop`, `report`, `flamegraph` and `stats` over HTTP, beside its own routes. Nobody needs a shell in the
-//! container, an operator, or a rebuild. Not enabled, nothing of this exists: no route, no thread, no hook.
+//! Set `MEMRAY_PROFILER=true`, and the service records every allocation from its first instruction on and answers `start`,
+//! `stop`, `report`, `flamegraph` and `stats` over HTTP, beside its own routes. This needs no shell in the container, no
+//! operator, and no rebuild. If the profiler is not enabled, nothing of it exists: no route, no thread, no hook.
 //!
 //! Reports have the file format of [memray](https://github.com/bloomberg/memray): `memray flamegraph`, `tree`, `table` and
 //! `stats` from PyPI open them. The full engine is for Linux on x86-64 and AArch64 with glibc. Elsewhere the wrapper
@@ -10,34 +10,35 @@
 //!
 //! As a user of heapray, your responsibilities are the following:
 //!
-//! - Call [`init`] (or a method of [`builder()`]) in the first line of `main`. Allocations before it are not seen.
+//! - Call [`init`] (or a method of [`builder()`]) in the first line of `main`. Earlier allocations are not recorded.
 //! - Build with debug information (`debug = 1`). Without it a report has no files and lines.
 //! - Wrap the global allocator in [`Alloc`] if it is jemalloc or mimalloc, or if the program is linked statically.
 //! - Call [`shutdown`] where the service ends. Otherwise the report of its last session is lost.
-//! - Mind who can reach the endpoints: a report tells much of a program, and recording costs speed. Set a token
-//!   ([`Builder::token`]) where strangers can call, or layer a guard on top.
+//! - Mind which clients can reach the endpoints: a report reveals much about a program, and recording costs speed. Set a
+//!   token ([`Builder::token`]) if strangers can call, or layer a guard on top.
 //!
 //! In turn, heapray has the following responsibilities:
 //!
-//! - Nothing that the profiler or a request to it allocates shows up in a report.
+//! - Allocations of the profiler, and of requests to it, do not show up in a report.
 //! - Nothing slow runs on your async workers. Symbols, pages and files are made on threads of heapray's own.
 //! - No failure of the profiler, not even a full disk, ends or blocks the service.
-//! - Memory and disk have bounds, however long the service runs ([`Builder::overhead_limit`], [`Builder::keep_bytes`]).
-//! - What could not be seen or was lost is counted, and each report says so.
-//! - When memory is near its end, a report is written first ([`Builder::oom`], [`Builder::on_trigger`]).
+//! - Memory and disk space are bounded, however long the service runs ([`Builder::overhead_limit`],
+//!   [`Builder::keep_bytes`]).
+//! - Allocations that could not be recorded, or were lost, are counted, and each report says so.
+//! - When memory is nearly used up, a report is written first ([`Builder::oom`], [`Builder::on_trigger`]).
 //!
 //! # Speed
 //!
 //! Heapray records quickly in the following ways:
 //!
-//! 1. A stopped profiler costs nothing (with [`Alloc`], one load a call). Recording changes the pointers through which a program calls `malloc`, and a stop
-//!    puts the original pointers back.
+//! 1. A stopped profiler costs nothing (with [`Alloc`], one load per call). Recording changes the pointers through which a
+//!    program calls `malloc`, and a stop restores the original pointers.
 //! 2. The rules for unwinding are compiled when a library is loaded: a step from a frame to its caller is a table lookup.
 //! 3. A thread keeps its last call stack. The next one is unwound only as far as it differs, and the rest is verified by
 //!    comparing stack memory.
 //! 4. A thread writes fixed-size events into a ring of its own: no lock, no allocation, no system call inside `malloc`.
 //! 5. One collector thread owns all tables. Names are looked up when a report is made.
-//! 6. Where that is too much, [`Builder::sample`] records samples instead: light enough to leave on.
+//! 6. Where that costs too much, [`Builder::sample`] records samples instead: light enough to leave on.
 //!
 //! The figures, beside those of other profilers, are in `docs/benchmarks.md`; the design is in `docs/how-it-works.md`.
 //!
@@ -49,14 +50,14 @@
 //! use axum::{Router, routing::get};
 //!
 //! # #[cfg(feature = "http")] {
-//! // The first line of `main`: what is allocated before it is not seen.
+//! // The first line of `main`: earlier allocations are not recorded.
 //! let profiler = heapray::init();
 //!
 //! let app = Router::new().route("/hello", get(|| async { "hello" }));
 //! let app: Router = heapray::mount(app);
 //! // axum::serve(listener, app).with_graceful_shutdown(…).await?;
 //!
-//! // The last: what was recorded becomes a report.
+//! // The last line: the recorded session becomes a report.
 //! profiler.shutdown()?;
 //! # }
 //! # Ok::<(), heapray::Error>(())
@@ -69,8 +70,8 @@
 //! debug = 1
 //! ```
 //!
-//! A program without HTTP of its own has the routes served on a thread and a runtime that answer even while the
-//! program is stuck:
+//! A program without HTTP of its own has the routes served on a thread and a runtime that answer even while the program
+//! hangs:
 //!
 //! ```
 //! # #[cfg(feature = "http")] {
@@ -85,9 +86,9 @@
 //! our OpenAPI document with the service's own. Without the feature `http`, [`start`], [`stop`], [`status`],
 //! [`report()`], [`flamegraph`] and [`stats`] do in code what the endpoints do.
 //!
-//! # Who may call
+//! # Access
 //!
-//! What is layered last, after `mount`, guards every request, to service and profiler, with and without the prefix:
+//! A layer that is added last, after `mount`, guards every request, to service and profiler, with and without the prefix:
 //!
 //! ```
 //! # #[cfg(feature = "http")] {
@@ -107,10 +108,10 @@
 //! ```
 //!
 //! With [`Profiler::layer`] the guard is outside of it; with plain hyper it is in the function that hyper is given; with
-//! [`serve`] it is the token ([`Builder::token`]). What was layered on the app before `mount` does not see the
-//! profiler's requests. Below the prefix there are the profiler's own paths and nothing else, so that a rule about the
-//! service's paths cannot be passed by there; with [`Builder::routes_below_prefix`] such a rule must be layered before and after.
-//! [`Builder::hosts`] says under which host names a caller without a token is answered.
+//! [`serve`] it is the token ([`Builder::token`]). A layer that was added to the app before `mount` does not see the
+//! profiler's requests. Below the prefix there are only the profiler's own paths, so that a rule about the service's paths
+//! cannot be bypassed there. With [`Builder::routes_below_prefix`] such a rule must be layered before and after.
+//! [`Builder::hosts`] lists the host names under which a client without a token is answered.
 //!
 #![doc = include_str!("../docs/endpoints.md")]
 //!
@@ -118,16 +119,16 @@
 //!
 //! # Single functions
 //!
-//! [`#[heapray::profile]`](profile) prints what each line of a function did to memory, as Python's memory_profiler does;
-//! with `metric = "heap"` exactly what the call allocated and has not freed. [`scope()`] tells the same of any part of a
-//! function, with what is still held at its end by call site. Both are explained in `docs/line-profile.md`.
+//! [`#[heapray::profile]`](profile) prints how each line of a function changed the memory, as Python's memory_profiler does;
+//! with `metric = "heap"` it prints exactly what the call allocated and has not freed. [`scope()`] reports the same for any
+//! part of a function, with the live memory at its end by call site. Both are explained in `docs/line-profile.md`.
 //!
-//! [`capture_scope`], [`capture_scope_async`] and [`CaptureScope`] write a report of a part of the program, with a high-water
-//! mark of its own, whether the process records or not.
+//! [`capture_scope`], [`capture_scope_async`] and [`CaptureScope`] write a report of a part of the program, with a
+//! high-water mark of its own. The process may record meanwhile or not.
 //!
 //! # Versions
 //!
-//! Types of these crates stand in signatures, so a new major version of one is a new major version of heapray:
+//! Types of these crates are part of signatures, so a new major version of one is a new major version of heapray:
 //!
 //! - `axum` 0.8 ([`mount`], [`router`]), with `http`, `http-body` and `bytes` 1;
 //! - `tower` 0.5, with `tower-layer` and `tower-service` 0.3 ([`HeaprayLayer`], [`Mounted`], [`memory_requests`]);
@@ -135,12 +136,12 @@
 //! - `tracing-subscriber` 0.3 ([`parallel_profile::TaskLayer`]).
 //!
 //! [`Format`], [`Measure`], [`Unit`], [`Version`] and [`AllocatorMemory`] are types of `heapray-report`, which is released
-//! together with heapray under the same version. No other crate's types are named. The whole interface is listed in
+//! together with heapray under the same version. No other crate's types are used. The whole interface is listed in
 //! `docs/public-api.txt`.
 //!
 //! # Features
 //!
-//! - `http` (default): [`mount`], [`router`], [`serve`] and all else that answers requests. Without it there is no
+//! - `http` (default): [`mount`], [`router`], [`serve`] and everything else that answers requests. Without it there is no
 //!   dependency on tokio or axum.
 //! - `macros` (default): the attributes [`profile`](macro@profile), [`single_thread_profiler`] and [`parallel_profiler`]. Without it they leave a function as it is, and need no other crates.
 //! - `parallel`: for [`parallel_profile`], pools of a size of their own, and [`parallel_profile::TaskLayer`], which makes
@@ -158,7 +159,7 @@ mod os;
 mod profiler;
 mod profiles;
 
-// For this repository's tests, benchmarks and command line. Not part of the public interface: anything in them may change at any time.
+// For this repository's tests, benchmarks and command line. Not part of the public interface: it may change at any time.
 #[doc(hidden)]
 pub mod capture;
 #[doc(hidden)]
@@ -208,7 +209,7 @@ pub use symbolize::{NameMode, ReportOptions, ThreadMode};
 pub use profiles::line as line_profile;
 pub use profiles::{cpu as cpu_profile, parallel as parallel_profile};
 
-/// What the attributes expand to. Not part of the public interface.
+/// Code that the attributes expand to. Not part of the public interface.
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use profiles::expanded as __private;

@@ -1,4 +1,4 @@
-//! When a block was born, in 26 bits: milliseconds since the start, as a small float.
+//! The time of a block's allocation, in 26 bits: milliseconds since the start, as a small float.
 //!
 //! ```text
 //! 25        20                   0
@@ -6,15 +6,15 @@
 //!                                     else: mantissa << exponent ms  (mantissa has 21 bits, its highest bit set)
 //! ```
 //!
-//! The mantissa's highest bit is added to the exponent's lowest, so codes are in the order of time and without a gap.
-//! An age is wrong by 1 part in a million at most: after a week by half a second.
+//! The mantissa's highest bit is added to the exponent's lowest, so codes are in the order of time and without a gap. An age
+//! is off by at most 1 part in a million: by half a second after a week.
 
 const MANTISSA_BITS: u32 = 21;
 
 /// Bits that a [`Birth`] needs.
 pub(super) const BITS: u32 = 26;
 
-/// A coarse moment. The order of births is the order of their moments.
+/// Coarse moment. The order of births is the order of their moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Birth(pub(super) u32);
 
@@ -24,17 +24,17 @@ const _: () = assert!(
 );
 
 impl Birth {
-    /// Later than every real one.
+    /// Moment later than every real one.
     pub(super) const NEVER: Birth = Birth(u32::MAX);
 
-    /// The birth at `ms` milliseconds, rounded down.
+    /// Returns the birth at `ms` milliseconds, rounded down.
     #[inline]
     pub(super) const fn at_ms(ms: u64) -> Birth {
         let exponent = (u64::BITS - ms.leading_zeros()).saturating_sub(MANTISSA_BITS);
         Birth((exponent << (MANTISSA_BITS - 1)) + (ms >> exponent) as u32)
     }
 
-    /// Milliseconds since the start.
+    /// Returns the milliseconds since the start.
     pub(super) const fn ms(self) -> u64 {
         let exponent = (self.0 >> (MANTISSA_BITS - 1)).saturating_sub(1);
         ((self.0 - (exponent << (MANTISSA_BITS - 1))) as u64) << exponent

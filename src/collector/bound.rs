@@ -1,48 +1,48 @@
-//! The bound on heapray's own memory: tables, rings, the threads' call trees and the making of a report together.
+//! The limit on heapray's own memory: tables, rings, the threads' call trees and the making of a report together.
 //!
-//! A report's height follows from what the tables hold, so the bound is on both: on what is held, and on what a report of it
-//! would take besides. What is divided is divided anew before each pass.
+//! The memory for a report depends on what the tables hold. So the limit applies to both: the present memory, and what a
+//! report of it would need besides. The room is divided anew before each pass.
 //!
 //! ```text
 //!   0        symbols             half of the rest                        limit
 //!   |-----------|- call stacks and sites --|                                |
-//!   |           |- live blocks, rings, threads, timeline … where is room ---|─▶ recording ends
+//!   |           |- live blocks, rings, threads, timeline … where there is room ---|─▶ recording ends
 //! ```
-//! Where call stacks have no room left, new ones are cut nearer to the root, and new call sites are summed up as those of
-//! other stacks: every sum stays exact. A live block that has no room cannot be left out without making sums wrong, so
-//! recording ends, with a report of all until then.
+//! When call stacks have no room left, new ones are cut nearer to the root, and new call sites are summed up with others:
+//! every sum stays exact. A live block cannot be left out without making sums wrong. So if a live block has no room,
+//! recording ends, with a report of everything until then.
 
-/// Bytes at the height of making a report, in any form, besides those that its nodes, sites and blocks take: symbols are
-/// looked up in this. (23 MiB for the page of a test's program of 80 MB; at 10^6 call stacks of two nodes and a site, the
-/// page took 450 bytes for each of these, at 2.6 · 10^5 with the event log 580.)
+/// Bytes that making a report needs at its height, in any form, besides those for its nodes, sites and blocks. Symbolization
+/// uses this memory. (23 MiB for the page of a test program of 80 MB; at 10^6 call stacks of two nodes and a site, the page
+/// took 450 bytes for each of these, at 2.6 · 10^5 with the event log 580.)
 const REPORT: u64 = 24 << 20;
-/// Of that for each node of the call tree, for each call site, and for each live block where there is an event log.
+/// The same for each node of the call tree, for each call site, and for each live block if there is an event log.
 const REPORT_NODE: u64 = 128;
 const REPORT_SITE: u64 = 384;
 const REPORT_BLOCK: u64 = 40;
-/// The allocator's own share of what is held: one in so many bytes.
+/// Share of the allocator in the memory: one byte in so many.
 const SLACK: u64 = 8;
 
-/// What a node takes in the tables: of its thread's call tree, of the map from there, of the collector's call tree.
+/// Bytes of a node: in its thread's call tree, in the map from there, and in the collector's call tree.
 const NODE: u64 = 56;
-/// What a site takes in the tables.
+/// Bytes of a site in the tables.
 const SITE: u64 = 104;
 
-/// What a session holds.
+/// Memory and table sizes of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Holdings {
-    /// Bytes, all in all.
+    /// Bytes in total.
     pub(super) bytes: u64,
     /// Nodes of the call tree.
     pub(super) nodes: u64,
     /// Call sites.
     pub(super) sites: u64,
-    /// Live blocks that a report of every event keeps books over.
+    /// Live blocks, if a report of every event has a table of them.
     pub(super) blocks: u64,
 }
 
 impl Holdings {
-    /// With what a report takes at its height.
+    /// Returns the bytes, together with what a report needs at its height.
     fn with_report(self) -> u64 {
         let report = self.nodes * REPORT_NODE + self.sites * REPORT_SITE;
         self.bytes + self.bytes / SLACK + REPORT + report + self.blocks * REPORT_BLOCK
@@ -53,33 +53,33 @@ impl Holdings {
     }
 }
 
-/// What may be added until the next look.
+/// Room until the next check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Room {
     /// Nodes.
     pub(super) nodes: usize,
     /// Call sites.
     pub(super) sites: usize,
-    /// Bytes of threads' call trees.
+    /// Bytes of the threads' call trees.
     pub(super) tree_bytes: usize,
 }
 
-/// See the module.
+/// Limit on memory; see the module.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
     limit: u64,
 }
 
 impl Bound {
-    /// A bound of `limit` bytes.
+    /// Makes a limit of `limit` bytes.
     pub(super) fn new(limit: u64) -> Bound {
         Bound { limit }
     }
 
-    /// The room that call stacks and sites have; `None` where the limit is passed.
+    /// Returns the room for call stacks and sites, or `None` if the limit is exceeded.
     pub(super) fn room(self, holdings: Holdings) -> Option<Room> {
         let left = self.limit.checked_sub(holdings.with_report())?;
-        // An eighth for what grows until the next look.
+        // An eighth is reserved for growth until the next check.
         let left = left.saturating_sub(self.limit / 8);
         let half = self.limit.saturating_sub(REPORT) / 2;
         let of_half = half.saturating_sub(holdings.of_stacks());
@@ -91,7 +91,7 @@ impl Bound {
         })
     }
 
-    /// Said where call stacks have no room left. `since_ms`: when that was noticed, since the session's start.
+    /// Returns the note that call stacks have no room left. `since_ms` is the time since the session's start.
     pub(super) fn cut_note(self, since_ms: u64) -> String {
         format!(
             "the profiler's own memory is bounded to {} MiB (MEMRAY_PROFILER_OVERHEAD_LIMIT), and call stacks have used \
@@ -101,7 +101,7 @@ impl Bound {
         )
     }
 
-    /// Said where recording ends.
+    /// Returns the reason why recording ends.
     pub(super) fn end_note(self) -> String {
         format!(
             "the profiler's own memory has reached its limit of {} MiB, which its tables and the making of a report need: \
@@ -152,7 +152,7 @@ mod tests {
         let none = room(34 << 20, 1, 0, 0).unwrap();
         assert_eq!((none.nodes, none.sites, none.tree_bytes), (0, 0, 0));
         assert_eq!(room(36 << 20, 1, 0, 0), None);
-        // A report of every event keeps books over live blocks.
+        // A report of every event has a table of live blocks.
         assert_eq!(room(30 << 20, 1, 0, LIMIT / REPORT_BLOCK / 2), None);
     }
 

@@ -1,20 +1,20 @@
 //! The call tree of the whole process: every distinct call stack by return addresses, each kept once.
 //!
-//! Threads number the nodes of their own trees; whoever merges the rings maps each such node once to one of these.
+//! Threads number the nodes of their own trees. The merge of the rings maps each such node once to a node of this tree.
 
 use super::hash::mix;
 use super::positions::Positions;
 use super::snapshot::{ModuleId, RawNode};
 use crate::capture::event::NodeId;
 
-/// See the module.
+/// Call tree of the process; see the module.
 #[derive(Debug)]
 pub struct CallTree {
     nodes: Vec<RawNode>,
     index: Positions,
-    /// No node is added past so many.
+    /// Largest number of nodes.
     most: usize,
-    /// A stack was cut for that.
+    /// Set if a stack was cut for lack of room.
     has_cut: bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for CallTree {
         CallTree {
             nodes: vec![root],
             index: Positions::default(),
-            // One number stands for no node.
+            // One number means "no node".
             most: u32::MAX as usize,
             has_cut: false,
         }
@@ -36,13 +36,12 @@ impl Default for CallTree {
 }
 
 impl CallTree {
-    /// The stack of `parent` with the return address `address` called from it, which lies in `module` (or is one of
-    /// the marks of [`RawNode`]). Added if it is new. The same address in another module is another stack: a module's id
-    /// is never given to one that differs from it in path, place or build id, so nothing need be forgotten when one is
-    /// unloaded.
+    /// Returns the stack of `parent` with the return address `address` called from it, which lies in `module` (or is one of
+    /// the marks of [`RawNode`]), and adds it if it is new. The same address in another module is another stack: a module's
+    /// id is never given to a module with another path, place or build id. So unloading a module forgets nothing here.
     ///
-    /// Where there is no room, the caller's stack is given instead. Nothing may be called from that one
-    /// then: what is known below it would make a stack that never was.
+    /// Returns the caller's stack if there is no room. That stack must not get further calls then: a known node below it
+    /// would make a stack that never existed.
     pub fn child(&mut self, parent: NodeId, address: u64, module: ModuleId) -> NodeId {
         let node = RawNode {
             parent,
@@ -63,25 +62,25 @@ impl CallTree {
         }
         let at = self.nodes.len() as u32;
         debug_assert!(parent.0 < at, "a parent is added before its children");
-        // All but the root, which is nobody's child.
+        // All nodes except the root, which nothing calls.
         self.index
             .insert(hash, at, || self.nodes.iter().map(hash_of).zip(0..).skip(1));
         self.nodes.push(node);
         NodeId(at)
     }
 
-    /// So many nodes may be added from now on.
+    /// Allows so many nodes from now on.
     pub(super) fn set_room(&mut self, nodes: usize) {
         let most = self.nodes.len().saturating_add(nodes);
         self.most = most.min(u32::MAX as usize);
     }
 
-    /// Whether a stack was ever cut for want of room.
+    /// Returns whether a stack was ever cut for lack of room.
     pub(super) fn has_cut(&self) -> bool {
         self.has_cut
     }
 
-    /// The stack that stands for all those whose sites have no room. It always has.
+    /// Returns the stack that stands for all stacks whose sites have no room. There is always room for it.
     pub(super) fn others(&mut self) -> NodeId {
         let most = std::mem::replace(&mut self.most, u32::MAX as usize);
         let node = self.child(NodeId::ROOT, RawNode::OTHER, ModuleId::NONE);
@@ -89,13 +88,13 @@ impl CallTree {
         node
     }
 
-    /// Every node; index 0 is the empty stack, parents come first.
+    /// Returns all nodes. Index 0 is the empty stack, and parents come first.
     #[must_use]
     pub fn nodes(&self) -> &[RawNode] {
         &self.nodes
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the tree's bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         size_of_val(self.nodes.as_slice()) as u64 + self.index.memory_bytes()
@@ -147,7 +146,7 @@ mod tests {
         let new = tree.child(NodeId::ROOT, 0x1000, ModuleId(2));
         assert_ne!(new, old);
         assert_eq!(tree.nodes()[old.0 as usize].module, ModuleId(1));
-        // The first one comes again, at the same place.
+        // The first module is loaded again, at the same place.
         assert_eq!(tree.child(NodeId::ROOT, 0x1000, ModuleId(1)), old);
     }
 

@@ -1,18 +1,19 @@
-//! From time stamps to milliseconds since the start of the session.
+//! Converts time stamps to milliseconds since the start of the session.
 
 use super::birth::Birth;
 
-/// How time stamps count.
+/// Rate and start of time stamps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {
-    /// The stamp at the start of the session.
+    /// The time stamp at the start of the session.
     pub start_stamp: u64,
-    /// Ticks of the stamp in a millisecond; more than 0.
+    /// Ticks in a millisecond; more than 0.
     pub ticks_per_ms: f64,
 }
 
 impl Clock {
-    /// Whole milliseconds from the start to `stamp`; 0 for a stamp before the start, or where the clock does not run.
+    /// Returns the whole milliseconds from the start to `stamp`; 0 for a stamp before the start, or if the clock does not
+    /// run.
     #[must_use]
     pub fn at_ms(&self, stamp: u64) -> u64 {
         if self.ticks_per_ms > 0.0 {
@@ -23,13 +24,13 @@ impl Clock {
     }
 }
 
-/// A clock that divides once a millisecond at most, whatever the number of events in it.
+/// Clock that divides at most once a millisecond, for any number of events in it.
 #[derive(Debug)]
 pub(super) struct CoarseClock {
     clock: Clock,
     now_ms: u64,
     now: Birth,
-    /// The stamp from which `now_ms` may be too small.
+    /// The stamp from which on `now_ms` may be too small.
     until: u64,
 }
 
@@ -43,7 +44,8 @@ impl CoarseClock {
         }
     }
 
-    /// Milliseconds at `stamp`. A stamp before an earlier one gets the earlier one's answer: time never runs back.
+    /// Returns the milliseconds at `stamp`. A stamp before an earlier one gets the earlier one's result: time never goes
+    /// back.
     #[inline]
     pub(super) fn at_ms(&mut self, stamp: u64) -> u64 {
         if stamp >= self.until {
@@ -52,7 +54,7 @@ impl CoarseClock {
         self.now_ms
     }
 
-    /// The birth of a block that is allocated at `stamp`.
+    /// Returns the birth of a block that is allocated at `stamp`.
     #[inline]
     pub(super) fn birth(&mut self, stamp: u64) -> Birth {
         self.at_ms(stamp);
@@ -64,12 +66,12 @@ impl CoarseClock {
         self.now_ms = self.now_ms.max(self.clock.at_ms(stamp));
         self.now = Birth::at_ms(self.now_ms);
         let next = (self.now_ms + 1) as f64 * self.clock.ticks_per_ms;
-        // Rounded up, so that the quotient at `until` has really reached the next millisecond; a float's error near it
-        // costs another division, not a wrong answer.
+        // Rounded up, so that the quotient at `until` has really reached the next millisecond. A floating-point error costs
+        // another division there, not a wrong result.
         self.until = self.clock.start_stamp.saturating_add(next as u64);
     }
 
-    /// The clock behind it, for stamps of any order.
+    /// Returns the underlying clock, for stamps in any order.
     pub(super) fn clock(&self) -> Clock {
         self.clock
     }

@@ -1,29 +1,29 @@
-//! Under what threads are counted: the first of a session each for itself, later ones by name, so that a service that
-//! starts threads for ever has a bounded number of entries, and with them of call sites.
+//! The entries under which threads are counted: the first threads of a session have one each, and later ones are counted by
+//! name. So a service that starts threads forever has a bounded number of entries, and of call sites.
 //!
 //! ```text
-//!   list: [ one thread each: at most `apart` ][ one name each: at most `names`, and no name, and the rest ]
+//!   list: [ one thread each: at most `apart` ][ one name each: at most `names`, "", and the rest ]
 //! ```
 
 use super::hash::Map;
 use super::snapshot::RawThread;
 
-/// How much is kept of threads.
+/// Limits on the data about threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     /// Threads with an entry of their own.
     pub(super) apart: usize,
-    /// Names with an entry of their own among the threads after these.
+    /// Names with an entry of their own, among the later threads.
     pub(super) names: usize,
-    /// Of so many of those threads it is known what each is counted under. At least 1.
+    /// Number of later threads whose entry is remembered. At least 1.
     pub(super) late: usize,
 }
 
 impl Default for Bounds {
-    /// 1,024 is twice what tokio has by default at one time (512 blocking threads and a worker a core). A thread costs
-    /// some 100 bytes and as much again for each of its call sites: with 100 call sites each, 1,024 cost 11 MB. Names
-    /// are as dear, and a program has few, unless it numbers its threads. A late thread costs some 200 bytes, for
-    /// as long as it is known: 2 MB at most.
+    /// 1,024 is twice what tokio has by default at one time (512 blocking threads and a worker per core). A thread costs
+    /// some 100 bytes, and as much again for each of its call sites: with 100 call sites each, 1,024 cost 11 MB. Names cost
+    /// the same, and a program has few, unless it numbers its threads. A later thread costs some 200 bytes as long as it is
+    /// remembered: 2 MB at most.
     fn default() -> Self {
         Bounds {
             apart: 1024,
@@ -33,15 +33,15 @@ impl Default for Bounds {
     }
 }
 
-/// The entry of all names past the bound: longer than the 15 bytes of a thread's name, so that none is equal.
+/// Entry of all further names. It is longer than the 15 bytes of a thread's name, so that no name is equal.
 const REST: &str = "(threads of other names)";
 
-/// See the module.
+/// Entries of threads; see the module.
 #[derive(Debug)]
 pub(super) struct Entries {
     bounds: Bounds,
     list: Vec<RawThread>,
-    /// Of each thread that has its own entry: it has told its last name.
+    /// For each thread with its own entry: whether it has ended and given its last name.
     ended: Vec<bool>,
     /// Entries by name, as positions in `list`.
     by_name: Map<String, usize>,
@@ -59,13 +59,13 @@ impl Entries {
         }
     }
 
-    /// Whether the next thread is counted by name.
+    /// Returns whether the next thread is counted by name.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.ended.len() >= self.bounds.apart
     }
 
-    /// Gives the thread `number` its own entry, whose position is returned.
+    /// Gives the thread `number` its own entry, and returns the entry's position.
     pub(super) fn add(&mut self, number: u32, tid: u32) -> usize {
         debug_assert!(!self.is_full(), "entries by name come after all others");
         self.list.push(RawThread {
@@ -78,10 +78,10 @@ impl Entries {
         self.list.len() - 1
     }
 
-    /// Counts a thread under `name`. Gives the entry's number, which is not the number of a thread.
+    /// Counts a thread under `name`. Returns the entry's number, which is not the number of a thread.
     pub(super) fn fold(&mut self, tid: u32, name: &str) -> u32 {
         let found = self.by_name.get(name).copied().or_else(|| {
-            // That of threads without a name is always there for those that ended before they could be asked.
+            // The entry without a name always exists, for threads that ended before they could be asked.
             let room = self.by_name.len() < self.bounds.names || name.is_empty();
             self.rest.filter(|_| !room)
         });
@@ -97,7 +97,7 @@ impl Entries {
     fn add_folded(&mut self, name: &str) -> usize {
         let at = self.list.len();
         let is_rest = self.by_name.len() >= self.bounds.names && !name.is_empty();
-        // Threads are numbered upwards from 1, and 2^32 of them are not expected.
+        // Threads are numbered upwards from 1, and there will not be 2^32 of them.
         let number = u32::MAX - (at - self.ended.len()) as u32;
         self.list.push(RawThread {
             number,
@@ -113,19 +113,19 @@ impl Entries {
         at
     }
 
-    /// The operating system's number of the thread that has the entry at `at`.
+    /// Sets the operating system's number of the thread that has the entry at `at`.
     pub(super) fn set_tid(&mut self, at: usize, tid: u32) {
         self.list[at].tid = tid;
     }
 
-    /// The thread that has the entry at `at` ends, and told its name.
+    /// Notes that the thread of the entry at `at` ends, with its name.
     pub(super) fn end(&mut self, at: usize, name: String) {
         self.list[at].name = name;
         self.ended[at] = true;
     }
 
-    /// Asks for the names of the threads that live. Those that have ended told theirs, and their number may be another
-    /// thread's by now; an entry of many threads has the name by which they were counted.
+    /// Asks the living threads for their names. Threads that have ended gave theirs, and their number may belong to another
+    /// thread by now. An entry of many threads has the name by which they were counted.
     pub(super) fn learn_names(&mut self, name_of: fn(u32) -> Option<String>) {
         for (entry, ended) in self.list.iter_mut().zip(&self.ended) {
             if !ended && let Some(name) = name_of(entry.tid) {
@@ -134,12 +134,12 @@ impl Entries {
         }
     }
 
-    /// Every entry, in the order of first use.
+    /// Returns all entries, in the order of first use.
     pub(super) fn list(&self) -> &[RawThread] {
         &self.list
     }
 
-    /// A sentence for people, if threads were counted by name.
+    /// Returns a sentence for the user, if threads were counted by name.
     pub(super) fn note(&self) -> Option<String> {
         let apart = with_commas(self.ended.len());
         if self.list.len() == self.ended.len() {
@@ -157,7 +157,7 @@ impl Entries {
         ))
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory of the entries.
     pub(super) fn memory_bytes(&self) -> usize {
         let names: usize = self.list.iter().map(|entry| entry.name.capacity()).sum();
         let keys: usize = self.by_name.keys().map(String::capacity).sum();

@@ -1,4 +1,4 @@
-//! What the tables give to a [`Snapshot`](super::snapshot::Snapshot).
+//! The tables' part of a [`Snapshot`](super::snapshot::Snapshot).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use super::snapshot::{EventLog, RawNode, RawSite, RawTotals, StackTable};
 use super::survivors;
 use super::tables::Tables;
 
-/// The tables' part of a snapshot, by the names of its fields.
+/// Tables' part of a snapshot, with the names of its fields.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // each is the field of that name
 pub struct Export {
@@ -28,7 +28,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Takes the stacks of its sites out of `tree`, which their nodes are of.
+    /// Copies the stacks of its sites out of `tree`, which has their nodes.
     pub(super) fn take_stacks_of(&mut self, tree: &[RawNode]) {
         let mut stacks = Stacks::new(tree);
         for site in &mut self.stacks.sites {
@@ -39,7 +39,8 @@ impl Export {
 }
 
 impl Tables {
-    /// A consistent copy of everything up to the last event. Ends the log's block, so that the log is of the same moment.
+    /// Returns a consistent copy of everything up to the last event. Ends the log's block, so that the log is of the same
+    /// moment.
     ///
     /// A `realloc` whose outcome is not known yet counts as not begun.
     pub fn export(&mut self) -> Export {
@@ -70,8 +71,8 @@ impl Tables {
         }
     }
 
-    /// The sums, and the `number` call sites with the most live bytes with their stacks alone: cheap, however many sites
-    /// there are. No log, and no births.
+    /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks. This is cheap for any
+    /// number of sites. There is no log, and there are no births.
     pub fn export_top(&mut self, number: usize) -> Export {
         let mut top = BTreeMap::new();
         for (nth, (key, tallies)) in self.sites.iter(self.peak.epoch()).enumerate() {
@@ -127,7 +128,7 @@ impl Tables {
     }
 }
 
-/// The site of `key`, whose stack is called `node` where it goes.
+/// Returns the site of `key`, whose stack is called `node` in the snapshot.
 fn raw_site(key: Key, node: NodeId, tallies: Tallies, oldest_live_ms: Option<u64>) -> RawSite {
     RawSite {
         thread: key.entry,
@@ -141,7 +142,7 @@ fn raw_site(key: Key, node: NodeId, tallies: Tallies, oldest_live_ms: Option<u64
     }
 }
 
-/// A part of a call tree: some of its stacks, numbered anew, parents first.
+/// Part of a call tree: some of its stacks, renumbered, parents first.
 struct Stacks<'t> {
     tree: &'t [RawNode],
     nodes: Vec<RawNode>,
@@ -158,7 +159,7 @@ impl Stacks<'_> {
         }
     }
 
-    /// The new number of a stack.
+    /// Returns the new number of a stack.
     fn add(&mut self, node: NodeId) -> NodeId {
         let mut path = Vec::new();
         let mut at = node;

@@ -1,21 +1,21 @@
-//! The hash of the collector's tables: fast, and good enough for addresses and small numbers. Keys come from the
-//! profiled program, not from its users, so it need not withstand an attacker.
+//! The hash of the collector's tables: fast, and good enough for addresses and small numbers. Keys come from the profiled
+//! program, not from its users, so the hash need not withstand an attacker.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Spreads `key` over all 64 bits; two keys never share a value.
+/// Spreads `key` over all 64 bits. Two keys never have the same result.
 #[inline]
 pub(super) fn mix(key: u64) -> u64 {
     let spread = key.wrapping_mul(ODD);
     (spread ^ (spread >> 32)).wrapping_mul(ODD)
 }
 
-/// A standard map with this hash.
+/// Standard map with this hash.
 pub(crate) type Map<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<MixHasher>>;
 
-/// [`mix`] for the standard maps.
+/// Hasher with [`mix`] for the standard maps.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct MixHasher(u64);
 

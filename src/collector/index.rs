@@ -1,23 +1,23 @@
-//! A hash index of positions in someone else's vector: 8 bytes a slot, open addressing, linear probing.
+//! A hash index of positions in another owner's vector: 8 bytes per slot, open addressing, linear probing.
 //!
 //! ```text
 //! slot: [ tag 32 | position + 1  32 ]     0 = empty
 //! ```
 //!
-//! The tag is the caller's hash. Two keys of one tag are told apart by the caller, who looks at position.
+//! The tag is the caller's hash. For two keys with the same tag, the caller compares what is at the positions.
 
 use crate::capture::arch::prefetch;
 
-/// See the module.
+/// Hash index; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// A power of two of them, or none.
+    /// The slots: a power of two of them, or none.
     slots: Vec<u64>,
     len: usize,
 }
 
 impl Index {
-    /// The position under `tag` for which `is_it` holds.
+    /// Returns the position under `tag` for which `is_it` holds.
     #[inline]
     pub(super) fn find(&self, tag: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len().checked_sub(1)?;
@@ -35,10 +35,10 @@ impl Index {
         }
     }
 
-    /// Adds `position` under `tag`; it must not be there yet.
+    /// Adds `position` under `tag`. The index must not have it yet.
     pub(super) fn insert(&mut self, tag: u32, position: u32) {
-        // Tags are told apart without a look at what they stand for, so that runs are cheap: at 7 of 8 the next size, or
-        // memory would be half empty more often.
+        // Different tags are compared without a look at the vector, so that long runs are cheap. It grows at 7 of 8; a lower
+        // limit would leave memory half empty more often.
         if self.len * 8 >= self.slots.len() * 7 {
             self.grow();
         }
@@ -49,7 +49,7 @@ impl Index {
         );
     }
 
-    /// Lets the slot at which a search for `tag` begins come into the cache.
+    /// Prefetches the slot at which a search for `tag` begins.
     #[inline(always)]
     pub(super) fn prefetch(&self, tag: u32) {
         if let Some(slot) = self.slots.get(self.first(tag)) {
@@ -57,7 +57,7 @@ impl Index {
         }
     }
 
-    /// The position in that slot, if it is of that tag.
+    /// Returns the position in that slot, if the slot has that tag.
     #[inline(always)]
     pub(super) fn guess(&self, tag: u32) -> Option<u32> {
         let slot = *self.slots.get(self.first(tag))?;
@@ -69,7 +69,7 @@ impl Index {
         tag as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the index's bytes of memory.
     pub(super) fn memory_bytes(&self) -> u64 {
         size_of_val(self.slots.as_slice()) as u64
     }

@@ -1,9 +1,8 @@
-//! From the rings of all threads to one sequence of events in the order of time.
+//! Merges the rings of all threads into one sequence of events in the order of time.
 //!
-//! A pass takes a stamp `W`, makes every running thread pass a barrier, and then reads each ring up to `W`: a ring
-//! whose window is clear has nothing older than `W` left to publish (see [`crate::capture::ring`]), and a ring whose
-//! window stays open holds the pass back to the last stamp that its thread is known to have reached. So no event is
-//! handed on before one that is older.
+//! A pass takes a stamp `W`, makes every running thread execute a barrier, and then reads each ring up to `W`. A ring whose
+//! window is clear has nothing older than `W` left to publish (see [`crate::capture::ring`]). A ring whose window stays open
+//! limits the pass to the last stamp that its thread is known to have reached. So no event is passed on before an older one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,17 +16,17 @@ use crate::capture::ring::{Bound, Reader, decode};
 use crate::capture::thread::{self, ThreadState};
 use crate::capture::{clock, modules, record, sys};
 
-/// Events handed on at once: few enough to stay in the second-level cache.
+/// Events passed on at once: few enough to stay in the second-level cache.
 const BATCH: usize = 2048;
 
-/// Looks at an open window before a pass goes on without that thread's event. A window is open for some 20 ns, unless
-/// its thread was interrupted.
+/// Number of checks of an open window before a pass goes on without that thread's event. A window is open for some 20 ns,
+/// unless its thread was interrupted.
 const LOOKS: usize = if cfg!(heapray_loom) { 1 } else { 200 };
 
-/// Slots of a ring that are taken before its thread is told so, which takes a fence.
+/// Slots of a ring that are read before the producer is told, which costs a fence.
 const COMMIT_EVERY: u32 = 128;
 
-/// Reads every ring.
+/// Reader of all rings.
 #[derive(Debug)]
 pub struct Merge {
     session: u32,
@@ -38,32 +37,32 @@ pub struct Merge {
     queue: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-/// A ring and what is known of its thread.
+/// Ring, and the state of its thread.
 #[derive(Debug)]
 struct Source {
     state: &'static ThreadState,
     reader: Reader<'static>,
-    /// The thread that writes here in this session; 0 before its `ThreadStart`.
+    /// The thread that writes to the ring in this session; 0 before its `ThreadStart`.
     thread: u32,
-    /// Its nodes in the collector's call tree, by its own numbers; [`UNMAPPED`] if not met yet.
+    /// The thread's nodes in the collector's call tree, by the thread's own numbers; [`UNMAPPED`] for a new node.
     ///
-    /// What is mapped never has to be forgotten. A local node is an address in the modules of one epoch: the first
-    /// capture after an epoch has ended makes the thread's tree forget its children ([`modules::epoch`],
-    /// `ThreadUnwinder::renew`), so what it meets then has new numbers, and numbers are never used again. Trees that
-    /// are handed on to another thread keep both promises: the unwinder that remembers the epoch goes with them.
+    /// A mapping never has to be forgotten. A local node is an address in the modules of one epoch: the first capture after
+    /// an epoch has ended makes the thread's tree forget its children ([`modules::epoch`], `ThreadUnwinder::renew`). So its
+    /// later nodes have new numbers, and numbers are never reused. A tree that another thread takes over keeps both
+    /// promises: the unwinder that remembers the epoch goes with it.
     nodes: Vec<NodeId>,
     /// No later event of this thread is older.
     reached: u64,
-    /// Slots that were taken, and the thread was not told.
+    /// Slots that were read since the producer was told.
     taken: u32,
 }
 
-/// What a pass did.
+/// Result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeStats {
-    /// Events that were handed on.
+    /// Events that were passed on.
     pub events: u64,
-    /// Threads that were writing an event all the while.
+    /// Threads that were writing an event during the whole pass.
     pub open_windows: u64,
 }
 
@@ -79,7 +78,8 @@ const NO_EVENT: Event = Event {
 const UNMAPPED: NodeId = NodeId(u32::MAX);
 
 impl Merge {
-    /// Reads events of session `session` only: what late hooks of an earlier one left behind is skipped.
+    /// Makes a merge that reads only events of session `session`, and skips those that late hooks of an earlier session
+    /// left.
     pub fn new(session: u32) -> Merge {
         Merge {
             session,
@@ -90,19 +90,21 @@ impl Merge {
         }
     }
 
-    /// Hands every event that is complete by now to `recording`, in order and in batches. An open window holds back what
-    /// is younger than its thread's last event.
+    /// Passes every event that is complete by now to `recording`, in order and in batches. An open window holds back the
+    /// events that are younger than its thread's last event.
     pub fn pass(&mut self, recording: &mut Recording) -> MergeStats {
         self.read(recording, true)
     }
 
-    /// As [`pass`](Merge::pass), but what a thread is writing is given up: everything that is published is handed on.
+    /// Does what [`pass`](Merge::pass) does, but gives up the events that threads are writing: everything that is published
+    /// is passed on.
     pub fn pass_over_open_windows(&mut self, recording: &mut Recording) -> MergeStats {
         self.read(recording, false)
     }
 
-    /// What is left once no hook opens a new event any more: those that were under way finish. One that does not within
-    /// `longest` is lost, and must not take with it what others have recorded since. How many are lost.
+    /// Reads the rest once no hook begins a new event any more. Events that are being written finish. An event that does not
+    /// finish within `longest` is lost, but must not hold back what others have recorded since. Returns the number of lost
+    /// events.
     pub fn drain(&mut self, recording: &mut Recording, longest: Duration) -> u64 {
         let deadline = Instant::now() + longest;
         loop {
@@ -127,7 +129,7 @@ impl Merge {
             if !source.is_complete() {
                 open_windows += 1;
                 if held_back {
-                    // What is published is older than what is being written.
+                    // The published events are older than the one that is being written.
                     limit = limit.min(source.reached);
                 }
             }
@@ -140,7 +142,7 @@ impl Merge {
         }
         let mut events = 0;
         while let Some(Reverse((_, index))) = self.queue.pop() {
-            // This ring has the oldest event: take from it until another one has an older one.
+            // This ring has the oldest event: read it until another ring has an older one.
             let until = self
                 .queue
                 .peek()
@@ -182,8 +184,8 @@ impl Merge {
         }
     }
 
-    /// Rings are added at the front of the list and never removed. Called after the barrier: a thread's ring is in
-    /// the list before its first stamp is taken.
+    /// Finds new rings. They are added at the front of the list and never removed. Called after the barrier: a thread's ring
+    /// is in the list before the thread takes its first stamp.
     fn find_new_rings(&mut self) {
         let known = self
             .sources
@@ -200,7 +202,7 @@ impl Merge {
         self.sources[at..].reverse();
     }
 
-    /// Bytes of the tables here.
+    /// Returns the bytes of memory of the tables here.
     pub fn memory_bytes(&self) -> usize {
         self.sources
             .iter()
@@ -210,14 +212,14 @@ impl Merge {
     }
 }
 
-/// Hands on the first `filled` events of `batch`. How many that were.
+/// Passes the first `filled` events of `batch` on. Returns how many there were.
 fn hand_on(batch: &[Event], filled: &mut usize, recording: &mut Recording) -> u64 {
     let events = std::mem::take(filled);
     recording.apply_batch(&batch[..events]);
     events as u64
 }
 
-/// Lets others run for a while.
+/// Lets other threads run for a while.
 fn pause() {
     #[cfg(not(heapray_loom))]
     std::thread::sleep(Duration::from_millis(1));
@@ -239,7 +241,7 @@ impl Source {
         }
     }
 
-    /// Whether everything older than the pass's stamp is published.
+    /// Returns whether everything older than the pass's stamp is published.
     fn is_complete(&mut self) -> bool {
         for _ in 0..LOOKS {
             if self.reader.bound() == Bound::All {
@@ -258,8 +260,8 @@ impl Source {
             .filter(|&stamp| stamp <= limit)
     }
 
-    /// Takes what is published up to the stamp `until`, as long as there is room and it is ordinary: events of one slot
-    /// by a thread that is known, from stacks that are known. How many events that were.
+    /// Takes events that are published up to the stamp `until`, as long as there is room and they are ordinary: events of
+    /// one slot, by a known thread, with known stacks. Returns how many events there were.
     #[inline]
     fn take_run(&mut self, until: u64, room: &mut [Event]) -> usize {
         let thread = self.thread;
@@ -297,7 +299,7 @@ impl Source {
         taken
     }
 
-    /// Takes the event that `next_stamp` showed. None if it is not one of this session.
+    /// Takes the event that `next_stamp` found. Returns `None` if it is not of this session.
     #[inline]
     fn take(&mut self, session: u32, tree: &mut CallTree) -> Option<Event> {
         let mut decoded = decode(self.reader.peek()?);
@@ -341,13 +343,13 @@ impl Source {
         }
     }
 
-    /// Maps a node of the thread's tree, and the nodes on the way to the root that were not met yet.
+    /// Maps a node of the thread's tree, and the unmapped nodes on the way to the root.
     #[cold]
     fn map_node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
-        // Of a stack that its thread had no room for, this is what there is.
+        // For a stack that its thread had no room for, the recorded part of it.
         let local = call_tree::whole(local);
         if self.nodes.len() <= local as usize {
-            // Rather often than in large steps: there may be many threads.
+            // Grows in small steps, because there may be many threads.
             let room = (local as usize + 1).max(self.nodes.len() / 8 * 9).max(64);
             self.nodes.reserve_exact(room - self.nodes.len());
             self.nodes.resize(room, UNMAPPED);
@@ -365,7 +367,7 @@ impl Source {
         for (local, address) in path.into_iter().rev() {
             if !is_cut {
                 let child = tree.child(node, address, modules::module_of(address));
-                // Without room for a node, the rest of the stack is where the last one is.
+                // Without room for a node, the rest of the stack stays at the last one.
                 is_cut = child == node;
                 node = child;
             }

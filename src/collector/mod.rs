@@ -1,10 +1,11 @@
 //! The part that owns every table: one thread, no lock, no atomic, ordinary safe Rust.
 //!
-//! Events of all threads come in, merged in the order of time ([`Recording::apply_batch`](recording::Recording::apply_batch)); sums come out at any time
-//! ([`Tables::counters`]), and everything at once when a report is asked for ([`Tables::export`]).
+//! Events of all threads come in, merged in the order of time
+//! ([`Recording::apply_batch`](recording::Recording::apply_batch)). Sums can be read at any time ([`Tables::counters`]), and
+//! everything at once for a report ([`Tables::export`]).
 //!
-//! `tables` says what an event does; each other module is one noun: the blocks and ranges that are live, the call sites,
-//! the high-water mark, sizes, threads, reallocations under way, samples, memory over time, the call tree, the event log.
+//! `tables` says what an event does. Each other module is one noun: the live blocks and ranges, the call sites, the
+//! high-water mark, sizes, threads, running reallocations, samples, memory over time, the call tree, the event log.
 
 mod birth;
 mod bound;

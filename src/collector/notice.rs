@@ -1,4 +1,4 @@
-//! What a session tells without being asked, and when it has to: where memory runs short.
+//! Messages that a session sends by itself, and the check for memory that runs short.
 
 use std::fmt;
 use std::fs;
@@ -7,30 +7,31 @@ use crate::capture::memory;
 use crate::flight_recorder::{TriggerKind, Watch};
 use crate::os::process;
 
-/// What has happened to a session.
+/// Message about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The event log was given up, for this reason. Recording goes on; the report will hold sums only.
+    /// The event log was given up, for this reason. Recording goes on; the report will have sums only.
     LogGivenUp(String),
-    /// Recording has ended, for this reason. What was seen until then can be asked for, and the session be stopped.
+    /// Recording has ended, for this reason. The events until then can be reported, and the session be stopped.
     RecordingEnded(TriggerKind, String),
-    /// Call stacks have no room left: new ones are cut nearer to the root, or summed up, for this reason. Sums stay exact.
+    /// There is no room for further call stacks: new ones are cut nearer to the root, or summed up, for this reason. Sums
+    /// stay exact.
     StacksCut(String),
     /// The flight recorder wants a report of this moment. Recording goes on.
     Triggered(TriggerKind, String),
-    /// Memory's end comes closer: the flight recorder may want a report soon.
+    /// Memory is running short: the flight recorder may want a report soon.
     Approaching,
 }
 
-/// Whoever is told. Called on the collector's thread: it must be quick, and never wait for the session.
+/// Receiver of a session's messages. It runs on the collector's thread: it must be quick, and never wait for the session.
 pub struct Observer {
     tell: Box<dyn Fn(Notice) + Send>,
     watch: Option<Watch>,
 }
 
 impl Observer {
-    /// Calls `tell`.
+    /// Makes an observer that calls `tell`.
     pub fn new(tell: impl Fn(Notice) + Send + 'static) -> Observer {
         Observer {
             tell: Box::new(tell),
@@ -38,7 +39,7 @@ impl Observer {
         }
     }
 
-    /// Has the flight recorder look after memory as long as the session runs.
+    /// Has the flight recorder watch memory as long as the session runs.
     #[must_use]
     pub(crate) fn watching(mut self, watch: Watch) -> Observer {
         self.watch = Some(watch);
@@ -49,7 +50,7 @@ impl Observer {
         self.watch.take()
     }
 
-    /// Tells nobody.
+    /// Makes an observer that ignores all messages.
     #[must_use]
     pub fn nobody() -> Observer {
         Observer::new(|_| {})
@@ -66,22 +67,22 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// What must be left to be mapped beside three times what the tables hold: they may double, and a report of all
-/// allocations keeps books of its own over what is live. Symbols are looked up in this.
+/// Memory that must be left besides three times the size of the tables. The tables may double, and a report of all
+/// allocations has tables of its own for the live blocks. Symbolization uses this memory.
 const SPARE: u64 = 64 << 20;
 
-/// Whether the tables have room to grow, where the process's memory is limited by more than what there is.
+/// Check whether the tables have room to grow, where a limit on the process's memory matters.
 ///
-/// A table that cannot grow would take the service with it: Rust ends a process that has no memory for a `Vec`. So the
-/// collector looks before each pass, and stops in time.
+/// A table that cannot grow would end the service: Rust aborts a process that has no memory for a `Vec`. So the collector
+/// checks before each pass, and stops in time.
 #[derive(Debug)]
 pub struct Headroom {
-    /// The kernel hands out no more than it has (`vm.overcommit_memory` is 2).
+    /// Set if the kernel does not overcommit memory (`vm.overcommit_memory` is 2).
     strict: bool,
 }
 
 impl Headroom {
-    /// Looks up what does not change.
+    /// Reads the settings that do not change.
     #[must_use]
     pub fn new() -> Headroom {
         let policy = fs::read_to_string("/proc/sys/vm/overcommit_memory");
@@ -90,7 +91,7 @@ impl Headroom {
         }
     }
 
-    /// Why tables of `bytes` bytes should not grow any more; `None` if they may.
+    /// Returns the reason why tables of `bytes` bytes should not grow any more, or `None` if they may.
     #[must_use]
     pub fn shortage(&self, bytes: impl FnOnce() -> u64) -> Option<String> {
         if !self.strict && !process::memory_is_limited() {

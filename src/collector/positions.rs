@@ -1,13 +1,13 @@
-//! A hash index of positions in someone else's vector, 4 bytes a slot: open addressing, linear probing.
+//! A hash index of positions in another owner's vector, 4 bytes per slot: open addressing, linear probing.
 //!
 //! ```text
 //! slot: [ tag, the bits that are left | position + 1, as many bits as the largest needs ]     0 = empty
 //! ```
 //!
-//! Half of [`Index`](super::index::Index)'s memory, for what is looked up seldom. It grows by half, so that fewer slots
-//! are empty, and takes the hashes anew from whoever has the vector, since it keeps a part of them only.
+//! It takes half of [`Index`](super::index::Index)'s memory, for rare look-ups. It grows by half, so that fewer slots are
+//! empty. It keeps only a part of each hash, so the vector's owner passes the hashes again when it grows.
 
-/// See the module.
+/// Hash index; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     slots: Vec<u32>,
@@ -15,7 +15,7 @@ pub(super) struct Positions {
 }
 
 impl Positions {
-    /// The position under `hash` for which `is_it` holds.
+    /// Returns the position under `hash` for which `is_it` holds.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = position_mask(&self.slots);
@@ -36,13 +36,13 @@ impl Positions {
         }
     }
 
-    /// Adds `position` under `hash`; it must not be there yet, and must be no more than one above the largest so far.
-    /// `all` gives every position that was added before, and its hash.
+    /// Adds `position` under `hash`. The index must not have it yet, and it must be at most one above the largest so far.
+    /// `all` returns every earlier position and its hash.
     pub(super) fn insert<All>(&mut self, hash: u64, position: u32, all: impl FnOnce() -> All)
     where
         All: Iterator<Item = (u64, u32)>,
     {
-        // One is kept free beyond the bound: positions may begin at 1.
+        // One extra slot stays free: positions may begin at 1.
         if (self.len + 2) * 4 >= self.slots.len() * 3 {
             self.slots = vec![0; (self.slots.len() / 2 * 3).max(64)];
             for (hash, position) in all() {
@@ -53,13 +53,13 @@ impl Positions {
         place(&mut self.slots, hash, position);
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the index's bytes of memory.
     pub(super) fn memory_bytes(&self) -> u64 {
         size_of_val(self.slots.as_slice()) as u64
     }
 }
 
-/// The bits of a slot that are for the position: it is always below the number of slots.
+/// Returns the mask of a slot's position bits. A position is always below the number of slots.
 #[inline]
 fn position_mask(slots: &[u32]) -> u32 {
     (slots.len().next_power_of_two() - 1) as u32

@@ -1,7 +1,7 @@
-//! Ranges that `mmap` handed out and `munmap` has not taken back. They never overlap.
+//! Ranges that `mmap` returned and `munmap` has not unmapped. They never overlap.
 //!
-//! A `munmap` need not be of what one `mmap` returned. memray's rule: a range that loses its beginning or its end stays
-//! one block with fewer bytes; one that is cut in the middle becomes two blocks; only one that is gone whole is freed.
+//! A `munmap` need not match one `mmap`. memray's rule: a range that loses its beginning or its end stays one block with
+//! fewer bytes; a range that is cut in the middle becomes two blocks; a range is freed only when all of it is gone.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +14,32 @@ struct Range {
     end: u64,
     site: SiteId,
     birth: Birth,
-    /// Nothing of it was taken yet.
+    /// Set while nothing of the range was unmapped.
     whole: bool,
 }
 
-/// What a `munmap` took from one range.
+/// Part that a `munmap` removed from one range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// Where the range began.
+    /// Start of the range.
     pub(super) start: u64,
     pub(super) site: SiteId,
-    /// Bytes that are gone.
+    /// Removed bytes.
     pub(super) bytes: u64,
-    /// Blocks that are gone with them: 1, 0 where a part is left, -1 where two parts are.
+    /// Removed blocks: 1, 0 where a part is left, -1 where two parts are left.
     pub(super) blocks: i64,
-    /// All that `mmap` returned is gone with this.
+    /// Set if this removed all that `mmap` returned.
     pub(super) whole: bool,
 }
 
-/// See the module.
+/// Live ranges; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     by_start: BTreeMap<u64, Range>,
 }
 
 impl Ranges {
-    /// Adds the range of `size` bytes at `start`, of which nothing may be there: [`cut`](Self::cut) it out before.
+    /// Adds the range of `size` bytes at `start`. No other range may be there: [`cut`](Self::cut) it out before.
     pub(super) fn insert(&mut self, start: u64, size: u64, site: SiteId, birth: Birth) {
         let end = start.saturating_add(size);
         let range = Range {
@@ -51,10 +51,10 @@ impl Ranges {
         self.by_start.insert(start, range);
     }
 
-    /// Takes out `size` bytes from `start` on, from the first range that has some of them. Call it until there is none.
+    /// Removes `size` bytes from `start` on, from the last range that overlaps them. Call it until it returns `None`.
     pub(super) fn cut(&mut self, start: u64, size: u64) -> Option<Cut> {
         let end = start.saturating_add(size);
-        // The last range that begins before `end` is the only one that can reach over it; take from the back.
+        // The last range that begins before `end` is the only one that can extend beyond it, so take from the back.
         let (&old_start, &old) = self.by_start.range(..end).next_back()?;
         if old.end <= start || size == 0 {
             return None;
@@ -86,7 +86,7 @@ impl Ranges {
         })
     }
 
-    /// Every range, as a block.
+    /// Returns all ranges, as blocks.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.by_start.iter().map(|(start, range)| Block {
             size: range.end - start,
@@ -95,7 +95,7 @@ impl Ranges {
         })
     }
 
-    /// Bytes of memory it holds, about: a tree's nodes are two thirds full on average.
+    /// Returns the bytes of memory, approximately: a tree's nodes are two thirds full on average.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.by_start.len() * size_of::<(u64, Range)>() * 3 / 2) as u64
     }
@@ -108,7 +108,7 @@ mod tests {
 
     const PAGES: u64 = 24;
 
-    /// Each page's (site, block), as a naive model keeps it.
+    /// The (site, block) of each page, as a naive model keeps it.
     type Pages = [Option<(u32, u32)>; PAGES as usize];
 
     fn blocks(pages: &Pages) -> Vec<(u32, u64)> {
@@ -138,7 +138,7 @@ mod tests {
                     bytes += cut.bytes;
                     gone += cut.blocks;
                 }
-                // A block that is split becomes two: numbers must differ beyond the hole.
+                // A block that is split becomes two: the part after the hole gets a new number.
                 let hole = start as usize..(start + size) as usize;
                 prop_assert_eq!(bytes / 4096, pages[hole.clone()].iter().flatten().count() as u64);
                 pages[hole.clone()].fill(None);

@@ -1,8 +1,8 @@
-//! Reallocations under way: the old block's event has come, the real call's outcome has not.
+//! Running reallocations: the old block's event has come, but the real call's outcome has not.
 //!
 //! A `realloc` that fails must leave no trace, so the old block stays in the live table until the outcome is known. It is
-//! taken out as soon as it is certain that it is gone: when the `Realloc` comes, or when its address is handed out again
-//! (to another thread, between the real call and the event that tells of it). Nothing has to be put back.
+//! removed as soon as it is certainly gone: when the `Realloc` comes, or when its address is handed out again (to another
+//! thread, between the real call and its event). Nothing has to be put back.
 //!
 //! ```text
 //!   ReallocFree X ──▶ UNDER WAY ──▶ Realloc                     X is freed, then the new block is allocated
@@ -12,16 +12,16 @@
 //!                         └───────▶ another event of its thread (the outcome was lost) X is freed
 //! ```
 
-/// A reallocation under way.
+/// Running reallocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnderWay {
     pub(super) thread: u32,
     pub(super) address: u64,
-    /// The old block is in the live table.
+    /// Set if the old block is in the live table.
     pub(super) known: bool,
 }
 
-/// See the module. There are few at any time: a thread has one at most.
+/// Running reallocations; see the module. There are few: a thread has one at most.
 #[derive(Debug, Default)]
 pub(super) struct Reallocs {
     list: Vec<UnderWay>,
@@ -41,7 +41,7 @@ impl Reallocs {
         });
     }
 
-    /// Takes out that of `thread`.
+    /// Removes and returns that of `thread`.
     pub(super) fn end_of(&mut self, thread: u32) -> Option<UnderWay> {
         let at = self.list.iter().position(|one| one.thread == thread)?;
         Some(self.list.remove(at))
@@ -56,7 +56,7 @@ impl Reallocs {
         Some(self.list.remove(at))
     }
 
-    /// The block at `address` is no longer in the live table.
+    /// Notes that the block at `address` is no longer in the live table.
     pub(super) fn forget_block(&mut self, address: u64) {
         for one in &mut self.list {
             one.known &= one.address != address;

@@ -1,34 +1,34 @@
-//! What each thread allocated last, to tell which blocks were temporary.
+//! The recent allocations of each thread, which decide which blocks were temporary.
 //!
-//! A block is temporary if the thread that allocated it frees it among its last allocations. A call site tells which
-//! thread allocated a block only where threads are kept apart. For those that are counted together, `owner` tells it,
-//! of the few addresses in their windows.
+//! A block is temporary if the thread that allocated it frees it among its last allocations. A call site says which thread
+//! allocated a block only if the thread has an entry of its own. For threads that are counted together, `owner` says it, for
+//! the few addresses in their windows.
 
 use super::hash::Map;
 
-/// A block is temporary if its thread frees it among its last so many allocations. memray's default threshold of 1 says
-/// "at most one other allocation in between", so it is 2 (capture format, section 5; tried with memray 1.20).
+/// Number of last allocations within which a freed block is temporary. memray's default threshold of 1 means "at most one
+/// other allocation in between", so it is 2 (capture format, section 5; tried with memray 1.20).
 pub(super) const TEMPORARY_WINDOW: usize = 2;
 
 type Window = [u64; TEMPORARY_WINDOW];
 
-/// See the module. Threads are told apart by slots, which are used again.
+/// Recent allocations; see the module. Each thread has a slot; slots are reused.
 #[derive(Debug, Default)]
 pub(super) struct RecentAllocations {
-    /// By slot: addresses of the last allocations, the latest first.
+    /// Addresses of the last allocations of each slot, the latest first.
     windows: Vec<Window>,
-    /// Of each address in the window of a shared slot: the slot that allocated there last.
+    /// The slot that allocated last at each address in the window of a shared slot.
     owner: Map<u64, u32>,
 }
 
 impl RecentAllocations {
-    /// Makes room for one more slot, the next one.
+    /// Adds the next slot.
     pub(super) fn add(&mut self) {
         self.windows.push(Window::default());
     }
 
-    /// The slot's thread allocated the block at `address`. `shared` tells whether the slot's thread is counted together
-    /// with others.
+    /// Notes that the slot's thread allocated the block at `address`. `shared` says whether the slot's thread is counted
+    /// together with others.
     #[inline]
     pub(super) fn allocated(&mut self, slot: u32, shared: bool, address: u64) {
         let window = &mut self.windows[slot as usize];
@@ -43,8 +43,8 @@ impl RecentAllocations {
         }
     }
 
-    /// Whether the block at `address` is among the slot's last allocations. `shared` as in
-    /// [`allocated`](Self::allocated); where it is false, the caller knows that the slot's thread allocated the block.
+    /// Returns whether the block at `address` is among the slot's last allocations. `shared` is as in
+    /// [`allocated`](Self::allocated); if it is false, the caller knows that the slot's thread allocated the block.
     #[inline]
     pub(super) fn has(&self, slot: u32, shared: bool, address: u64) -> bool {
         let window = &self.windows[slot as usize];
@@ -54,7 +54,7 @@ impl RecentAllocations {
         found && (!shared || self.owner.get(&address) == Some(&slot))
     }
 
-    /// Forgets what was allocated by a shared slot's thread.
+    /// Forgets the allocations of a shared slot's thread.
     pub(super) fn clear(&mut self, slot: u32) {
         for address in std::mem::take(&mut self.windows[slot as usize]) {
             self.disown(slot, address);
@@ -67,7 +67,7 @@ impl RecentAllocations {
         }
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.windows.capacity() * size_of::<Window>()
             + self.owner.capacity() * (size_of::<(u64, u32)>() + 1)

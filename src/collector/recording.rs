@@ -1,8 +1,8 @@
-//! What a session records: its own tables, and those of the scopes that are open in it.
+//! The tables of a session: its own, and those of its open scopes.
 //!
-//! A scope has sums and a high-water mark of its own: what [`capture_scope`](crate::capture_scope) asks for. It is a
-//! second set of tables that is fed the same events from its begin to its end. The call tree is the session's: an event names
-//! a node of that one. A session without scopes pays one comparison a batch.
+//! A scope has sums and a high-water mark of its own, for [`capture_scope`](crate::capture_scope). It is a second set of
+//! tables that gets the same events from its begin to its end. The call tree is the session's: an event names a node of that
+//! tree. A session without scopes pays one comparison per batch.
 
 use std::collections::HashMap;
 
@@ -15,21 +15,21 @@ use super::snapshot::RawThread;
 use super::tables::Tables;
 use crate::capture::event::{Event, Kind, NodeId};
 
-/// Below this much room for sites, the stack is named under which those without room are summed up.
+/// With less room for sites than this, the stack is created under which sites without room are summed up.
 const MANY_SITES: usize = 1 << 20;
 
-/// Which scope of a session. Never used again.
+/// Number of a scope in a session. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScopeId(pub u64);
 
-/// An open scope.
+/// Open scope.
 #[derive(Debug)]
 struct ScopeTables {
     id: ScopeId,
-    /// Whose allocations are counted, if not everybody's.
+    /// The thread whose allocations are counted, or `None` for all threads.
     thread: Option<u32>,
     tables: Tables,
-    /// What is handed on of a batch where only one thread counts.
+    /// The selected events of a batch, if only one thread counts.
     chosen: Vec<Event>,
 }
 
@@ -45,13 +45,13 @@ impl ScopeTables {
     }
 }
 
-/// What is left of `event` where only the allocations of `thread` count. Whoever frees a block of its counts too.
+/// Returns `event` as a scope of `thread` counts it. Other threads' events count only if they free a block of the thread.
 fn of_thread(event: &Event, thread: u32) -> Option<Event> {
     if event.thread == thread || event.kind == Kind::ThreadStart || event.kind == Kind::ThreadName {
         return Some(*event);
     }
     match event.kind {
-        // The old block is gone; it may be one of ours.
+        // The old block is gone. It may belong to the scope.
         Kind::Realloc => Some(Event {
             kind: Kind::ReallocDone,
             node: NodeId::ROOT,
@@ -64,7 +64,7 @@ fn of_thread(event: &Event, thread: u32) -> Option<Event> {
     }
 }
 
-/// See the module.
+/// Tables of a session and its scopes; see the module.
 #[derive(Debug)]
 pub struct Recording {
     session: Tables,
@@ -72,7 +72,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A recording without scopes.
+    /// Makes a recording without scopes.
     #[must_use]
     pub fn new(session: Tables) -> Recording {
         Recording {
@@ -81,23 +81,23 @@ impl Recording {
         }
     }
 
-    /// The session's own tables.
+    /// Returns the session's own tables.
     #[must_use]
     pub fn session(&self) -> &Tables {
         &self.session
     }
 
-    /// The session's own tables, to be asked for an export. Events and readings go through the recording.
+    /// Returns the session's own tables, for an export. Events and readings go through the recording.
     pub fn session_mut(&mut self) -> &mut Tables {
         &mut self.session
     }
 
-    /// The call tree that events' nodes belong to.
+    /// Returns the call tree of the events' nodes.
     pub fn call_tree_mut(&mut self) -> &mut CallTree {
         self.session.call_tree_mut()
     }
 
-    /// Takes in events, oldest first.
+    /// Applies events, oldest first.
     pub fn apply_batch(&mut self, events: &[Event]) {
         if !self.scopes.is_empty() {
             self.apply_to_scopes(events);
@@ -112,14 +112,14 @@ impl Recording {
         }
     }
 
-    /// A reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
+    /// Adds a reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
     pub fn reading(&mut self, stamp: u64, rss: u64, own: u64) {
         for tables in self.all_mut() {
             tables.reading(stamp, rss, own);
         }
     }
 
-    /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
+    /// Names the moment at `stamp`. Returns `None`, and names nothing, if 1,000 moments are named already.
     pub fn mark(&mut self, name: String, stamp: u64) -> Option<Mark> {
         let mark = self.session.mark(name, stamp)?;
         for scope in &mut self.scopes {
@@ -128,7 +128,7 @@ impl Recording {
         Some(mark)
     }
 
-    /// From now on samples are of this mean, by the session's word.
+    /// Notes that the session samples with this mean from now on.
     pub(super) fn change_mean(&mut self, mean_bytes: u64, stamp: u64) {
         for tables in self.all_mut() {
             tables.change_mean(mean_bytes, stamp);
@@ -145,8 +145,8 @@ impl Recording {
         });
     }
 
-    /// Ends a scope. `None` if there is none of that number. Its own tables, to be asked for their sums, and all that they
-    /// give to a snapshot.
+    /// Ends a scope. Returns its own tables, for their sums, and its part of a snapshot, or `None` if the scope does not
+    /// exist.
     pub fn end_scope(&mut self, id: ScopeId) -> Option<(Tables, Export)> {
         let at = self.scopes.iter().position(|scope| scope.id == id)?;
         let ScopeTables { mut tables, .. } = self.scopes.swap_remove(at);
@@ -156,7 +156,7 @@ impl Recording {
         Some((tables, export))
     }
 
-    /// How many nodes, sites and live blocks (of those that a report of every event keeps books over) there are.
+    /// Returns the numbers of nodes, sites and live blocks (if a report of every event has a table of them).
     #[must_use]
     pub(super) fn lengths(&self) -> [u64; 3] {
         let sites = self.all().map(|tables| tables.sites.len()).sum::<usize>();
@@ -164,11 +164,11 @@ impl Recording {
         [nodes as u64, sites as u64, self.session.logged_blocks()]
     }
 
-    /// So many nodes and sites may be added from now on.
+    /// Allows so many nodes and sites from now on.
     pub(super) fn set_room(&mut self, nodes: usize, sites: usize) {
         let tree = self.session.call_tree_mut();
         tree.set_room(nodes);
-        // More are not added from one look to the next.
+        // No more sites than these are added until the next check.
         let others = if sites < MANY_SITES {
             tree.others()
         } else {
@@ -180,13 +180,13 @@ impl Recording {
         }
     }
 
-    /// Whether something was cut or summed up for want of room.
+    /// Returns whether something was cut or summed up for lack of room.
     #[must_use]
     pub(super) fn has_cut(&self) -> bool {
         self.session.call_tree.has_cut() || self.all().any(|tables| tables.sites.has_folded())
     }
 
-    /// Bytes of memory that the tables hold.
+    /// Returns the bytes of memory of the tables.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let events: usize = self.scopes.iter().map(|it| it.chosen.capacity()).sum();
@@ -194,8 +194,8 @@ impl Recording {
         tables + (events * size_of::<Event>()) as u64
     }
 
-    /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
-    /// knows too.
+    /// Returns those bytes that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
+    /// counts too.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.all().map(Tables::mapped_bytes).sum()
@@ -211,7 +211,7 @@ impl Recording {
         std::iter::once(&mut self.session).chain(scopes)
     }
 
-    /// The session knows the threads that began before the scope.
+    /// Adds names of threads that began before the scope, which the session knows.
     fn name_threads(&mut self, threads: &mut [RawThread]) {
         let known: HashMap<u32, RawThread> = self
             .session
@@ -221,7 +221,7 @@ impl Recording {
             .map(|thread| (thread.number, thread.clone()))
             .collect();
         for thread in threads {
-            // Those that are counted by name are numbered down from the largest number.
+            // Entries by name are numbered down from the largest number.
             let one = thread.threads == 1 && thread.number < u32::MAX / 2;
             if one && let Some(known) = known.get(&self.session.threads.slot(thread.number).entry) {
                 if thread.tid == 0 && known.threads == 1 {

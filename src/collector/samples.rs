@@ -1,12 +1,13 @@
-//! What samples stand for, and which of them are live.
+//! Weights of samples, and the live samples.
 //!
 //! An allocation of `size` bytes was recorded with the probability `p = 1 - e^(-size / mean)`, independently of all others
-//! ([`sampling`](crate::capture::sampling)). Each recorded one counts for `1 / p` blocks of `size` bytes (Horvitz and
-//! Thompson, 1952), so every sum over recorded blocks is right on average: totals, a site's, what is live at a moment.
-//! Tables count whole blocks, so `1 / p` is rounded at random, up as often as its fraction says, which keeps the average.
+//! ([`sampling`](crate::capture::sampling)). Each recorded allocation counts for `1 / p` blocks of `size` bytes (Horvitz and
+//! Thompson, 1952). So every sum over recorded blocks is right on average: totals, the sums of a site, the live memory at a
+//! moment. Tables count whole blocks, so `1 / p` is rounded at random, up as often as its fraction says, which keeps the
+//! average.
 //!
-//! How far a sum may be off ([`margin`]): its variance is the sum of those of its parts, and each recorded block tells an unbiased
-//! estimate of its own part. With `w = 1 / p`, and `n` blocks it was rounded to:
+//! The [`margin`] of a sum: its variance is the sum of the variances of its parts, and each recorded block gives an unbiased
+//! estimate of its own part. With `w = 1 / p`, and `n`, the number of blocks that `w` was rounded to:
 //!
 //! ```text
 //!   bytes    size² · w (w - 1)        at most mean · size · w, whatever the size: so a sum of B estimated bytes
@@ -20,16 +21,16 @@ use super::tables::{Lookup, Tables};
 use crate::capture::event::Event;
 use heapray_report::model::{Sampling, SamplingRate, Tally, margin};
 
-/// A block that was recorded and is live.
+/// Live block that was recorded.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
-    /// `size` is of all blocks that it stands for.
+    /// The block. Its `size` is of all blocks that it stands for.
     block: Block,
     times: u64,
     variance: Variance,
 }
 
-/// Squared deviations of a sum.
+/// Variance of a sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Variance {
     count: f64,
@@ -47,13 +48,13 @@ impl Variance {
         self.bytes -= other.bytes;
     }
 
-    /// The larger one of each.
+    /// Takes the larger one of each figure.
     fn grow_to(&mut self, other: Variance) {
         self.count = self.count.max(other.count);
         self.bytes = self.bytes.max(other.bytes);
     }
 
-    /// How far `estimate` may be off that is a sum with this variance. `largest` is that of one sample.
+    /// Returns the margin of `estimate`, a sum with this variance. `largest` is the variance of one sample.
     fn margin(self, estimate: Tally, largest: Variance) -> Tally {
         Tally {
             count: margin(estimate.count as f64, self.count, largest.count.sqrt()),
@@ -62,27 +63,27 @@ impl Variance {
     }
 }
 
-/// See the module.
+/// Samples of a session; see the module.
 #[derive(Debug)]
 pub(super) struct Samples {
-    /// By the session's word; a thread may not have noticed yet.
+    /// The rates that the session set. A thread may not have noticed the latest yet.
     rates: Vec<SamplingRate>,
-    /// By the threads' own word, of those that live.
+    /// The means that living threads have announced.
     means: Map<u32, u64>,
     live: Map<u64, Sample>,
-    /// How many were recorded.
+    /// Number of samples.
     taken: u64,
-    /// What rounding goes by: another one in each session, or the same site would be rounded alike in each process.
+    /// Seed of the rounding. It differs between sessions; otherwise each process would round the same site alike.
     seed: u64,
     allocated: Variance,
     live_variance: Variance,
     high_water: Variance,
-    /// Of any one sample.
+    /// The largest variance of one sample.
     largest: Variance,
 }
 
 impl Samples {
-    /// None yet. `seed` is a random number of the session's own.
+    /// Makes an empty table. `seed` is a random number of the session's own.
     pub(super) fn new(mean: u64, seed: u64) -> Samples {
         let rates = vec![SamplingRate {
             at_ms: 0,
@@ -101,7 +102,7 @@ impl Samples {
         }
     }
 
-    /// Nothing yet, with threads that sample as these do.
+    /// Returns an empty table with the same rates of the threads.
     pub(super) fn begin_again(&self) -> Samples {
         let mean = self.rates.last().map_or(0, |rate| rate.mean_bytes);
         Samples {
@@ -114,14 +115,14 @@ impl Samples {
         self.live.contains_key(&address)
     }
 
-    /// The live blocks, each with how many it stands for; sizes are of all of these.
+    /// Returns the live blocks, each with the number that it stands for. Sizes are of all of these.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (Block, u64)> + '_ {
         self.live
             .values()
             .map(|sample| (sample.block, sample.times))
     }
 
-    /// Of what is live now: summed anew, since what was added and taken away leaves a trace of rounding.
+    /// Returns the variance of the live memory. It is summed anew, since adding and subtracting leaves rounding errors.
     fn live_variance(&self) -> Variance {
         let mut sum = Variance::default();
         self.live
@@ -130,7 +131,7 @@ impl Samples {
         sum
     }
 
-    /// What an allocation of `size` bytes by `thread` stands for.
+    /// Returns the weight of an allocation of `size` bytes by `thread`.
     fn weigh(&mut self, thread: u32, size: u64) -> (Tally, Variance) {
         self.taken += 1;
         let session = self.rates.last().map_or(0, |rate| rate.mean_bytes);
@@ -161,12 +162,12 @@ impl Samples {
         Some(sample)
     }
 
-    /// The thread has ended.
+    /// Forgets a thread that has ended.
     pub(super) fn forget_thread(&mut self, thread: u32) {
         self.means.remove(&thread);
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the bytes of memory of the samples.
     pub(super) fn memory_bytes(&self) -> u64 {
         let entries = self.live.capacity() * size_of::<(u64, Sample)>()
             + self.means.capacity() * size_of::<(u32, u64)>();
@@ -174,9 +175,9 @@ impl Samples {
     }
 }
 
-/// How many blocks of `size` bytes one stands for that was recorded with a point each `mean` bytes: at least 1.
+/// Returns how many blocks of `size` bytes a sample stands for, with a point every `mean` bytes: at least 1.
 fn weight(size: u64, mean: u64) -> f64 {
-    // Nothing is left to chance: every allocation is recorded, or one of no size was by mistake.
+    // Every allocation is recorded, or a block without a size was recorded by mistake.
     if mean == 0 || size == 0 {
         return 1.0;
     }
@@ -184,7 +185,7 @@ fn weight(size: u64, mean: u64) -> f64 {
 }
 
 impl Tables {
-    /// How this was sampled, if it was; `asked` is what threads have counted.
+    /// Returns the sampling of the session, if it samples. `asked` is the threads' own count.
     pub(super) fn sampling(&self, asked: Tally) -> Option<Sampling> {
         let (samples, counters) = (self.samples.as_ref()?, self.counters());
         Some(Sampling {
@@ -203,7 +204,7 @@ impl Tables {
         })
     }
 
-    /// From now on samples are of this mean, by the session's word.
+    /// Notes that the session samples with this mean from now on.
     pub(super) fn change_mean(&mut self, mean_bytes: u64, stamp: u64) {
         let at_ms = self.clock.at_ms(stamp);
         if let Some(samples) = &mut self.samples {
@@ -211,7 +212,7 @@ impl Tables {
         }
     }
 
-    /// The event's thread says by which mean it samples.
+    /// Notes the mean that the event's thread announces.
     #[cold]
     pub(super) fn note_mean(&mut self, event: &Event) {
         if let Some(samples) = &mut self.samples {
@@ -251,7 +252,7 @@ impl Tables {
         self.note_mark();
     }
 
-    /// After an allocation or a mapping: if the heap is at its mark, the mark is as uncertain as what is live.
+    /// Runs after an allocation or a mapping: if the heap is at its mark, the mark is as uncertain as the live memory.
     pub(super) fn note_mark(&mut self) {
         if let Some(samples) = &mut self.samples
             && self.peak.is_here()
@@ -260,7 +261,7 @@ impl Tables {
         }
     }
 
-    /// Of a block that was not recorded, nothing is known and nothing is missing.
+    /// Removes a freed sample. Other blocks were not recorded, so an unknown one is not an error.
     #[cold]
     pub(super) fn free_sampled(&mut self, event: &Event) {
         let samples = self.samples.as_mut();
@@ -272,7 +273,7 @@ impl Tables {
 
     #[cold]
     pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) {
-        // What is at the address now may be another thread's.
+        // The address may belong to another thread's block by now.
         if !realloc.known {
             return;
         }

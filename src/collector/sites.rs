@@ -1,7 +1,7 @@
-//! Call sites: what each (thread, call stack, function) allocated, and what of it is live. A thread is here the entry
-//! that it is counted under.
+//! Call sites: the allocations and the live blocks of each (thread, call stack, function). A thread is the entry that it is
+//! counted under.
 //!
-//! What changes with every event is one cache line a site; what is asked for less often lies in columns beside it.
+//! The fields that change with every event take one cache line per site; the others lie in columns beside it.
 
 use super::hash::mix;
 use super::index::Index;
@@ -9,18 +9,18 @@ use crate::capture::arch::prefetch;
 use crate::capture::event::{Kind, NodeId};
 use heapray_report::model::Tally;
 
-/// A number of a site.
+/// Number of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SiteId(pub(super) u32);
 
 impl SiteId {
-    /// Bits that a number needs: the live table has no more room.
+    /// Bits of a number: the live table has no room for more.
     pub(super) const BITS: u32 = 28;
-    /// The site that stands for all those past the last number. 256 million of them need 25 GB, so none is expected.
+    /// Site that stands for all those past the last number. 256 million of them need 25 GB, so this is not expected.
     const OVERFLOW: SiteId = SiteId((1 << SiteId::BITS) - 1);
 }
 
-/// Who allocates, from where, with what.
+/// Key of a site: thread entry, call stack and function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) entry: u32,
@@ -29,7 +29,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A hash whose high 4 bits are the kind, so that equal tags mean equal kinds.
+    /// Returns a hash whose high 4 bits are the kind, so that equal tags mean equal kinds.
     #[inline]
     pub(super) fn tag(self) -> u32 {
         let hash = mix(u64::from(self.entry) << 32 | u64::from(self.node.0));
@@ -37,13 +37,13 @@ impl Key {
     }
 }
 
-/// What changes with every event.
+/// Fields of a site that change with every event.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Hot {
     allocated: Tally,
     live: Tally,
-    /// `live` at the high-water mark, if `kept` is its epoch; else `live` has not changed since.
+    /// `live` at the high-water mark, if `kept` is its epoch. Otherwise `live` has not changed since the mark.
     high_water: Tally,
     kept: u64,
     entry: u32,
@@ -62,7 +62,7 @@ impl Hot {
     }
 }
 
-/// All tallies of a site.
+/// Sums of a site.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tallies {
     pub(super) allocated: Tally,
@@ -71,7 +71,7 @@ pub(super) struct Tallies {
     pub(super) temporary: Tally,
 }
 
-/// See the module.
+/// Call sites; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     hot: Vec<Hot>,
@@ -81,14 +81,14 @@ pub(super) struct Sites {
     bound: SiteBound,
 }
 
-/// Where sites have no room.
+/// Limit on the number of sites.
 #[derive(Debug)]
 struct SiteBound {
-    /// No site is added past so many, but for those of `others`.
+    /// Largest number of sites, not counting those of `others`.
     most: usize,
-    /// The stack that stands for all others.
+    /// The stack that stands for all other stacks.
     others: NodeId,
-    /// There are such sites.
+    /// Set if such sites exist.
     has_folded: bool,
 }
 
@@ -103,7 +103,7 @@ impl Default for SiteBound {
 }
 
 impl Sites {
-    /// The site of `key`, whose tag is `tag`; it is added if it is new.
+    /// Returns the site of `key`, whose tag is `tag`, and adds it if it is new.
     #[inline(always)]
     pub(super) fn of(&mut self, key: Key, tag: u32) -> SiteId {
         let hot = &self.hot;
@@ -146,7 +146,7 @@ impl Sites {
         next
     }
 
-    /// Blocks were allocated. `keep` is [`Peak::move_to`](super::peak::Peak::move_to)'s answer.
+    /// Counts allocated blocks. `keep` is the result of [`Peak::move_to`](super::peak::Peak::move_to).
     #[inline(always)]
     pub(super) fn allocate(&mut self, site: SiteId, blocks: Tally, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
@@ -157,8 +157,8 @@ impl Sites {
         add(&mut site.live, blocks);
     }
 
-    /// `bytes` of the live ones are gone; with them `blocks` blocks, or -1 if a block was split in two.
-    /// `keep` as for [`allocate`](Self::allocate).
+    /// Counts `bytes` freed bytes, and with them `blocks` blocks, or -1 if a block was split in two. `keep` is the same as
+    /// for [`allocate`](Self::allocate).
     #[inline(always)]
     pub(super) fn free(&mut self, site: SiteId, blocks: i64, bytes: u64, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
@@ -169,8 +169,8 @@ impl Sites {
         site.live.bytes = site.live.bytes.wrapping_sub(bytes);
     }
 
-    /// A block was allocated and freed, and nothing else between. `keep` is the epoch of the mark that
-    /// it brought, if that is over now.
+    /// Counts a block that was allocated and freed with nothing between. If the block set a new high-water mark that is over
+    /// now, `keep` is its epoch.
     #[inline(always)]
     pub(super) fn short_lived(&mut self, site: SiteId, block: Tally, keep: Option<u64>) {
         let site = &mut self.hot[site.0 as usize];
@@ -182,8 +182,8 @@ impl Sites {
         add(&mut site.allocated, block);
     }
 
-    /// As [`short_lived`](Self::short_lived), of a block that does not bring the mark; it is a temporary one if the site is of
-    /// `entry`, and not one that stands for many.
+    /// Does what [`short_lived`](Self::short_lived) does, for a block that does not set a new mark. The block is temporary
+    /// if the site belongs to `entry`, unless the site stands for many.
     #[inline(always)]
     pub(super) fn short_lived_below_mark(&mut self, site: SiteId, size: u64, entry: u32) {
         let at = site.0 as usize;
@@ -194,19 +194,19 @@ impl Sites {
         }
     }
 
-    /// What was freed had been temporary.
+    /// Counts freed blocks that were temporary.
     #[inline]
     pub(super) fn temporary(&mut self, site: SiteId, blocks: Tally) {
         self.temporary[site.0 as usize] += blocks;
     }
 
-    /// The entry of the threads that allocated there.
+    /// Returns the entry of the threads that allocated at the site.
     #[inline]
     pub(super) fn entry(&self, site: SiteId) -> u32 {
         self.hot[site.0 as usize].entry
     }
 
-    /// Every site, in the order of its number. `epoch` is the peak's.
+    /// Returns all sites, in the order of their numbers. `epoch` is the peak's.
     pub(super) fn iter(&self, epoch: u64) -> impl Iterator<Item = (Key, Tallies)> + '_ {
         let columns = self.hot.iter().zip(&self.kinds).zip(&self.temporary);
         columns.map(move |((hot, &kind), &temporary)| {
@@ -230,30 +230,29 @@ impl Sites {
         })
     }
 
-    /// So many sites may be added from now on. Past them those of a thread and a function are summed up under the stack
-    /// `others`.
+    /// Allows so many sites from now on. Further ones of a thread and a function are summed up under the stack `others`.
     pub(super) fn set_room(&mut self, sites: usize, others: NodeId) {
         self.bound.most = self.hot.len().saturating_add(sites);
         self.bound.others = others;
     }
 
-    /// Whether sites were ever summed up for want of room.
+    /// Returns whether sites were ever summed up for lack of room.
     pub(super) fn has_folded(&self) -> bool {
         self.bound.has_folded
     }
 
-    /// How many sites there are.
+    /// Returns the number of sites.
     pub(super) fn len(&self) -> usize {
         self.hot.len()
     }
 
-    /// Lets the place where the search for the site of `tag` begins come into the cache.
+    /// Prefetches the place where the search for the site of `tag` begins.
     #[inline(always)]
     pub(super) fn prefetch_tag(&self, tag: u32) {
         self.index.prefetch(tag);
     }
 
-    /// Lets the site that most probably has `tag` come into the cache.
+    /// Prefetches the site that most probably has `tag`.
     #[inline(always)]
     pub(super) fn prefetch_site_of(&self, tag: u32) {
         if let Some(at) = self.index.guess(tag) {
@@ -261,7 +260,7 @@ impl Sites {
         }
     }
 
-    /// Lets a site come into the cache.
+    /// Prefetches a site.
     #[inline(always)]
     pub(super) fn prefetch_site(&self, site: SiteId) {
         if let Some(site) = self.hot.get(site.0 as usize) {
@@ -269,14 +268,14 @@ impl Sites {
         }
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory of the sites.
     pub(super) fn memory_bytes(&self) -> u64 {
         let columns = size_of::<Hot>() + size_of::<Kind>() + size_of::<Tally>();
         (self.len() * columns) as u64 + self.index.memory_bytes()
     }
 }
 
-/// What a block of `size` bytes stands for where every one is recorded.
+/// Returns the tally of one block of `size` bytes.
 #[inline]
 pub(super) fn one(size: u64) -> Tally {
     Tally {

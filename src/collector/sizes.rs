@@ -1,7 +1,7 @@
-//! How many allocations had which size.
+//! Number of allocations by size.
 //!
-//! Sizes below 1 KiB have a counter each. Larger ones are counted exactly while there are few distinct ones; past that
-//! bound they are counted by their 8 leading bits, in steps of less than 1 %. So the memory is bounded.
+//! Sizes below 1 KiB have a counter each. Larger sizes are counted exactly while there are few distinct ones. After that
+//! they are counted by their 8 leading bits, in steps of less than 1 %. So the memory is bounded.
 
 use super::hash::Map;
 use heapray_report::model::SizeCount;
@@ -9,10 +9,10 @@ use heapray_report::model::SizeCount;
 const SMALL: usize = 1024;
 /// Distinct sizes from [`SMALL`] on that are counted exactly.
 const DISTINCT: usize = 8192;
-/// Bits of a rounded size that are kept behind its leading one: a step is at most 1/128, 0.8 %.
+/// Bits of a rounded size after its leading one: a step is at most 1/128, 0.8 %.
 const KEPT_BITS: u32 = 7;
 
-/// See the module.
+/// Counters by size; see the module.
 #[derive(Debug)]
 pub(super) struct Sizes {
     small: Vec<u64>,
@@ -56,7 +56,7 @@ impl Sizes {
         }
     }
 
-    /// Sizes that occurred, smallest first.
+    /// Returns the sizes that occurred, smallest first.
     pub(super) fn counts(&self) -> Vec<SizeCount> {
         let small = (0..).zip(self.small.iter().copied());
         let mut counts: Vec<SizeCount> = small
@@ -68,19 +68,19 @@ impl Sizes {
         counts
     }
 
-    /// Whether large sizes are rounded.
+    /// Returns whether large sizes are rounded.
     pub(super) fn rounded(&self) -> bool {
         self.rounded
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory of the counters.
     pub(super) fn memory_bytes(&self) -> u64 {
         (size_of_val(self.small.as_slice()) + self.large.capacity() * size_of::<(u64, u64)>())
             as u64
     }
 }
 
-/// The middle of `size`'s step, so that sums over rounded sizes are off by half a step at most, and by little on average.
+/// Returns the middle of `size`'s step. So sums over rounded sizes are off by half a step at most, and by little on average.
 fn round(size: u64) -> u64 {
     let step = (u64::BITS - size.leading_zeros()).saturating_sub(KEPT_BITS + 1);
     (size >> step << step) | ((1 << step) >> 1)

@@ -1,6 +1,6 @@
-//! The still-live blocks by age: in which part of the session were they allocated?
+//! The live blocks by age: the part of the session in which they were allocated.
 //!
-//! Nothing is kept for this while recording. Each block's entry knows its birth; a snapshot counts them.
+//! Nothing is kept for this while recording. Each block's entry knows its birth, and a snapshot counts them.
 
 use heapray_report::model::{Survivor, Survivors, Tally};
 
@@ -9,11 +9,11 @@ use super::hash::Map;
 use super::live::Block;
 use super::sites::SiteId;
 
-/// Parts of equal length that a session is cut into, besides at marks: enough for a curve in a table's cell.
+/// Number of equal parts of a session, besides the marks: enough for a curve in a table's cell.
 const PARTS: u64 = 16;
 
-/// Counts `blocks`, and how many each stands for, by site and generation, and finds the oldest of each of `sites` sites. The session has run for
-/// `end_ms` milliseconds; `marks` are moments of it.
+/// Counts `blocks`, with the number that each stands for, by site and generation, and finds the oldest block of each of
+/// `sites` sites. The session has run for `end_ms` milliseconds; `marks` are moments of it.
 pub(super) fn count(
     blocks: impl Iterator<Item = (Block, u64)>,
     sites: usize,
@@ -21,7 +21,8 @@ pub(super) fn count(
     end_ms: u64,
 ) -> (Survivors, Vec<Birth>) {
     let starts_ms = starts(marks, end_ms);
-    // Births are rounded down, and so are these: what was born at a mark is not of the time before it.
+    // Births are rounded down, and so are these starts. So a block that was born at a mark does not count as older than the
+    // mark.
     let starts: Vec<Birth> = starts_ms.iter().map(|&ms| Birth::at_ms(ms)).collect();
     let mut oldest = vec![Birth::NEVER; sites];
     let mut live: Map<u64, Tally> = Map::default();
@@ -51,7 +52,7 @@ fn key(site: SiteId, generation: u32) -> u64 {
     u64::from(site.0) << 32 | u64::from(generation)
 }
 
-/// Where generations begin: at 0, at each mark, and where equal parts of the time do.
+/// Returns the starts of the generations: 0, each mark, and the starts of equal parts of the time.
 fn starts(marks: impl Iterator<Item = u64>, end_ms: u64) -> Vec<u64> {
     let parts =
         (0..PARTS).map(|part| (u128::from(end_ms) * u128::from(part) / u128::from(PARTS)) as u64);

@@ -1,17 +1,17 @@
-//! The threads that recorded something: under what each is counted, and what each allocated last.
+//! The threads that recorded something: their entries and their last allocations.
 //!
-//! The first threads of a session are counted each for itself and never forgotten. A later one has a slot only while it
-//! lives, and its name at the beginning decides under which entry it is counted for good:
+//! The first threads of a session have entries of their own and are never forgotten. A later thread has a slot only while it
+//! lives, and its name at the beginning decides its entry for good:
 //!
 //! ```text
-//!   slots: [ first threads: 0 .. apart ][ later ones: at most `late`, used again ]
+//!   slots: [ first threads: 0 .. apart ][ later ones: at most `late`, reused ]
 //!
 //!   later thread ── start ──▶ has a slot ── end ──▶ leaving ── 64 more have ended ──▶ forgotten
 //!                                 └─────── `late` others began since ──────────────────▲
 //! ```
 //!
-//! One that is heard of again after it was forgotten (destructors at its very end; the end was not told) has no name
-//! any more that could be learnt, and counts once more, among those without a name.
+//! If events of a forgotten thread come (from destructors at its very end, or because its end was lost), its name can no
+//! longer be found. It counts once more, among the threads without a name.
 
 use std::collections::VecDeque;
 
@@ -21,22 +21,22 @@ use super::recent::RecentAllocations;
 use super::snapshot::RawThread;
 use crate::capture::event::{Event, Kind};
 
-/// Asks for the name of the living thread with this operating system's number.
+/// Function that returns the name of the living thread with this operating system's number.
 pub(super) type NameOf = fn(u32) -> Option<String>;
 
 const RECENT: usize = 64;
 
-/// So many threads that have ended keep their slot, for what their last destructors do.
+/// Number of ended threads that keep their slot, for the events of their last destructors.
 const LEAVING: usize = 64;
 
-/// Where a thread's own things are, and the number of the entry that it is counted under.
+/// Slot of a thread, and the number of the entry that it is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadSlot {
     index: u32,
     pub(super) entry: u32,
 }
 
-/// See the module.
+/// Threads of a session; see the module.
 #[derive(Debug)]
 pub(super) struct Threads {
     bounds: Bounds,
@@ -47,12 +47,12 @@ pub(super) struct Threads {
     numbers: Vec<u32>,
     /// Slots that later threads have left.
     free: Vec<u32>,
-    /// Numbers of later threads that have ended, the first one first.
+    /// Numbers of later threads that have ended, the earliest first.
     leaving: VecDeque<u32>,
-    /// The slot that is taken from its thread when there is no other.
+    /// The slot that is taken from its thread next if no slot is free.
     hand: usize,
     by_number: Map<u32, ThreadSlot>,
-    /// (number, slot) of threads seen recently, at number modulo the length.
+    /// Recently seen threads as (number, slot), at the number modulo the length.
     recent: [(u32, ThreadSlot); RECENT],
 }
 
@@ -62,13 +62,13 @@ impl Default for Threads {
     }
 }
 
-/// What is in `recent` at `at` for no thread: a number that is not looked for there.
+/// Returns the value of `recent` at `at` that stands for no thread: a number that is not looked for there.
 const fn nobody(at: usize) -> (u32, ThreadSlot) {
     (at as u32 + 1, ThreadSlot { index: 0, entry: 0 })
 }
 
 impl Threads {
-    /// No threads yet.
+    /// Makes an empty table.
     pub(super) fn new(bounds: Bounds, name_of: NameOf) -> Threads {
         Threads {
             bounds,
@@ -84,7 +84,7 @@ impl Threads {
         }
     }
 
-    /// The slot of the thread `number`, which is added if it is new.
+    /// Returns the slot of the thread `number`, and adds it if it is new.
     #[inline]
     pub(super) fn slot(&mut self, number: u32) -> ThreadSlot {
         let (recent, slot) = self.recent[number as usize % RECENT];
@@ -94,7 +94,7 @@ impl Threads {
         self.look_up(number)
     }
 
-    /// The entry that the thread `number` is most probably counted under.
+    /// Returns the entry that the thread `number` is most probably counted under.
     #[inline]
     pub(super) fn likely_entry(&self, number: u32) -> u32 {
         let (recent, slot) = self.recent[number as usize % RECENT];
@@ -116,7 +116,7 @@ impl Threads {
         }
     }
 
-    /// A thread that is new. The name is of no matter while threads have entries of their own.
+    /// Adds a new thread. The name does not matter while threads get entries of their own.
     fn admit(&mut self, number: u32, tid: u32, name: &str) -> ThreadSlot {
         let slot = if self.entries.is_full() {
             ThreadSlot {
@@ -138,14 +138,14 @@ impl Threads {
         slot
     }
 
-    /// A slot for a later thread.
+    /// Returns a slot for a later thread.
     fn free_slot(&mut self) -> u32 {
         let late = self.bounds.late.max(1);
         if self.free.is_empty() && self.numbers.len() < self.bounds.apart + late {
             return self.add_slot();
         }
         if self.free.is_empty() {
-            // All are taken by threads whose end was not told: from the one that has had it for longest.
+            // The threads in all slots seem to live, because their ends were lost. Take the slot that was given out first.
             self.forget(self.numbers[self.bounds.apart + self.hand]);
             self.hand = (self.hand + 1) % late;
         }
@@ -160,7 +160,7 @@ impl Threads {
         self.numbers.len() as u32 - 1
     }
 
-    /// Forgets a later thread; what was counted stays under its entry.
+    /// Forgets a later thread. Its allocations stay under its entry.
     fn forget(&mut self, number: u32) {
         let Some(slot) = self.by_number.remove(&number) else {
             return;
@@ -173,20 +173,20 @@ impl Threads {
         self.free.push(slot.index);
     }
 
-    /// Whether the slot's thread is counted together with others.
+    /// Returns whether the slot's thread is counted together with others.
     #[inline]
     pub(super) fn is_shared(&self, slot: ThreadSlot) -> bool {
         slot.index as usize >= self.bounds.apart
     }
 
-    /// The slot's thread allocated the block at `address`.
+    /// Notes that the slot's thread allocated the block at `address`.
     #[inline]
     pub(super) fn allocated(&mut self, slot: ThreadSlot, address: u64) {
         let shared = self.is_shared(slot);
         self.allocations.allocated(slot.index, shared, address);
     }
 
-    /// Whether the block at `address`, which was allocated under the slot's entry, is among its thread's last
+    /// Returns whether the block at `address`, which was allocated under the slot's entry, is among its thread's last
     /// allocations.
     #[inline]
     pub(super) fn allocated_recently(&self, slot: ThreadSlot, address: u64) -> bool {
@@ -202,7 +202,7 @@ impl Threads {
             Some(slot) if self.is_shared(slot) => {}
             Some(slot) => self.entries.set_tid(slot.index as usize, tid),
             None if self.entries.is_full() => {
-                // A thread that lives shortly has told its name by now, and often cannot be asked any more.
+                // A short-lived thread has sent its name by now, and often cannot be asked any more.
                 let told = later
                     .iter()
                     .find(|one| one.kind == Kind::ThreadName && one.thread == event.thread);
@@ -230,18 +230,18 @@ impl Threads {
         }
     }
 
-    /// Every entry, in the order of first use, with the names that living threads have by now.
+    /// Returns all entries, in the order of first use, with the present names of living threads.
     pub(super) fn list(&mut self) -> &[RawThread] {
         self.entries.learn_names(self.name_of);
         self.entries.list()
     }
 
-    /// A sentence for people, if threads were counted together.
+    /// Returns a sentence for the user, if threads were counted together.
     pub(super) fn note(&self) -> Option<String> {
         self.entries.note()
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory of the threads.
     pub(super) fn memory_bytes(&self) -> u64 {
         let slots = (self.numbers.capacity() + self.free.capacity() + self.leaving.capacity())
             * size_of::<u32>();

@@ -1,23 +1,23 @@
-//! Memory over time, in a buffer of fixed size however long the capture runs.
+//! Memory over time, in a buffer of fixed size for a session of any length.
 //!
-//! A row stands for a *step* of time, 10 ms at first. When all rows are used, neighbours merge and the step doubles: 8,192
-//! rows hold 82 seconds at 10 ms, and a week at 82 seconds. A row is what was largest in its step, of each column apart,
-//! so that no spike is ever lost; its moment is that of the reading with the largest heap.
+//! A row stands for a *step* of time, 10 ms at first. When all rows are used, neighbours are merged and the step doubles:
+//! 8,192 rows hold 82 seconds at 10 ms, and a week at 82 seconds. A row has the maximum of each column in its step, so that
+//! no spike is ever lost. Its moment is that of the reading with the largest heap.
 
 use heapray_report::model::Moment;
 
 const ROWS: usize = 8192;
 const FIRST_STEP_MS: u64 = 10;
 
-/// See the module.
+/// Memory over time; see the module.
 #[derive(Debug)]
 pub struct Timeline {
     rows: Vec<Moment>,
     limit: usize,
     step_ms: u64,
-    /// The step that the last row stands for.
+    /// The step of the last row.
     last_step: u64,
-    /// The latest reading as it was.
+    /// The latest reading, unmerged.
     latest: Option<Moment>,
 }
 
@@ -28,7 +28,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// A timeline of at most `limit` rows, at least 2.
+    /// Makes a timeline of at most `limit` rows, at least 2.
     fn with_rows(limit: usize) -> Timeline {
         Timeline {
             rows: Vec::new(),
@@ -39,7 +39,7 @@ impl Timeline {
         }
     }
 
-    /// Adds a reading. One that is not later than the last belongs to the last row. Whether it began a new row.
+    /// Adds a reading. One that is not later than the last belongs to the last row. Returns whether it began a new row.
     pub fn push(&mut self, reading: Moment) -> bool {
         let step = reading.at_ms / self.step_ms;
         self.latest = Some(reading);
@@ -58,13 +58,13 @@ impl Timeline {
         true
     }
 
-    /// Milliseconds from one row to the next: reading more often tells nothing more.
+    /// Returns the milliseconds from one row to the next. More frequent readings add nothing.
     #[must_use]
     pub fn step_ms(&self) -> u64 {
         self.step_ms
     }
 
-    /// The rows, oldest first, and after them the latest reading as it was, if the last row is not that.
+    /// Returns the rows, oldest first, followed by the latest reading if the last row differs from it.
     #[must_use]
     pub fn rows(&self) -> Vec<Moment> {
         let mut rows = self.rows.clone();
@@ -77,7 +77,7 @@ impl Timeline {
         rows
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory of the rows.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         (self.rows.capacity() * size_of::<Moment>()) as u64
@@ -100,7 +100,7 @@ impl Timeline {
     }
 }
 
-/// Both readings as one row.
+/// Merges two readings into one row.
 fn larger(earlier: Moment, later: Moment) -> Moment {
     let at_ms = if later.heap > earlier.heap {
         later.at_ms.max(earlier.at_ms)

@@ -8,13 +8,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::values::Values;
 
-/// Names that were listed: `profiler.example.com`, `*.example.com` for all below, `*` for any.
+/// Configured names: `profiler.example.com`, `*.example.com` for all below, `*` for any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hosts {
     names: Vec<String>,
 }
 
-/// Lists of host names.
+/// Kind of setting: a list of host names.
 pub(crate) struct HostNames;
 
 impl Values for HostNames {
@@ -40,11 +40,11 @@ impl Values for HostNames {
     }
 }
 
-/// Endings that the Internet's name service never leads anywhere: of this machine, of a private network, of Kubernetes.
+/// Endings that the public name service never resolves: of this machine, of a private network, of Kubernetes.
 const PRIVATE: [&str; 4] = ["localhost", "internal", "svc", "cluster.local"];
 
 impl Hosts {
-    /// Reads a list. `None`: something in it is not a name.
+    /// Parses a list. Returns `None` if one of its entries is not a name.
     pub(crate) fn parse(text: &str) -> Option<Hosts> {
         let names = text.split(',').map(str::trim);
         let names = names.filter(|name| !name.is_empty());
@@ -57,8 +57,9 @@ impl Hosts {
         })
     }
 
-    /// Whether `authority`, as a request has it (with or without a port), is listed or can be no stranger's: an address,
-    /// a name without a dot, or one that ends in `.localhost`, `.internal`, `.svc` or `.cluster.local`.
+    /// Returns whether `authority`, as a request has it (with or without a port), is configured or cannot belong to a
+    /// stranger: an address, a name without a dot, or a name that ends in `.localhost`, `.internal`, `.svc` or
+    /// `.cluster.local`.
     #[must_use]
     pub fn admit(&self, authority: &str) -> bool {
         let Some(host) = without_port(authority) else {
@@ -79,8 +80,8 @@ impl Hosts {
     }
 }
 
-/// The host of `name:port`, `name`, `[address]:port`; a dot at its end, which changes nothing, is left out. `None`: it is
-/// none.
+/// Returns the host of `name:port`, `name` or `[address]:port`, without a dot at its end, which changes nothing. Returns
+/// `None` if `authority` is not a host.
 fn without_port(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use super::Config;
 
-/// What this process is to the others of its job; it names the memory log's file.
+/// Role of this process in its job; it names the memory log's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MemoryRole {
-    /// The one that people start: `mprofile_<YYYYMMDDhhmmss>.dat`, as `mprof run` names it.
+    /// The process that users start: `mprofile_<YYYYMMDDhhmmss>.dat`, as `mprof run` names it.
     #[default]
     Main,
-    /// One that a framework starts: `<HOSTNAME>.dat`, as PyCOMPSs names it.
+    /// A process that a framework starts: `<HOSTNAME>.dat`, as PyCOMPSs names it.
     Worker,
 }
 
-/// What the memory log tells of child processes, and theirs.
+/// What the memory log contains about child processes and their children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MemoryChildren {
@@ -32,20 +32,20 @@ pub enum MemoryChildren {
 }
 
 impl MemoryChildren {
-    /// Whether they count into `MEM`.
+    /// Returns whether child processes count into `MEM`.
     #[must_use]
     pub const fn are_included(self) -> bool {
         matches!(self, MemoryChildren::Include | MemoryChildren::Both)
     }
 
-    /// Whether each has lines of its own.
+    /// Returns whether each child process has lines of its own.
     #[must_use]
     pub const fn have_lines(self) -> bool {
         matches!(self, MemoryChildren::Each | MemoryChildren::Both)
     }
 }
 
-/// How the memory log measures a process.
+/// Measure of a process's memory in the memory log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MemoryMetric {
@@ -58,25 +58,25 @@ pub enum MemoryMetric {
     Uss,
 }
 
-/// What a memory log is to be.
+/// Settings of a memory log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryLogConfig {
-    /// Where its file goes.
+    /// Directory of the file.
     pub dir: PathBuf,
-    /// How its file is named.
+    /// Role that names the file.
     pub role: MemoryRole,
-    /// From one reading to the next.
+    /// Time between two readings.
     pub interval: Duration,
-    /// What it says of child processes.
+    /// Treatment of child processes.
     pub children: MemoryChildren,
-    /// How it measures a process.
+    /// Measure of a process's memory.
     pub metric: MemoryMetric,
-    /// Bytes above which the file is thinned out.
+    /// Size in bytes above which the file is thinned out.
     pub limit: u64,
 }
 
 impl Config {
-    /// The memory log, if there is to be one; it does not need the profiler.
+    /// Returns the settings of the memory log, if one is wanted. It does not need the profiler.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryLogConfig> {
         (self.memory_log == Some(true)).then(|| MemoryLogConfig {
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(read(worker.clone(), &[]).unwrap(), None);
         let config = read(worker, &[COMPSS]).unwrap().unwrap();
         assert_eq!(config.dir, PathBuf::from("/compss"));
-        // A main process has it nowhere.
+        // A main process does not use that path.
         let config = read(Settings::default(), &[ON, COMPSS]).unwrap().unwrap();
         assert_eq!(config.dir, PathBuf::from("."));
     }

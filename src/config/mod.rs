@@ -1,10 +1,9 @@
-//! What the profiler can be told, and by whom: the environment has the last word over the code, so that an operator
-//! can change a setting without a rebuild.
+//! The profiler's settings. The environment overrides the code, so that an operator can change a setting without a rebuild.
 //!
 //! Every setting is declared once, in `declared`.
 //!
-//! Reading it has no effect on anything: a [`Config`] is a value. Every bad value is an error that names the setting,
-//! the value and what is allowed.
+//! Reading a setting has no effect: a [`Config`] is a value. Every bad value is an error that names the setting, the value
+//! and the allowed values.
 
 pub(crate) mod declared;
 mod error;

@@ -2,8 +2,8 @@
 
 use super::values::Values;
 
-/// A template such as `/pub/job/{name}/{version}`: literal segments, and segments in braces that any text matches.
-/// `/` (or nothing) is no prefix.
+/// Template such as `/pub/job/{name}/{version}`: literal segments, and segments in braces that any text matches. `/` (or
+/// nothing) means no prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefix {
     segments: Vec<Segment>,
@@ -15,7 +15,7 @@ enum Segment {
     Any(String),
 }
 
-/// Templates of prefixes.
+/// Kind of setting: a prefix template.
 pub(crate) struct Prefixes;
 
 impl Values for Prefixes {
@@ -41,7 +41,7 @@ impl Values for Prefixes {
 }
 
 impl Prefix {
-    /// Reads a template. `None`: it is none.
+    /// Parses a template. Returns `None` if the text is not one.
     pub(crate) fn parse(text: &str) -> Option<Prefix> {
         let path = text.strip_suffix('/').unwrap_or(text);
         if path.is_empty() {
@@ -53,10 +53,11 @@ impl Prefix {
         })
     }
 
-    /// What follows the prefix in `path`: empty, or a path that begins with `/`. `None` where `path` is not below it.
+    /// Returns the part of `path` after the prefix: empty, or a path that begins with `/`. Returns `None` if `path` is not
+    /// below the prefix.
     ///
-    /// A path with a dot segment in it (`..`, `%2e%2e`, `a%2F..`) is not below any prefix: who takes such segments out
-    /// sees another path than we do.
+    /// A path with a dot segment in it (`..`, `%2e%2e`, `a%2F..`) is not below any prefix: a server that removes such
+    /// segments sees another path than we do.
     #[must_use]
     pub fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
         if self.segments.is_empty() || path.split('/').any(is_dots) {
@@ -76,7 +77,7 @@ impl Prefix {
         Some(rest)
     }
 
-    /// A path at the prefix: any word of it is `x`. Empty for no prefix.
+    /// Returns a path at the prefix, in which every word is `x`. Empty for no prefix.
     #[cfg(feature = "http")]
     pub(crate) fn example(&self) -> String {
         let text = |segment: &Segment| match segment {
@@ -86,7 +87,7 @@ impl Prefix {
         self.segments.iter().map(text).collect()
     }
 
-    /// The prefix with `{name}` and `{version}` filled in, percent-encoded; other words stay as they are. Empty for
+    /// Returns the prefix with `{name}` and `{version}` filled in, percent-encoded; other words stay as they are. Empty for
     /// no prefix.
     #[must_use]
     pub fn filled(&self, name: &str, version: &str) -> String {
@@ -115,8 +116,8 @@ fn encode(text: &str, path: &mut String) {
     }
 }
 
-/// Whether a segment of a path is `.` or `..` to somebody: as it stands, or with its percent-encoding taken off, where a
-/// slash (or, on some servers, a backslash) may come to light and make several of it.
+/// Returns whether a server could read a segment of a path as `.` or `..`: as it stands, or percent-decoded, where a slash
+/// (or, on some servers, a backslash) may split it.
 fn is_dots(segment: &str) -> bool {
     // Nearly every segment: nothing to decode, no dot at the beginning.
     if !segment.starts_with('.') && !segment.contains(['%', '\\']) {
@@ -135,7 +136,7 @@ fn is_dots(segment: &str) -> bool {
     false
 }
 
-/// `text` with its percent-encoding taken off, once. A `%` that begins nothing stands for itself.
+/// Percent-decodes `text` once. A `%` without two digits after it stands for itself.
 fn decoded(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut rest = text;
@@ -159,8 +160,8 @@ fn segment(text: &str) -> Option<Segment> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
         return (!word.is_empty() && word.chars().all(legal)).then(|| Segment::Any(word.into()));
     }
-    // What may stand in a path (RFC 3986, section 3.3) and means itself when it comes back in a request; `.` and
-    // `..` are taken out by browsers before they ask.
+    // Characters that may stand in a path (RFC 3986, section 3.3) and mean themselves in a request. Browsers remove `.` and
+    // `..` before they send the request.
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%".contains(c);
     let whole = !text.is_empty() && text != "." && text != ".." && text.chars().all(legal);
     whole.then(|| Segment::Literal(text.into()))

@@ -1,4 +1,4 @@
-//! From what the code and the environment say to one checked [`Config`].
+//! Combines the settings of the code and of the environment into one checked [`Config`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::flight_recorder::{OomThreshold, Slope};
 
-/// What a setting is where neither the code nor the environment gives a value.
+/// Expands to a setting's value if neither the code nor the environment gives one.
 macro_rules! initial {
     ($values:expr, Value($text:literal)) => {
         $values
@@ -30,7 +30,7 @@ macro_rules! initial {
     };
 }
 
-/// The types of what was checked and of what the code asked for, and how each group is read.
+/// Defines the types of the checked and the requested settings, and the reading of each group.
 macro_rules! define {
     ($($group:ident { $(
         $(#[doc = $doc:literal])*
@@ -42,11 +42,11 @@ macro_rules! define {
             example: $example:literal,
         }
     )* })*) => {
-        /// Every setting, checked.
+        /// Checked settings.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
             $($($(#[doc = $doc])* pub $name: $type,)*)*
-            /// Where `proc` and `sys` are. Not a setting: elsewhere in tests only.
+            /// Directory that has `proc` and `sys`. Not a setting: it differs from `/` in tests only.
             pub(crate) system_root: PathBuf,
         }
 
@@ -59,8 +59,8 @@ macro_rules! define {
             }
         }
 
-        /// What the code asked for: a value, or the text of one that is not allowed. `None` leaves a setting to the
-        /// environment or its default.
+        /// Settings that the code requested: a value, or the text of a value that is not allowed. `None` leaves a setting to
+        /// the environment or its default.
         #[derive(Debug, Clone, Default)]
         pub struct Settings {
             $($($(#[doc = $doc])* pub $name: Option<Result<$type, String>>,)*)*
@@ -68,7 +68,7 @@ macro_rules! define {
             pub(crate) system_root: Option<PathBuf>,
         }
 
-        /// A function for each group: reads its settings.
+        /// Functions that read the settings, one for each group.
         impl Settings {
             $(fn $group<F: Fn(&str) -> Option<OsString>>(
                 &self,
@@ -91,10 +91,10 @@ macro_rules! define {
 every_setting!(define);
 
 impl Settings {
-    /// The checked whole, with `variable` looking up the environment.
+    /// Returns the checked settings. `variable` looks up the environment.
     ///
-    /// Where the profiler is not enabled, nothing else of it is looked at, nor of a memory log that is not: what is off
-    /// cannot be wrong.
+    /// If the profiler is not enabled, its other settings are not read, and neither are those of a memory log that is off: a
+    /// disabled part cannot be misconfigured.
     ///
     /// # Errors
     ///
@@ -117,8 +117,8 @@ impl Settings {
         Ok(config)
     }
 
-    /// Reads the memory log's settings if there is to be one. As with PyCOMPSs, its path alone has a worker's memory
-    /// recorded; it says nothing of other processes.
+    /// Reads the memory log's settings if there is to be one. As with PyCOMPSs, its path alone makes a worker write one. The
+    /// path says nothing about other processes.
     fn memory_where_wanted<F: Fn(&str) -> Option<OsString>>(
         &self,
         env: &Environment<F>,
@@ -150,7 +150,7 @@ impl Settings {
 struct Environment<F>(F);
 
 impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
-    /// The variable's value, else the code's. The error blames the one that it is from.
+    /// Returns the variable's value, or else the code's. An error names the one that the value is from.
     fn or<V: Values, T: From<V::Value> + Clone>(
         &self,
         variable: &'static str,
@@ -277,7 +277,7 @@ mod tests {
             ("JOB_VERSION", "1\n0", "without control characters"),
         ] {
             let error = read(&[("MEMRAY_PROFILER", "1"), (variable, value)]);
-            // The first entry of the two wins in `read`, so MEMRAY_PROFILER itself is asked alone.
+            // In `read` the first of two entries wins, so MEMRAY_PROFILER itself is tested alone.
             let error = if variable == "MEMRAY_PROFILER" {
                 read(&[(variable, value)])
             } else {

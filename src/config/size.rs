@@ -1,6 +1,6 @@
-//! Sizes in bytes, as people write them.
+//! Sizes in bytes, as users write them.
 
-/// Bytes: a whole number, alone or with `K M G T` (`KiB MiB GiB TiB`, 1024 each) or `kB MB GB TB` (1000 each).
+/// Parses bytes: a whole number, alone or with `K M G T` (`KiB MiB GiB TiB`, 1024 each) or `kB MB GB TB` (1000 each).
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text
@@ -32,9 +32,9 @@ pub(crate) fn shown(bytes: u64) -> String {
     }
 }
 
-/// What [`parse`] takes, for error messages.
+/// Description of the sizes that [`parse`] accepts, for error messages.
 pub(crate) const ALLOWED: &str =
-    "a number of bytes below 2^64, with KiB, MiB, GiB or TiB behind it if wanted, such as 512 MiB";
+    "a number of bytes below 2^64, optionally followed by KiB, MiB, GiB or TiB, such as 512 MiB";
 
 #[cfg(test)]
 mod tests {

@@ -20,12 +20,12 @@ struct Row {
     variable: &'static str,
     /// The lines of the comment.
     doc: &'static [&'static str],
-    /// Whether the default is a text that is read as the variable is.
+    /// Set if the default is a text that is parsed like the variable.
     is_value: bool,
     default: &'static str,
     bounds: String,
     example: &'static str,
-    /// Whether the environment may have this text.
+    /// Returns whether the environment may have this text.
     allows: fn(&str) -> bool,
 }
 
@@ -40,7 +40,7 @@ macro_rules! rows {
             example: $example:literal,
         }
     )* })*) => {
-        /// Every setting, in the order of the table.
+        /// Returns all settings, in the order of the table.
         fn rows() -> Vec<Row> {
             vec![$($(Row {
                 method: stringify!($name),
@@ -59,7 +59,7 @@ macro_rules! rows {
 every_setting!(rows);
 
 impl Row {
-    /// The comment's first paragraph.
+    /// Returns the comment's first paragraph.
     fn meaning(&self) -> String {
         let lines = self.doc.iter().map(|line| line.trim());
         let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
@@ -97,7 +97,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// With `UPDATE_EXPECTED=1` the table is written anew, to be looked at.
+/// With `UPDATE_EXPECTED=1` the table is rewritten, and must be reviewed.
 #[test]
 fn the_table_in_the_documentation_is_what_is_declared() {
     const FIRST: &str = "| variable |";
@@ -139,7 +139,7 @@ fn the_readme_has_the_declared_defaults() {
     assert!(compared > 5, "{compared}");
 }
 
-/// What is neither declared nor a variable that is read elsewhere has been renamed, or is a slip of the pen.
+/// A variable that is neither declared nor read elsewhere has been renamed or misspelt.
 #[test]
 fn every_variable_that_the_documentation_names_exists() {
     const ELSEWHERE: [&str; 1] = ["MEMRAY_PROFILER_FUNCTION_FILE"];
@@ -188,7 +188,7 @@ fn every_setting_has_a_name_a_meaning_and_an_example_of_its_own() {
     }
 }
 
-/// Everything is on, so that everything is looked at.
+/// Everything is enabled, so that every setting is read.
 const ON: [(&str, &str); 2] = [
     ("MEMRAY_PROFILER", "true"),
     ("MEMRAY_PROFILER_MEMORY_LOG", "true"),
@@ -266,7 +266,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
     assert_eq!(covered, rows().iter().map(|row| row.method).collect());
 }
 
-/// The environment has the last word; so a good variable excuses a bad value in the code.
+/// The environment overrides the code, so a good variable hides a bad value in the code.
 #[test]
 fn the_environment_has_the_last_word_over_a_bad_value_from_the_code() {
     let settings = super::Settings {

@@ -1,23 +1,23 @@
-//! The secret that callers of the endpoints must know.
+//! The secret that clients of the endpoints must send.
 
 use std::ffi::OsString;
 use std::fmt;
 
 use super::values::Values;
 
-/// A bearer token. Its text never shows up in `Debug` output, errors or logs.
+/// Bearer token. Its text never shows up in `Debug` output, errors or logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A token that can be written into an `Authorization` header as it is (`b64token`, RFC 6750, section 2.1).
+    /// Parses a token that can be written into an `Authorization` header as it is (`b64token`, RFC 6750, section 2.1).
     pub(crate) fn parse(text: &str) -> Option<Token> {
         let body = text.trim_end_matches('=');
         let legal = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
         (!body.is_empty() && body.bytes().all(legal)).then(|| Token(text.to_owned()))
     }
 
-    /// Whether `other` is this token. Takes the same time wherever the two differ; only the length can be learnt.
+    /// Returns whether `other` is this token. The time does not depend on where the two differ; only the length can leak.
     #[cfg(feature = "http")]
     pub(crate) fn is(&self, other: &[u8]) -> bool {
         use subtle::ConstantTimeEq;
@@ -31,7 +31,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Tokens. No error says a token's value, whatever is wrong with it.
+/// Kind of setting: a token. Errors never contain a token's value.
 pub(crate) struct Tokens;
 
 impl Values for Tokens {
@@ -57,8 +57,8 @@ impl Values for Tokens {
     }
 
     fn accept(&self, given: String) -> Result<Token, String> {
-        // A token that is set but empty is a secret that was not mounted; to go on without one would open the
-        // door that its owner meant to lock.
+        // An empty token is a secret that was not mounted. Without an error, the endpoints would be open against their
+        // owner's intention.
         let shown = if given.is_empty() { "" } else { HIDDEN };
         self.parse(&given).ok_or_else(|| shown.into())
     }

@@ -1,6 +1,7 @@
 //! Truth values in words, as Racetrack reads them.
 
-/// Says yes: `true t yes y 1`; says no: `false f no n off 0` or nothing at all. Any case. `None`: neither.
+/// Parses a truth value. Yes: `true t yes y 1`. No: `false f no n off 0`, or nothing at all. Any case. Returns `None` for
+/// other text.
 pub(crate) fn parse(text: &str) -> Option<bool> {
     const YES: [&str; 5] = ["true", "t", "yes", "y", "1"];
     const NO: [&str; 7] = ["false", "f", "no", "n", "off", "0", ""];
@@ -12,7 +13,7 @@ pub(crate) fn parse(text: &str) -> Option<bool> {
     }
 }
 
-/// What [`parse`] takes, for error messages.
+/// Description of the words that [`parse`] accepts, for error messages.
 pub(crate) const ALLOWED: &str = "true, t, yes, y or 1, or false, f, no, n, off, 0 or empty";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a setting may be: read from the environment's text, checked where the code gives it, and said in words.
+//! Kinds of values of a setting: parsed from the environment's text, checked if the code gives them, and described in words.
 //!
 //! Kinds that belong to one type stand beside it: `Prefixes`, `HostNames`, `Tokens`, `Thresholds`, `Slopes`.
 
@@ -11,32 +11,32 @@ use std::time::Duration;
 
 use super::{size, truth};
 
-/// The values that a setting may have. A value that is not allowed comes back as the text for its error.
+/// Kind of values that a setting may have. For a value that is not allowed, the methods return its text for the error.
 pub(crate) trait Values {
-    /// What the code gives.
+    /// Type that the code gives.
     type Given;
-    /// What it comes to.
+    /// Type of the checked value.
     type Value;
 
-    /// Returns what is allowed, in words, for errors.
+    /// Returns a description of the allowed values, for errors.
     fn allowed(&self) -> String;
 
-    /// Returns what is allowed, for the table, where a column's width counts.
+    /// Returns a description of the allowed values, for the table, where a column's width counts.
     fn bounds(&self) -> String {
         self.allowed()
     }
 
-    /// Reads a text.
+    /// Parses a text.
     fn parse(&self, text: &str) -> Option<Self::Value>;
 
-    /// Reads what the environment has.
+    /// Reads the variable's content.
     fn read(&self, raw: OsString) -> Result<Self::Value, String> {
         let text = raw.into_string();
         let text = text.map_err(|raw| raw.to_string_lossy().into_owned())?;
         self.parse(&text).ok_or(text)
     }
 
-    /// Checks what the code gives.
+    /// Checks the value that the code gives.
     fn accept(&self, given: Self::Given) -> Result<Self::Value, String>;
 }
 
@@ -124,7 +124,7 @@ impl<T: Copy + Display + FromStr + PartialOrd> Values for WholeNumbers<T> {
     }
 }
 
-/// Those values, or an empty text for none.
+/// Values of another kind, or an empty text for none.
 pub(crate) struct OrEmpty<V>(pub(crate) V);
 
 impl<V: Values> Values for OrEmpty<V> {
@@ -193,7 +193,7 @@ impl Values for Times {
     type Value = Duration;
 
     fn allowed(&self) -> String {
-        "a whole number of seconds, or with s, m, h or d behind it, such as 10m, up to 366d".into()
+        "a whole number of seconds, or a whole number followed by s, m, h or d, such as 10m, up to 366d".into()
     }
 
     fn bounds(&self) -> String {
@@ -290,7 +290,7 @@ impl Values for Directory {
 
 /// Text that fits into a title.
 pub(crate) struct Line {
-    /// What an empty text stands for.
+    /// Value that an empty text stands for.
     pub(crate) if_empty: &'static str,
 }
 

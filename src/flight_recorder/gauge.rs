@@ -1,9 +1,9 @@
-//! Something that is told once, and again only after it was over for a while.
+//! A condition that is reported once, and again only after it was over for a while.
 
 use std::time::{Duration, Instant};
 
 /// ```text
-/// armed ── is so, and the pause is over ──▶ told ── is clearly not so any more ──▶ armed
+/// armed ── condition holds, and the pause is over ──▶ reported ── condition is clearly over ──▶ armed
 /// ```
 #[derive(Debug)]
 pub(super) struct Gauge {
@@ -21,7 +21,8 @@ impl Default for Gauge {
 }
 
 impl Gauge {
-    /// Whether it is to be told now. `over`: it is clearly not so, by more than what goes up and down all the time.
+    /// Returns whether the condition is to be reported now. `over` is true if the condition is clearly over, by more than
+    /// normal fluctuation.
     pub(super) fn tells(&mut self, is_so: bool, over: bool, now: Instant, pause: Duration) -> bool {
         if over && !is_so {
             self.armed = true;
@@ -34,7 +35,7 @@ impl Gauge {
         tells
     }
 
-    /// Whether the pause since it was told is over.
+    /// Returns whether the pause since the last report is over.
     pub(super) fn is_rested(&self, now: Instant, pause: Duration) -> bool {
         self.told
             .is_none_or(|told| now.saturating_duration_since(told) >= pause)

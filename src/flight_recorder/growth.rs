@@ -1,4 +1,4 @@
-//! Growth of the heap: its size, by a step, and within a time.
+//! Growth of the heap: its size, its growth by a step, and its growth within a time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -8,29 +8,29 @@ use super::reason::{Reason, TriggerKind};
 use super::settings::{Slope, WatchSettings};
 use heapray_report::units::{duration, size};
 
-/// Moments that are remembered of a slope's time.
+/// Number of moments that are remembered within a slope's time.
 const MOMENTS: u32 = 64;
 
-/// What is known of the heap's growth.
+/// State of the heap's growth.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     size: Gauge,
     step: Gauge,
-    /// The least since the last report for a step.
+    /// The smallest size since the last report of a step.
     base: Option<u64>,
     slope: Gauge,
     history: VecDeque<(Instant, u64)>,
 }
 
 impl Growth {
-    /// Looks at `live` bytes. Why a report is due, if one is.
+    /// Checks `live` bytes. Returns the reason for a report, if one is due.
     pub(super) fn look(
         &mut self,
         settings: &WatchSettings,
         live: u64,
         now: Instant,
     ) -> Option<Reason> {
-        // All are looked at, whatever the others say.
+        // All three are checked, so that each is up to date.
         let (size, step, slope) = (
             self.look_at_size(settings, live, now),
             self.look_at_step(settings, live, now),
@@ -68,7 +68,7 @@ impl Growth {
         let base = self.base.map_or(live, |base| base.min(live));
         self.base = Some(base);
         let grown = live - base;
-        // Each step begins at the last one's height.
+        // Each step begins at the height of the last one.
         let tells = self.step.tells(grown >= wanted, true, now, settings.pause);
         tells.then(|| {
             self.base = Some(live);
@@ -109,7 +109,7 @@ impl Growth {
             self.history.push_back((now, live));
         }
         let (at, before) = *self.history.front()?;
-        // Of less than the time nothing is known yet: a service that starts up grows.
+        // Before the time is over nothing is known: a service that starts up grows.
         let is_so = since(at) >= within && live.saturating_sub(before) >= bytes;
         let tells = self
             .slope
@@ -129,7 +129,7 @@ impl Growth {
     }
 }
 
-/// From one look to the next, if growth within a time is looked for.
+/// Returns the time from one check to the next, if growth within a time is checked.
 pub(super) fn every(settings: &WatchSettings) -> Option<Duration> {
     settings.slope.map(|slope| slope.within / MOMENTS)
 }
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// The seconds at which a report is due, for one reading a second.
+    /// Returns the seconds at which a report is due, for one reading a second.
     fn told(settings: &WatchSettings, readings: &[u64]) -> Vec<usize> {
         let (mut growth, start) = (Growth::default(), Instant::now());
         let seconds = readings.iter().enumerate();

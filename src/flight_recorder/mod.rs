@@ -1,4 +1,4 @@
-//! When to write a report without being asked: an allocation failed, memory is near its end, or the heap has grown.
+//! Reports that are written without a request: an allocation failed, memory is nearly used up, or the heap has grown.
 //!
 //! ```text
 //!   hooks ── an allocation failed ──▶ ┐
@@ -7,7 +7,7 @@
 //!   the session's live bytes ───────▶ ┘    └ rearms: enough is free again, and a pause has passed
 //! ```
 //!
-//! All of it is asked on the collector's thread. Nothing here writes a report or knows who does.
+//! All checks run on the collector's thread. Nothing here writes a report or knows the writer.
 
 mod gauge;
 mod growth;
@@ -24,7 +24,7 @@ pub(crate) use settings::WatchSettings;
 pub(crate) use supply::memory_of_process;
 pub(crate) use watch::{Usage, Watch};
 
-/// Bytes of memory that the process can have yet, by the nearest of its bounds; `None` where nothing is known of any.
+/// Returns the bytes of memory that the process can still get, by the tightest of its limits, or `None` if none is known.
 pub(crate) fn memory_left(root: &std::path::Path) -> Option<u64> {
     let supplies = supply::Supplies::find(root).read();
     supplies.iter().map(|supply| supply.left).min()

@@ -1,6 +1,6 @@
-//! Why a report was written.
+//! The reason why a report was written.
 
-/// What made the flight recorder write a report.
+/// Cause for which the flight recorder wrote a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -8,26 +8,26 @@
 pub enum TriggerKind {
     /// The allocator, or `mmap`, had no memory for the service.
     AllocationFailed,
-    /// A control group that the process is in (a container) is near its limit, or the kernel has killed in it.
+    /// A control group of the process (a container) is near its limit, or the kernel has killed a process in it.
     ControlGroup,
-    /// The machine is near the end of its memory.
+    /// The machine's memory is nearly used up.
     Host,
     /// The process is near its limit (`RLIMIT_AS`, `RLIMIT_DATA`).
     AddressSpace,
-    /// The heap is as large as was told.
+    /// The heap has reached the configured size.
     Size,
-    /// The heap has grown by as much as was told.
+    /// The heap has grown by the configured number of bytes.
     Step,
-    /// The heap grows as fast as was told.
+    /// The heap grows at the configured rate.
     Slope,
     /// The process got `SIGUSR2`.
     Signal,
-    /// The process ended while it recorded, without a report: it was killed, or crashed. A later process made the report,
+    /// The process ended without a report while it recorded: it was killed, or it crashed. A later process made the report
     /// from the event log.
     Killed,
     /// The report could not be written when its session ended. It was made later, from the event log.
     Unwritten,
-    /// The profiler's own memory has reached its bound, and recording has ended.
+    /// The profiler's own memory has reached its limit, and recording has ended.
     Overhead,
 }
 
@@ -46,7 +46,7 @@ impl TriggerKind {
         TriggerKind::Overhead,
     ];
 
-    /// As JSON and files have it: `allocation_failed`.
+    /// Returns the name in JSON and files: `allocation_failed`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,12 +70,12 @@ impl TriggerKind {
             .find(|kind| kind.name() == name)
     }
 
-    /// Whether the report was made afterwards, from an event log that was left.
+    /// Returns whether the report was made later, from an event log that was left.
     pub(crate) const fn is_recovered(self) -> bool {
         matches!(self, TriggerKind::Killed | TriggerKind::Unwritten)
     }
 
-    /// Whether memory is at its end, so that the process may be, too.
+    /// Returns whether memory is used up, so that the process may end.
     #[must_use]
     pub const fn is_out_of_memory(self) -> bool {
         matches!(
@@ -88,7 +88,7 @@ impl TriggerKind {
     }
 }
 
-/// What has happened, for people too.
+/// Reason of a report: the cause, and a text for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) kind: TriggerKind,

@@ -1,24 +1,24 @@
-//! What the flight recorder is told.
+//! Settings of the flight recorder.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How little memory may be left before a report is written.
+/// Amount of free memory below which a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OomThreshold {
-    /// 100 MiB or 2 % of the limit, whichever is more, but at most an eighth of the limit: a small container would
-    /// always be near its end.
+    /// 100 MiB or 2 % of the limit, whichever is more, but at most an eighth of the limit: otherwise a small container would
+    /// always be near its limit.
     #[default]
     Usual,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many hundredths of the limit.
+    /// A percentage of the limit.
     Percent(u8),
 }
 
 impl OomThreshold {
-    /// Bytes of `limit`.
+    /// Returns the threshold in bytes for a limit of `limit` bytes.
     pub(crate) fn of(self, limit: u64) -> u64 {
         match self {
             OomThreshold::Usual => (limit / 50).max(100 << 20).min(limit / 8),
@@ -30,28 +30,28 @@ impl OomThreshold {
     }
 }
 
-/// A rate of growth.
+/// Rate of growth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slope {
-    /// So many bytes more…
+    /// Growth in bytes…
     pub bytes: u64,
     /// …within this time.
     pub within: Duration,
 }
 
-/// When a report is to be written.
+/// Conditions for a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WatchSettings {
-    /// Whether memory's end is watched for.
+    /// Set if free memory is watched.
     pub(crate) out_of_memory: bool,
     pub(crate) threshold: OomThreshold,
     pub(crate) size: Option<u64>,
     pub(crate) step: Option<u64>,
     pub(crate) slope: Option<Slope>,
-    /// Between two reports for the same reason.
+    /// Time between two reports for the same reason.
     pub(crate) pause: Duration,
     pub(crate) sigusr2: bool,
-    /// Where `proc` and `sys` are; elsewhere in tests only.
+    /// Directory that has `proc` and `sys`. It differs from `/` in tests only.
     pub(crate) root: PathBuf,
 }
 

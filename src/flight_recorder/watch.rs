@@ -1,4 +1,4 @@
-//! The look at everything, as seldom as will do.
+//! The check of all conditions, as rarely as possible.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,26 +13,26 @@ use super::supply::{Supplies, Supply};
 use crate::capture::memory::Reserve;
 use crate::capture::{failure, signal};
 
-/// From one look to the next while there is plenty; some 100 µs of CPU time each.
+/// Time from one check to the next while there is plenty of memory. A check costs some 100 µs of CPU time.
 const SELDOM: Duration = Duration::from_millis(500);
-/// The same where memory's end is near, and the shortest time in any case.
+/// Time between checks when memory is short, and the shortest time in any case.
 const OFTEN: Duration = Duration::from_millis(10);
-/// Near is where less is left than so many times the threshold.
+/// Memory is short if less is left than so many times the threshold.
 const NEAR: u64 = 4;
-/// Besides, a look is due when this part of what was left has been allocated.
+/// A check is also due when this fraction of the free memory has been allocated.
 const PART: u64 = 100;
 
-/// Less address space is not worth keeping.
+/// Smallest address space that is worth reserving.
 const LEAST_RESERVE: u64 = 32 << 20;
 
-/// Address space for a report besides the program's own file, which is mapped for its symbols.
+/// Address space for a report, besides the program's own file, which is mapped for its symbols.
 const BESIDES: u64 = 64 << 20;
 
-/// How long a thread that is about to fail is waited for before what is kept is given up: it waits itself then, and does
-/// not take it.
+/// Time to wait for a thread whose allocation is about to fail before the reserve is given up. Such a thread then waits
+/// itself, and does not take the reserve.
 const FAILS_SOON: Duration = Duration::from_millis(20);
 
-/// What the session knows.
+/// The session's figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     /// Bytes allocated so far.
@@ -41,13 +41,13 @@ pub(crate) struct Usage {
     pub(crate) live: u64,
 }
 
-/// Looks whether a report is due. One for each session; the collector's thread has it.
+/// Check whether a report is due. Each session has one, on the collector's thread.
 #[derive(Debug)]
 pub(crate) struct Watch {
     settings: WatchSettings,
     supplies: Option<Supplies>,
     due: Instant,
-    /// Allocated bytes at which a look is due.
+    /// Allocated bytes at which a check is due.
     due_at: u64,
     last: Instant,
     near: HashMap<String, Gauge>,
@@ -55,11 +55,11 @@ pub(crate) struct Watch {
     killed: Gauge,
     failed: Gauge,
     growth: Growth,
-    /// A failure was told and is not dealt with yet.
+    /// Set while a failure was reported and its report is not finished.
     telling_failure: bool,
     signals: u32,
     reserve: Option<Reserve>,
-    /// Since when the tables find too little address space.
+    /// Time since which the tables find too little address space.
     short_since: Option<Instant>,
     /// Address space that a report needs.
     needed: u64,
@@ -101,12 +101,12 @@ impl Watch {
         watch
     }
 
-    /// When the next look is due, whatever happens.
+    /// Returns the time at which the next check is due in any case.
     pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Whether a look is due, with so many bytes allocated so far. Two comparisons and three loads.
+    /// Returns whether a check is due, with so many bytes allocated so far. Costs two comparisons and three loads.
     pub(crate) fn is_due(&self, now: Instant, allocated: u64) -> bool {
         let enough = allocated >= self.due_at && now.saturating_duration_since(self.last) >= OFTEN;
         now >= self.due
@@ -115,34 +115,35 @@ impl Watch {
             || signal::received() != self.signals
     }
 
-    /// The tables find too little address space. Whether to wait a little before [`give_up_reserve`](Self::give_up_reserve).
+    /// Notes that the tables find too little address space. Returns whether to wait a little before
+    /// [`give_up_reserve`](Self::give_up_reserve).
     pub(crate) fn waits(&mut self, now: Instant) -> bool {
         let since = *self.short_since.get_or_insert(now);
         let long = now.saturating_duration_since(since) >= FAILS_SOON;
         self.reserve.is_some() && !failure::is_waited_for() && !long
     }
 
-    /// Gives up the address space that is kept for a report. Whether there was any.
+    /// Gives up the address space that is reserved for a report. Returns whether there was any.
     pub(crate) fn give_up_reserve(&mut self) -> bool {
         self.short_since = None;
         self.reserve.take().is_some()
     }
 
-    /// Whether an allocation has failed and its report is being written: from what was given up for it, and with whoever
-    /// wants memory waiting for it.
+    /// Returns whether an allocation has failed and its report is being written. The report uses the reserve that was given
+    /// up, and threads that need memory wait for it.
     pub(crate) fn is_writing(&self) -> bool {
         self.telling_failure && failure::is_waited_for()
     }
 
-    /// Whether memory's end has come closer since this was asked last: time to get ready for a report.
+    /// Returns whether memory has become shorter since the last call, so that it is time to prepare a report.
     pub(crate) fn approaches(&mut self) -> bool {
         std::mem::take(&mut self.approaches)
     }
 
-    /// The reason to give where the tables themselves find too little address space.
+    /// Returns the reason for a report if the tables themselves find too little address space.
     pub(crate) fn shortage(&mut self, text: String, now: Instant) -> Option<Reason> {
         if failure::is_waited_for() {
-            // That is the reason, and told at the next look.
+            // The failed allocation is the reason, and the next check reports it.
             return None;
         }
         let gauge = self.near.entry("tables".to_owned()).or_default();
@@ -154,11 +155,11 @@ impl Watch {
             })
     }
 
-    /// Looks. Why a report is due now, if one is.
+    /// Checks all conditions. Returns the reason for a report, if one is due now.
     pub(crate) fn look(&mut self, now: Instant, usage: Usage) -> Option<Reason> {
         let supplies = self.read();
         self.plan(now, usage, &supplies);
-        // Each is asked, so that each knows what it has told; the gravest is the reason.
+        // All conditions are checked, so that each is up to date. The gravest is the reason.
         let failed = self.look_at_failures(now);
         let near = self.look_at_supplies(&supplies, now);
         let killed = self.look_at_kills(now);
@@ -166,7 +167,7 @@ impl Watch {
         let signalled = self.look_at_signals();
         let reason = failed.or(near).or(killed).or(signalled).or(grown);
         match &reason {
-            // Whoever takes memory waits: the report gets what is given up.
+            // Threads that need memory wait, so the report gets the reserve.
             Some(reason) if reason.kind == TriggerKind::AllocationFailed => {
                 self.give_up_reserve();
             }
@@ -183,7 +184,8 @@ impl Watch {
             .unwrap_or_default()
     }
 
-    /// How little of it may be left. Of address space, what a report needs: nothing can be freed to make it.
+    /// Returns the threshold for what is left. For address space, it is what a report needs: nothing can be freed to make
+    /// one.
     fn threshold(&self, supply: &Supply) -> u64 {
         let threshold = self.settings.threshold.of(supply.limit);
         if supply.kind == TriggerKind::AddressSpace {
@@ -293,12 +295,12 @@ impl Watch {
         })
     }
 
-    /// Where the process may map only so much, some of it is kept for the report, if there is plenty.
+    /// Reserves some address space for the report if the process's address space is limited and there is plenty.
     fn take_reserve(&mut self, supplies: &[Supply]) {
         let limited = supplies
             .iter()
             .filter(|supply| supply.kind == TriggerKind::AddressSpace);
-        // Whoever needs it after all gets it, but later: so not too much, and nothing where little is left.
+        // A thread that needs the reserve gets it, but later. So do not take too much, and nothing if little is left.
         let wanted = limited.map(|supply| self.needed.min(supply.limit / 4).min(supply.left / 3));
         let bytes = wanted.min().unwrap_or(0);
         if bytes >= LEAST_RESERVE {
@@ -313,7 +315,7 @@ fn program_bytes() -> u64 {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The session has ended: nobody writes a report for whoever waits, unless one is being written.
+        // The session has ended: no report is written for waiting threads, unless one is being written.
         if self.settings.out_of_memory && !self.is_writing() {
             failure::disarm();
         }

@@ -1,13 +1,14 @@
-//! The processes below one: `/proc/<pid>/task/<tid>/children`, and where the kernel has no such file, everybody's parent.
+//! The descendants of a process: from `/proc/<pid>/task/<tid>/children`, or, if the kernel has no such file, from the parent
+//! of every process.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// Descendants that are looked at: a bound for a process that has run away.
+/// Largest number of descendants that are read, for a process that starts too many.
 const MOST: usize = 10_000;
 
-/// The numbers of all processes below `pid`, parents before their children. One that comes or goes meanwhile may be
-/// missing.
+/// Returns the numbers of all processes below `pid`, parents before their children. A process that begins or ends meanwhile
+/// may be missing.
 pub(super) fn of(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     if !by_files(pid, &mut found) {
@@ -21,10 +22,10 @@ pub(super) fn of(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Adds the children of each of the process's threads. Whether the kernel tells them.
+/// Adds the children of each of the process's threads. Returns whether the kernel has the files.
 fn by_files(pid: u32, found: &mut Vec<u32>) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        // It has ended.
+        // The process has ended.
         return true;
     };
     let mut told = true;
@@ -34,7 +35,7 @@ fn by_files(pid: u32, found: &mut Vec<u32>) -> bool {
                 let children = children.split_ascii_whitespace();
                 found.extend(children.filter_map(|child| child.parse::<u32>().ok()));
             }
-            // A thread that has ended leaves no folder either.
+            // The directory of a thread that has ended is gone, too.
             Err(_) => told &= !thread.path().join("stat").exists(),
         }
     }
@@ -64,7 +65,7 @@ fn by_parents(pid: u32) -> Vec<u32> {
     found
 }
 
-/// The parent in a `stat` file: `number (name) state parent …`, where the name may hold anything.
+/// Returns the parent in a `stat` file: `number (name) state parent …`, where the name may contain anything.
 fn parent(stat: &str) -> Option<u32> {
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(1)?.parse().ok()
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn both_ways_find_children_and_their_children() {
-        // The shell waits for its children, and says so once both are there.
+        // The shell waits for its children, and prints a line once both exist.
         let mut shell = Command::new("sh")
             .args(["-c", "sleep 600 & sh -c 'sleep 600 & echo; wait' & wait"])
             .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! The file, written a whole line at a time: whoever kills the process leaves a file that can be read.
+//! The file, written a whole line at a time, so that it can be read even if the process is killed.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use heapray_report::memory_log::{self, Line, ReadError};
 use super::name;
 use crate::config::MemoryRole;
 
-/// A `.dat` file that is being written.
+/// `.dat` file that is being written.
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
@@ -21,13 +21,13 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// A new file in `directory`, which is made if it is missing, under a name of that role which no other file has.
+    /// Creates a new file in `directory`, which is made if it is missing, under a free name for the role.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn create_in(directory: &Path, role: MemoryRole) -> io::Result<LogFile> {
         fs::create_dir_all(directory)?;
-        // Absolute: a program may go to another directory later.
+        // Absolute: a program may change its directory later.
         let directory = fs::canonicalize(directory)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let seconds = since.map_or(0, |since| since.as_secs() as i64);
@@ -40,10 +40,10 @@ impl LogFile {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// A new file.
+    /// Creates a new file.
     ///
     /// # Errors
-    /// There is one of that name already, or what else the file system says.
+    /// A file of that name exists already, or the file system has another error.
     pub fn create(path: &Path) -> io::Result<LogFile> {
         Ok(LogFile {
             file: create_new(path)?,
@@ -53,54 +53,54 @@ impl LogFile {
         })
     }
 
-    /// Where it is.
+    /// Returns the file's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its bytes.
+    /// Returns the file's length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Writes a line, in one piece, or nothing of it.
+    /// Writes a line, all of it or nothing.
     ///
     /// # Errors
-    /// What the file system says; the file ends with the line before then.
+    /// The error of the file system. The file then ends with the line before.
     pub fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
         self.line.clear();
         writeln!(self.line, "{line}").expect("a string takes everything");
         let written = self.file.write_all(self.line.as_bytes());
         match written {
             Ok(()) => self.length += self.line.len() as u64,
-            // A disk that is full takes half a line first. Should that stay, readers leave it out.
+            // A full disk may take half a line. If the half line cannot be removed, readers ignore it.
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written
     }
 
-    /// Makes it shorter: one reading in `step` seconds is kept of each curve, the largest, and calls that took as long.
-    /// Whoever reads the file has the longer one or the shorter one, whole.
+    /// Makes the file shorter: for each curve keeps the largest reading in every `step` seconds, and keeps the calls that
+    /// took as long. A reader of the file gets the longer or the shorter one, whole.
     ///
     /// # Errors
-    /// What the file system says; the file is as it was then.
+    /// The error of the file system. The file is unchanged then.
     pub fn thin(&mut self, step: f64) -> io::Result<()> {
         let draft = self.path.with_extension("dat.tmp");
         let thinned = self.thin_to(&draft, step);
         if thinned.is_err() {
-            // It may not even have been made.
+            // The draft may not even have been made.
             let _ = fs::remove_file(&draft);
         }
         thinned
     }
 
     fn thin_to(&mut self, draft: &Path, step: f64) -> io::Result<()> {
-        // What a crash has left under that name is ours.
+        // A file of that name was left by a crash of our own.
         let _ = fs::remove_file(draft);
         let file = create_new(draft)?;
-        // Its owner may have opened the file to others; it stays as open as it was.
+        // The owner may have opened the file to other users. Keep its permissions.
         file.set_permissions(self.file.metadata()?.permissions())?;
         let mut out = BufWriter::new(file);
         let from = BufReader::new(File::open(&self.path)?);
@@ -116,7 +116,7 @@ impl LogFile {
     }
 }
 
-/// A new file for this user alone: its first line is the command line, which may hold what others must not read.
+/// Creates a new file for this user alone: its first line is the command line, which may have secrets.
 fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create_new(true);

@@ -1,9 +1,9 @@
-//! Levels for what runs at one time: each gets the lowest that is free, so that no two of them overlap in
-//! `mprof plot --flame`.
+//! Levels for calls that run at the same time. Each gets the lowest free level, so that no two overlap in `mprof plot
+//! --flame`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Up to `64 * WORDS` levels; more than that share the last one.
+/// Set of up to `64 * WORDS` levels. Further calls share the last one.
 #[derive(Debug)]
 pub(super) struct Levels<const WORDS: usize>([AtomicU64; WORDS]);
 
@@ -14,7 +14,7 @@ impl<const WORDS: usize> Levels<WORDS> {
         Levels([const { AtomicU64::new(0) }; WORDS])
     }
 
-    /// Takes the lowest level that is free.
+    /// Takes the lowest free level.
     pub(super) fn take(&self) -> u32 {
         for (word, base) in self.0.iter().zip((0..).step_by(64)) {
             let taken = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bits| {
@@ -27,7 +27,7 @@ impl<const WORDS: usize> Levels<WORDS> {
         Self::LAST
     }
 
-    /// Gives back what [`take`](Levels::take) gave.
+    /// Returns a level that [`take`](Levels::take) returned.
     pub(super) fn give_back(&self, level: u32) {
         if let Some(word) = self.0.get(level as usize / 64) {
             word.fetch_and(!(1 << (level % 64)), Ordering::Relaxed);

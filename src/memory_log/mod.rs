@@ -1,16 +1,16 @@
 //! Memory over time, one file per process, as `mprof run` writes it and `mprof plot` reads it.
 //!
 //! ```text
-//!   any thread                       sampler thread, each 0.1 s                    file
+//!   any thread                       sampler thread, every 0.1 s                   file
 //! ┌──────────────┐  calls that end ┌─────────────────────────────┐ whole lines ┌────────────┐
-//! │ MemorySpan   │ ──────────────▶ │ Probe: /proc/self and those │ ──────────▶ │ LogFile    │
-//! │ RequestLayer │  (bounded)      │ of all descendants          │             │ CMDLINE MEM│
+//! │ MemorySpan   │ ──────────────▶ │ Probe: /proc/self and all   │ ──────────▶ │ LogFile    │
+//! │ RequestLayer │  (bounded)      │ descendants                 │             │ CMDLINE MEM│
 //! └──────────────┘                 └─────────────────────────────┘             │ CHLD FUNC  │
 //!                                                                              └────────────┘
 //! ```
 //!
-//! It needs no capture and no endpoints. Nothing here may harm the service: what goes wrong is logged once, and the
-//! sampler goes on. Where no log is written, a mark is one load.
+//! It needs no session and no endpoints. Nothing here may harm the service: an error is logged once, and the sampler goes
+//! on. If no log is written, a mark costs one load.
 //!
 //! `heapray memory run` measures other programs with the same [`Probe`] and [`LogFile`].
 
@@ -36,10 +36,10 @@ pub use requests::{MemoryRequestFuture, MemoryRequests, MemoryRequestsLayer, mem
 pub use span::MemorySpan;
 pub(crate) use span::function_at;
 
-/// Marks a part of the program in the memory log from here to where the guard is dropped, for `mprof plot`'s brackets
-/// and flames. Where no memory log is written this is one load.
+/// Marks a part of the program in the memory log, from this call to the drop of the guard, for `mprof plot`'s brackets and
+/// flames. If no memory log is written, this costs one load.
 ///
-/// Blanks in a name become underscores. `mprof` cuts a label at its last dot, and knows nothing of `::`.
+/// Blanks in a name become underscores. `mprof` cuts a label at its last dot, and does not handle `::`.
 ///
 /// ```
 /// let span = heapray::memory_span("load");

@@ -1,21 +1,21 @@
-//! What the files are called, so that mprof finds them and two never collide.
+//! Names of the files, which mprof finds, and which never collide.
 //!
 //! ```text
-//! main     mprofile_<YYYYMMDDhhmmss>.dat   local time; if that is taken, the first second after it that is free
+//! main     mprofile_<YYYYMMDDhhmmss>.dat   local time; if that is taken, the next second that is free
 //! worker   <HOSTNAME>.dat                  if that is taken, <HOSTNAME>-2.dat, <HOSTNAME>-3.dat …
 //! ```
 //!
-//! `mprof list` and `mprof plot` without a name know a file by its fourteen digits: a suffix would hide it from them.
+//! Without a name, `mprof list` and `mprof plot` recognize a file by its fourteen digits: a suffix would hide it.
 
 use std::fs;
 
 use crate::config::MemoryRole;
 use crate::os::process;
 
-/// Names that are tried.
+/// Number of names that are tried.
 pub(super) const TRIES: u32 = 100_000;
 
-/// The name of try number `n`, from 0, for a log that begins `seconds` after the Unix epoch.
+/// Returns the name of try number `n`, from 0, for a log that begins `seconds` after the Unix epoch.
 pub(super) fn file_name(role: MemoryRole, seconds: i64, n: u32) -> String {
     match role {
         MemoryRole::Main => stamped_name(seconds + i64::from(n)),
@@ -23,14 +23,14 @@ pub(super) fn file_name(role: MemoryRole, seconds: i64, n: u32) -> String {
     }
 }
 
-/// `mprofile_<YYYYMMDDhhmmss>.dat`, in local time.
+/// Returns `mprofile_<YYYYMMDDhhmmss>.dat`, in local time.
 #[must_use]
 pub fn stamped_name(seconds: i64) -> String {
     let [year, month, day, hour, minute, second] = local_stamp(seconds);
     format!("mprofile_{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}.dat")
 }
 
-/// Year, month, day, hour, minute and second in local time; all 0 for a time that has none.
+/// Returns year, month, day, hour, minute and second in local time, or all 0 for a time outside of the calendar.
 #[must_use]
 pub fn local_stamp(seconds: i64) -> [i32; 6] {
     process::local_time(seconds).unwrap_or_default()
@@ -43,7 +43,7 @@ fn worker_name(host: &str, n: u32) -> String {
     }
 }
 
-/// The name of this machine, or of this container.
+/// Returns the name of this machine, or of this container.
 fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();

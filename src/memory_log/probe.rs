@@ -1,4 +1,4 @@
-//! How much memory a process and those below it have, from `/proc`: what psutil, and so mprof, reads too.
+//! Memory of a process and its descendants, from `/proc`, which psutil (and so mprof) reads too.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,29 +9,29 @@ use crate::config::{MemoryChildren, MemoryMetric};
 use crate::os::memory::resident_by;
 use crate::os::process;
 
-/// Measures one process again and again.
+/// Probe that measures one process again and again.
 #[derive(Debug)]
 pub struct Probe {
     process: Process,
     children: MemoryChildren,
     metric: MemoryMetric,
-    /// Open files of the descendants that were alive last time. A number that was given to another process meanwhile
-    /// does not matter: the file is the former's.
+    /// Open files of the descendants that were alive last time. If a number was given to another process meanwhile, the open
+    /// file is still the former's.
     known: HashMap<u32, Process>,
 }
 
-/// What a [`Probe`] has measured.
+/// Result of a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Readings {
     /// Bytes of the process, and of its descendants if they are included.
     pub memory: u64,
-    /// Resident bytes of the process itself, whatever is measured.
+    /// Resident bytes of the process itself, with any metric.
     pub rss: u64,
     /// Bytes of each descendant that is alive, if they have lines.
     pub children: Vec<(u32, u64)>,
 }
 
-/// A process, held by its open `statm`.
+/// Process, held by its open `statm`.
 #[derive(Debug)]
 struct Process {
     pid: u32,
@@ -39,14 +39,14 @@ struct Process {
 }
 
 impl Probe {
-    /// One for the process of this number.
+    /// Makes a probe for the process of this number.
     ///
     /// # Errors
-    /// There is no such process, or no `/proc`.
+    /// The process does not exist, or there is no `/proc`.
     pub fn new(pid: u32, children: MemoryChildren, metric: MemoryMetric) -> io::Result<Probe> {
         let process = Process::open(pid)?;
         let rss = process.rss()?;
-        // It fails here and now where the kernel has no such figures (before 4.14) or does not let us see them.
+        // Fail here if the kernel has no such figures (before 4.14) or does not let us read them.
         process.bytes(metric, rss)?;
         Ok(Probe {
             process,
@@ -56,7 +56,7 @@ impl Probe {
         })
     }
 
-    /// The memory now. `None`: the process has ended.
+    /// Returns the present memory, or `None` if the process has ended.
     pub fn read(&mut self) -> Option<Readings> {
         let rss = self.process.rss().ok()?;
         let memory = self.process.bytes(self.metric, rss).ok()?;
@@ -89,13 +89,13 @@ impl Probe {
         Some(readings)
     }
 
-    /// Bytes of a descendant; `None` if it is gone, or a zombie, which has none.
+    /// Returns the bytes of a descendant, or `None` if it is gone, or a zombie, which has no memory.
     fn child(&mut self, pid: u32) -> Option<u64> {
         if let Some(known) = self.known.get(&pid) {
             match known.rss() {
                 Ok(rss @ 1..) => return known.bytes(self.metric, rss).ok(),
                 Ok(0) => return None,
-                // Another process has the number now.
+                // Another process may have the number now.
                 Err(_) => drop(self.known.remove(&pid)),
             }
         }
@@ -117,20 +117,20 @@ impl Process {
         resident_by(&self.statm)
     }
 
-    /// What `metric` says of the process, which has `rss` resident bytes.
+    /// Returns the bytes of the process by `metric`. The process has `rss` resident bytes.
     fn bytes(&self, metric: MemoryMetric, rss: u64) -> io::Result<u64> {
         let prefixes: &[&str] = match metric {
             MemoryMetric::Rss => return Ok(rss),
             MemoryMetric::Pss => &["Pss:"],
             MemoryMetric::Uss => &["Private_Clean:", "Private_Dirty:", "Private_Hugetlb:"],
         };
-        // Opened each time: a file that was opened before an `execve` tells of the program before.
+        // Opened each time: a file that was opened before an `execve` shows the former program.
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
         Ok(sum(&rollup, prefixes))
     }
 }
 
-/// The fields of those names, `<name>: <number> kB` a line, in bytes.
+/// Returns the sum of the fields of those names, `<name>: <number> kB` per line, in bytes.
 fn sum(rollup: &str, names: &[&str]) -> u64 {
     let field = |line: &str| {
         let value = names.iter().find_map(|name| line.strip_prefix(name))?;

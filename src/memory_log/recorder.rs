@@ -19,19 +19,19 @@ use crate::os::memory;
 use crate::os::process::check_thread_start;
 use crate::os::signal::BlockSignals;
 
-/// Whether a profiler's process writes a memory log.
+/// State of a profiler's memory log.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Recording {
-    /// Nobody asked for one.
+    /// No memory log is wanted.
     #[default]
     Off,
-    /// One was asked for, and cannot be: why.
+    /// A memory log is wanted, but impossible for this reason.
     Failed(#[cfg_attr(not(feature = "http"), allow(dead_code))] Arc<str>),
-    /// It is being written.
+    /// The memory log is being written.
     On(Arc<Recorder>),
 }
 
-/// A log that is being written. It ends when this is dropped.
+/// Log that is being written. Dropping it ends the log.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "http"), allow(dead_code))] // what only the endpoint tells
 pub(crate) struct Recorder {
@@ -40,7 +40,7 @@ pub(crate) struct Recorder {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the sampler and those who mark functions share.
+/// State that the sampler and the marked functions share.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub(super) struct Shared {
@@ -49,26 +49,26 @@ pub(super) struct Shared {
     started: SystemTime,
     stop: Mutex<bool>,
     stopped: Condvar,
-    /// Calls that ended and stand in no line yet.
+    /// Finished calls that are not written yet.
     calls: Mutex<Vec<Function>>,
     lost_calls: AtomicU64,
     statm: File,
-    /// Bytes that the latest reading was more, or less, than the resident size at that moment.
+    /// Difference between the latest reading and the resident size at that moment, in bytes.
     offset: AtomicI64,
 }
 
 /// The log that is being written.
 static CURRENT: RwLock<Option<Arc<Shared>>> = RwLock::new(None);
 
-/// The process that writes a log, 0 if none does. A forked child finds its parent's number here: it has no sampler, and
-/// must not touch the lock, which a thread of the parent may have held.
+/// Number of the process that writes a log, or 0. A forked child finds its parent's number here. It has no sampler, and must
+/// not touch the lock, which a thread of the parent may have held.
 static WRITING: AtomicU32 = AtomicU32::new(0);
 
-/// Calls that may wait for the sampler: some tenths of a second of a very busy service.
+/// Largest number of calls that wait for the sampler: some tenths of a second of a very busy service.
 const MOST_CALLS: usize = 1 << 16;
 
 impl Recording {
-    /// Begins a log as `config` says. What is wrong is logged, and nothing else happens.
+    /// Begins a log with the settings of `config`. An error is logged and has no other effect.
     pub(crate) fn start(config: Option<&MemoryLogConfig>) -> Recording {
         let Some(config) = config else {
             return Recording::Off;
@@ -91,7 +91,7 @@ impl Recording {
         }
     }
 
-    /// Ends the log, with a last reading. Nothing happens where none is written, or in a forked child.
+    /// Ends the log with a last reading. Does nothing if no log is written, or in a forked child.
     pub(crate) fn stop(&self) {
         if let Recording::On(recorder) = self {
             recorder.stop();
@@ -102,7 +102,7 @@ impl Recording {
 impl Recorder {
     fn start(config: &MemoryLogConfig) -> io::Result<Recorder> {
         let pid = std::process::id();
-        // In a child that was forked while a log was written, the lock may be held for ever by a thread that is not here.
+        // In a child that was forked while a log was written, a thread that does not exist here may hold the lock forever.
         if WRITING.load(Ordering::SeqCst) != 0 {
             return Err(io::Error::other(
                 "this process, or its parent, writes one already",
@@ -154,22 +154,22 @@ impl Recorder {
         *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = None;
         *self.shared.stop() = true;
         self.shared.stopped.notify_all();
-        // It panics never; were it to, the log ends there.
+        // The sampler does not panic. If it did, the log would end there.
         let _ = thread.join();
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// When the log began.
+    /// Returns the time at which the log began.
     #[cfg(feature = "http")]
     pub(crate) fn started(&self) -> SystemTime {
         self.shared.started
     }
 
-    /// What it was told.
+    /// Returns the settings.
     #[cfg(feature = "http")]
     pub(crate) fn config(&self) -> &MemoryLogConfig {
         &self.config
@@ -182,8 +182,8 @@ impl Drop for Recorder {
     }
 }
 
-/// Starts the sampler's thread, and returns when nothing that it allocates is recorded any more. No signal of the
-/// service's is ever handled on it, nor `SIGXFSZ`: a write past a limit fails.
+/// Starts the sampler's thread, and returns when its allocations are no longer recorded. The thread never handles a signal
+/// of the service's, nor `SIGXFSZ`: a write past a limit fails.
 fn spawn(sampler: Sampler) -> io::Result<JoinHandle<()>> {
     check_thread_start()?;
     let _signals = BlockSignals::all();
@@ -200,7 +200,7 @@ fn spawn(sampler: Sampler) -> io::Result<JoinHandle<()>> {
     Ok(thread)
 }
 
-/// The log that this process writes.
+/// Returns the log that this process writes.
 #[inline]
 pub(super) fn current() -> Option<Arc<Shared>> {
     let writing = WRITING.load(Ordering::Relaxed);
@@ -216,12 +216,12 @@ impl Shared {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is the process that writes the log, and not a child that was forked from it.
+    /// Returns whether this process writes the log, and is not a child that was forked from the writer.
     pub(super) fn is_here(&self) -> bool {
         self.pid == std::process::id()
     }
 
-    /// Waits so long, or until the log is to end: then true.
+    /// Waits for `time`, or until the log is to end; returns true in the second case.
     pub(super) fn rest(&self, time: Duration) -> bool {
         let rested = self
             .stopped
@@ -229,8 +229,8 @@ impl Shared {
         *rested.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The memory now, as the log's readings have it: the resident size, and as much more or less as the latest reading
-    /// had. A mark costs microseconds, where the proportional size of a large process takes milliseconds to read.
+    /// Returns the present memory in the log's measure: the resident size, corrected by the difference of the latest
+    /// reading. So a mark costs microseconds. Reading the proportional size of a large process would take milliseconds.
     pub(super) fn now(&self) -> Option<Reading> {
         let rss = memory::resident_by(&self.statm).ok()?;
         let bytes = rss.saturating_add_signed(self.offset.load(Ordering::Relaxed));
@@ -242,7 +242,7 @@ impl Shared {
             .store(memory.wrapping_sub(rss).cast_signed(), Ordering::Relaxed);
     }
 
-    /// Hands a call to the sampler.
+    /// Passes a call to the sampler.
     pub(super) fn enter(&self, call: Function) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if calls.len() < MOST_CALLS {
@@ -259,13 +259,13 @@ impl Shared {
     }
 }
 
-/// Seconds since the Unix epoch.
+/// Returns the seconds since the Unix epoch.
 pub(super) fn seconds_now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
 }
 
-/// Says what is wrong: to the service's log, or where there is none yet, on standard error.
+/// Writes an error to the service's log, or, if there is none yet, to standard error.
 pub(super) fn complain(text: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{text}");

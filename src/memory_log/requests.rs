@@ -1,4 +1,4 @@
-//! A `FUNC` line for each HTTP request, for those who ask for it.
+//! An optional `FUNC` line for each HTTP request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,12 +11,12 @@ use tower::{Layer, Service};
 use super::span::Span;
 use crate::capture::untracked;
 
-/// A layer that marks each request in the memory log, from its arrival until there is a response (whose body may still be
-/// on its way), or nobody wants one any more. Where no memory log is written, it costs one load a request.
+/// Returns a layer that marks each request in the memory log, from its arrival until there is a response (whose body may
+/// still be on its way) or the client has gone. If no memory log is written, it costs one load per request.
 ///
-/// A line's name is method and route, `GET:/users/{id}`; dots are `%2E`, since `mprof` cuts its labels at dots. Give the
-/// layer to an axum router after its routes, or the route is not known: then each part of the path with a digit in it
-/// is `{}`. Requests that run at the same time have different levels.
+/// A line's name is method and route, `GET:/users/{id}`. Dots are written as `%2E`, since `mprof` cuts its labels at dots.
+/// Add the layer to an axum router after its routes. Otherwise the route is not known, and each part of the path with a
+/// digit in it is written as `{}`. Requests that run at the same time have different levels.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -31,11 +31,11 @@ pub fn memory_requests() -> MemoryRequestsLayer {
     MemoryRequestsLayer(())
 }
 
-/// See [`memory_requests`].
+/// Layer of [`memory_requests`].
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryRequestsLayer(());
 
-/// A service whose requests are marked. See [`memory_requests`].
+/// Service whose requests are marked. See [`memory_requests`].
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryRequests<S>(S);
 
@@ -67,7 +67,7 @@ impl<S: Service<Request<B>>, B> Service<Request<B>> for MemoryRequests<S> {
 }
 
 pin_project! {
-    /// The answer of a service whose requests are marked.
+    /// Answer of a service whose requests are marked.
     pub struct MemoryRequestFuture<F> {
         #[pin]
         inner: F,
@@ -108,7 +108,8 @@ fn name<B>(request: &Request<B>) -> String {
     format!("{method}:{}", route.replace('.', "%2E"))
 }
 
-/// A path with `{}` for what looks like a number, a date or a key: else there were as many names as there are of those.
+/// Returns a path with `{}` for each part that looks like a number, a date or a key. Otherwise there would be too many
+/// names.
 fn shape(path: &str) -> String {
     let part = |part: &str| {
         let varies = part.contains(|c: char| c.is_ascii_digit()) || part.len() > 64;

@@ -1,4 +1,4 @@
-//! The sampler's thread: a reading each interval, and the calls that ended since.
+//! The sampler's thread: it writes a reading at each interval, and the calls that ended since the last one.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::config::MemoryLogConfig;
 use crate::os::command_line;
 use crate::os::file::file_size_limit;
 
-/// How long a call that ended waits for its line at most.
+/// Longest time that a finished call waits for its line.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// A reading a day is the least that a log is thinned out to.
+/// Longest interval: a log is thinned out to one reading a day at most.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(86_400);
 
-/// From one complaint to the next.
+/// Time between two error messages.
 const TELL_AGAIN: Duration = Duration::from_secs(3600);
 
 /// See the module.
@@ -29,9 +29,9 @@ pub(super) struct Sampler {
     file: LogFile,
     interval: Duration,
     limit: u64,
-    /// When it was told last that a line could not be written.
+    /// Time of the last message that a line could not be written.
     told_failing: Option<Instant>,
-    /// Calls were lost, and that was told.
+    /// Set once a message said that calls were lost.
     told_lost: bool,
 }
 
@@ -59,7 +59,7 @@ impl Sampler {
         let mut next = Instant::now();
         loop {
             self.sample();
-            // A machine that slept does not make up for it.
+            // Readings that were missed while the machine slept are not made up for.
             next = (next + self.interval).max(Instant::now());
             if self.rest_until(next) {
                 break;
@@ -69,7 +69,7 @@ impl Sampler {
         self.sample();
     }
 
-    /// Whether the log is to end.
+    /// Waits until `next`. Returns whether the log is to end.
     fn rest_until(&mut self, next: Instant) -> bool {
         loop {
             let left = next.saturating_duration_since(Instant::now());
@@ -85,7 +85,7 @@ impl Sampler {
 
     fn sample(&mut self) {
         let Some(readings) = self.probe.read() else {
-            // `/proc` is gone, in a chroot.
+            // `/proc` is gone, for example in a chroot.
             return;
         };
         let at = seconds_now();
@@ -125,7 +125,7 @@ impl Sampler {
     }
 
     fn failed(&mut self, error: &io::Error) {
-        // On a full disk short lines may fit where long ones do not: one failure is told for all of an hour.
+        // On a full disk short lines may fit where long ones do not: one message stands for all failures of an hour.
         if self
             .told_failing
             .is_none_or(|told| told.elapsed() > TELL_AGAIN)

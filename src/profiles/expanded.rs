@@ -1,4 +1,4 @@
-//! What the attributes expand to calls these, and nothing else.
+//! Functions for the code that the attributes expand to. That code calls nothing else.
 
 pub use crate::profiles::cpu::attribute::SingleThread;
 pub use crate::profiles::line as line_profile;

@@ -1,4 +1,4 @@
-//! What a part of the program allocates and leaves behind, by call site.
+//! The allocations of a part of the program, and what it has not freed, by call site.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ use crate::collector::snapshot::{RawNode, RawSite, StackTable};
 use crate::profiler::{Blocks, CallSite};
 use crate::symbolize::{self, Known, ReportOptions};
 
-/// A part of the program whose allocations are followed: those of the calling thread, from [`scope()`] to
-/// [`end`](Scope::end). Scopes nest; an inner one's blocks are the outer one's, too.
+/// Part of the program whose allocations are followed: those of the calling thread, from [`scope()`] to [`end`](Scope::end).
+/// Scopes nest; the blocks of an inner scope are also those of the outer ones.
 ///
-/// Dropped without `end`, it tells nothing.
+/// A scope that is dropped without `end` has no result.
 #[derive(Debug)]
 #[must_use = "call `end` to learn what was left behind"]
 pub struct Scope {
@@ -28,8 +28,8 @@ pub struct Scope {
     followed: Result<(u32, Entered), &'static str>,
 }
 
-/// Follows what the calling thread allocates and frees from here on, exactly. Works while a session records every
-/// allocation; else [`ScopeUsage::note`] says why nothing is known.
+/// Follows exactly what the calling thread allocates and frees from here on. Works while a session records every allocation.
+/// Otherwise [`ScopeUsage::note`] says why nothing is known.
 ///
 /// ```
 /// let scope = heapray::scope("load");
@@ -55,15 +55,15 @@ pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
     }
 }
 
-const NO_MEMORY: &str = "no memory was left to follow allocations";
+const NO_MEMORY: &str = "there was no memory to follow allocations";
 const NOT_RECORDING: &str =
     "no session records allocations (MEMRAY_PROFILER=true starts one): nothing is known";
 const SAMPLING: &str = "the session records samples only (MEMRAY_PROFILER_SAMPLE=0 records every allocation): nothing is \
                         known";
-const INTERRUPTED: &str = "recording ended meanwhile: what was freed after that is missing";
+const INTERRUPTED: &str = "recording ended meanwhile: later frees are missing";
 
 impl Scope {
-    /// Leaves the scope: what it allocated, and what of that is still live.
+    /// Leaves the scope. Returns what it allocated, and what of that is still live.
     #[must_use]
     pub fn end(self) -> ScopeUsage {
         let _untracked = untracked::enter();
@@ -82,7 +82,7 @@ impl Scope {
     }
 }
 
-/// What a [`Scope`] allocated and left behind.
+/// Allocations of a [`Scope`], and its live blocks.
 #[derive(Debug, Clone)]
 pub struct ScopeUsage {
     name: Cow<'static, str>,
@@ -118,13 +118,13 @@ impl ScopeUsage {
         }
     }
 
-    /// The scope's name.
+    /// Returns the scope's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Everything that it allocated.
+    /// Returns everything that the scope allocated.
     #[must_use]
     pub fn allocated(&self) -> Blocks {
         Blocks {
@@ -133,7 +133,7 @@ impl ScopeUsage {
         }
     }
 
-    /// What it allocated and had not freed when it ended.
+    /// Returns what the scope allocated and had not freed when it ended.
     #[must_use]
     pub fn live(&self) -> Blocks {
         Blocks {
@@ -142,22 +142,22 @@ impl ScopeUsage {
         }
     }
 
-    /// The most bytes of its own that were live at one time.
+    /// Returns the largest number of the scope's own bytes that were live at one time.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.figures.peak
     }
 
-    /// What is missing, if anything is: no session records every allocation, or it ended in between.
+    /// Returns what is missing, if anything is: no session records every allocation, or the session ended meanwhile.
     #[must_use]
     pub fn note(&self) -> Option<&str> {
         self.note
     }
 
-    /// The lines that allocated what was live at the end, most bytes first: the service's own where a stack has one,
-    /// as in reports.
+    /// Returns the lines that allocated the live blocks, most bytes first: the service's own line if a stack has one, as in
+    /// reports.
     ///
-    /// Looks symbols up, which takes some time when a line is met for the first time (reports say how much).
+    /// Looks up symbols, which takes some time the first time that a line is found (reports say how much).
     #[must_use]
     pub fn call_sites(&self) -> Vec<CallSite> {
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
@@ -207,7 +207,7 @@ impl ScopeUsage {
     }
 }
 
-/// The new number of a thread's `node`, whose callers are put before it.
+/// Returns the new number of a thread's `node`. Its callers are added before it.
 fn add(
     tree: Nodes,
     node: u32,
@@ -239,7 +239,7 @@ fn add(
     parent
 }
 
-/// Lines that are printed.
+/// Largest number of lines that are printed.
 const MOST: usize = 20;
 
 impl fmt::Display for ScopeUsage {

@@ -89,7 +89,7 @@ pub fn not_hooked() -> Vec<String> {
     if refused != 0 {
         notes.push(format!(
             "{refused} GOT entries could not be patched, since the system does not let \
-             their pages be written (a seccomp filter?): those calls are not seen"
+             their pages be written (a seccomp filter?): allocations through them are not recorded"
         ));
     }
     for family in [
@@ -101,15 +101,15 @@ pub fn not_hooked() -> Vec<String> {
         let others = OTHERS[family as usize].load(Ordering::Relaxed);
         if others != 0 {
             notes.push(format!(
-                "{others} words that calls of {} go through point to another library's functions than those that the \
-                 program calls: those calls are not seen",
+                "{others} GOT entries of {} belong to another library's functions than those that the program calls: \
+                 allocations through them are not recorded",
                 family.title()
             ));
         }
     }
     if !operators::all_are_seen() {
         notes.push(format!(
-            "calls of {} are not seen: an allocator replaces new, and not delete",
+            "calls of {} are not recorded: an allocator replaces new, but not delete",
             Family::Operators.title()
         ));
     }

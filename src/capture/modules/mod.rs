@@ -35,9 +35,9 @@ pub use module::{MappedCode, Module, ModuleId};
 /// Result of a [`refresh`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {
-    /// Modules that are loaded now and were not.
+    /// Modules that were loaded since the last one.
     pub added: usize,
-    /// Modules that were loaded and are not any more.
+    /// Modules that were unloaded since the last one.
     pub removed: usize,
 }
 

@@ -94,8 +94,8 @@ pub(super) fn is_return_address(word: u64) -> bool {
 }
 
 /// Returns the bytes from the start of the program's own thread-local variables up to the control block, where the variables
-/// lie below it (Drepper, "ELF Handling for Thread-Local Storage", 3.4.1; the linker relies on that). This is their size,
-/// rounded up to their alignment.
+/// lie below it (Drepper, "ELF Handling for Thread-Local Storage", 3.4.1; the linker relies on that): their size, and the
+/// padding that aligns their end.
 fn program_tls() -> u64 {
     // SAFETY: look up numbers in the auxiliary vector.
     let (headers, count) = unsafe {

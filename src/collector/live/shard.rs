@@ -1,4 +1,4 @@
-//! A shard: lines in the order of keys, and what did not fit beside them.
+//! A shard: lines in the order of keys, and the blocks that did not fit into their lines.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use super::map_bytes;
 use super::slot::{BESIDE, BESIDE_SHIFT, EMPTY, KEY_SHIFT, Line, SLOTS, Slot, has, position};
 use crate::capture::memory::OwnedArray;
 
-/// A shard grows, by a quarter, when its lines hold more than this on average.
+/// Average number of blocks in a line above which a shard grows, by a quarter.
 pub(super) const FULL: usize = 3;
-/// No shard shrinks below this: they begin with a page.
+/// Smallest number of lines of a shard: a page.
 pub(super) const FEWEST_LINES: usize = 51;
 
-/// A block whose line is full goes to one of so many lines behind it.
+/// Number of lines after a full one to which the full line's blocks may go.
 const NEAR: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) lines: OwnedArray<Line>,
-    /// How many of the lines are in use; there is nothing in the others.
+    /// Number of lines in use. The others are empty.
     pub(super) count: usize,
-    /// Blocks, those beside included.
+    /// Number of blocks, including those beside their lines.
     pub(super) len: usize,
-    /// It shrinks with fewer blocks than this, and grows with more than `most`.
+    /// The shard shrinks with fewer blocks than this, and grows with more than `most`.
     pub(super) fewest: usize,
     pub(super) most: usize,
-    /// Slots of blocks whose line and those behind it were full, by key.
+    /// Slots of blocks whose line and the lines after it were full, by key.
     pub(super) far: Map<u64, Slot>,
 }
 
@@ -62,13 +62,13 @@ impl Shard {
         &mut self.lines.as_mut_slice()[at]
     }
 
-    /// The line of `key`.
+    /// Returns the line of `key`.
     #[inline(always)]
     pub(super) fn line(&self, key: u64) -> usize {
         line_among(self.count, key)
     }
 
-    /// Whether there may be a block of `key`. One line is looked at.
+    /// Returns whether there may be a block of `key`. Looks at one line.
     #[inline(always)]
     pub(super) fn may_have(&self, key: u64) -> bool {
         let line = &self.lines()[self.line(key)];
@@ -81,7 +81,7 @@ impl Shard {
         line.get(position(line, key))
     }
 
-    /// As [`slot`](Self::slot), also beside its line.
+    /// Does what [`slot`](Self::slot) does, and also looks beside the line.
     pub(super) fn find(&self, key: u64) -> Option<&Slot> {
         let at = self.line(key);
         let beside = || {
@@ -94,7 +94,7 @@ impl Shard {
         self.slot(key).or_else(beside).or_else(far)
     }
 
-    /// The lines where blocks are that have no room in line `at`.
+    /// Returns the lines for blocks that have no room in line `at`.
     #[inline]
     fn near(&self, at: usize) -> Range<usize> {
         at + 1..(at + NEAR + 1).min(self.count)
@@ -119,7 +119,7 @@ impl Shard {
         self.grown(spare)
     }
 
-    /// Some of the line's blocks are beside it, or it is full.
+    /// Inserts into a line that is full, or that has blocks beside it.
     #[cold]
     fn insert_crowded(&mut self, at: usize, new: Slot, spare: &mut Vec<Slot>) -> Option<Slot> {
         let key = new[0] >> KEY_SHIFT;
@@ -194,13 +194,13 @@ impl Shard {
         }
     }
 
-    /// From the last line to the first, since a block's line becomes a later one or stays: none comes upon a line
-    /// whose blocks have yet to move. `spare` is room for those that are put off, kept for the next time.
+    /// Goes from the last line to the first, since a block's line stays or becomes a later one. So no block moves into a
+    /// line whose own blocks still have to move. `spare` is room for blocks that are set aside, kept for the next time.
     #[cold]
     fn grow(&mut self, spare: &mut Vec<Slot>) {
         let (before, now) = (self.count, self.count * 5 / 4);
         if !self.lines.grow(now) {
-            // Without memory more blocks are beside; asked again when there are twice as many.
+            // Without memory, more blocks lie beside their lines. Try again when there are twice as many.
             self.most *= 2;
             return;
         }
@@ -212,7 +212,7 @@ impl Shard {
         self.put_all(spare);
     }
 
-    /// The other way round, as [`grow`](Self::grow).
+    /// Shrinks in the opposite direction of [`grow`](Self::grow).
     #[cold]
     fn shrink(&mut self, spare: &mut Vec<Slot>) {
         let (before, now) = (self.count, self.count / 3);
@@ -230,7 +230,7 @@ impl Shard {
         spare.extend(std::mem::take(&mut self.far).into_values());
     }
 
-    /// Moves the blocks of a line to where they belong now. Those that were, or would be, beside their line are put off.
+    /// Moves the blocks of a line to their new lines. Blocks that were, or would be, beside their line are set aside.
     #[inline(always)]
     fn move_line(&mut self, at: usize, before: usize, beside: &mut Vec<Slot>) {
         let line = *self.line_mut(at);
@@ -249,7 +249,7 @@ impl Shard {
         }
     }
 
-    /// Those that were put off, when all others have been moved.
+    /// Inserts the blocks that were set aside, after all others have been moved.
     fn put_all(&mut self, beside: &[Slot]) {
         for &slot in beside {
             self.put(self.line(slot[0] >> KEY_SHIFT), slot);
@@ -257,7 +257,7 @@ impl Shard {
         self.set_bounds();
     }
 
-    /// Puts a block, whose key is nowhere yet, into line `at` if that has room.
+    /// Puts a block, whose key is not in the shard, into line `at` if that has room.
     #[inline(always)]
     fn put_at_home(&mut self, at: usize, slot: Slot) -> bool {
         let line = self.line_mut(at);
@@ -269,7 +269,7 @@ impl Shard {
         true
     }
 
-    /// Puts a block, whose key is nowhere yet, into line `at`, or beside it.
+    /// Puts a block, whose key is not in the shard, into line `at`, or beside it.
     fn put(&mut self, at: usize, slot: Slot) {
         if self.put_at_home(at, slot) {
             return;
@@ -299,7 +299,7 @@ impl Shard {
     }
 }
 
-/// The line of `key` among `lines` lines. It never falls as the key rises, nor as there are more lines.
+/// Returns the line of `key` among `lines` lines. It never falls as the key rises, or as the number of lines rises.
 #[inline]
 pub(super) fn line_among(lines: usize, key: u64) -> usize {
     ((u128::from(key << KEY_SHIFT) * lines as u128) >> 64) as usize

@@ -1,4 +1,4 @@
-//! The table against maps, and what it costs.
+//! Tests of the table against maps, and of its cost.
 
 use super::slot::{BESIDE, BESIDE_MOST, BESIDE_SHIFT, LARGE, Slot};
 use super::*;
@@ -71,7 +71,7 @@ fn remove(table: &mut LiveTable, address: u64) -> Option<Block> {
     table.remove(Place::of(address), address)
 }
 
-/// Whether each line counts its blocks beside it, and only there.
+/// Returns whether each line counts its blocks beside it, and no others.
 fn counts_are_right(shard: &Shard) -> bool {
     let mut beside = vec![0; shard.lines().len()];
     for (at, line) in shard.lines().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The blocks that a log file is made of, one after another from its first byte. All numbers are little-endian.
+//! The blocks of a log file, one after another from its first byte. All numbers are little-endian.
 //!
 //! ```text
 //!  0  4   magic: "HRL1" for events, "HRN1" for names
@@ -11,30 +11,30 @@
 
 use std::io;
 
-/// A block is ended when its payload reaches this.
+/// Size at which a block's payload is full.
 pub(super) const FULL: usize = 128 << 10;
-/// Bytes that no payload exceeds: a full one and the longest record.
+/// Largest size of a payload: a full one and the longest record.
 pub(super) const MOST: usize = FULL + 128;
-/// Bytes of a header.
+/// Size of a header.
 pub(super) const HEADER: usize = 24;
 
 const EVENTS: u32 = u32::from_le_bytes(*b"HRL1");
 const NAMES: u32 = u32::from_le_bytes(*b"HRN1");
 const PLAIN: u32 = 1 << 31;
 
-/// See the module.
+/// Header of a block; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) stored: usize,
     pub(super) raw: usize,
     pub(super) events: u32,
     pub(super) compressed: bool,
-    /// The payload is of names.
+    /// Set if the payload has names.
     pub(super) names: bool,
 }
 
 impl Header {
-    /// The header's bytes for `payload` as it is stored.
+    /// Returns the header's bytes for `payload` as it is stored.
     pub(super) fn encode(self, payload: &[u8]) -> [u8; HEADER] {
         let plain = if self.compressed { 0 } else { PLAIN };
         let mut bytes = [0; HEADER];
@@ -48,7 +48,7 @@ impl Header {
         bytes
     }
 
-    /// The header in `bytes`, with limits checked, so that nobody allocates what a corrupt file asks for.
+    /// Returns the header in `bytes`. Lengths are checked, so that a corrupt file cannot request a large allocation.
     pub(super) fn decode(bytes: &[u8; HEADER]) -> io::Result<Header> {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -71,13 +71,13 @@ impl Header {
         Ok(header)
     }
 
-    /// Whether `payload`, as stored, is what was written after the header in `bytes`.
+    /// Returns whether `payload`, as stored, is what was written after the header in `bytes`.
     pub(super) fn is_whole(bytes: &[u8; HEADER], payload: &[u8]) -> bool {
         checksum(&[&bytes[..16], payload]).to_le_bytes() == bytes[16..]
     }
 }
 
-/// An error of corrupt data.
+/// Returns an error about corrupt data.
 pub(super) fn invalid(what: &'static str) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
@@ -85,7 +85,7 @@ pub(super) fn invalid(what: &'static str) -> io::Error {
     )
 }
 
-/// Each step can be undone, so that any change within one word changes the sum for certain.
+/// Returns a checksum. Each step is invertible, so that any change within one word changes the sum for certain.
 fn checksum(parts: &[&[u8]]) -> u64 {
     let mut sum = 0x243F_6A88_85A3_08D3u64;
     let mut add = |word: u64| {

@@ -1,5 +1,5 @@
-//! The records in a block. Coder and decoder remember the same things about what went before, and forget them at each
-//! block's start. Numbers are LEB128 varints; differences are zig-zag coded and wrap.
+//! The records in a block. Coder and decoder remember the same facts about earlier records, and forget them at each block's
+//! start. Numbers are LEB128 varints; differences are zig-zag coded and wrap.
 //!
 //! ```text
 //! 1 1 a z i i i i  i×8      allocation by a remembered site: the 4 and 8 bits of its entry
@@ -16,7 +16,8 @@
 //!          a = 0: difference to the address before, both rotated right by 3 bits
 //! ```
 //!
-//! Sites and addresses are remembered in tables addressed by a hash: the entry tells where, the content is known.
+//! Sites and addresses are remembered in tables addressed by a hash: a record names the entry, and both sides know its
+//! content.
 
 use super::super::hash::mix;
 use super::LogEntry;
@@ -27,7 +28,7 @@ use std::io;
 const SITES: usize = 4096;
 const ADDRESSES: usize = 2048;
 const THREADS: usize = 6;
-/// Every allocator hands out multiples of 8, most of 16: the low bits go where they cost nothing.
+/// Allocators return multiples of 8, most of 16: the rotation puts the low bits where they cost nothing.
 const ALIGNED_BITS: u32 = 3;
 
 const ALLOCATION: u8 = 0x80;
@@ -40,10 +41,10 @@ const NEW_THREAD: u8 = 7;
 const MUNMAP: u8 = 0x90;
 const READING: u8 = 0x91;
 
-/// Bytes that no record of an event exceeds.
+/// Largest number of bytes of an event's record.
 pub(super) const LONGEST: usize = 48;
 
-/// A record that is being written.
+/// Record that is being written.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     room: &'a mut [u8; LONGEST],
@@ -56,7 +57,7 @@ impl<'a> Record<'a> {
         Record { room, length: 0 }
     }
 
-    /// Bytes written.
+    /// Returns the number of bytes written.
     #[inline(always)]
     pub(super) fn length(&self) -> usize {
         self.length
@@ -72,7 +73,7 @@ impl<'a> Record<'a> {
         bytes.into_iter().for_each(|byte| self.put_byte(byte));
     }
 
-    /// Writes the lowest bytes of `word`, so many of them.
+    /// Writes the lowest `bytes` bytes of `word`.
     #[inline(always)]
     fn put_word(&mut self, word: u64, bytes: u32) {
         if let Some(place) = self.room.get_mut(self.length..self.length + 8) {
@@ -90,10 +91,11 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Numbers below this have a varint of 4 bytes at the most.
+/// Bound below which a number's varint has at most 4 bytes.
 const SHORT: u64 = 1 << 28;
 
-/// The varint of a number below [`SHORT`], and how many bytes it has. How many cannot be predicted, mostly.
+/// Returns the varint of a number below [`SHORT`], and its length. There is no branch, because the length is hard to
+/// predict.
 #[inline(always)]
 fn varint(number: u64) -> (u64, u32) {
     let more =
@@ -106,7 +108,7 @@ fn varint(number: u64) -> (u64, u32) {
     (bytes | going_on, more + 1)
 }
 
-/// Who allocates, from where, with what.
+/// Site of an allocation: thread, call stack and function.
 #[derive(Debug, Clone, Copy)]
 struct Site {
     thread: u32,
@@ -131,7 +133,7 @@ impl Site {
     }
 }
 
-/// What both sides remember.
+/// State that both sides remember.
 #[derive(Debug)]
 pub(super) struct Memory {
     sites: Box<[(Site, u64); SITES]>,
@@ -166,7 +168,7 @@ impl Default for Memory {
     }
 }
 
-/// Where in its table an address is remembered.
+/// Returns the entry of the table in which an address is remembered.
 #[inline]
 fn address_entry(address: u64) -> usize {
     (mix(address) >> 53) as usize % ADDRESSES
@@ -184,7 +186,7 @@ impl Memory {
         self.address = 0;
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(self.sites.as_slice()) + size_of_val(self.addresses.as_slice())
     }
@@ -195,7 +197,7 @@ impl Memory {
         self.thread = thread;
     }
 
-    /// The difference to the address before.
+    /// Returns the difference to the address before.
     #[inline]
     fn difference(&mut self, address: u64) -> u64 {
         let rotated = address.rotate_right(ALIGNED_BITS);
@@ -260,12 +262,12 @@ pub(super) fn encode_allocation(
     let difference = zigzag(rotated.wrapping_sub(memory.address));
     let entry = site.entry();
     let (remembered, last_size) = &mut memory.sites[entry];
-    // Nearly all are like this.
+    // Nearly all records are of this kind.
     if !remembered.is(site) | (size >= SHORT >> 14) | (!known_address & (difference >= SHORT)) {
         return encode_rare_allocation(memory, site, address, size, out);
     }
     memory.thread = thread;
-    // Written to only where something changes: the next event mostly reads it, before a store would be through.
+    // Written only if it changes: the next event mostly reads this field, before a store would be complete.
     let same_size = *last_size == size;
     if !same_size {
         *last_size = size;
@@ -350,7 +352,7 @@ pub(super) fn encode_free(memory: &mut Memory, thread: u32, address: u64, out: &
     }
 }
 
-/// Writes the record of the free of the block whose allocation is the record before, by the same thread.
+/// Writes the record of the free of the block that the previous record allocates, by the same thread.
 #[inline(always)]
 pub(super) fn encode_free_at_once(out: &mut Record<'_>) {
     out.put_byte(FREE_SAME_ADDRESS);
@@ -421,7 +423,7 @@ fn decode_allocation(memory: &mut Memory, tag: u8, bytes: &mut &[u8]) -> io::Res
         let entry = usize::from(tag & 0x0F) << 8 | usize::from(take_byte(bytes)?);
         let (site, last_size) = memory.sites[entry];
         if !site.kind.is_allocation() {
-            return Err(invalid("a site that was not told before"));
+            return Err(invalid("a site that was not defined before"));
         }
         let size = if tag & SAME_SIZE != 0 {
             last_size
@@ -491,7 +493,7 @@ fn known_address(memory: &mut Memory, entry: usize) -> io::Result<u64> {
     let address = *memory
         .addresses
         .get(entry)
-        .ok_or_else(|| invalid("an address that was not told before"))?;
+        .ok_or_else(|| invalid("an address that was not defined before"))?;
     memory.address = address.rotate_right(ALIGNED_BITS);
     Ok(address)
 }

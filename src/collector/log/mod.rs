@@ -1,9 +1,10 @@
 //! The event log: every allocation and free of a session, in order, in a spool file.
 //!
-//! [`LogWriter`] codes events into blocks and appends these to the file; [`LogReader`] gives them back. A block stands for
-//! itself: nothing in it refers to another one, and its header tells length and checksum, so that a torn tail is found.
-//! What the numbers in events stand for is written before them, so that another process can report on what a crash left.
-//! `block` has the layout of the file, `codec` that of the events in a block, `names` that of what they stand for.
+//! [`LogWriter`] encodes events into blocks and appends these to the file; [`LogReader`] returns the events. A block is
+//! independent: nothing in it refers to another block, and its header has its length and checksum, so that a torn tail is
+//! found. The meaning of the numbers in events is written before them, so that another process can report on the log of a
+//! crashed one. `block` has the layout of the file, `codec` that of the events in a block, `names` that of the numbers'
+//! meanings.
 
 mod block;
 mod codec;
@@ -18,34 +19,34 @@ pub use writer::LogWriter;
 
 use crate::capture::event::{Kind, NodeId};
 
-/// One entry of the log.
+/// Entry of the log.
 ///
-/// The log tells a consistent story: each deallocation is of something that is live by what was told before, as a reader
-/// that keeps its own live table sees it. So frees of unknown blocks are left out; a `realloc` is a deallocation by
-/// `free` and an allocation by `realloc`, or nothing if it failed; a block that was replaced because its free was lost,
-/// and a range that was mapped over, are freed by whoever took its place.
+/// The log is consistent: each deallocation is of something that is live by the entries before it, as a reader with its own
+/// live table sees it. So frees of unknown blocks are left out. A `realloc` is a deallocation by `free` and an allocation by
+/// `realloc`, or nothing if it failed. A block whose free was lost, and a range that was mapped over, are freed by the
+/// thread that gets the new block or range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogEntry {
     /// Memory was handed out.
     Allocation {
-        /// By whom it was asked for: a [`RawThread::number`](super::snapshot::RawThread::number).
+        /// The thread that asked for it, as a [`RawThread::number`](super::snapshot::RawThread::number).
         thread: u32,
-        /// With which function.
+        /// The allocation function.
         kind: Kind,
-        /// Its address.
+        /// Address of the block.
         address: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
-        /// From where.
+        /// The call stack.
         node: NodeId,
     },
-    /// Memory was given back.
+    /// Memory was freed.
     Deallocation {
-        /// By whom.
+        /// The thread that freed it.
         thread: u32,
         /// `Free` or `Munmap`.
         kind: Kind,
-        /// Address of the block, or where the range begins.
+        /// Address of the block, or the start of the range.
         address: u64,
         /// Length of the range of a `Munmap`; 0 for a `Free`.
         size: u64,
@@ -62,7 +63,7 @@ pub enum LogEntry {
 #[cfg(test)]
 mod tests;
 
-/// A file for a test, gone with its last handle.
+/// Returns a file for a test, which is gone with its last handle.
 #[cfg(test)]
 pub(super) fn spool() -> std::fs::File {
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,15 +1,15 @@
-//! What the numbers in events stand for: call stacks, modules and threads. It makes a log that its process did not live
-//! to report on readable by another one.
+//! The meaning of the numbers in events: call stacks, modules and threads. With it, another process can read the log of a
+//! process that did not live to make its own report.
 //!
-//! Records stand in blocks of their own, each before the first block of events that needs it. Blocks of events stand for
-//! themselves; those of names go on where the one before ended.
+//! Records stand in blocks of their own, each before the first block of events that needs it. Blocks of events are
+//! independent; those of names continue the one before.
 //!
 //! ```text
 //! 0   process: number, start (ms since the Unix epoch), command line
 //! 1   module, numbered from 0: load bias, start, end; 0, or 1 and the code's start, end, offset; 1 if it is the program;
 //!     build id, path
 //! 2   node, numbered from 1: parent, module, address as a difference to the node before
-//! 3   thread: number, tid, how many it stands for, name           (said again when it changes)
+//! 3   thread: number, tid, how many it stands for, name           (written again when it changes)
 //! 4   mark: ms since the start, live blocks, live bytes, name
 //! ```
 
@@ -33,21 +33,21 @@ const NODE: u8 = 2;
 const THREAD: u8 = 3;
 const MARK: u8 = 4;
 
-/// Bytes of a path, a name or a command line that are kept.
+/// Largest number of bytes of a path, a name or a command line that is kept.
 const LONGEST: usize = 4096;
 
-/// The process that a log is of.
+/// Process that a log belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Process number.
     pub pid: u32,
-    /// When the session began, to the millisecond.
+    /// Start of the session, to the millisecond.
     pub started: SystemTime,
-    /// Its arguments, joined by blanks.
+    /// Arguments of the process, joined by blanks.
     pub command_line: String,
 }
 
-/// What is known of a session beside its events.
+/// Data of a session besides its events.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::collector) struct Known<'a> {
     pub(in crate::collector) modules: &'a [Module],
@@ -56,7 +56,7 @@ pub(in crate::collector) struct Known<'a> {
     pub(in crate::collector) marks: &'a [Mark],
 }
 
-/// What a log's reader was told already.
+/// Data that was already written to the log.
 #[derive(Debug)]
 pub(super) struct Told {
     process: Option<Process>,
@@ -72,7 +72,7 @@ impl Told {
         Told {
             process: None,
             modules: 0,
-            // The empty stack needs no word.
+            // The empty stack is not written.
             nodes: 1,
             address: 0,
             threads: Vec::new(),
@@ -80,12 +80,12 @@ impl Told {
         }
     }
 
-    /// The process is told with the first names.
+    /// Sets the process, which is written with the first names.
     pub(super) fn set_process(&mut self, process: Process) {
         self.process = Some(process);
     }
 
-    /// Calls `block` with the records of what is new in `known`, a block's payload at a time.
+    /// Calls `block` with the records of what is new in `known`, one block's payload at a time.
     pub(super) fn tell<E>(
         &mut self,
         known: Known<'_>,
@@ -136,7 +136,7 @@ impl Told {
         if out.is_empty() { Ok(()) } else { block(&out) }
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.threads.capacity() * size_of::<RawThread>()
             + self
@@ -189,20 +189,20 @@ fn put_module(out: &mut Vec<u8>, module: &Module) {
     put_text(out, module.path.as_os_str().as_bytes());
 }
 
-/// What a log tells beside its events.
+/// Data in a log besides its events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
-    /// The process; `None` if the log ends before that.
+    /// The process, or `None` if the log ends before it.
     pub process: Option<Process>,
-    /// By [`ModuleId`].
+    /// Modules by [`ModuleId`].
     pub modules: Arc<Vec<Module>>,
-    /// By [`NodeId`]; index 0 is the empty stack.
+    /// Nodes by [`NodeId`]. Index 0 is the empty stack.
     pub nodes: Vec<RawNode>,
-    /// As they stood last.
+    /// Threads, with their last names.
     pub threads: Vec<RawThread>,
-    /// Oldest first.
+    /// Marks, oldest first.
     pub marks: Vec<Mark>,
-    /// Addresses are differences.
+    /// The last address: addresses are stored as differences.
     pub(super) address: u64,
 }
 
@@ -218,7 +218,7 @@ impl Names {
         }
     }
 
-    /// Takes in the records of a block.
+    /// Reads the records of a block.
     pub(super) fn learn(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let bytes = &mut bytes;
         while !bytes.is_empty() {
@@ -253,7 +253,7 @@ impl Names {
                     },
                     name: String::from_utf8_lossy(text(bytes)?).into_owned(),
                 }),
-                _ => return Err(invalid("a name is of no known kind")),
+                _ => return Err(invalid("a name is of an unknown kind")),
             }
         }
         Ok(())

@@ -11,10 +11,10 @@ use super::codec::{self, Memory};
 use super::names::Names;
 use crate::collector::snapshot::EventLog;
 
-/// The entries of a log, oldest first.
+/// Reader of the entries of a log, oldest first.
 ///
-/// Whatever the file holds, it never panics and needs less than half a megabyte. It ends after the first error; entries before
-/// that are right, since a block is checked before its first entry is given out.
+/// It never panics, whatever the file contains, and needs less than half a megabyte. It ends after the first error. Entries
+/// before the error are right, since a block is checked before its first entry is returned.
 #[derive(Debug)]
 pub struct LogReader {
     file: Arc<File>,
@@ -23,16 +23,16 @@ pub struct LogReader {
     memory: Memory,
     stored: Vec<u8>,
     records: Vec<u8>,
-    /// How much of `records` was given out.
+    /// Bytes of `records` whose entries were returned.
     next: usize,
     events_left: u32,
-    /// Where names go that stand between events.
+    /// Names that were found between events, if they are wanted.
     names: Option<Names>,
     failed: bool,
 }
 
 impl LogReader {
-    /// Reads the first `bytes` bytes of `file`.
+    /// Makes a reader of the first `bytes` bytes of `file`.
     #[must_use]
     pub fn new(file: Arc<File>, bytes: u64) -> LogReader {
         LogReader {
@@ -49,10 +49,10 @@ impl LogReader {
         }
     }
 
-    /// Reads `file` to its last whole block: the log of a process that did not live to end it. How much of it is whole,
-    /// and what its numbers stand for.
+    /// Reads `file` to its last whole block: the log of a process that did not live to end it. Returns the whole part of the
+    /// log, and the meaning of its numbers.
     ///
-    /// Names need as much memory as they take in the file, a few times over; no length in the file is trusted.
+    /// Names need a few times as much memory as they take in the file. No length in the file is trusted.
     ///
     /// # Errors
     /// The file cannot be read, or does not begin with a block. A torn end behind whole blocks is not an error.
@@ -60,10 +60,10 @@ impl LogReader {
         LogReader::recover_within(file, usize::MAX)
     }
 
-    /// As [`recover`](Self::recover), with at most `most` call stacks.
+    /// Does what [`recover`](Self::recover) does, with at most `most` call stacks.
     ///
     /// # Errors
-    /// Those of [`recover`](Self::recover); [`io::ErrorKind::OutOfMemory`] if there are more call stacks.
+    /// The same as [`recover`](Self::recover), and [`io::ErrorKind::OutOfMemory`] if there are more call stacks.
     pub(crate) fn recover_within(file: Arc<File>, most: usize) -> io::Result<(EventLog, Names)> {
         let bytes = file.metadata()?.len();
         let mut reader = LogReader::new(Arc::clone(&file), bytes);
@@ -90,7 +90,7 @@ impl LogReader {
         Ok((whole, reader.names.unwrap_or_else(Names::none)))
     }
 
-    /// The file that is read.
+    /// Returns the file that is read.
     #[cfg(test)]
     pub(super) fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
@@ -113,7 +113,7 @@ impl LogReader {
         Ok(Some(entry))
     }
 
-    /// Reads the next block of events; of names in between if they are asked for.
+    /// Reads the next block of events, and the names before it if they are wanted.
     fn read_block(&mut self) -> io::Result<()> {
         let header = self.read_any_block()?;
         self.next = 0;
@@ -186,7 +186,7 @@ fn torn() -> io::Error {
     )
 }
 
-/// The file is shorter than its owner said, or cannot be read.
+/// Returns the error that the file is shorter than its owner said, or cannot be read.
 fn cut(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         torn()

@@ -76,7 +76,7 @@ fn any_entry() -> impl Strategy<Value = LogEntry> {
     ]
 }
 
-/// A service's pattern: few sites, addresses that come again, now and then another thread.
+/// Returns an entry of a service's pattern: few sites, addresses that come again, and sometimes another thread.
 fn entry_of(number: u64) -> LogEntry {
     let thread = (number / 100 % 3) as u32;
     let address = 0x5555_0000_0000 + number / 2 % 5000 * 48;
@@ -143,7 +143,7 @@ proptest! {
         prop_assert_eq!(error.map_err(|error| error.kind()), if kept == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof) });
     }
 
-    /// The checksum keeps damage from the decoder; here it is made right, so that the decoder meets the damage itself.
+    /// The checksum protects the decoder from damage. Here it is corrected, so that the decoder meets the damage itself.
     #[test]
     fn the_decoder_survives_anything(bytes in prop::collection::vec(any::<u8>(), 0..2000), events in any::<u32>(), raw in 0usize..200_000, compressed in any::<bool>(), names in any::<bool>()) {
         use super::block::Header;

@@ -12,11 +12,11 @@ use super::names::{Known, Process, Told};
 use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::EventLog;
 
-/// After a block that hardly shrank, so many are stored as they are before compression is tried again.
+/// Number of blocks that are stored as they are after a block that hardly shrank, before compression is tried again.
 const PATIENCE: u32 = 15;
 
-/// A block is compressed if that saves one byte of so many. Records are short as it is, and compression costs more
-/// than writing them did.
+/// Smallest saving for which a block is compressed: one byte of so many. Records are short anyway, and compression costs
+/// more than encoding them.
 const WORTH: usize = 6;
 
 const _: () = assert!(
@@ -26,8 +26,8 @@ const _: () = assert!(
 
 /// Writes an event log.
 ///
-/// It never fails: at the size limit, or when the file cannot be written, the log is given up, once and for all; what was
-/// written stays as it is, and the file's owner removes it.
+/// It never fails. At the size limit, or when the file cannot be written, the log is given up for good. The written part
+/// stays as it is, and the file's owner removes it.
 #[derive(Debug)]
 pub struct LogWriter {
     file: Arc<File>,
@@ -37,11 +37,11 @@ pub struct LogWriter {
     events: u64,
     given_up: Option<String>,
     memory: Memory,
-    /// The block that is being filled: room for [`MOST`] bytes of records, and how much of it is used.
+    /// The block that is being filled: room for [`MOST`] bytes of records, and the number of bytes in use.
     records: Vec<u8>,
     used: usize,
     records_events: u32,
-    /// A header and a payload as they go to the file.
+    /// A header and a payload, ready for the file.
     stored: Vec<u8>,
     /// Blocks to store without trying to compress them.
     plain_blocks: u32,
@@ -49,7 +49,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// A log in `file`, which is written from its first byte on, to at most `limit` bytes.
+    /// Makes a log in `file`, which is written from its first byte on, to at most `limit` bytes.
     #[must_use]
     pub fn new(file: File, limit: u64) -> LogWriter {
         LogWriter {
@@ -68,15 +68,15 @@ impl LogWriter {
         }
     }
 
-    /// Says whose log it is, to whoever finds it after a crash.
+    /// Adds the process that the log belongs to, for a reader after a crash.
     #[must_use]
     pub fn of_process(mut self, process: Process) -> LogWriter {
         self.told.set_process(process);
         self
     }
 
-    /// Appends an entry; does nothing once the log was given up. Whether the block is full now: it is to be told what it
-    /// needs, and [flushed](Self::flush), before the next one.
+    /// Appends an entry, or does nothing if the log was given up. Returns whether the block is full now. A full block needs
+    /// its names, and must be [flushed](Self::flush) before the next entry.
     pub fn push(&mut self, entry: &LogEntry) -> bool {
         let Some((memory, mut record)) = self.begin() else {
             return false;
@@ -86,7 +86,7 @@ impl LogWriter {
         self.end(length, 1)
     }
 
-    /// As [`push`](Self::push), of an allocation.
+    /// Does what [`push`](Self::push) does, for an allocation.
     pub(in crate::collector) fn push_allocation(
         &mut self,
         thread: u32,
@@ -103,7 +103,7 @@ impl LogWriter {
         self.end(length, 1)
     }
 
-    /// As [`push`](Self::push), of an allocation that its thread frees at once.
+    /// Does what [`push`](Self::push) does, for an allocation that its thread frees at once.
     #[inline(always)]
     pub(in crate::collector) fn push_short_lived(
         &mut self,
@@ -122,7 +122,7 @@ impl LogWriter {
         self.end(length, 2)
     }
 
-    /// As [`push`](Self::push), of a free.
+    /// Does what [`push`](Self::push) does, for a free.
     pub(in crate::collector) fn push_free(&mut self, thread: u32, address: u64) -> bool {
         let Some((memory, mut record)) = self.begin() else {
             return false;
@@ -132,10 +132,10 @@ impl LogWriter {
         self.end(length, 1)
     }
 
-    /// Where the next record goes; `None` once the log was given up.
+    /// Returns the place of the next record, or `None` if the log was given up.
     #[inline(always)]
     fn begin(&mut self) -> Option<(&mut Memory, Record<'_>)> {
-        // There is no room, and not even a place, once the log was given up.
+        // A log that was given up has no room at all.
         let rest = self.records.get_mut(self.used..)?;
         let room = rest.first_chunk_mut::<LONGEST>()?;
         Some((&mut self.memory, Record::new(room)))
@@ -148,7 +148,7 @@ impl LogWriter {
         self.used >= FULL
     }
 
-    /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that nothing in the file lacks its name.
+    /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that every number in the file has its name.
     pub(in crate::collector) fn tell(&mut self, known: Known<'_>) {
         if self.given_up.is_some() {
             return;
@@ -179,7 +179,7 @@ impl LogWriter {
         self.memory.clear();
     }
 
-    /// What is in the file by now, up to the last [`flush`](Self::flush); `None` once the log was given up.
+    /// Returns the part in the file, up to the last [`flush`](Self::flush), or `None` if the log was given up.
     #[must_use]
     pub fn written(&self) -> Option<EventLog> {
         self.given_up.is_none().then(|| EventLog {
@@ -189,13 +189,13 @@ impl LogWriter {
         })
     }
 
-    /// Why there is no log any more, if it was given up.
+    /// Returns the reason why the log was given up, if it was.
     #[must_use]
     pub fn given_up(&self) -> Option<&str> {
         self.given_up.as_deref()
     }
 
-    /// Gives the log up for a reason of the caller's. The first reason stays.
+    /// Gives the log up for the caller's reason. The first reason stays.
     pub fn give_up(&mut self, reason: String) {
         self.given_up.get_or_insert(reason);
         self.records = Vec::new();
@@ -203,7 +203,7 @@ impl LogWriter {
         self.stored = Vec::new();
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let buffers = self.records.capacity() + self.stored.capacity() + self.told.memory_bytes();
@@ -224,7 +224,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Makes `stored` of `records`.
+    /// Fills `stored` from `records`.
     fn compress(&mut self, records: &[u8], events: u32) {
         let raw = records.len();
         self.stored.clear();

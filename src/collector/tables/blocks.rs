@@ -1,4 +1,4 @@
-//! What an allocation, a free and a reallocation of a block do.
+//! The effects of an allocation, a free and a reallocation of a block.
 
 use super::Tables;
 use super::lookup::{Lookup, site_key};
@@ -28,7 +28,7 @@ impl Tables {
         self.count_allocation(event, slot, site, one(event.size));
     }
 
-    /// The site of an allocation by the thread that `slot` is.
+    /// Returns the site of an allocation by the thread in `slot`.
     #[inline(always)]
     pub(in crate::collector) fn site(
         &mut self,
@@ -62,8 +62,8 @@ impl Tables {
         }
     }
 
-    /// A free of what the session does not know. An untracked thread's is of what was not to be seen. While sampling, most
-    /// frees of such blocks are not recorded, and those of samples and of ranges alone would be a number of nothing.
+    /// Counts a free of an unknown block. An untracked thread's free may be of a block that was not recorded. While
+    /// sampling, most frees of unrecorded blocks are not recorded, so a count of the others would mean nothing.
     pub(super) fn unknown_free(&mut self, event: &Event) {
         if !event.is_untracked() && self.samples.is_none() {
             self.counters.events += 1;
@@ -71,15 +71,15 @@ impl Tables {
         }
     }
 
-    /// A block was handed out at the address of the live block `old`.
+    /// Handles a block that was handed out at the address of the live block `old`.
     #[cold]
     pub(super) fn replaced(&mut self, event: &Event, old: &Block) {
         let thread = self.who_freed(event);
         self.count_free(event.stamp, thread, event.address, old);
     }
 
-    /// Who freed the block at whose address another one was handed out: a realloc that is not yet through, on another
-    /// thread; else its free was lost, and is made up for.
+    /// Returns the thread that freed the block whose address was handed out again: one with a running realloc, or, if there
+    /// is none, the event's own thread, because the free was lost.
     pub(in crate::collector) fn who_freed(&mut self, event: &Event) -> u32 {
         match self.reallocs.end_at(event.address) {
             Some(realloc) => {
@@ -90,10 +90,11 @@ impl Tables {
         }
     }
 
-    /// Finishes the reallocation that the event's thread had begun, if any. Whether the event is done with.
+    /// Finishes the reallocation that the event's thread had begun, if any. Returns whether nothing else is to be done for
+    /// the event.
     #[cold]
     pub(super) fn settle(&mut self, event: &Event) -> bool {
-        // Told again when the thread's last events go through another ring.
+        // A thread starts again when its last events go through another ring.
         if event.kind == Kind::ThreadStart {
             return false;
         }
@@ -107,7 +108,7 @@ impl Tables {
         false
     }
 
-    /// The reallocation's old block is gone.
+    /// Frees the reallocation's old block.
     #[cold]
     pub(super) fn finish(&mut self, stamp: u64, realloc: UnderWay) {
         if self.samples.is_some() {
@@ -126,7 +127,7 @@ impl Tables {
         }
     }
 
-    /// Everything that an allocation does to sums, peak and log; the block itself is in its table.
+    /// Adds an allocation to sums, peak and log. The block itself is in its table.
     #[inline(always)]
     pub(in crate::collector) fn count_allocation(
         &mut self,
@@ -146,7 +147,7 @@ impl Tables {
         self.log_allocation(event, slot);
     }
 
-    /// Everything that the free of `block` by `thread` does to sums, peak and log; it is out of its table.
+    /// Adds the free of `block` by `thread` to sums, peak and log. The block is out of its table.
     #[inline(always)]
     pub(super) fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
         let slot = self.threads.slot(thread);
@@ -155,7 +156,7 @@ impl Tables {
         self.log_free(address, slot);
     }
 
-    /// Fewer live bytes, and blocks fewer (or one more).
+    /// Subtracts live bytes, and blocks (or adds one).
     #[inline(always)]
     pub(in crate::collector) fn lower(
         &mut self,
@@ -173,7 +174,7 @@ impl Tables {
         self.sites.free(site, blocks, bytes, keep);
     }
 
-    /// The thread that `slot` is freed a whole block of `site`: was it a temporary one?
+    /// Checks whether a whole block of `site` that the thread in `slot` freed was temporary.
     #[inline(always)]
     pub(super) fn notice_temporary(
         &mut self,
@@ -182,7 +183,7 @@ impl Tables {
         site: SiteId,
         size: u64,
     ) {
-        // Both are asked, since neither can be predicted.
+        // Both are computed, since neither can be predicted.
         let same_entry = self.sites.entry(site) == slot.entry;
         if same_entry & self.threads.allocated_recently(slot, address) {
             self.sites.temporary(site, one(size));

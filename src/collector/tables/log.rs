@@ -1,4 +1,4 @@
-//! What the event log is given.
+//! Writes events to the event log.
 
 use super::Tables;
 use crate::capture::event::Event;
@@ -21,7 +21,7 @@ impl Tables {
         }
     }
 
-    /// An allocation and the free of the same block.
+    /// Logs an allocation and the free of the same block.
     #[inline(always)]
     pub(super) fn log_short_lived(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log

@@ -1,4 +1,4 @@
-//! Looking up some events at once, so that the cache misses of one are waited for with those of the others.
+//! Looks up several events at once, so that their cache misses overlap.
 
 use super::Tables;
 use crate::capture::event::{Event, Kind};
@@ -6,20 +6,20 @@ use crate::collector::live::Place;
 use crate::collector::sites;
 use crate::collector::threads::Threads;
 
-/// Events of a group.
+/// Number of events in a group.
 pub(super) const TOGETHER: usize = 32;
-/// With more sites than this, the cache does not hold them all.
+/// Number of sites above which the cache does not hold them all.
 const MANY_SITES: usize = 2048;
 
-/// Where an event is to be looked up.
+/// Places at which an event is looked up.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::collector) struct Lookup {
     pub(super) place: Place,
     /// The entry that an allocation's thread is most probably counted under.
     pub(super) entry: u32,
-    /// The tag of an allocation's site, if that is so.
+    /// The tag of an allocation's site, if that entry is right.
     pub(super) tag: u32,
-    /// The next event is the free of this allocation, by the same thread.
+    /// Set if the next event is the free of this allocation, by the same thread.
     pub(super) short_lived: bool,
 }
 
@@ -44,8 +44,8 @@ impl Lookup {
 }
 
 impl Tables {
-    /// Where `events` are to be looked up; of a short-lived block, both events at once. What is there comes
-    /// into the cache meanwhile. Gives the number of lookups.
+    /// Finds the places at which `events` are looked up, for a short-lived block for both events at once. Prefetches those
+    /// places. Returns the number of lookups.
     #[inline]
     pub(super) fn look_up(&self, events: &[Event], lookups: &mut [Lookup; TOGETHER]) -> usize {
         let (many_blocks, many_sites) = (self.live.is_large(), self.sites.len() > MANY_SITES);
@@ -71,7 +71,7 @@ impl Tables {
         found
     }
 
-    /// Lets the sites that `events` are of come into the cache, once what tells them is there.
+    /// Prefetches the sites of `events`, once the words that lead to them are in the cache.
     #[inline(always)]
     pub(super) fn prefetch_sites(&self, events: &[Event], lookups: &[Lookup]) {
         if self.sites.len() <= MANY_SITES {
@@ -94,10 +94,10 @@ impl Tables {
     }
 }
 
-/// Whether `next` frees the block that `event` hands out, on the same thread.
+/// Returns whether `next` frees the block that `event` hands out, on the same thread.
 #[inline(always)]
 pub(super) fn is_freed_by(event: &Event, next: &Event) -> bool {
-    // All at once: they are equal together or not at all, mostly.
+    // Without branches: mostly, all of these are equal or none is.
     next.kind == Kind::Free
         && (next.address ^ event.address) | u64::from(next.thread ^ event.thread) == 0
         && (Kind::Malloc as u8..=Kind::Pvalloc as u8).contains(&(event.kind as u8))

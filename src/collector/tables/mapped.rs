@@ -1,4 +1,4 @@
-//! What `mmap` and `munmap` do.
+//! The effects of `mmap` and `munmap`.
 
 use super::Tables;
 use super::lookup::Lookup;
@@ -9,11 +9,11 @@ use crate::collector::sites::one;
 impl Tables {
     #[cold]
     pub(super) fn map(&mut self, event: &Event, lookup: Lookup) {
-        // The kernel refuses to map nothing.
+        // The kernel refuses a mapping of no bytes.
         if event.size == 0 {
             return;
         }
-        // `MAP_FIXED` replaces what is there.
+        // `MAP_FIXED` replaces the mappings at its place.
         self.cut(event);
         let slot = self.threads.slot(event.thread);
         let site = self.site(event, slot, lookup);
@@ -32,14 +32,14 @@ impl Tables {
         }
     }
 
-    /// Takes the event's range out of the range map. Whether there was anything of it.
+    /// Removes the event's range from the range map. Returns whether the map had any part of it.
     pub(super) fn cut(&mut self, event: &Event) -> bool {
         let mut found = None;
         while let Some(cut) = self.ranges.cut(event.address, event.size) {
             let slot = self.threads.slot(event.thread);
             found = Some(slot);
             self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
-            // A temporary range is given back as it was handed out.
+            // A temporary range is unmapped in the same piece in which it was mapped.
             if cut.whole && cut.start == event.address && cut.bytes == event.size {
                 self.notice_temporary(slot, cut.start, cut.site, cut.bytes);
             }

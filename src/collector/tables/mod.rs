@@ -1,4 +1,4 @@
-//! All tables of a session, and what each event does to them.
+//! All tables of a session, and the effect of each event on them.
 
 mod blocks;
 mod log;
@@ -25,28 +25,28 @@ use super::timeline::Timeline;
 use crate::capture::event::{Event, Kind};
 use crate::capture::modules;
 
-/// Marks of a session: a service that sets one at every turn must not fill its memory with them.
+/// Largest number of marks in a session: a service that sets marks all the time must not fill its memory with them.
 const MARKS: usize = 1_000;
 
-/// The sums that cost nothing to ask for.
+/// Sums that cost nothing to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Allocations and frees seen, unknown ones included. A `realloc` is one of each; a failed one is neither.
+    /// Recorded allocations and frees, including unknown ones. A `realloc` is one of each; a failed one is neither.
     pub events: u64,
     /// Allocations.
     pub allocated: Tally,
-    /// Frees of known blocks. Of a range, the bytes of each `munmap` and the block when its last byte goes.
+    /// Frees of known blocks. For a range, the bytes of each `munmap`, and the block when its last byte is unmapped.
     pub freed: Tally,
-    /// Live now. Its bytes are those allocated less those freed; so are its blocks, but for one more for each range that
-    /// a `munmap` cut in two.
+    /// Live memory. Its bytes are the allocated bytes minus the freed bytes. The same holds for its blocks, plus one for
+    /// each range that a `munmap` cut in two.
     pub live: Tally,
-    /// Live at the high-water mark.
+    /// Live memory at the high-water mark.
     pub high_water: Tally,
-    /// Frees of blocks and ranges that the session did not see being allocated; 0 while sampling, which does not know.
+    /// Frees of blocks and ranges whose allocation the session did not record; 0 while sampling, where that is not known.
     pub unknown_frees: u64,
 }
 
-/// The tables of a session. Events come in the order of time; see [`Kind`] for what each means.
+/// Tables of a session. Events come in the order of time; [`Kind`] says what each means.
 #[derive(Debug)]
 pub struct Tables {
     pub(super) counters: Counters,
@@ -62,12 +62,12 @@ pub struct Tables {
     pub(super) timeline: Timeline,
     pub(super) marks: Vec<Mark>,
     pub(super) log: Option<LogWriter>,
-    /// Where events are samples: what each stands for, and the live table of these.
+    /// Weights and the live table of samples, if events are samples.
     pub(super) samples: Option<Box<Samples>>,
 }
 
 impl Tables {
-    /// Empty tables of a session that begins now, by `clock`.
+    /// Makes empty tables of a session that begins now, by `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Tables {
         Tables {
@@ -88,15 +88,15 @@ impl Tables {
         }
     }
 
-    /// Takes what is allocated for samples with a point each `mean` bytes, except ranges. `seed` is a
-    /// random number of the session's own. Say so before the first event.
+    /// Treats allocations, except ranges, as samples with a point every `mean` bytes. `seed` is a random number of the
+    /// session's own. Call this before the first event.
     #[must_use]
     pub fn with_samples(mut self, mean: u64, seed: u64) -> Tables {
         self.samples = Some(Box::new(Samples::new(mean, seed)));
         self
     }
 
-    /// Empty tables for a scope that begins at `stamp`, with the rates of sampling that threads have.
+    /// Makes empty tables for a scope that begins at `stamp`, with the threads' present sampling rates.
     #[must_use]
     pub(super) fn begin_again(&self, stamp: u64) -> Tables {
         let mut tables = Tables::new(Clock {
@@ -108,28 +108,28 @@ impl Tables {
         tables
     }
 
-    /// Live blocks that a report of every event keeps books over.
+    /// Returns the number of live blocks, if a report of every event has a table of them.
     #[must_use]
     pub(super) fn logged_blocks(&self) -> u64 {
         let log = self.log.as_ref().filter(|log| log.given_up().is_none());
         log.map_or(0, |_| self.counters.live.count)
     }
 
-    /// Writes every event to `log`, too. Give it before the first event.
+    /// Writes every event to `log`, too. Call this before the first event.
     #[must_use]
     pub fn with_log(mut self, log: LogWriter) -> Tables {
         self.log = Some(log);
         self
     }
 
-    /// Keeps threads in `threads`, which are none yet. Give them before the first event.
+    /// Keeps threads in `threads`, which is empty. Call this before the first event.
     #[must_use]
     pub(super) fn with_threads(mut self, threads: Threads) -> Tables {
         self.threads = threads;
         self
     }
 
-    /// The call tree that events' nodes belong to.
+    /// Returns the call tree of the events' nodes.
     pub fn call_tree_mut(&mut self) -> &mut CallTree {
         &mut self.call_tree
     }
@@ -148,19 +148,19 @@ impl Tables {
         }
     }
 
-    /// The event log, to ask it how it stands.
+    /// Returns the event log.
     #[must_use]
     pub fn log(&self) -> Option<&LogWriter> {
         self.log.as_ref()
     }
 
-    /// Why there is no event log, if one was given up.
+    /// Returns the reason why the event log was given up, if it was.
     #[must_use]
     pub fn log_given_up(&self) -> Option<String> {
         self.log()?.given_up().map(str::to_owned)
     }
 
-    /// The sums up to the last event.
+    /// Returns the sums up to the last event.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters {
@@ -169,13 +169,13 @@ impl Tables {
         }
     }
 
-    /// Milliseconds between two rows of the timeline: [`reading`](Self::reading) more often tells nothing more.
+    /// Returns the milliseconds between two rows of the timeline. A more frequent [`reading`](Self::reading) adds nothing.
     #[must_use]
     pub fn reading_step_ms(&self) -> u64 {
         self.timeline.step_ms()
     }
 
-    /// A reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
+    /// Adds a reading of the process's resident bytes and of heapray's own memory, taken at `stamp`.
     pub fn reading(&mut self, stamp: u64, rss: u64, own: u64) {
         let at_ms = self.clock.at_ms(stamp);
         let heap = self.counters.live.bytes;
@@ -185,13 +185,13 @@ impl Tables {
             heap,
             own,
         });
-        // As seldom as rows: an idle service must not fill its log with readings.
+        // As rarely as rows: an idle service must not fill its log with readings.
         if new_row {
             self.log_entry(&LogEntry::Memory { at_ms, rss });
         }
     }
 
-    /// Names the moment at `stamp`. `None`, and nothing is named, where 1,000 are named already.
+    /// Names the moment at `stamp`. Returns `None`, and names nothing, if 1,000 moments are named already.
     pub fn mark(&mut self, name: String, stamp: u64) -> Option<Mark> {
         if self.marks.len() >= MARKS {
             return None;
@@ -205,16 +205,16 @@ impl Tables {
         Some(mark)
     }
 
-    /// Takes in events, oldest first. Faster than one by one.
+    /// Applies events, oldest first. This is faster than one by one.
     pub fn apply_batch(&mut self, events: &[Event]) {
         if self.samples.is_some() {
-            // There are few, and none of them passes by the tables.
+            // Samples are few, and each of them goes through the live table.
             for (at, event) in events.iter().enumerate() {
                 self.take(events, at, Lookup::of(event, &self.threads));
             }
             return;
         }
-        // While one group is taken in, what the next one needs is on its way.
+        // While one group is applied, the data for the next one is being loaded.
         let mut lookups = [[Lookup::default(); TOGETHER]; 2];
         let mut found = 0;
         let mut groups = events.chunks(TOGETHER).enumerate().peekable();
@@ -232,13 +232,13 @@ impl Tables {
         }
     }
 
-    /// Takes in an event.
+    /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         let events = std::slice::from_ref(event);
         self.take(events, 0, Lookup::of(event, &self.threads));
     }
 
-    /// Takes in the event at `at`. Those after it are known to follow.
+    /// Applies the event at `at`. The events after it are known to follow.
     #[inline(always)]
     fn take(&mut self, events: &[Event], at: usize, lookup: Lookup) {
         let event = &events[at];
@@ -266,9 +266,9 @@ impl Tables {
                     self.reallocs.begin(event.thread, event.address, known);
                 }
             }
-            // Its beginning was lost, so nothing was done that need be undone.
+            // The beginning was lost, so there is nothing to undo.
             Kind::ReallocFailed => {}
-            // `settle` has finished what it is the end of.
+            // `settle` has finished the reallocation that this ends.
             Kind::ReallocDone => {}
             Kind::Sampling => self.note_mean(event),
             Kind::ThreadStart => self.threads.start(event, &events[at + 1..]),
@@ -281,7 +281,7 @@ impl Tables {
         }
     }
 
-    /// Bytes of memory that the tables hold.
+    /// Returns the bytes of memory of the tables.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.live.memory_bytes()
@@ -303,8 +303,8 @@ impl Tables {
                 .map_or(0, |samples| samples.memory_bytes())
     }
 
-    /// Those of them that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
-    /// knows too.
+    /// Returns those bytes that are pages of heapray's own, which [`memory::own_bytes`](crate::capture::memory::own_bytes)
+    /// counts too.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.live.mapped_bytes()

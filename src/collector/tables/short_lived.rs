@@ -1,4 +1,4 @@
-//! Blocks that are freed by the very next event, by the same thread: most of a service's. They never enter the live table.
+//! Blocks that the same thread frees with its very next event, as most blocks of a service. They never enter the live table.
 
 use super::Tables;
 use super::lookup::{Lookup, site_key};
@@ -8,7 +8,7 @@ use crate::collector::sites::{self, SiteId, add, one};
 use heapray_report::model::Tally;
 
 impl Tables {
-    /// Takes in the events from `at` on that are those of `lookups`.
+    /// Applies the events from `at` on that belong to `lookups`.
     #[inline(always)]
     pub(super) fn take_group(&mut self, events: &[Event], mut at: usize, mut lookups: &[Lookup]) {
         while let [lookup, rest @ ..] = lookups {
@@ -29,7 +29,7 @@ impl Tables {
         }
     }
 
-    /// Takes in the allocation at `at` and the next event, which is its free.
+    /// Applies the allocation at `at` and the next event, which is its free.
     #[inline(always)]
     pub(super) fn take_short_lived(&mut self, events: &[Event], at: usize, lookup: Lookup) {
         let (event, free) = (&events[at], &events[at + 1]);
@@ -41,9 +41,9 @@ impl Tables {
         }
     }
 
-    /// Takes in as many of the first lookups as are of short-lived blocks, all of one thread, of which none brings the
-    /// mark: what [`short_lived`](Self::short_lived) does to each, with sums written once. `events` are those of the lookups. Gives
-    /// how many blocks that were.
+    /// Applies as many of the first lookups as are of short-lived blocks, all of one thread, none of which sets a new mark.
+    /// Does for each what [`short_lived`](Self::short_lived) does, but writes the sums once. `events` are those of the
+    /// lookups. Returns the number of these blocks.
     #[inline(always)]
     pub(super) fn short_lived_below_mark(&mut self, events: &[Event], lookups: &[Lookup]) -> usize {
         let thread = events[0].thread;
@@ -80,7 +80,7 @@ impl Tables {
         add(&mut self.counters.allocated, sum);
         add(&mut self.counters.freed, sum);
         self.clock.at_ms(free.stamp);
-        // Those before the last ones have left the window again.
+        // The earlier ones have left the window again.
         for event in events[..2 * count]
             .chunks_exact(2)
             .skip(count.saturating_sub(TEMPORARY_WINDOW))
@@ -90,8 +90,8 @@ impl Tables {
         count
     }
 
-    /// A block that its thread frees before anything else happens, at an address where there is none: it does to sums,
-    /// peak and log what any block does, and need not go through the live table.
+    /// Applies a block that its thread frees before anything else happens, at a free address. It changes sums, peak and log
+    /// like any other block, and need not go through the live table.
     #[inline(always)]
     pub(super) fn short_lived(&mut self, event: &Event, free: &Event, lookup: Lookup) {
         let slot = self.threads.slot(event.thread);
@@ -105,14 +105,14 @@ impl Tables {
         counters.events += 2;
         add(&mut counters.allocated, block);
         add(&mut counters.freed, block);
-        // If the block does not bring the mark, its site has at the end what it had at the last one.
+        // If the block does not set a new mark, its site ends with the tally that it had at the last one.
         let brings_mark = self.peak.move_to(with, event.stamp).is_none();
         let keep = self.peak.move_to(before, free.stamp);
         self.sites
             .short_lived(site, block, keep.filter(|_| brings_mark));
         self.sizes.add(event.size, 1);
         self.threads.allocated(slot, event.address);
-        // By the thread that allocated it last: temporary, unless the site is one that stands for many.
+        // The thread has just allocated the block, so it is temporary, unless the site stands for many.
         if self.sites.entry(site) == slot.entry {
             self.sites.temporary(site, block);
         }

@@ -1,4 +1,4 @@
-//! All tables together against a naive model.
+//! Tests of all tables together against a naive model.
 
 mod model;
 mod samples;
@@ -25,7 +25,7 @@ const CLOCK: Clock = Clock {
     ticks_per_ms: TICKS_PER_MS as f64,
 };
 
-/// What a reader of the log that keeps its own heap makes of it.
+/// Replays the log with a heap of its own.
 fn replay(export: &Export) -> (Model, Vec<(u64, u64)>) {
     let log = export.log.as_ref().expect("the log was not given up");
     let (mut model, mut readings) = (Model::default(), Vec::new());
@@ -99,7 +99,7 @@ fn size() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Any order of any events on few addresses: frees are lost, come twice and from other threads, reallocs overlap.
+/// Events in any order on few addresses: frees are lost, come twice and from other threads, reallocs overlap.
 fn event() -> impl Strategy<Value = Event> {
     let gap = prop_oneof![0u64..3, 0..9 * TICKS_PER_MS];
     let thread = prop_oneof![2 => 1u32..4, 1 => 4u32..12];
@@ -131,7 +131,7 @@ fn tid_of(thread: u32) -> u64 {
     1000 + u64::from(thread)
 }
 
-/// Events with their gaps made into stamps, and each thread's start before its first one.
+/// Returns the events with stamps from their gaps, and each thread's start before its first event.
 fn in_time(events: Vec<Event>) -> Vec<Event> {
     let (mut now, mut started, mut all) = (CLOCK.start_stamp, HashSet::new(), Vec::new());
     for event in events {
@@ -198,7 +198,7 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
         ..model.counters()
     };
     prop_assert_eq!(told.counters(), expected);
-    // What the log cannot tell: ages, and whose a block was among threads that are counted together.
+    // The log does not have ages, nor the threads of blocks among threads that are counted together.
     let untimed = |mut sites: Vec<RawSite>| {
         for site in &mut sites {
             site.oldest_live_ms = None;
@@ -230,7 +230,7 @@ proptest! {
         for at in views.into_iter().collect::<std::collections::BTreeSet<_>>() {
             let (now, later) = rest.split_at((at - done).min(rest.len()));
             feed(&mut tables, &mut model, now, batch);
-            // A view in between changes nothing of what follows.
+            // An export in between does not change what follows.
             check(&mut tables, &model)?;
             (rest, done) = (later, at);
         }
@@ -317,7 +317,7 @@ fn the_high_water_mark_is_the_last_moment_of_the_largest_heap() {
     tables.apply(&event_of(1, Kind::Malloc, 64, 100));
     tables.apply(&event_of(1, Kind::Free, 64, 0));
     tables.apply(&event_of(2, Kind::Malloc, 128, 100));
-    // As memray 1.20 has it: an empty block does not move the heap, but its events move the mark.
+    // As in memray 1.20: an empty block does not change the heap, but its events move the mark.
     tables.apply(&event_of(3, Kind::Malloc, 256, 0));
     tables.apply(&event_of(3, Kind::Free, 256, 0));
     let sites = sorted(tables.export().stacks.sites);
@@ -472,7 +472,8 @@ fn blocks_that_are_freed_at_once_move_the_mark_when_they_reach_it_again() {
             .0
     });
     let [a, b, c] = addresses;
-    // The second of 100 bytes leaves the heap at its mark, so the mark is its own; those below it leave it alone.
+    // The second block of 100 bytes leaves the heap at its mark, so the mark moves to its event. Events below the mark do
+    // not move it.
     let events = [
         block(1, a, 100),
         block(3, c, 99),
@@ -502,7 +503,7 @@ fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
             tree.child(NodeId::ROOT, 0x10_000 + number, ModuleId::NONE)
         })
         .collect();
-    // Room for a part of them; half of the blocks are freed again, at some time.
+    // Room for a part of them. Half of the blocks are freed again later.
     let block = |number: u64| 0x1000 + number * 64;
     for number in 0..10_000_u64 {
         if number == 50 {

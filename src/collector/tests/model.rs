@@ -11,10 +11,10 @@ use heapray_report::model::Tally;
 
 type Key = (u32, NodeId, Kind);
 
-/// One allocation: its number is its position in the history.
+/// Allocation. Its number is its position in the history.
 #[derive(Debug, Clone)]
 pub(super) struct Born {
-    /// Who allocated; the key has the entry that this thread is counted under.
+    /// The thread that allocated. The key has the entry that this thread is counted under.
     thread: u32,
     key: Key,
     at_ms: u64,
@@ -22,18 +22,18 @@ pub(super) struct Born {
     temporary: bool,
 }
 
-/// A naive heap: blocks by address, ranges page by page.
+/// Naive heap: blocks by address, ranges page by page.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Heap {
-    /// (number, size)
+    /// Number and size of each block.
     blocks: HashMap<u64, (usize, u64)>,
-    /// Page → (number, part): a part is what a split made of one block.
+    /// Number and part of each page: a part is what a split made of one block.
     pages: BTreeMap<u64, (usize, u64)>,
     parts: u64,
 }
 
 impl Heap {
-    /// Unmaps: which (number, part) are gone whole.
+    /// Unmaps a range. Returns the (number, part) of those that are gone whole.
     fn unmap(&mut self, address: u64, size: u64) -> Vec<(usize, u64)> {
         let pages = address / PAGE..(address + size) / PAGE;
         let mut gone: Vec<_> = pages
@@ -42,7 +42,7 @@ impl Heap {
             .collect();
         gone.dedup();
         gone.retain(|part| !self.pages.values().any(|left| left == part));
-        // What lies beyond the hole of the block that it cuts is a block of its own now.
+        // The part after the hole is a block of its own now.
         self.parts += 1;
         let mut page = pages.end;
         if let Some(beyond) = self.pages.get(&page).copied() {
@@ -61,7 +61,7 @@ impl Heap {
         }
     }
 
-    /// (number, tally) of everything live.
+    /// Returns the (number, tally) of everything live.
     pub(super) fn live(&self) -> Vec<(usize, Tally)> {
         let blocks = self
             .blocks
@@ -86,11 +86,11 @@ pub(super) fn sum(tallies: impl Iterator<Item = Tally>) -> Tally {
 
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// None: every thread is counted for itself.
+    /// Entries of threads; `None` if each thread is counted by itself.
     pub(super) folding: Option<Folding>,
     pub(super) born: Vec<Born>,
     heap: Heap,
-    /// Stamp of the event that is taken in.
+    /// Time stamp of the present event.
     now: u64,
     /// The heap after each change: its bytes, the moment, all of it.
     history: Vec<(u64, u64, Heap)>,
@@ -102,7 +102,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Counts threads as `bounds` say.
+    /// Makes a model that counts threads within `bounds`.
     pub(super) fn bounded(bounds: Bounds) -> Model {
         let folding = Folding {
             bounds,
@@ -114,7 +114,7 @@ impl Model {
         }
     }
 
-    /// `later` are the events that come in together with this one, after it.
+    /// Applies an event. `later` are the events that come after it in the same batch.
     pub(super) fn apply(&mut self, event: &Event, later: &[Event]) {
         self.now = event.stamp;
         if let Some(folding) = &mut self.folding {
@@ -280,7 +280,7 @@ impl Model {
         }
     }
 
-    /// The last of the moments at which the heap was largest.
+    /// Returns the last of the moments at which the heap was largest.
     pub(super) fn peak(&self) -> (u64, Heap) {
         let last = self.history.iter().max_by_key(|(bytes, ..)| bytes);
         last.map_or((CLOCK.start_stamp, Heap::default()), |(_, now, heap)| {
@@ -330,7 +330,7 @@ pub(super) fn sorted(mut sites: Vec<RawSite>) -> Vec<RawSite> {
     sites
 }
 
-/// Which entries threads are counted under, by scanning all that were met.
+/// Entries of threads, found by scanning all threads.
 #[derive(Debug)]
 pub(super) struct Folding {
     bounds: Bounds,
@@ -351,7 +351,7 @@ impl Folding {
         let mut entry = RawThread {
             number: event.thread,
             tid,
-            // Asked for when the list is made, if it was not told before.
+            // A name that was not sent before is asked for when the list is made.
             name: name_of(tid).unwrap_or_default(),
             threads: 1,
         };
@@ -392,7 +392,7 @@ impl Folding {
         }
     }
 
-    /// By number: (name, threads).
+    /// Returns the (name, threads) of each number.
     pub(super) fn list(&self) -> BTreeMap<u32, (String, u32)> {
         let mut list = BTreeMap::new();
         for (_, entry) in &self.met {
@@ -410,7 +410,7 @@ fn name_in(event: &Event) -> String {
     text.split('\0').next().unwrap_or_default().to_owned()
 }
 
-/// Names as they would be asked for; some threads have ended before.
+/// Returns the name of a living thread. Some threads have ended before.
 pub(super) fn name_of(tid: u32) -> Option<String> {
     (!tid.is_multiple_of(5)).then(|| format!("pool {}", tid % 3))
 }

@@ -1,4 +1,4 @@
-//! Sampled events: what is estimated of them against what was allocated.
+//! Sampled events: their estimates are compared with the real allocations.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -12,7 +12,7 @@ const MEAN: u64 = 64 << 10;
 const ALLOCATIONS: u64 = 20_000;
 const SITES: u64 = 4;
 
-/// A service of one thread: what it really did, and what its samples say.
+/// A service of one thread: its real allocations, and the estimates from its samples.
 struct Run {
     allocated: Tally,
     live: Tally,
@@ -58,9 +58,9 @@ fn run(seed: u64, mean: u64) -> Run {
         if sampled {
             tables.apply(&event(Kind::Malloc, address, size, NodeId(site as u32)));
         }
-        // A site keeps the more of its blocks the higher its number is.
+        // The higher a site's number is, the more of its blocks are kept.
         if random >> 40 & 7 > 2 * site {
-            // As the filter may say: some frees are of blocks that were not sampled.
+            // As with the real filter, some frees are of blocks that were not sampled.
             if sampled || random & 64 == 0 {
                 tables.apply(&event(Kind::Free, address, 0, NodeId::ROOT));
             }
@@ -221,7 +221,7 @@ fn over_many_sessions_the_first_sample_of_each_is_rounded_without_a_bias() {
             tables.counters().live.count
         })
         .sum();
-    // Each rounds by half a block up or down. Chance goes past six deviations once in 500 million runs.
+    // Each rounds by half a block up or down. Chance exceeds six deviations once in 500 million runs.
     let off = (blocks as f64 - 1.5 * SESSIONS as f64).abs();
     assert!(off < 6.0 * 0.5 * (SESSIONS as f64).sqrt(), "{blocks}");
 }

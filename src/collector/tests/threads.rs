@@ -1,4 +1,4 @@
-//! Threads by the thousand: what is kept of them, and under what they are counted.
+//! Threads by the thousand: the data that is kept about them, and their entries.
 
 use super::super::Tables;
 use super::super::entries::Bounds;
@@ -7,11 +7,11 @@ use super::model::{name_of, sum};
 use super::{CLOCK, event_of, tally, tid_of};
 use crate::capture::event::{Event, Kind, NodeId};
 
-/// Starts, works at `sites` call sites without leaving anything live, and ends if `ends`.
+/// Runs a thread that starts, allocates at `sites` call sites, frees everything, and ends if `ends`.
 fn short_life(tables: &mut Tables, number: u32, sites: u32, ends: bool) {
     let mut events = vec![event_of(number, Kind::ThreadStart, 0, tid_of(number))];
     for node in 0..sites {
-        // Addresses of its own: nothing that is kept of one may outlast its thread.
+        // Addresses of its own, so that nothing about one may outlast its thread.
         let address = u64::from(number * sites + node) * 64;
         events.push(Event {
             node: NodeId(node),
@@ -35,12 +35,12 @@ fn a_hundred_thousand_threads_fit_into_the_memory_of_the_first_thousand() {
         short_life(&mut tables, number, SITES, true);
     }
     let first = tables.memory_bytes();
-    // The end of every third one is not told.
+    // The end of every third thread is lost.
     for number in apart + 1..=100_000 {
         short_life(&mut tables, number, SITES, !number.is_multiple_of(3));
     }
     let bytes = tables.memory_bytes();
-    // What is known of the later threads that may live, and the call sites of their five entries.
+    // The data of later threads that may be alive, and the call sites of their five entries.
     let late = Bounds::default().late as u64 * 210 + 5 * u64::from(SITES) * 110;
     assert!(bytes <= first + late, "{first} bytes, then {bytes}");
     assert!(bytes < 3 << 20, "{bytes} bytes");
@@ -73,7 +73,7 @@ fn folding(apart: usize, late: usize) -> Tables {
 #[test]
 fn threads_that_lived_before_the_session_and_come_late_are_counted_by_name_too() {
     let mut tables = folding(2, 8);
-    // 700 and 650 are the first that allocate; 3 has lived for long, and wakes up.
+    // 700 and 650 are the first to allocate; 3 has lived for long, and wakes up.
     for number in [700, 650, 3, 701] {
         short_life(&mut tables, number, 1, false);
     }
@@ -131,7 +131,7 @@ fn a_thread_that_was_forgotten_is_counted_among_those_without_a_name() {
     for number in [1, 2, 3, 4] {
         short_life(&mut tables, number, 1, false);
     }
-    // 2 gave way to 4; 3 and 4 are still known.
+    // 4 has replaced 2; 3 and 4 are still known.
     for number in [2, 4] {
         tables.apply(&event_of(number, Kind::Malloc, 64, 10));
     }

@@ -1,4 +1,4 @@
-//! The collector's thread: it merges, applies, reads the clock and the resident size, and answers requests.
+//! The collector's thread: it merges rings, applies events, reads the clock and the resident size, and answers requests.
 
 mod request;
 mod scopes;
@@ -30,19 +30,19 @@ use scopes::OpenScope;
 /// Where a session stands.
 #[derive(Debug, Clone)]
 pub struct Counters {
-    /// When it began.
+    /// Start of the session.
     pub started: SystemTime,
-    /// Allocations and frees seen.
+    /// Recorded allocations and frees.
     pub events: u64,
     /// Everything ever allocated.
     pub allocated: Tally,
-    /// Live now.
+    /// Live memory.
     pub live: Tally,
-    /// Live at the high-water mark.
+    /// Live memory at the high-water mark.
     pub high_water: Tally,
     /// Events lost.
     pub lost_events: u64,
-    /// When the first was lost, in milliseconds since the start; `None` if none was.
+    /// Time of the first lost event, in milliseconds since the start, if one was lost.
     pub lost_since_ms: Option<u64>,
     /// Memory that heapray holds, in bytes.
     pub own_bytes: u64,
@@ -50,13 +50,13 @@ pub struct Counters {
     pub collector_cpu_ns: u64,
     /// Bytes of the event log.
     pub log_bytes: u64,
-    /// Why there is no event log, if it was given up.
+    /// Reason why there is no event log, if it was given up.
     pub log_given_up: Option<String>,
-    /// How the session is sampled, if it is.
+    /// Sampling of the session, if it samples.
     pub sampling: Option<Sampling>,
-    /// Why recording has ended before anybody asked for it, if it has.
+    /// Reason why recording has ended without a request, if it has.
     pub ended: Option<String>,
-    /// Why new call stacks are cut nearer to the root, if they are.
+    /// Reason why new call stacks are cut nearer to the root, if they are.
     pub stacks_bounded: Option<String>,
     /// How allocations are seen.
     pub hooks: Hooks,
@@ -64,46 +64,46 @@ pub struct Counters {
     pub notes: Vec<String>,
 }
 
-/// What a collector starts with.
+/// Start values of a collector.
 #[derive(Debug)]
 pub struct Setup {
-    /// The session's number.
+    /// Number of the session.
     pub session: u32,
-    /// Where its event log goes; `None` for none.
+    /// File of the event log, if there is one.
     pub spool: Option<File>,
-    /// Bytes after which the log is given up.
+    /// Size at which the log is given up, in bytes.
     pub log_limit: u64,
-    /// Bytes that heapray's own memory may come to, the making of reports included.
+    /// Limit on heapray's own memory in bytes, including the making of reports.
     pub overhead_limit: u64,
-    /// Bytes between two samples, on average; 0 if every allocation is recorded.
+    /// Average bytes between two samples; 0 if every allocation is recorded.
     pub sample: u64,
-    /// A random number of the session's own, by which what samples stand for is rounded.
+    /// Random number of the session's own, for rounding the weights of samples.
     pub seed: u64,
-    /// Stamps to milliseconds.
+    /// Clock that converts stamps to milliseconds.
     pub clock: Clock,
     /// This process, and the wall clock's time at `clock`'s start.
     pub process: Process,
-    /// Who is told what nobody asks for.
+    /// Receiver of messages that the collector sends without a request.
     pub observer: Observer,
 }
 
-/// Live blocks that come or go before room is divided anew.
+/// Number of blocks that may be allocated or freed before room is divided anew.
 const BLOCKS: u64 = 4096;
 
-/// How often modules are looked at, besides when the program asks for a new one's functions.
+/// Interval of looking for new modules, besides when the program asks for a new module's functions.
 const MODULES_EVERY: Duration = Duration::from_millis(100);
 
-/// Passes, a millisecond apart, before a request is answered although a thread is still writing an older event.
+/// Number of passes, a millisecond apart, before a request is answered although a thread is still writing an older event.
 const CATCH_UP_TRIES: usize = 10;
 
-/// How often the unfinished block of the event log is written, so that a crash loses little.
+/// Interval of writing the unfinished block of the event log, so that a crash loses little.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// Longest that [`Request::Stop`] waits for threads that are writing an event. One that runs needs some 20 ns; one that
-/// was interrupted in the midst of it waits for a processor.
+/// Longest wait of [`Request::Stop`] for threads that are writing an event. A running thread needs some 20 ns; an
+/// interrupted thread waits for a processor.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
-/// The collector: every table, and the one thread that owns them.
+/// Collector: every table, and the one thread that owns them.
 #[derive(Debug)]
 pub struct Worker {
     merge: Merge,
@@ -117,14 +117,14 @@ pub struct Worker {
     watch: Option<Watch>,
     headroom: Headroom,
     bound: Bound,
-    /// What there was when room was divided last.
+    /// The holdings when room was last divided.
     divided: Holdings,
-    /// Why call stacks are cut, if they are.
+    /// Reason why call stacks are cut, if they are.
     stacks_bounded: Option<String>,
     scopes: Vec<OpenScope>,
-    /// Why recording has ended already.
+    /// Reason why recording has ended already.
     ended: Option<String>,
-    /// That the log was given up is told.
+    /// Set once the observer has been told that the log was given up.
     log_told: bool,
     stacks_before: unwind::StackCounts,
     metered_before: Metered,
@@ -132,7 +132,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A collector with empty tables.
+    /// Makes a collector with empty tables.
     pub fn new(mut setup: Setup) -> Worker {
         let watch = setup.observer.take_watch();
         let (started, clock) = (setup.process.started, setup.clock);
@@ -284,8 +284,8 @@ impl Worker {
         self.merge.pass(&mut self.recording)
     }
 
-    /// Keeps heapray's own memory within its bound: says how far call stacks and sites may grow until the next pass, and
-    /// ends recording where all else has passed the bound.
+    /// Keeps heapray's own memory within its limit: sets how far call stacks and sites may grow until the next pass, and
+    /// ends recording if everything else exceeds the limit.
     fn divide_room(&mut self) {
         if self.stacks_bounded.is_none() && (self.recording.has_cut() | memory::was_refused()) {
             let note = self.bound.cut_note(self.clock.at_ms(clock::stamp()));
@@ -317,7 +317,7 @@ impl Worker {
         }
     }
 
-    /// Looks whether a report is due, if that is wanted.
+    /// Checks whether a report is due, if the session watches for that.
     fn watch(&mut self, now: Instant) {
         let Some(watch) = &mut self.watch else {
             return;
@@ -337,7 +337,8 @@ impl Worker {
         }
     }
 
-    /// Gives up what the flight recorder has kept, and has it write its report with that. Whether there was any.
+    /// Gives up the flight recorder's reserve, and has the flight recorder write its report with it. Returns whether there
+    /// was a reserve.
     fn makes_room(&mut self, shortage: &str) -> bool {
         let Some(watch) = &mut self.watch else {
             return false;
@@ -351,7 +352,8 @@ impl Worker {
         true
     }
 
-    /// Hooks hand every call on from here. What is in the rings is still taken in, and what was seen stays.
+    /// Ends recording: from now on hooks pass every call on. The events in the rings are still applied, and everything
+    /// recorded stays.
     fn end_recording(&mut self, kind: TriggerKind, reason: String) {
         capture::end_session();
         self.observer
@@ -371,7 +373,8 @@ impl Worker {
         record::lost() - self.lost_before + self.unfinished
     }
 
-    /// An event that was never finished counts from the end on, which is when it was given up.
+    /// Returns the time of the first lost event. An event that was never finished counts from the end on, when it was given
+    /// up.
     fn lost_since_ms(&self) -> Option<u64> {
         let lost = self.lost_events() > 0;
         lost.then(|| {
@@ -386,7 +389,7 @@ impl Worker {
         self.memory_due = now + Duration::from_millis(self.recording.session().reading_step_ms());
     }
 
-    /// Resident bytes of the process; 0 where the system does not tell.
+    /// Returns the resident bytes of the process; 0 where the system does not report them.
     fn resident(&self) -> u64 {
         process_memory::resident().unwrap_or(0)
     }
@@ -476,14 +479,14 @@ impl Worker {
     }
 }
 
-/// The name of the thread `tid` of this process; `None` if it has ended.
+/// Returns the name of the thread `tid` of this process, or `None` if it has ended.
 fn name_of(tid: u32) -> Option<String> {
     let name = std::fs::read(format!("/proc/self/task/{tid}/comm")).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Sleeps until a producer calls, a request comes, or `longest` has passed.
+/// Sleeps until a producer wakes the collector, a request comes, or `longest` has passed.
 fn sleep(wake: u32, longest: Duration) {
     let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
     control::sleep_until_called(wake, longest);

@@ -1,4 +1,4 @@
-//! Scopes that are open while a session records: when each began, and the snapshot that it gets when it ends.
+//! Scopes that are open while a session records: their beginnings, and the snapshot that each gets at its end.
 
 use std::sync::mpsc::SyncSender;
 use std::time::{Instant, SystemTime};
@@ -11,7 +11,7 @@ use crate::collector::recording::ScopeId;
 use crate::collector::snapshot::{Hooks, Snapshot};
 use crate::os::memory as process_memory;
 
-/// What the collector knows of an open scope, besides its tables.
+/// Open scope, besides its tables.
 #[derive(Debug)]
 pub(super) struct OpenScope {
     pub(super) id: ScopeId,
@@ -45,7 +45,7 @@ impl Worker {
         let _gone = begin.begun.try_send(());
     }
 
-    /// Sends what was seen of a scope to whoever began it. `early`: why it ends before it was to.
+    /// Sends the snapshot of a scope to the client that began the scope. `early` is the reason why it ends before its time.
     pub(super) fn end_scope(&mut self, id: ScopeId, early: Option<&str>) {
         let Some(at) = self.scopes.iter().position(|scope| scope.id == id) else {
             return;
@@ -68,7 +68,7 @@ impl Worker {
         snapshot.started = scope.started;
         snapshot.sampling = self.sampled(&tables, scope.metered_before);
         snapshot.lost_events = lost_now;
-        // Of those before the scope, the first may be all that is known.
+        // Of the losses before the scope, only the first has a known time.
         let since = (lost == lost_now).then(control::first_lost).flatten();
         let ticks_per_ms = self.clock.ticks_per_ms;
         let start_stamp = scope.start_stamp;

@@ -17,13 +17,13 @@ impl Host {
         }
     }
 
-    /// `None` where the system does not tell.
+    /// Reads the machine's memory. Returns `None` where the system does not report it.
     pub(super) fn read(&self) -> Option<Supply> {
         parse(&std::fs::read_to_string(&self.meminfo).ok()?)
     }
 }
 
-/// `MemAvailable` is the kernel's own estimate of what can be had without swapping (proc_meminfo(5)).
+/// Parses `meminfo`. `MemAvailable` is the kernel's own estimate of what can be had without swapping (proc_meminfo(5)).
 fn parse(meminfo: &str) -> Option<Supply> {
     let kib = |name| field(meminfo, name)?.checked_mul(1024);
     Some(Supply {

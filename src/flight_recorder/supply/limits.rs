@@ -1,10 +1,10 @@
-//! The process's own limits on what it may map.
+//! The process's own limits on its mappings.
 
 use super::Supply;
 use crate::flight_recorder::TriggerKind;
 use crate::os::process;
 
-/// Those that there are. Most processes have none, and pay one system call each.
+/// Returns the limits that are set. Most processes have none, and pay one system call each.
 pub(super) fn read() -> Vec<Supply> {
     let [space, data] = process::mapping_limits();
     if space.is_none() && data.is_none() {
@@ -12,7 +12,7 @@ pub(super) fn read() -> Vec<Supply> {
     }
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = |nth| statm.split_ascii_whitespace().nth(nth)?.parse::<u64>().ok();
-    // All that is mapped, and of that what is data or stack (proc_pid_statm(5)).
+    // All mapped bytes, and those that are data or stack (proc_pid_statm(5)).
     [
         ("RLIMIT_AS", space, pages(0)),
         ("RLIMIT_DATA", data, pages(5)),

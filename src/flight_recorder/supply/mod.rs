@@ -1,7 +1,7 @@
-//! How much memory there still is: of each control group that the process is in, of the machine, of its own limits.
+//! The memory that is left: of each control group of the process, of the machine, of the process's own limits.
 //!
-//! Everything is read from `proc` and `sys` below a root that tests can choose. What is missing or makes no sense there is
-//! no limit.
+//! Everything is read from `proc` and `sys` below a root that tests can choose. A missing or senseless file means that there
+//! is no limit.
 
 mod host;
 mod limits;
@@ -13,19 +13,19 @@ use super::reason::TriggerKind;
 pub(super) use crate::os::cgroup::tests::Machine;
 use crate::os::cgroup::{Groups, field};
 
-/// One bound and what is left of it.
+/// Limit, and what is left of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Supply {
     pub(super) kind: TriggerKind,
-    /// What bounds: `memory.max of /sys/fs/cgroup/app`.
+    /// Name of the limit: `memory.max of /sys/fs/cgroup/app`.
     pub(super) what: String,
-    /// Bytes of the bound.
+    /// The limit in bytes.
     pub(super) limit: u64,
-    /// Bytes that can be had: what is free, and what the kernel would take back from caches.
+    /// Bytes that can be had: free memory, and what the kernel would take back from caches.
     pub(super) left: u64,
 }
 
-/// Everything that bounds the process.
+/// All limits of the process.
 #[derive(Debug)]
 pub(super) struct Supplies {
     pub(super) groups: Groups,
@@ -40,7 +40,7 @@ impl Supplies {
         }
     }
 
-    /// Reads all of them.
+    /// Reads all limits.
     pub(super) fn read(&self) -> Vec<Supply> {
         let limits = self.groups.limits().into_iter();
         let mut supplies: Vec<_> = limits
@@ -57,7 +57,8 @@ impl Supplies {
     }
 }
 
-/// The least of all bounds on the memory of this process: its groups', the machine's, its own. `None` if nothing tells.
+/// Returns the tightest limit on the memory of this process: its groups', the machine's, its own. Returns `None` if none is
+/// known.
 pub(crate) fn memory_of_process() -> Option<u64> {
     let supplies = Supplies::find(Path::new("/")).read();
     supplies.into_iter().map(|supply| supply.limit).min()

@@ -27,19 +27,19 @@ static NAMED: Mutex<Option<Read>> = Mutex::new(None);
 /// });
 /// ```
 ///
-/// `read` is called once a report, on a thread of heapray's own. The last one named counts.
+/// `read` is called once per report, on a thread of heapray's own. Only the function that was set last is used.
 pub fn allocator_memory(read: fn() -> Option<AllocatorMemory>) {
     *NAMED
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(read);
 }
 
-/// All figures that there are.
+/// Returns all available figures.
 pub(super) fn figures() -> Vec<AllocatorMemory> {
     let named = *NAMED
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    // What the service runs there is not ours: its fault must not end the collector.
+    // The service's own code runs here: its panic must not end the collector.
     let named = named.and_then(|read| std::panic::catch_unwind(read).ok().flatten());
     let found = allocators::figures()
         .map(|found| AllocatorMemory::new(found.name, found.in_use, found.kept));

@@ -1,7 +1,7 @@
-//! Where the process's memory is: what the system and the allocators tell, for "where did the RSS go?".
+//! Parts of the process's memory, from the system and the allocators, for the question "where did the RSS go?".
 //!
-//! Read by the collector when it makes a snapshot. Everything comes from `/proc` and may be missing there; a figure
-//! that cannot be had is left out, and nothing here fails.
+//! The collector reads them when it makes a snapshot. All figures come from `/proc` and may be missing there. A missing
+//! figure is left out, and nothing here fails.
 
 mod allocators;
 mod resident;
@@ -16,8 +16,8 @@ use super::cgroup::Groups;
 pub use allocators::allocator_memory;
 pub(crate) use resident::{resident, resident_by};
 
-/// Reads everything. heapray has mapped `own_mapped` bytes for itself, and has `own_heap` bytes from the allocator.
-/// `None` where the system does not tell the resident size.
+/// Reads all figures. heapray has mapped `own_mapped` bytes for itself, and has `own_heap` bytes from the allocator. Returns
+/// `None` where the system does not report the resident size.
 pub(crate) fn read(own_mapped: u64, own_heap: u64) -> Option<ProcessMemory> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut memory = status::parse(&status)?;

@@ -1,4 +1,4 @@
-//! The resident size alone, read as fast as the system tells it: for who asks at every line of a function.
+//! The resident size alone, read as fast as possible: line profiles read it at every line of a function.
 
 use std::fs::File;
 use std::io;
@@ -7,13 +7,13 @@ use std::sync::RwLock;
 
 use crate::os::process::page_size;
 
-/// `/proc/self/statm`, open, and whose it is: a forked child would read its parent's figures through it.
+/// `/proc/self/statm`, open, and the process that opened it: a forked child would read its parent's figures through it.
 static STATM: RwLock<Option<(u32, File)>> = RwLock::new(None);
 
-/// Resident bytes of this process. `None` where the system does not tell.
+/// Returns the resident bytes of this process, or `None` where the system does not report them.
 pub(crate) fn resident() -> Option<u64> {
     let pid = std::process::id();
-    // Never waits: in a forked child nobody may be left to give the lock back.
+    // Never waits: in a forked child the thread that holds the lock may not exist.
     if let Ok(open) = STATM.try_read()
         && let Some((owner, file)) = &*open
         && *owner == pid
@@ -28,10 +28,10 @@ pub(crate) fn resident() -> Option<u64> {
     resident
 }
 
-/// Resident bytes by an open `/proc/<pid>/statm`.
+/// Returns the resident bytes by an open `/proc/<pid>/statm`.
 ///
 /// # Errors
-/// The process is gone, or the system does not tell.
+/// The process is gone, or the system does not report the size.
 pub(crate) fn resident_by(statm: &File) -> io::Result<u64> {
     let mut text = [0; 128];
     let length = statm.read_at(&mut text, 0)?;
@@ -39,7 +39,7 @@ pub(crate) fn resident_by(statm: &File) -> io::Result<u64> {
     Ok(pages * page_size())
 }
 
-/// The second number: `size resident shared text lib data dt`, in pages.
+/// Returns the second number: `size resident shared text lib data dt`, in pages.
 fn pages(statm: &[u8]) -> Option<u64> {
     let field = statm.split(|&byte| byte == b' ').nth(1)?;
     str::from_utf8(field).ok()?.parse().ok()
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn touched_memory_is_resident() {
-        // No difference of two readings: the other tests of this process allocate and free beside it.
+        // Not the difference of two readings: other tests of this process allocate and free at the same time.
         let block = std::hint::black_box(vec![1u8; 32 << 20]);
         let resident = resident().unwrap();
         assert!(resident >= 32 << 20, "{resident}");

@@ -1,26 +1,26 @@
 //! Resident memory of thread stacks.
 //!
-//! A thread's stack is the mapping that its stack pointer lies in, and the kernel tells the pointers of threads that
-//! wait (`/proc/self/task/…/syscall`). Which of a stack's pages are resident stands in `/proc/self/pagemap`: reading
-//! that costs microseconds where `smaps` walks all memory of the process.
+//! A thread's stack is the mapping of its stack pointer. The kernel reports the stack pointers of waiting threads
+//! (`/proc/self/task/…/syscall`). `/proc/self/pagemap` says which of a stack's pages are resident: reading it takes
+//! microseconds, while `smaps` walks all memory of the process.
 
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
-/// Threads that are looked at: a bound for a process that has run away.
+/// Largest number of threads that are read, for a process that starts too many.
 const MOST_THREADS: usize = 10_000;
 
-/// Rounds of looks at the threads that ran just then, and the time between them. No more threads run at a time than
-/// there are processors; those that run in each round are left out.
+/// Number of rounds for threads that were running. At most as many threads run at a time as there are processors; a thread
+/// that runs in each round is left out.
 const ROUNDS: usize = 4;
 const BETWEEN_ROUNDS: Duration = Duration::from_micros(200);
 
-/// Pages whose entries are read at once.
+/// Number of pages whose entries are read at once.
 const PAGES: usize = 512;
 
-/// Resident bytes of the stacks of all threads that could be found, and how many those are.
+/// Returns the resident bytes of the stacks that were found, and the number of these stacks.
 pub(super) fn resident() -> Option<(u64, u32)> {
     let pagemap = File::open("/proc/self/pagemap").ok()?;
     let pointers = stack_pointers();
@@ -33,7 +33,7 @@ pub(super) fn resident() -> Option<(u64, u32)> {
     Some((bytes, u32::try_from(stacks.len()).unwrap_or(u32::MAX)))
 }
 
-/// An address on the stack of each thread that tells one.
+/// Returns an address on the stack of each thread whose stack pointer the kernel reports.
 fn stack_pointers() -> Vec<u64> {
     let here = 0u8;
     let mut pointers = vec![(&raw const here).addr() as u64];
@@ -55,7 +55,7 @@ fn stack_pointers() -> Vec<u64> {
                 }
                 None => true,
             },
-            // It has ended.
+            // The thread has ended.
             Err(_) => false,
         });
         if running.is_empty() {
@@ -65,14 +65,14 @@ fn stack_pointers() -> Vec<u64> {
     pointers
 }
 
-/// The last number but one of `/proc/…/syscall`: `<number> <arguments> <stack pointer> <program counter>`. `None` for
-/// a thread that is `running`.
+/// Returns the last number but one of `/proc/…/syscall`: `<number> <arguments> <stack pointer> <program counter>`. Returns
+/// `None` for a thread that is `running`.
 fn pointer(syscall: &str) -> Option<u64> {
     let word = syscall.split_ascii_whitespace().rev().nth(1)?;
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
-/// Those mappings of `maps` that have one of `pointers` in them.
+/// Returns those mappings of `maps` that contain one of `pointers`.
 fn mappings_of(maps: &str, mut pointers: Vec<u64>) -> Vec<Range<u64>> {
     pointers.sort_unstable();
     let mapping = |line: &str| {
@@ -90,7 +90,7 @@ fn mappings_of(maps: &str, mut pointers: Vec<u64>) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// Bytes of `range` that are in memory: bit 63 of a page's entry (`Documentation/admin-guide/mm/pagemap.rst`).
+/// Returns the bytes of `range` that are in memory: bit 63 of a page's entry (`Documentation/admin-guide/mm/pagemap.rst`).
 fn resident_of(pagemap: &File, range: &Range<u64>) -> u64 {
     let page = crate::os::process::page_size();
     let mut resident = 0;
@@ -153,7 +153,7 @@ mod tests {
             })
             .unwrap();
         is_ready.recv().unwrap();
-        // It may still be on its way to wait.
+        // The thread may not wait yet.
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         let (mut bytes, mut threads) = resident().unwrap();
         while bytes < bytes_before + (12 << 20) && std::time::Instant::now() < deadline {

@@ -2,7 +2,7 @@
 
 use heapray_report::model::ProcessMemory;
 
-/// The figures of `status`; `None` if it has no resident size.
+/// Returns the figures of `status`, or `None` if it has no resident size.
 pub(super) fn parse(status: &str) -> Option<ProcessMemory> {
     let field = |name: &str| -> Option<u64> {
         let line = status

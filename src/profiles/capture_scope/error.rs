@@ -1,4 +1,4 @@
-//! Why a scope has no report.
+//! Errors of a scope's report.
 
 use std::fmt;
 use std::io;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 
 use crate::session::{SessionError, StartError};
 
-/// Why a scope has no report. What ran in it ran all the same.
+/// Error that left a scope without a report. The code in the scope has run nevertheless.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CaptureScopeError {
-    /// Nothing could be recorded.
+    /// Recording could not start.
     Begin(StartError),
-    /// What was recorded was lost.
+    /// The recorded events were lost.
     Lost(SessionError),
     /// The files could not be written.
     Write {
-        /// Where to.
+        /// The directory.
         dir: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
 }
@@ -39,7 +39,7 @@ impl fmt::Display for CaptureScopeError {
 impl std::error::Error for CaptureScopeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Their own text is in ours.
+            // The text of the source is part of ours.
             CaptureScopeError::Begin(source) => source.source(),
             CaptureScopeError::Lost(source) => source.source(),
             CaptureScopeError::Write { source, .. } => Some(source),

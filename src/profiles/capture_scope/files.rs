@@ -1,4 +1,4 @@
-//! What a scope leaves in its directory.
+//! The files of a scope in its directory.
 
 use std::fs;
 use std::io::{self, Write};
@@ -24,29 +24,29 @@ const FOLDED: &str = "peak-memory.folded";
 const REPORT: &str = "memray-report.bin";
 const PAGE: &str = "memray-flamegraph.html";
 
-/// Where a scope's report is, and its sums.
+/// Files and sums of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CaptureScopeReport {
-    /// When the scope began.
+    /// Start of the scope.
     pub started: SystemTime,
-    /// When it ended.
+    /// End of the scope.
     pub ended: SystemTime,
-    /// What was allocated in it.
+    /// Everything that was allocated in the scope.
     pub allocated: Blocks,
-    /// Allocated in it, and not freed at its end.
+    /// Memory that was allocated in the scope and live at its end.
     pub live: Blocks,
-    /// Live at its high-water mark.
+    /// Live memory at the scope's high-water mark.
     pub high_water: Blocks,
-    /// How it was sampled, if it was: the sums are estimates then.
+    /// Sampling of the scope, if it was sampled: the sums are estimates then.
     pub sampling: Option<SamplingStatus>,
-    /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
+    /// Events that were lost because the collector could not keep up. If it is not 0, all sums are too low.
     pub lost_events: u64,
     /// The page that shows both flame graphs.
     pub index: PathBuf,
     /// The flame graph.
     pub svg: PathBuf,
-    /// The flame graph by the place that allocated.
+    /// The flame graph with the leaves first.
     pub reversed_svg: PathBuf,
     /// Collapsed stacks.
     pub collapsed: PathBuf,
@@ -56,7 +56,7 @@ pub struct CaptureScopeReport {
     pub flamegraph: PathBuf,
 }
 
-/// Writes all of it. Each file is whole or not there; the index comes last.
+/// Writes all files. Each file is written whole or not at all. The index comes last.
 pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<CaptureScopeReport> {
     fs::create_dir_all(dir)?;
     let options = ReportOptions {

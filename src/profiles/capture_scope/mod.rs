@@ -1,7 +1,7 @@
 //! A report of a part of the program alone, with its own high-water mark.
 //!
-//! Works while the process's session records, beside it, and where none does: a session runs then for the time of the
-//! scope. What was allocated before a scope is not in its report, nor is the end of it.
+//! It works while the process's session records, beside it, and without a session: then one runs for the time of the scope.
+//! Blocks from before the scope, and their frees, are not in its report.
 
 mod error;
 mod files;
@@ -18,10 +18,10 @@ pub use files::CaptureScopeReport;
 use crate::capture::untracked;
 use crate::session::ActiveScope;
 
-/// Runs `run`, and writes into `dir` what the whole process allocated meanwhile: see [`CaptureScope`].
+/// Runs `run`, and writes a report of the whole process's allocations meanwhile into `dir`: see [`CaptureScope`].
 ///
-/// The result of `run` is never lost: it comes back beside the report, or why there is none. Should `run` panic, the
-/// report is written all the same, and the panic goes on.
+/// The result of `run` is never lost: it is returned together with the report, or the reason why there is none. If `run`
+/// panics, the report is written nevertheless, and the panic goes on.
 ///
 /// ```no_run
 /// # fn load() -> usize { 0 }
@@ -39,10 +39,10 @@ pub fn capture_scope<T>(
     CaptureScope::new(dir).run(run)
 }
 
-/// As [`capture_scope`], for a future: from its first poll until it is ready. What is slow (looking up symbols, writing)
-/// is done on a thread of its own.
+/// Does what [`capture_scope`] does, for a future: from its first poll until it is ready. Slow work (symbolization, writing)
+/// is done on a separate thread.
 ///
-/// Dropped before it is ready, it leaves no report.
+/// A future that is dropped before it is ready leaves no report.
 ///
 /// ```no_run
 /// # async fn load() -> usize { 0 }
@@ -58,14 +58,14 @@ pub async fn capture_scope_async<T>(
     CaptureScope::new(dir).run_async(future).await
 }
 
-/// A part of the program that gets a report of its own.
+/// Part of the program that gets a report of its own.
 ///
-/// The report is of the whole process from the begin to the end of the scope, on whatever thread something was
-/// allocated, unless [`this_thread_only`](CaptureScope::this_thread_only) says otherwise. It has its own high-water mark: the
-/// moment of the scope at which the most was live of what was allocated in it. Scopes may lie in each other and beside
-/// each other, each with a report of its own.
+/// The report covers the whole process from the begin to the end of the scope, on all threads, unless
+/// [`this_thread_only`](CaptureScope::this_thread_only) restricts it. It has its own high-water mark: the moment of the
+/// scope at which the most of the scope's memory was live. Scopes may be nested and may overlap, each with a report of its
+/// own.
 ///
-/// In the directory, which is made if it is missing, is then (a former scope's files are replaced):
+/// The directory, which is made if it is missing, then has these files (those of a former scope are replaced):
 ///
 /// | file | what it is |
 /// |---|---|
@@ -85,7 +85,7 @@ pub struct CaptureScope {
 }
 
 impl CaptureScope {
-    /// A scope whose report goes to `dir`.
+    /// Makes a scope whose report goes to `dir`.
     pub fn new(dir: impl Into<PathBuf>) -> CaptureScope {
         CaptureScope {
             dir: dir.into(),
@@ -93,8 +93,8 @@ impl CaptureScope {
         }
     }
 
-    /// Counts only what the thread allocates that begins the scope, whoever frees it. Not for futures that move from
-    /// thread to thread.
+    /// Counts only the allocations of the thread that begins the scope; any thread may free them. Not for futures that move
+    /// from thread to thread.
     pub fn this_thread_only(mut self) -> CaptureScope {
         self.this_thread_only = true;
         self
@@ -119,7 +119,7 @@ impl CaptureScope {
         self,
         future: impl Future<Output = T>,
     ) -> (T, Result<CaptureScopeReport, CaptureScopeError>) {
-        // Thread numbers are of this thread, so that must begin here; it takes a few milliseconds.
+        // Thread numbers are of this thread, so the scope must begin here. That takes a few milliseconds.
         let scope = self.clone();
         let open = if self.this_thread_only {
             scope.begin()
@@ -138,7 +138,7 @@ impl CaptureScope {
             }
         })
         .await;
-        // What it held is given back within the scope, as in a function's.
+        // The future's memory is freed within the scope, as a function's is.
         drop(future);
         let report = on_thread::run(move || self.finish(open)).await;
         match outcome {

@@ -1,4 +1,4 @@
-//! Work that blocks, awaited from any executor.
+//! Blocking work that can be awaited on any executor.
 
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::task::{Poll, Waker};
 
 use crate::capture::untracked;
 
-/// What the thread has made, or who waits for it.
+/// Result of the thread, or the waker of the task that waits for it.
 enum Slot<T> {
     Empty(Option<Waker>),
     Made(T),
 }
 
-/// Does `work` on a thread of its own; on the calling one where none can be started.
+/// Does `work` on a separate thread, or on the calling one if no thread can be started.
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = T> + Send {
@@ -24,7 +24,7 @@ pub(super) fn run<T: Send + 'static>(
             waker.wake();
         }
     };
-    // Shared, so that it is still there if no thread will take it.
+    // Shared, so that the work still exists if no thread can be started.
     let work = Arc::new(Mutex::new(Some(work)));
     let take = |work: &Mutex<Option<_>>| {
         let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);

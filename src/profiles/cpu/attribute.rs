@@ -1,5 +1,5 @@
-//! What `single_thread_profiler` calls: a profile of one call, which is printed, written or handed on at its end, however
-//! that comes.
+//! The code behind `single_thread_profiler`: a profile of one call, which is printed, written or passed on when the call
+//! ends in any way.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::profile::Sampling;
 use super::{Builder, CpuProfile, SortBy, Stats, builder};
 use crate::capture::untracked;
 
-/// What to do with the profile of a call.
+/// Options for the profile of a call.
 #[derive(Debug)]
 pub struct SingleThread {
     function: &'static str,
@@ -134,9 +134,9 @@ impl SingleThread {
     }
 }
 
-/// Something that ends in [`Stats`].
+/// Profile that ends in [`Stats`].
 pub trait Ends {
-    /// Ends it.
+    /// Ends the profile.
     fn end(&mut self) -> Stats;
 }
 
@@ -152,7 +152,7 @@ impl Ends for Sampling {
     }
 }
 
-/// A call under way. Its end, by a result, a panic or because nobody polls it any more, is the profile's.
+/// Running call. The profile ends with it, by a result, a panic or because the future is dropped.
 #[derive(Debug)]
 pub struct Profiled<P: Ends> {
     profile: P,

@@ -13,21 +13,22 @@ use crate::capture::cpu::Sampler;
 use crate::capture::untracked;
 use crate::os::signal;
 
-/// From one sample to the next, unless somebody says otherwise.
+/// Default time between two samples.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// A shorter interval would have the thread do nothing but take samples.
+/// Shortest interval. With a shorter one the thread would do nothing but take samples.
 const SHORTEST: Duration = Duration::from_micros(50);
 
-/// Runs `function` and profiles the calling thread meanwhile: its result, and where its CPU time went.
+/// Runs `function` and profiles the calling thread meanwhile. Returns the function's result, and the profile of its CPU
+/// time.
 ///
 /// Never fails: if the thread can't be sampled, the [`Stats`] are empty and [say why](Stats::error).
 pub fn run<R>(function: impl FnOnce() -> R) -> (R, Stats) {
     builder().run(function)
 }
 
-/// Awaits `future` and profiles whatever thread polls it, while it does: its result, and where its CPU time went. What it
-/// spawns is not part of it.
+/// Awaits `future` and profiles each thread that polls it during the poll. Returns the future's result, and the profile of
+/// its CPU time. Tasks that the future spawns are not part of it.
 pub async fn run_async<F: Future>(future: F) -> (F::Output, Stats) {
     builder().run_async(future).await
 }
@@ -47,12 +48,12 @@ pub fn start() -> CpuProfile {
     unsafe { builder().start_at(registers_here()) }
 }
 
-/// How to profile.
+/// Returns the options of a profile.
 pub fn builder() -> Builder {
     Builder { interval: INTERVAL }
 }
 
-/// How to profile.
+/// Options of a profile.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "a builder profiles nothing until `run`, `run_async` or `start`"]
 pub struct Builder {
@@ -60,21 +61,21 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// CPU time between two samples. Default 1 ms, at least 50 µs; the kernel makes it a tick of its scheduler if that is
-    /// longer.
+    /// Sets the CPU time between two samples. Default 1 ms, at least 50 µs; the kernel makes it a tick of its scheduler if
+    /// that is longer.
     pub fn interval(mut self, interval: Duration) -> Builder {
         self.interval = interval.max(SHORTEST);
         self
     }
 
-    /// As [`run`].
+    /// Does what [`run`] does.
     pub fn run<R>(self, function: impl FnOnce() -> R) -> (R, Stats) {
         let profile = self.start();
         let result = function();
         (result, profile.finish())
     }
 
-    /// As [`run_async`].
+    /// Does what [`run_async`] does.
     pub async fn run_async<F: Future>(self, future: F) -> (F::Output, Stats) {
         let mut sampling = self.sampling();
         let mut future = pin!(future);
@@ -82,7 +83,7 @@ impl Builder {
         (result, sampling.finish())
     }
 
-    /// As [`start`].
+    /// Does what [`start`] does.
     #[inline(never)]
     pub fn start(self) -> CpuProfile {
         // SAFETY: of this very function.
@@ -90,7 +91,7 @@ impl Builder {
     }
 
     /// # Safety
-    /// As for [`Sampling::resume`].
+    /// The same as for [`Sampling::resume`].
     pub(super) unsafe fn start_at(self, registers: Registers) -> CpuProfile {
         let mut sampling = self.sampling();
         // SAFETY: the caller's duty.
@@ -106,7 +107,7 @@ impl Builder {
     }
 }
 
-/// A profile of the calling thread under way.
+/// Running profile of the calling thread.
 #[derive(Debug)]
 #[must_use = "the profile ends when this is dropped"]
 pub struct CpuProfile {

@@ -1,5 +1,5 @@
-//! What a function's parallel work did, on one page: which task ran on which worker thread when, CPU and memory over time,
-//! time by function, and allocations by worker and by call site.
+//! The parallel work of a function, on one page: which task ran on which worker thread when, CPU and memory over time, time
+//! by function, and allocations by worker and by call site.
 //!
 //! ```
 //! use heapray::parallel_profile::{builder, task};
@@ -23,27 +23,26 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The attribute [`parallel_profiler`](crate::parallel_profiler) does so for each call of a function.
+//! The attribute [`parallel_profiler`](crate::parallel_profiler) does this for each call of a function.
 //!
-//! # Where it runs
+//! # Workers
 //!
-//! Without a size, on what there is: every thread of the process is a worker. With [`Builder::n_workers`], a future runs
-//! where it is awaited, and what it spawns (`tokio::spawn`, `spawn_blocking`) on a tokio runtime of that size, which ends
-//! with it: tasks that are not done by then are cancelled. A plain function runs on a rayon pool of that size
-//! ([`Builder::run_on_rayon`]). Both need the feature `parallel`. Without the feature the size is passed over, and the page
-//! says so.
+//! Without a size, every thread of the process is a worker. With [`Builder::n_workers`], a future runs where it is awaited,
+//! and the tasks that it spawns (`tokio::spawn`, `spawn_blocking`) run on a tokio runtime of that size, which ends with it:
+//! unfinished tasks are cancelled. A plain function runs on a rayon pool of that size ([`Builder::run_on_rayon`]). Both need
+//! the feature `parallel`. Without the feature the size is ignored, and the page says so.
 //!
 //! # Tasks
 //!
-//! With the feature `parallel`, add [`TaskLayer`] to the service's `tracing` subscriber: each span is a task, and each stretch
-//! in which it is entered is drawn. Where no subscriber is installed, the pool's threads and the function itself get one that
-//! has this layer alone. [`task`] names one by hand. The function itself, or each poll of it, is a task as well.
+//! With the feature `parallel`, add [`TaskLayer`] to the service's `tracing` subscriber: each span is a task, and each
+//! period in which it is entered is drawn. If no subscriber is installed, the pool's threads and the function itself get one
+//! that has only this layer. [`task`] names a task by hand. The function itself, or each poll of it, is a task as well.
 //!
 //! # Bounds
 //!
-//! One function is profiled at a time, since workers and tasks belong to the process: one that begins while another is
-//! profiled runs as it is. A page keeps 500,000 tasks and 2,000 moments. Nothing fails: what could not be had is said on the
-//! page or logged, and the function's result, its errors and its panics stay its own.
+//! One function is profiled at a time, since workers and tasks belong to the process. A function that begins while another
+//! is profiled runs without a profile. A page keeps 500,000 tasks and 2,000 moments. Nothing fails: a missing part is noted
+//! on the page or logged, and the function's result, its errors and its panics stay its own.
 
 mod allocations;
 mod monitor;

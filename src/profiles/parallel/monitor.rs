@@ -1,4 +1,4 @@
-//! A thread that watches the workers: their CPU clocks, the process's memory, and, by a sampler each, their stacks.
+//! A thread that watches the workers: their CPU clocks, the process's memory, and, with a sampler each, their stacks.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,16 +17,16 @@ use crate::os::memory::resident;
 use crate::os::{process, signal};
 use crate::profiles::cpu::{Samples, Stats, StatsBuilder};
 
-/// From one look to the next, at first.
+/// Time from one reading to the next, at first.
 const STEP: Duration = Duration::from_millis(10);
-/// When there are so many moments, neighbours become one and steps twice as long.
+/// Number of moments at which neighbours are joined and steps become twice as long.
 const MOST_MOMENTS: usize = 2000;
 /// CPU time between two samples of a worker.
 const INTERVAL_NS: u64 = 1_000_000;
-/// New threads are looked for so often.
+/// Interval of the search for new threads.
 const SEARCH: Duration = Duration::from_millis(50);
 
-/// What was seen.
+/// Observations of the monitor.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub(super) workers: Vec<Worker>,
@@ -40,7 +40,7 @@ pub(super) struct Observed {
 pub(super) struct Worker {
     pub(super) tid: u32,
     pub(super) name: String,
-    /// Its CPU time when it was first seen, and last.
+    /// CPU time of the worker when it was first seen, and last.
     first_ns: u64,
     last_ns: u64,
     sampler: Option<Sampler>,
@@ -52,7 +52,7 @@ impl Worker {
     }
 }
 
-/// The thread at work.
+/// Running monitor.
 #[derive(Debug)]
 pub(super) struct Monitor {
     done: Arc<AtomicBool>,
@@ -67,7 +67,7 @@ impl Monitor {
         let mut watch = Watch::new(members, everybody);
         watch.search();
         watch.look();
-        // No signal of the service's is handled on it.
+        // The monitor's thread handles no signal of the service's.
         let _signals = signal::BlockSignals::all();
         let thread = process::check_thread_start().and_then(|()| {
             std::thread::Builder::new()
@@ -83,7 +83,7 @@ impl Monitor {
         Monitor { done, thread }
     }
 
-    /// Ends it.
+    /// Ends the monitor.
     pub(super) fn finish(mut self) -> Observed {
         self.done.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else {
@@ -145,7 +145,7 @@ impl Watch {
         }
     }
 
-    /// Takes note of new workers.
+    /// Adds new workers.
     fn search(&mut self) {
         let members = self.members.lock();
         let joined = members.unwrap_or_else(PoisonError::into_inner).clone();
@@ -160,7 +160,7 @@ impl Watch {
         for tid in threads() {
             if !self.known.contains(&tid) {
                 let name = name_of(tid);
-                // Those that serve heapray are not the program's.
+                // Heapray's own threads do not belong to the program.
                 if name.starts_with("heapray") {
                     self.known.insert(tid);
                 } else {
@@ -175,7 +175,8 @@ impl Watch {
             return;
         }
         let now = cpu_ns_of(tid).unwrap_or(0);
-        // A thread that is found late has worked before; one that is there at first, for somebody else.
+        // A thread that is found late has worked before its first reading. A thread that exists at the start has worked for
+        // something else.
         let first_ns = if self.moments.is_empty() { now } else { 0 };
         let sampler = Sampler::new(INTERVAL_NS).and_then(|mut sampler| {
             sampler.resume_on(tid)?;
@@ -192,7 +193,7 @@ impl Watch {
 
     fn look(&mut self) {
         for worker in &mut self.workers {
-            // One that has ended stays where it was.
+            // A worker that has ended keeps its last time.
             if let Some(now) = cpu_ns_of(worker.tid) {
                 worker.last_ns = now.max(worker.last_ns);
             }
@@ -209,7 +210,7 @@ impl Watch {
     }
 }
 
-/// Makes two moments one: the later one, with the larger of their sizes.
+/// Joins pairs of moments into the later one, with the larger of their sizes.
 fn thin(moments: &mut Vec<Moment>) {
     let mut thinned = Vec::with_capacity(MOST_MOMENTS + 1);
     let mut before: Option<Moment> = None;
@@ -230,7 +231,7 @@ fn cpu_ns_of(tid: u32) -> Option<u64> {
     arch::cpu_ns_of(tid)
 }
 
-/// The numbers of the process's threads; none where the system does not tell.
+/// Returns the numbers of the process's threads, or none where the system does not list them.
 fn threads() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc/self/task") else {
         return Vec::new();
@@ -247,7 +248,7 @@ fn name_of(tid: u32) -> String {
     name.unwrap_or_else(|_| format!("thread {tid}"))
 }
 
-/// The calling thread's name, as the kernel has it.
+/// Returns the calling thread's name, as the kernel has it.
 pub(super) fn own_name() -> String {
     let name = sys::thread_name();
     let length = name.iter().position(|&byte| byte == 0);

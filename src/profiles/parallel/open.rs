@@ -1,10 +1,10 @@
-//! Shows a page to whoever sits at this machine, if somebody does.
+//! Opens a page in the browser of this machine's desktop, if there is one.
 
 use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Opens the page in the desktop's browser if that is wanted and there is one; else says where it is.
+/// Opens the page in the desktop's browser if that is wanted and there is one; otherwise logs the page's path.
 pub(super) fn tell(path: &Path, display: bool) {
     let full = std::path::absolute(path);
     let full = full.as_deref().unwrap_or(path);
@@ -39,7 +39,7 @@ fn open(path: &Path) -> bool {
     let Ok(mut child) = child else {
         return false;
     };
-    // Somebody must take note of its end; it may be as long as the browser's.
+    // A thread must wait for the program's end, which may be as late as the browser's.
     let waiting = std::thread::Builder::new()
         .name("heapray-open".to_owned())
         .spawn(move || drop(child.wait()));

@@ -1,4 +1,4 @@
-//! How a function is profiled.
+//! Options of a profile.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::pin::pin;
 use super::pool::Pool;
 use super::profile::ParallelProfile;
 
-/// A profile of something that `name` stands for.
+/// Returns the options of a profile with the title `name`.
 pub fn builder(name: impl Into<String>) -> Builder {
     Builder {
         name: name.into(),
@@ -18,7 +18,7 @@ pub fn builder(name: impl Into<String>) -> Builder {
     }
 }
 
-/// How a function is profiled.
+/// Options of a profile.
 #[derive(Debug, Clone)]
 #[must_use = "a builder profiles nothing until `run`, `run_async` or `start`"]
 pub struct Builder {
@@ -30,44 +30,44 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Runs on so many workers of its own. Default: on what there is.
+    /// Runs on so many workers of its own. Default: on the present threads.
     pub fn n_workers(mut self, workers: usize) -> Builder {
         self.workers = (workers > 0).then_some(workers);
         self
     }
 
-    /// Threads of each of [`n_workers`](Self::n_workers). Default 1.
+    /// Sets the threads of each of [`n_workers`](Self::n_workers). Default 1.
     pub fn threads_per_worker(mut self, threads: usize) -> Builder {
         self.threads_per_worker = threads.max(1);
         self
     }
 
-    /// The page's file. Default `heapray-parallel.html`, in the working directory.
+    /// Sets the page's file. Default `heapray-parallel.html`, in the working directory.
     pub fn report_name(mut self, path: impl Into<PathBuf>) -> Builder {
         self.report = path.into();
         self
     }
 
-    /// Whether the page is opened in the desktop's browser, if there is one. Default no.
+    /// Sets whether the page is opened in the desktop's browser, if there is one. Default no.
     pub fn display_report(mut self, display: bool) -> Builder {
         self.display = display;
         self
     }
 
-    /// Workers and their threads, if it has a pool of its own.
+    /// Returns the workers and their threads, if the profile has a pool of its own.
     pub(super) fn size(&self) -> Option<(usize, usize)> {
         self.workers
             .map(|workers| (workers, self.threads_per_worker))
     }
 
-    /// Runs `function` here, and writes the page of what was done meanwhile. With a size, tokio's functions in it use a
-    /// runtime of that size.
+    /// Runs `function` here, and writes the page of the work that was done meanwhile. With a size, tokio's functions in it
+    /// use a runtime of that size.
     pub fn run<R>(self, function: impl FnOnce() -> R) -> R {
         let profile = self.start();
         profile.around(function)
     }
 
-    /// Awaits `future`, and writes the page of what was done meanwhile.
+    /// Awaits `future`, and writes the page of the work that was done meanwhile.
     pub async fn run_async<F: Future>(self, future: F) -> F::Output {
         let pool = Pool::tokio(&self);
         let profile = ParallelProfile::begin(self, pool);
@@ -78,7 +78,7 @@ impl Builder {
         result
     }
 
-    /// Runs `function` on a rayon pool of this size, or rayon's own if there is none.
+    /// Runs `function` on a rayon pool of this size, or on rayon's own if no size is set.
     pub fn run_on_rayon<R: Send>(self, function: impl FnOnce() -> R + Send) -> R {
         let pool = Pool::rayon(&self);
         let profile = ParallelProfile::begin(self, pool);

@@ -1,4 +1,4 @@
-//! The pools that functions run on, and whom they tell of their threads.
+//! The pools that functions run on, and the lists of their threads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,13 +7,13 @@ use super::monitor;
 use crate::capture::arch;
 use crate::capture::untracked;
 
-/// A pool, or the reason why there is none.
+/// Pool, or the reason why there is none.
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) kind: Kind,
     /// Threads that are known to be workers.
     pub(super) members: Members,
-    /// What is said of it.
+    /// Description of the pool on the page.
     pub(super) text: String,
     pub(super) note: Option<String>,
 }
@@ -67,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// A tokio runtime of the size that `options` want.
+    /// Makes a tokio runtime of the size that `options` want.
     pub(super) fn tokio(options: &Builder) -> Pool {
         let Some(size) = options.size() else {
             return Pool::present(None);
@@ -75,7 +75,7 @@ impl Pool {
         tokio_of(size).unwrap_or_else(Pool::without)
     }
 
-    /// A rayon pool of the size that `options` want.
+    /// Makes a rayon pool of the size that `options` want.
     pub(super) fn rayon(options: &Builder) -> Pool {
         let Some(size) = options.size() else {
             return Pool::present(None);
@@ -88,7 +88,7 @@ impl Pool {
         Pool::present(Some(format!("Not on a pool of its own: {reason}.")))
     }
 
-    /// The calling thread works for this pool.
+    /// Adds the calling thread to the pool's members.
     pub(super) fn join(members: &Members, name: impl FnOnce() -> String) {
         let _untracked = untracked::enter();
         let tid = arch::gettid();
@@ -103,7 +103,7 @@ impl Pool {
     }
 }
 
-/// The name of a pool's thread `number`: `worker-0`, or `worker-0.1` if workers have several.
+/// Returns the name of a pool's thread `number`: `worker-0`, or `worker-0.1` if workers have several threads.
 #[allow(dead_code)] // where no pool can be made
 fn thread_name(number: usize, (workers, threads): (usize, usize)) -> String {
     match (number / threads, number % threads) {
@@ -163,7 +163,7 @@ fn rayon_of(_size: (usize, usize)) -> Result<Pool, String> {
 #[cfg(not(feature = "parallel"))]
 const WITHOUT_FEATURE: &str = "that needs heapray's feature parallel";
 
-/// Sees the calling thread's spans to its end, if nobody else does.
+/// Receives the calling thread's spans until the thread ends, if no other subscriber does.
 #[cfg(feature = "parallel")]
 fn stay(spare: &super::span_layer::Spare) {
     use std::cell::Cell;

@@ -14,15 +14,15 @@ use super::{Builder, allocations, open, tasks};
 use crate::capture::untracked;
 use crate::collector::snapshot::Snapshot;
 
-/// A function is profiled. One at a time: workers and tasks are the process's.
+/// Set while a function is profiled. There is one at a time, because workers and tasks belong to the process.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// A profile of the process's workers under way; its page is written when it is dropped.
+/// Running profile of the process's workers. Dropping it writes its page.
 #[derive(Debug)]
 #[must_use = "the profile ends when this is dropped"]
 pub struct ParallelProfile {
     running: Option<Running>,
-    /// Where there is no profile because another one runs, the function still gets its pool.
+    /// The pool. A function that is not profiled, because another one is, still gets its pool.
     pool: Pool,
     #[cfg(feature = "parallel")]
     spare: Spare,
@@ -79,18 +79,18 @@ impl ParallelProfile {
         }
     }
 
-    /// Calls `function`, which is the profiled one.
+    /// Calls `function`, the profiled one.
     pub(super) fn around<R>(self, function: impl FnOnce() -> R) -> R {
         self.around_poll(function)
     }
 
-    /// Calls `poll`, which is a piece of the profiled function.
+    /// Calls `poll`, a part of the profiled function.
     pub(super) fn around_poll<R>(&self, poll: impl FnOnce() -> R) -> R {
         let _task = self.enter();
         self.with_spans(poll)
     }
 
-    /// Runs `function`, which is the profiled one, on the rayon pool.
+    /// Runs `function`, the profiled one, on the rayon pool.
     pub(super) fn install<R: Send>(self, function: impl FnOnce() -> R + Send) -> R {
         match &self.pool.kind {
             #[cfg(feature = "parallel")]
@@ -115,7 +115,7 @@ impl ParallelProfile {
         Some(running.options.name.clone())
     }
 
-    /// The calling thread works for the profiled function, until the guard is dropped.
+    /// Marks the calling thread as working for the profiled function, until the guard is dropped.
     pub(super) fn enter(&self) -> Entered<'_> {
         if self.running.is_some() {
             self.pool.join_here();
@@ -131,7 +131,7 @@ impl ParallelProfile {
         }
     }
 
-    /// It is a future's, so that its end need not be its last poll's.
+    /// Notes that the profile is of a future, whose end need not be the end of its last poll.
     pub(super) fn will_be_polled(&self) {
         self.polled.store(true, Ordering::Relaxed);
     }
@@ -151,7 +151,7 @@ impl ParallelProfile {
     }
 }
 
-/// The profiled function runs on this thread.
+/// Guard while the profiled function runs on this thread.
 #[derive(Debug)]
 pub(super) struct Entered<'p> {
     _task: Option<tasks::Task>,
@@ -194,7 +194,7 @@ impl Drop for ParallelProfile {
         let kind = std::mem::replace(&mut self.pool.kind, Kind::Present);
         match kind {
             Kind::Present => {}
-            // To wait for it is not allowed in a runtime, which this may be in.
+            // Waiting for the runtime is not allowed in a runtime, and this may run in one.
             #[cfg(feature = "parallel")]
             Kind::Tokio(runtime) => runtime.shutdown_background(),
             #[cfg(feature = "parallel")]

@@ -1,4 +1,4 @@
-//! From what was observed to the page.
+//! Makes the page from the observations.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,10 +13,10 @@ use super::monitor::Observed;
 use super::tasks::Recorded;
 use crate::os::command_line;
 
-/// Functions on a page.
+/// Largest number of functions on a page.
 const MOST_FUNCTIONS: usize = 2000;
 
-/// All that is known of a function that has ended.
+/// Data of a function that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) title: String,
@@ -99,7 +99,7 @@ impl Ended {
     }
 }
 
-/// The watched threads, and those that only tasks tell of: they had ended before anybody looked.
+/// Returns the watched threads, and those that are only known by tasks because they ended before the monitor saw them.
 fn workers(observed: &Observed, recorded: &Recorded) -> Vec<Worker> {
     let watched = observed.workers.iter().map(|worker| Worker {
         name: worker.name.clone(),

@@ -9,8 +9,8 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use super::tasks;
 
-/// Makes each span a task while a function is profiled: a layer for the service's subscriber. Else it costs one load
-/// for each time that a span is entered or left.
+/// Layer for the service's subscriber that makes each span a task while a function is profiled. Otherwise it costs one load
+/// each time that a span is entered or left.
 ///
 /// ```
 /// use tracing_subscriber::layer::SubscriberExt as _;
@@ -19,7 +19,7 @@ use super::tasks;
 /// # tracing::subscriber::with_default(subscriber, || tracing::info_span!("load").in_scope(|| ()));
 /// ```
 ///
-/// It wants every span. If that is too many, add it with a filter (`Layer::with_filter`).
+/// The layer enables every span. If there are too many, add it with a filter (`Layer::with_filter`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TaskLayer;
 
@@ -39,7 +39,7 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for TaskLayer {
     }
 }
 
-/// A subscriber that has the layer alone, for threads that have none.
+/// Subscriber that has only the layer, for threads that have no subscriber.
 #[derive(Clone)]
 pub(super) struct Spare(Dispatch);
 
@@ -49,7 +49,7 @@ impl Spare {
         Spare(Dispatch::new(Registry::default().with(TaskLayer)))
     }
 
-    /// Calls `f`, and sees its spans if nobody else does.
+    /// Calls `f`, and receives its spans if no other subscriber does.
     pub(super) fn around<R>(&self, f: impl FnOnce() -> R) -> R {
         match Spare::is_needed() {
             true => dispatcher::with_default(&self.0, f),
@@ -57,7 +57,7 @@ impl Spare {
         }
     }
 
-    /// Sees the spans of this thread from now on, if nobody else does: as long as the guard lives.
+    /// Receives the spans of this thread from now on, as long as the guard lives, if no other subscriber does.
     pub(super) fn stay(&self) -> Option<dispatcher::DefaultGuard> {
         Spare::is_needed().then(|| dispatcher::set_default(&self.0))
     }

@@ -1,7 +1,7 @@
-//! What ran where and when: intervals, kept by the thread that they were on.
+//! Tasks: intervals of time, kept by the thread on which they ran.
 //!
-//! Where nothing is profiled a task costs one relaxed load. Else its beginning is kept on the thread, and its end appends
-//! an interval to a list that only this thread appends to; the lock around it is the reader's, at the end.
+//! While nothing is profiled, a task costs one relaxed load. Otherwise its beginning is kept on the thread, and its end
+//! appends an interval to a list that only this thread appends to. The list's lock is only there for the reader, at the end.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,21 +14,21 @@ use std::time::Instant;
 use crate::capture::arch;
 use crate::capture::untracked;
 
-/// Intervals that a profile keeps.
+/// Largest number of intervals in a profile.
 pub(super) const MOST: u64 = 500_000;
 
-/// A profile wants them.
+/// Set while a profile keeps tasks.
 static WANTED: AtomicBool = AtomicBool::new(false);
-/// How many were taken since it began.
+/// Number of intervals since the profile began.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
-/// Counts the profiles.
+/// Number of the profile.
 static PROFILE: AtomicU64 = AtomicU64::new(0);
 static THREADS: Mutex<Vec<Arc<Thread>>> = Mutex::new(Vec::new());
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 type Name = Cow<'static, str>;
 
-/// A thread that tasks ran on.
+/// Thread that tasks ran on.
 #[derive(Debug)]
 struct Thread {
     tid: u32,
@@ -44,7 +44,7 @@ struct Interval {
     depth: u32,
 }
 
-/// An interval as a page has it.
+/// Interval as a page has it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ran {
     pub(super) tid: u32,
@@ -54,7 +54,7 @@ pub(super) struct Ran {
     pub(super) end_ns: u64,
 }
 
-/// All that ran.
+/// All intervals of a profile.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) names: Vec<String>,
@@ -64,7 +64,7 @@ pub(super) struct Recorded {
     pub(super) dropped: u64,
 }
 
-/// What a thread has begun.
+/// Tasks that a thread has begun.
 struct Own {
     thread: Arc<Thread>,
     open: Vec<Open>,
@@ -83,11 +83,11 @@ thread_local! {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Lists that are whole at any moment.
+    // The lists are whole at any moment.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nanoseconds on the clock of all intervals.
+/// Returns the nanoseconds of the clock of all intervals.
 pub(super) fn now_ns() -> u64 {
     u64::try_from(EPOCH.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
@@ -103,13 +103,13 @@ pub(super) fn begin_recording() {
     WANTED.store(true, Ordering::SeqCst);
 }
 
-/// Whether they are kept.
+/// Returns whether intervals are kept.
 #[inline]
 pub(super) fn is_recording() -> bool {
     WANTED.load(Ordering::Relaxed)
 }
 
-/// Ends it, and gives what was kept, relative to `start_ns`.
+/// Stops keeping intervals, and returns those that were kept, relative to `start_ns`.
 pub(super) fn end_recording(start_ns: u64) -> Recorded {
     WANTED.store(false, Ordering::SeqCst);
     let mut recorded = Recorded {
@@ -145,12 +145,12 @@ pub(super) fn end_recording(start_ns: u64) -> Recorded {
             });
         }
     }
-    // Those that only this list knows have ended.
+    // Threads that only this list refers to have ended.
     threads.retain(|thread| Arc::strong_count(thread) > 1);
     recorded
 }
 
-/// A task begins on this thread; `span` tells it from others that it may end before.
+/// Begins a task on this thread. `span` distinguishes it from others that may end before it.
 pub(super) fn enter(name: Name, span: Option<u64>) {
     let _untracked = untracked::enter();
     // A thread that is ending has no place for tasks any more.
@@ -162,7 +162,7 @@ pub(super) fn enter(name: Name, span: Option<u64>) {
         let profile = PROFILE.load(Ordering::Relaxed);
         if own.profile != profile {
             own.profile = profile;
-            // Spans that were left when nothing was recorded were not seen to end.
+            // If a span was left while nothing was recorded, its end was missed.
             own.open.retain(|open| open.span.is_none());
         }
         own.open.push(Open {
@@ -173,7 +173,7 @@ pub(super) fn enter(name: Name, span: Option<u64>) {
     });
 }
 
-/// The task of `span` that began last on this thread ends.
+/// Ends the task of `span` that began last on this thread.
 pub(super) fn exit(span: Option<u64>) {
     let _untracked = untracked::enter();
     let _ = OWN.try_with(|own| {
@@ -215,9 +215,9 @@ impl Own {
     }
 }
 
-/// A task on the calling thread, until this is dropped. Tasks in tasks are drawn below each other.
+/// Begins a task on the calling thread, which ends when the guard is dropped. Nested tasks are drawn below each other.
 ///
-/// Costs one load where nothing is profiled, and some 100 ns where something is.
+/// Costs one load while nothing is profiled, and some 100 ns otherwise.
 pub fn task(name: impl Into<Cow<'static, str>>) -> Task {
     let recorded = is_recording();
     if recorded {
@@ -229,7 +229,7 @@ pub fn task(name: impl Into<Cow<'static, str>>) -> Task {
     }
 }
 
-/// A task under way: see [`task`].
+/// Running task: see [`task`].
 #[derive(Debug)]
 #[must_use = "the task ends when this is dropped"]
 pub struct Task {
@@ -249,7 +249,7 @@ impl Drop for Task {
 mod tests {
     use super::*;
 
-    /// One test: recording is the process's.
+    /// One test for all, because recording belongs to the process.
     #[test]
     fn tasks_are_kept_by_thread_with_their_depth_while_somebody_wants_them() {
         drop(task("before"));
