@@ -11,9 +11,9 @@ use super::snapshot::RawThread;
 /// Limits on the data about threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// Threads with an entry of their own.
+    /// Number of threads with an entry of their own.
     pub(super) apart: usize,
-    /// Names with an entry of their own, among the later threads.
+    /// Number of names with an entry of their own, among the later threads.
     pub(super) names: usize,
     /// Number of later threads whose entry is remembered. At least 1.
     pub(super) late: usize,

@@ -41,13 +41,13 @@ impl Reallocs {
         });
     }
 
-    /// Removes and returns that of `thread`.
+    /// Removes and returns the reallocation of `thread`.
     pub(super) fn end_of(&mut self, thread: u32) -> Option<UnderWay> {
         let at = self.list.iter().position(|one| one.thread == thread)?;
         Some(self.list.remove(at))
     }
 
-    /// Takes out the first one whose old block, at `address`, is in the live table.
+    /// Removes and returns the first reallocation whose old block, at `address`, is in the live table.
     pub(super) fn end_at(&mut self, address: u64) -> Option<UnderWay> {
         let at = self
             .list

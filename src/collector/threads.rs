@@ -45,7 +45,7 @@ pub(super) struct Threads {
     allocations: RecentAllocations,
     /// The thread in each slot.
     numbers: Vec<u32>,
-    /// Slots that later threads have left.
+    /// Free slots of later threads.
     free: Vec<u32>,
     /// Numbers of later threads that have ended, the earliest first.
     leaving: VecDeque<u32>,

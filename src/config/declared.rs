@@ -1,23 +1,26 @@
 //! Every setting, declared once. To add one, copy an entry.
 //!
-//! From an entry come the field of [`Config`](super::Config), what the environment says to it, the method of `Builder` with
-//! its documentation, the name that an error blames, and the row in `docs/configuration.md`
-//! (`UPDATE_EXPECTED=1 cargo test --lib config` writes the table anew). The parts of an entry:
+//! An entry defines the field of [`Config`](super::Config), the environment variable, the method of `Builder` with its
+//! documentation, the name in error messages, and the row in `docs/configuration.md` (`UPDATE_EXPECTED=1 cargo test --lib
+//! config` rewrites the table). The parts of an entry:
 //!
 //! - The comment. Its first paragraph is also the meaning in the table, so it has no links.
 //! - `fn name(arguments) -> type`: the method of `Builder`, and the field of `Config`.
-//! - `given`: the value that the method hands to `values`.
-//! - `values`: what is allowed, for the code and for the environment: one of the types that implement [`Values`](super::Values).
-//! - `default`: `Value("…")`, which is read as the variable is, or `Unset("…")`: the type's own default, described in words.
-//! - `example`: a value that is allowed.
+//! - `given`: the value that the method passes to `values`.
+//! - `values`: the allowed values, for the code and for the environment: one of the types that implement
+//!   [`Values`](super::Values).
+//! - `default`: `Value("…")`, which is parsed like the variable, or `Unset("…")`: the type's own default, described in
+//!   words.
+//! - `example`: an allowed value.
 //!
-//! The groups are steps of [`Settings::resolve`](super::Settings::resolve): what is off is not read, and cannot be wrong.
+//! The groups are steps of [`Settings::resolve`](super::Settings::resolve): a group that is off is not read, and cannot be
+//! wrong.
 
-/// Hands every setting to the macro `$make`.
+/// Passes every setting to the macro `$make`.
 macro_rules! every_setting {
     ($make:ident) => { $make! {
         switch {
-            /// Whether there is a profiler. It records from `init` on.
+            /// Whether the profiler is enabled. It records from `init` on.
             fn enabled(enabled: bool) -> bool {
                 variable: "MEMRAY_PROFILER",
                 given: enabled,
@@ -38,8 +41,8 @@ macro_rules! every_setting {
                 example: "/var/profiles",
             }
 
-            /// Bytes of event log. Above this limit a session gives its event log up, and the report holds sums only (memray's
-            /// aggregated format). With 0 there is no event log.
+            /// Bytes of the event log. Above this limit a session gives its event log up, and the report has sums only
+            /// (memray's aggregated format). With 0 there is no event log.
             fn log_limit(bytes: u64) -> u64 {
                 variable: "MEMRAY_PROFILER_LOG_LIMIT",
                 given: bytes,
@@ -69,19 +72,19 @@ macro_rules! every_setting {
                 example: "512 KiB",
             }
 
-            /// Reports of finished sessions that are kept; the oldest goes first. With 0 there is only the latest session's, until
-            /// the next one starts.
+            /// Number of reports of finished sessions that are kept; the oldest is deleted first. With 0 only the latest
+            /// session's report is kept, until the next session starts.
             fn keep(reports: u32) -> u32 {
                 variable: "MEMRAY_PROFILER_KEEP",
                 given: reports,
-                // More would make a list that nobody reads, from files that are looked up at every call.
+                // A larger number would make a list that nobody reads, of files that are looked up at every call.
                 values: WholeNumbers(0..=1000_u32),
                 default: Value("5"),
                 example: "20",
             }
 
-            /// Bytes that heapray may have on disk in its directory, all in all and over restarts. The event log of a session gets
-            /// half of them at most. The report of the present session, in sums, is written in any case.
+            /// Bytes that heapray may use on disk in its directory, in total and over restarts. The event log of a session
+            /// gets half of them at most. The report of the present session, in sums, is written in any case.
             fn keep_bytes(bytes: u64) -> u64 {
                 variable: "MEMRAY_PROFILER_KEEP_BYTES",
                 given: bytes,
@@ -90,8 +93,8 @@ macro_rules! every_setting {
                 example: "768 MiB",
             }
 
-            /// Whether a report is written when memory is at its end: after a failed allocation, or with a control group
-            /// (container), the machine or the process near its limit.
+            /// Whether a report is written when memory is nearly used up: after a failed allocation, or when the control
+            /// group (container), the machine or the process is near its limit.
             fn oom(watched: bool) -> bool {
                 variable: "MEMRAY_PROFILER_OOM",
                 given: watched,
@@ -100,7 +103,7 @@ macro_rules! every_setting {
                 example: "false",
             }
 
-            /// How little of a limit may be left before such a report is written: bytes, or a percentage of the limit.
+            /// Memory below a limit at which such a report is written: bytes, or a percentage of the limit.
             fn oom_threshold(threshold: OomThreshold) -> OomThreshold {
                 variable: "MEMRAY_PROFILER_OOM_THRESHOLD",
                 given: threshold,
@@ -146,7 +149,7 @@ macro_rules! every_setting {
                 example: "100 MiB/10m",
             }
 
-            /// The least time between two reports for one reason.
+            /// Shortest time between two reports for the same reason.
             fn trigger_pause(pause: Duration) -> Duration {
                 variable: "MEMRAY_PROFILER_TRIGGER_PAUSE",
                 given: pause,
@@ -155,8 +158,8 @@ macro_rules! every_setting {
                 example: "10m",
             }
 
-            /// Of the reports that the profiler wrote by itself, so many of the last and so many of the worst (those with the most
-            /// live bytes) are kept.
+            /// Number of reports that the profiler wrote by itself and that are kept: so many of the latest, and so many of
+            /// the largest (those with the most live bytes).
             fn trigger_keep(reports: u32) -> u32 {
                 variable: "MEMRAY_PROFILER_TRIGGER_KEEP",
                 given: reports,
@@ -165,8 +168,8 @@ macro_rules! every_setting {
                 example: "5",
             }
 
-            /// Whether a report is written when the process gets `SIGUSR2`; recording goes on. A handler that is there already is
-            /// called too; one that is set later replaces the profiler's.
+            /// Whether a report is written when the process gets `SIGUSR2`; recording goes on. A handler that is set before
+            /// is called too; a handler that is set later replaces the profiler's.
             fn sigusr2(handled: bool) -> bool {
                 variable: "MEMRAY_PROFILER_SIGUSR2",
                 given: handled,
@@ -175,8 +178,8 @@ macro_rules! every_setting {
                 example: "true",
             }
 
-            /// The path below which the profiler is reachable a second time. Any text matches a word in braces; `/` is for no such
-            /// path.
+            /// The path below which the profiler is reachable a second time. Any text matches a word in braces; `/` means no
+            /// such path.
             fn prefix(template: impl Into<String>) -> Prefix {
                 variable: "MEMRAY_PROFILER_PREFIX",
                 given: template.into(),
@@ -185,8 +188,9 @@ macro_rules! every_setting {
                 example: "/profiles/{name}",
             }
 
-            /// Whether the service's own routes are reachable below the prefix, too: `/pub/job/x/y/admin` is `/admin` then. A rule
-            /// of a proxy or a layer that knows `/admin` only does not see it. If false, only the profiler's own paths are there.
+            /// Whether the service's own routes are reachable below the prefix, too: `/pub/job/x/y/admin` then means
+            /// `/admin`. A rule of a proxy or a layer for `/admin` alone does not apply to it. If false, only the profiler's
+            /// own paths are there.
             fn routes_below_prefix(reachable: bool) -> bool {
                 variable: "MEMRAY_PROFILER_PREFIX_ROUTES",
                 given: reachable,
@@ -195,7 +199,7 @@ macro_rules! every_setting {
                 example: "true",
             }
 
-            /// What callers of the endpoints must send as `Authorization: Bearer …`; the answer is 401 otherwise.
+            /// The token that clients of the endpoints must send as `Authorization: Bearer …`; without it the answer is 401.
             fn token(token: impl Into<String>) -> Option<Token> {
                 variable: "MEMRAY_PROFILER_TOKEN",
                 given: token.into(),
@@ -204,15 +208,15 @@ macro_rules! every_setting {
                 example: "c2VjcmV0",
             }
 
-            /// Host names under which callers without a token may ask for the profiler, without a port: `profiler.example.com`,
-            /// `*.example.com` for all below it, `*` for any.
+            /// Host names, without a port, under which clients without a token may call the profiler:
+            /// `profiler.example.com`, `*.example.com` for all below it, `*` for any.
             ///
-            /// A request under another name is answered with 403, so that a stranger's page cannot have its own name lead here
-            /// (DNS rebinding). By default no name is listed, and names are checked only where the profiler listens itself
-            /// ([`serve`](crate::serve())), or where the request says that its caller is on this machine: by axum's
-            /// `ConnectInfo<SocketAddr>`, or a bare `SocketAddr` among its extensions. Addresses, names without a dot, and names
-            /// that end in `.localhost`, `.internal`, `.svc` or `.cluster.local` are always allowed: no stranger can own them.
-            /// With a token names do not matter.
+            /// A request under another name is answered with 403, so that a stranger's page cannot point its own name to
+            /// this machine (DNS rebinding). By default no name is listed, and names are checked only on the profiler's own
+            /// listener ([`serve`](crate::serve())), or if the request says that its client is on this machine: by axum's
+            /// `ConnectInfo<SocketAddr>`, or a bare `SocketAddr` among its extensions. Addresses, names without a dot, and
+            /// names that end in `.localhost`, `.internal`, `.svc` or `.cluster.local` are always allowed: no stranger can
+            /// own them. With a token names do not matter.
             fn hosts(names: impl IntoIterator<Item = impl Into<String>>) -> Option<Hosts> {
                 variable: "MEMRAY_PROFILER_HOSTS",
                 given: names.into_iter().map(Into::into).collect(),
@@ -253,7 +257,7 @@ macro_rules! every_setting {
         }
 
         memory_role {
-            /// What this process is to the others of its job. It names the memory log's file.
+            /// The role of this process in its job. It names the memory log's file.
             fn memory_role(role: MemoryRole) -> MemoryRole {
                 variable: "MEMRAY_PROFILER_MEMORY_ROLE",
                 given: role,
@@ -264,8 +268,8 @@ macro_rules! every_setting {
         }
 
         memory {
-            /// The directory of the memory log's file. It is made if it is missing. In a worker `COMPSS_WORKER_PROFILE_PATH` comes
-            /// before the default and before the code.
+            /// The directory of the memory log's file. It is made if it is missing. In a worker,
+            /// `COMPSS_WORKER_PROFILE_PATH` overrides the default and the code.
             fn memory_dir(dir: impl Into<PathBuf>) -> PathBuf {
                 variable: "MEMRAY_PROFILER_MEMORY_DIR",
                 given: dir.into(),
@@ -283,9 +287,9 @@ macro_rules! every_setting {
                 example: "0.5",
             }
 
-            /// What the memory log says of child processes, and of theirs: nothing with `none`. With `include` they count into
-            /// `MEM`, as with `mprof run --include-children`. With `each` every child has `CHLD` lines of its own, as with
-            /// `--multiprocess`. With `both` it does both, as PyCOMPSs runs it.
+            /// Child processes and their own children in the memory log: left out with `none`. With `include` they count
+            /// into `MEM`, as with `mprof run --include-children`. With `each` every child has `CHLD` lines of its own, as
+            /// with `--multiprocess`. With `both` it does both, as PyCOMPSs runs it.
             fn memory_children(children: MemoryChildren) -> MemoryChildren {
                 variable: "MEMRAY_PROFILER_MEMORY_CHILDREN",
                 given: children,
@@ -299,7 +303,7 @@ macro_rules! every_setting {
                 example: "both",
             }
 
-            /// How the memory log measures a process: resident memory (`rss`), with each shared page divided by the number of
+            /// The measure of the memory log: resident memory (`rss`), with each shared page divided by the number of
             /// processes that have it (`pss`), or without shared pages (`uss`).
             fn memory_metric(metric: MemoryMetric) -> MemoryMetric {
                 variable: "MEMRAY_PROFILER_MEMORY_METRIC",
@@ -313,12 +317,12 @@ macro_rules! every_setting {
                 example: "pss",
             }
 
-            /// Bytes above which the memory log is thinned out: half as many readings a second then, from its beginning on. 64 MiB
-            /// are two days at 0.1 s.
+            /// Bytes above which the memory log is thinned out: from its beginning on, it then has half as many readings a
+            /// second. 64 MiB are two days at 0.1 s.
             fn memory_limit(bytes: u64) -> u64 {
                 variable: "MEMRAY_PROFILER_MEMORY_LIMIT",
                 given: bytes,
-                // A shorter file would say nothing.
+                // A shorter file would show nothing.
                 values: Sizes(64 << 10..),
                 default: Value("64 MiB"),
                 example: "16 MiB",

@@ -1,8 +1,8 @@
-//! What is wrong with a setting.
+//! The error of a setting.
 
 use std::fmt;
 
-/// A setting has a value that is not allowed.
+/// Error of a setting whose value is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     setting: &'static str,
@@ -23,19 +23,19 @@ impl ConfigError {
         }
     }
 
-    /// The environment variable, or `Builder::…` where the value came from the code.
+    /// Returns the environment variable, or `Builder::…` if the value came from the code.
     #[must_use]
     pub fn setting(&self) -> &'static str {
         self.setting
     }
 
-    /// The value; a secret's is not told.
+    /// Returns the value; a secret's is hidden.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// What would be allowed, in words.
+    /// Returns a description of the allowed values.
     #[must_use]
     pub fn allowed(&self) -> &str {
         &self.allowed

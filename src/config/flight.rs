@@ -1,4 +1,4 @@
-//! The flight recorder's part of the settings.
+//! The flight recorder's settings.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{Config, size};
 use crate::flight_recorder::{OomThreshold, Slope, WatchSettings};
 
 impl Config {
-    /// What a session is watched for; `None` if for nothing.
+    /// Returns the conditions for reports of a session, or `None` if there are none.
     pub(crate) fn watch(&self) -> Option<WatchSettings> {
         let bytes = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
         let (size, step) = (bytes(self.trigger_size), bytes(self.trigger_step));
@@ -25,7 +25,7 @@ impl Config {
     }
 }
 
-/// Bytes, or a percentage; an empty text is [`OomThreshold::Usual`].
+/// Kind of setting: bytes, or a percentage; an empty text is [`OomThreshold::Usual`].
 pub(crate) struct Thresholds;
 
 impl Values for Thresholds {
@@ -58,7 +58,7 @@ impl Values for Thresholds {
     }
 }
 
-/// Bytes and the time in which the heap grows by them; 0 or an empty text is for none.
+/// Kind of setting: bytes, and the time in which the heap grows by them; 0 or an empty text means none.
 pub(crate) struct Slopes;
 
 impl Values for Slopes {

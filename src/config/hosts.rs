@@ -1,8 +1,8 @@
-//! The names under which callers may ask for the profiler.
+//! The host names under which clients may call the profiler.
 //!
-//! A page of a stranger can have its own name lead to this machine (DNS rebinding) and then call the profiler from a
-//! visitor's browser as if it were its own. The browser still says the stranger's name in `Host`: that is what gives it
-//! away. Names that no stranger can own are good without being listed.
+//! A page of a stranger can point its own name to this machine (DNS rebinding) and then call the profiler from a visitor's
+//! browser as if it were its own server. But the browser still sends the stranger's name in `Host`, which reveals the
+//! attack. Names that no stranger can own are allowed without being listed.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

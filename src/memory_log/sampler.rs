@@ -138,19 +138,19 @@ impl Sampler {
         }
     }
 
-    /// Makes room in the file: half as many readings a second, from here on too.
+    /// Makes room in the file: halves the number of readings a second, from here on too.
     fn thin(&mut self) {
         let enough = self.limit / 4 * 3;
         while self.file.length() > enough {
             let longer = self.interval * 2;
             if longer > LONGEST_INTERVAL {
-                // What is left, such as a long command line, cannot be left out.
+                // The rest, such as a long command line, cannot be thinned out.
                 self.limit = self.limit.saturating_mul(2);
                 break;
             }
             self.interval = longer;
             if let Err(error) = self.file.thin(self.interval.as_secs_f64()) {
-                // Else it would be tried again with each reading.
+                // Otherwise thinning would be tried again with each reading.
                 self.limit = self.limit.saturating_mul(2);
                 return self.failed(&error);
             }

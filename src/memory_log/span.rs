@@ -1,4 +1,4 @@
-//! Marks of functions, and of whatever else takes a while: `FUNC` lines.
+//! Marks of functions and other spans: `FUNC` lines.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use super::levels::Levels;
 use super::recorder::{self, Shared};
 use crate::capture::untracked;
 
-/// What is called `name` begins.
+/// Begins a span with the name `name`.
 pub(super) fn function(name: &str) -> MemorySpan {
     begin(|| name.to_owned())
 }
 
-/// A call of the function of this path begins. With dots between the names, as memory_profiler has it, so that mprof's
-/// pictures show the last one.
+/// Begins a call of the function of this path. The names are joined by dots, as in memory_profiler, so that mprof's pictures
+/// show the last one.
 pub(crate) fn function_at(path: &str) -> MemorySpan {
     begin(|| path.replace("::", "."))
 }
 
-/// `name` is asked for only if a log is being written.
+/// Begins a span. `name` is called only if a log is being written.
 fn begin(name: impl FnOnce() -> String) -> MemorySpan {
     MemorySpan(recorder::current().and_then(|shared| {
         let _untracked = untracked::enter();
@@ -28,10 +28,10 @@ fn begin(name: impl FnOnce() -> String) -> MemorySpan {
     }))
 }
 
-/// A call that is under way. Its line is written when this is dropped, on whatever thread.
+/// Running call. Its line is written when this is dropped, on any thread.
 ///
-/// Its level says how many others had begun on the same thread and had not ended. Held over an `await`, where a thread has
-/// several unfinished ones in any order, it is the lowest level that was free.
+/// Its level is the number of calls that had begun on the same thread and had not ended. If it is held over an `await`,
+/// where calls on a thread end in any order, it is the lowest free level.
 #[derive(Debug)]
 #[must_use = "the span ends where it is dropped"]
 pub struct MemorySpan(#[allow(dead_code)] Option<Span>); // for its drop
@@ -45,19 +45,19 @@ pub(super) struct Span {
     home: Home,
 }
 
-/// Whose levels a span has one of.
+/// Owner of a span's level.
 #[derive(Debug)]
 enum Home {
-    /// A thread's, above those of the request that it works on.
+    /// A thread, above the levels of the request that it works on.
     Thread(Arc<Levels<1>>, u32),
-    /// Those of all requests.
+    /// All requests together.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
     Requests,
 }
 
 thread_local! {
     static OF_THREAD: OnceCell<Arc<Levels<1>>> = const { OnceCell::new() };
-    /// The level above that of the request which this thread works on.
+    /// The level above that of the request that this thread works on.
     static BASE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -67,7 +67,7 @@ static OF_REQUESTS: Levels<16> = Levels::new();
 impl Home {
     fn of_this_thread() -> Home {
         let own = |cell: &OnceCell<_>| Arc::clone(cell.get_or_init(|| Arc::new(Levels::new())));
-        // Behind the thread's own end there is nothing to be nested in.
+        // After the thread's own end a span cannot be nested.
         let levels = OF_THREAD.try_with(own);
         Home::Thread(
             levels.unwrap_or_else(|_| Arc::new(Levels::new())),
@@ -102,7 +102,7 @@ impl Span {
         })
     }
 
-    /// A request of this name, if a log is being written. `name` is asked for only then.
+    /// Begins a request of this name, if a log is being written. `name` is called only then.
     #[cfg(feature = "http")]
     pub(super) fn request(name: impl FnOnce() -> String) -> Option<Span> {
         let shared = recorder::current()?;
@@ -113,7 +113,7 @@ impl Span {
     /// Does `work`, whose functions are nested in this request.
     #[cfg(feature = "http")]
     pub(super) fn around<T>(&self, work: impl FnOnce() -> T) -> T {
-        /// Puts the former level back, also when `work` panics.
+        /// Restores the former level, also when `work` panics.
         struct Back(u32);
         impl Drop for Back {
             fn drop(&mut self) {
@@ -129,7 +129,7 @@ impl Drop for Span {
     fn drop(&mut self) {
         let _untracked = untracked::enter();
         self.home.give_back(self.level);
-        // A child that was forked meanwhile has no log, and its parent's lock may be held for ever.
+        // A child that was forked meanwhile has no log, and its parent's lock may be held forever.
         if !self.shared.is_here() {
             return;
         }

@@ -1,23 +1,23 @@
-//! What allocators say of themselves, where they are there to be asked. Runs outside of hooks, on heapray's own threads.
+//! Figures that allocators report about themselves. Read outside of hooks, on heapray's own threads.
 //!
-//! Functions are found by name at run time: an older libc does not have `mallinfo2`, and other allocators are seldom
-//! linked. A static jemalloc or mimalloc exports no name; see `heapray::allocator_memory` for those.
+//! Functions are found by name at run time: an older libc does not have `mallinfo2`, and other allocators are rarely linked.
+//! A static jemalloc or mimalloc exports no name; see `heapray::allocator_memory` for those.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 
-/// An allocator's figures, in bytes.
+/// Figures of an allocator, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Figures {
     /// The allocator.
     pub(crate) name: &'static str,
-    /// In blocks that are handed out.
+    /// Bytes in blocks that are handed out.
     pub(crate) in_use: u64,
-    /// Kept for later.
+    /// Bytes kept for later.
     pub(crate) kept: u64,
 }
 
-/// All allocators that can be asked.
+/// Returns the figures of all allocators that are found.
 pub(crate) fn figures() -> impl Iterator<Item = Figures> {
     [glibc(), jemalloc(), mimalloc()].into_iter().flatten()
 }
@@ -109,7 +109,7 @@ fn mimalloc() -> Option<Figures> {
     // SAFETY: eight live places, each of its own.
     unsafe { process_info(a, b, c, d, e, committed, g, h) };
     Some(Figures {
-        // It does not tell what of its memory is handed out.
+        // It does not report how much of its memory is handed out.
         name: "mimalloc (in use or kept)",
         in_use: *committed as u64,
         kept: 0,

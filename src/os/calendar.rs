@@ -1,10 +1,10 @@
-//! Points in time as texts, and as JSON has them.
+//! Points in time as text, and in JSON.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use heapray_report::calendar::date;
 
-/// `2026-11-21T09:13:00.250Z`, milliseconds precise. What lies before 1970 is shown as its beginning.
+/// Returns `2026-11-21T09:13:00.250Z`, precise to the millisecond. A time before 1970 is shown as 1970's beginning.
 pub(crate) fn rfc3339(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -18,12 +18,12 @@ pub(crate) fn rfc3339(at: SystemTime) -> String {
     )
 }
 
-/// For serde's `serialize_with`.
+/// Serializes a time, for serde's `serialize_with`.
 pub(crate) fn serialize<S: serde::Serializer>(at: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&rfc3339(*at))
 }
 
-/// For serde's `serialize_with`.
+/// Serializes an optional time, for serde's `serialize_with`.
 #[allow(clippy::ref_option)] // serde's `serialize_with` hands it so
 pub(crate) fn serialize_option<S: serde::Serializer>(
     at: &Option<SystemTime>,

@@ -1,31 +1,31 @@
-//! Control groups, both versions: the one that the process is in, and all above it that can be seen, since the nearest
-//! limit may be anybody's up the tree.
+//! Control groups of both versions: the process's own group, and all visible groups above it, since any of them may have the
+//! tightest limit.
 //!
-//! What a group's files say is left is less than what can be had: the page cache counts as used, and the kernel drops that
-//! before it kills. So pages of files on the inactive and active lists are not counted, as `MemAvailable` does not.
+//! A group's files understate the memory that can be had: the page cache counts as used, and the kernel drops it before it
+//! kills a process. So pages of files on the inactive and active lists are counted as free here, as in `MemAvailable`.
 //!
 //! See `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst` of the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Groups that are looked at: a bound for a tree that makes no sense.
+/// Largest number of groups that are read, for a tree that makes no sense.
 const MOST: usize = 32;
 
-/// The groups that the process is in.
+/// Control groups of the process.
 #[derive(Debug)]
 pub(crate) struct Groups {
     list: Vec<Group>,
 }
 
-/// A limit of a group, and what is left of it.
+/// Limit of a group, and what is left of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// `memory.max of /sys/fs/cgroup/app`.
+    /// Name: `memory.max of /sys/fs/cgroup/app`.
     pub(crate) what: String,
-    /// Bytes of the limit.
+    /// The limit in bytes.
     pub(crate) bytes: u64,
-    /// Bytes that can be had: what is free, and what the kernel would take back from caches.
+    /// Bytes that can be had: free memory, and what the kernel would take back from caches.
     pub(crate) left: u64,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Limit {
 struct Group {
     dir: PathBuf,
     version: Version,
-    /// As people know it, without the root of tests.
+    /// Path for users, without the root of tests.
     name: String,
 }
 
@@ -51,7 +51,7 @@ impl Version {
         }
     }
 
-    /// Reaching `memory.high` slows the group down until nothing goes on any more.
+    /// Returns the files with limits. Reaching `memory.high` slows the group down to a standstill.
     fn limits(self) -> &'static [&'static str] {
         match self {
             Version::One => &["memory.limit_in_bytes"],
@@ -59,7 +59,7 @@ impl Version {
         }
     }
 
-    /// What the kernel can take back, of the group and all below it.
+    /// Returns the fields of memory that the kernel can take back, from the group and all groups below it.
     fn caches(self) -> [&'static str; 2] {
         match self {
             Version::One => ["total_inactive_file", "total_active_file"],
@@ -69,7 +69,7 @@ impl Version {
 }
 
 impl Groups {
-    /// Looks them up in `proc/self/cgroup` below `root`.
+    /// Looks up the groups in `proc/self/cgroup` below `root`.
     pub(crate) fn find(root: &Path) -> Groups {
         let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
         let mut list: Vec<Group> = Vec::new();
@@ -97,12 +97,12 @@ impl Groups {
         Groups { list }
     }
 
-    /// The limits of all of them.
+    /// Returns the limits of all groups.
     pub(crate) fn limits(&self) -> Vec<Limit> {
         self.list.iter().flat_map(Group::limits).collect()
     }
 
-    /// Bytes charged to the process's own group, caches included, and that group's hard limit.
+    /// Returns the bytes charged to the process's own group, including caches, and that group's hard limit.
     pub(crate) fn charged(&self) -> (Option<u64>, Option<u64>) {
         let Some(group) = self.list.first() else {
             return (None, None);
@@ -112,7 +112,7 @@ impl Groups {
         (read(Some(group.version.usage())), read(hard))
     }
 
-    /// How often the kernel has found no memory in the process's own group, or killed there.
+    /// Returns how often the kernel has found no memory in the process's own group, or killed a process there.
     pub(crate) fn kills(&self) -> u64 {
         let Some(group) = self.list.first() else {
             return 0;
@@ -160,9 +160,9 @@ impl Group {
     }
 }
 
-/// The directories from the group at `path` up to where groups are mounted.
+/// Returns the directories from the group at `path` up to the mount point.
 fn upwards(mount: &str, path: &str) -> Vec<String> {
-    // A group outside of what is mounted here has a path with dots (cgroup_namespaces(7)).
+    // The path of a group outside of the mounted ones has dots (cgroup_namespaces(7)).
     let plain = |part: &&str| !part.is_empty() && *part != "." && *part != "..";
     let parts: Vec<&str> = path.split('/').filter(plain).collect();
     (0..=parts.len().min(MOST))
@@ -174,7 +174,7 @@ fn upwards(mount: &str, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// The number after `name` in a file of names and numbers, one of each a line.
+/// Returns the number after `name` in a file with one name and one number per line.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (found, rest) = line.split_once([' ', ':'])?;
@@ -185,7 +185,7 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// `None` for `max`, and for the number that the first version writes where there is no limit.
+/// Returns the number in a file, or `None` for `max`, and for the number that version 1 writes if there is no limit.
 fn number(path: &Path) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let bytes = text.trim().parse().ok()?;
@@ -196,7 +196,7 @@ fn number(path: &Path) -> Option<u64> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A machine of files.
+    /// Machine made of files.
     pub(crate) struct Machine(pub(crate) PathBuf);
 
     impl Machine {

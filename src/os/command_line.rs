@@ -1,4 +1,4 @@
-//! This process's arguments, for reports and for whoever finds its event log after a crash.
+//! This process's arguments, for reports and for the event log that a crash leaves.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,21 +6,21 @@ use std::io::Read;
 use heapray_report::memray::in_one_line;
 use heapray_report::secrets::without_secrets;
 
-/// Bytes of a command line that are kept.
+/// Largest number of bytes of a command line that is kept.
 const LIMIT: usize = 4096;
 
-/// The arguments, joined by blanks; empty where the system does not tell.
+/// Returns the arguments, joined by blanks; empty where the system does not report them.
 pub(crate) fn read() -> String {
     let mut raw = Vec::new();
     let limit = LIMIT as u64 + 1;
     if let Ok(file) = File::open("/proc/self/cmdline") {
-        // What was read before an error is as good as there is.
+        // After an error, use what was read before it.
         let _ = file.take(limit).read_to_end(&mut raw);
     }
     joined(&raw)
 }
 
-/// NUL-terminated arguments as one line of at most [`LIMIT`] bytes of them.
+/// Returns NUL-terminated arguments as one line, made of at most [`LIMIT`] bytes.
 fn joined(raw: &[u8]) -> String {
     let cut = raw.len() > LIMIT;
     let raw = &raw[..raw.len().min(LIMIT)];

@@ -1,22 +1,22 @@
-//! What the system does with open files: locks, room set aside, and the limit on their size.
+//! System calls on open files: locks, reserved space, and the limit on their size.
 
 use std::io;
 
-/// Waits until nobody else holds the lock of an open file, and takes it; it is given up when the file is closed. False:
-/// `errno` says why.
+/// Waits until the lock of an open file is free, and takes it. The lock is released when the file is closed. Returns false
+/// on an error, with `errno` set.
 pub(crate) fn lock_file(descriptor: core::ffi::c_int) -> bool {
     // SAFETY: a descriptor that is not open is refused.
     unsafe { libc::flock(descriptor, libc::LOCK_EX) == 0 }
 }
 
-/// Takes the lock of an open file if nobody else has it; it is given up when the last descriptor of this opening is closed,
-/// or with the process. False: `errno` says why.
+/// Takes the lock of an open file if it is free. The lock is released when the last descriptor of this opening is closed, or
+/// with the process. Returns false if it is not free or on an error, with `errno` set.
 pub(crate) fn try_lock_file(descriptor: core::ffi::c_int) -> bool {
     // SAFETY: a descriptor that is not open is refused.
     unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Whether other machines, or other kernels on this one, may use the same files and not see this kernel's locks.
+/// Returns whether other machines, or other kernels on this one, may use the same files and not see this kernel's locks.
 #[must_use]
 pub(crate) fn is_shared_between_kernels(descriptor: core::ffi::c_int) -> bool {
     #[cfg(target_os = "linux")]
@@ -48,7 +48,7 @@ pub(crate) fn is_shared_between_kernels(descriptor: core::ffi::c_int) -> bool {
     }
 }
 
-/// Has the file system set aside `bytes` for the file of this descriptor. Whether it did.
+/// Has the file system reserve `bytes` for the file of this descriptor. Returns whether it did.
 #[must_use]
 pub(crate) fn set_aside(file: i32, bytes: u64) -> bool {
     let Ok(bytes) = i64::try_from(bytes) else {
@@ -65,10 +65,10 @@ pub(crate) fn set_aside(file: i32, bytes: u64) -> bool {
     }
 }
 
-/// Bytes that a file of this process may have (`RLIMIT_FSIZE`); `u64::MAX` where there is no limit.
+/// Returns the largest size of a file of this process (`RLIMIT_FSIZE`), or `u64::MAX` if there is no limit.
 ///
-/// A write past it does not simply fail: the kernel sends `SIGXFSZ`, which ends a process that does not expect it. A
-/// profiler must not end its service, so it asks first (setrlimit(2)). It asks the kernel, not `/proc`: that may be hidden
+/// A write past the limit does not simply fail: the kernel sends `SIGXFSZ`, which ends a process that does not expect it. A
+/// profiler must not end its service, so it asks first (setrlimit(2)). It asks the kernel, not `/proc`, which may be hidden
 /// from a service.
 #[must_use]
 pub(crate) fn file_size_limit() -> u64 {
@@ -78,14 +78,14 @@ pub(crate) fn file_size_limit() -> u64 {
     };
     // SAFETY: a limit that exists and a live place for it.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut found) };
-    // The system's own word for "none" is not the largest number everywhere.
+    // The system's own value for "no limit" is not the largest number everywhere.
     match found.rlim_cur {
         libc::RLIM_INFINITY => u64::MAX,
         limit => limit,
     }
 }
 
-/// The error that a write past the limit would have given.
+/// Returns the error of a write past the limit.
 pub(crate) fn too_large() -> io::Error {
     io::Error::from_raw_os_error(libc::EFBIG)
 }

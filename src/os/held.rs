@@ -1,9 +1,9 @@
-//! Whose files live: the process that made a file holds its lock (flock(2)), and the kernel gives that up with the process,
-//! however it ends. So what a killed process has left is known at once, in whatever container or life the process had the
-//! same number.
+//! Files that belong to a live process: the process that made a file holds its lock (flock(2)), and the kernel releases the
+//! lock with the process, however it ends. So files that a killed process has left are recognized at once, even if another
+//! process, in any container, has the same number.
 //!
-//! Where the file system has no such locks, or another kernel may use the files and not see them, only age tells: who has
-//! not written for a day is gone.
+//! If the file system has no such locks, or another kernel may use the files and not see them, only the age decides: the
+//! owner of a file that was not written for a day counts as dead.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,17 +13,17 @@ use std::time::{Duration, SystemTime};
 
 use crate::os::file;
 
-/// Names that are tried for a new file.
+/// Number of names that are tried for a new file.
 const NAMES: u32 = 100;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a try to take a file's lock has come to.
+/// Result of trying to take a file's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lock {
     Taken,
-    /// Somebody else has it.
+    /// Another process has the lock.
     Held,
-    /// The file system knows no such locks.
+    /// The file system does not support such locks.
     Unknown,
 }
 
@@ -37,8 +37,8 @@ fn try_lock(file: &File) -> Lock {
     }
 }
 
-/// A new, empty file of this user's alone in `directory`, under the first name that nobody has, and its lock. The lock lasts
-/// as long as the file is open, here or in a clone.
+/// Creates a new, empty file for this user alone in `directory`, under the first free name, and takes its lock. The lock
+/// lasts as long as the file is open, here or in a clone.
 pub(crate) fn create(directory: &Path, name: impl Fn() -> String) -> io::Result<(PathBuf, File)> {
     let mut last = io::ErrorKind::AlreadyExists.into();
     for _ in 0..NAMES {
@@ -51,23 +51,23 @@ pub(crate) fn create(directory: &Path, name: impl Fn() -> String) -> io::Result<
     Err(last)
 }
 
-/// As [`create`], under the one name.
+/// Does what [`create`] does, under one given name.
 pub(crate) fn create_at(path: &Path) -> io::Result<(PathBuf, File)> {
     let file = create_new(path)?;
     if hold(&file) {
         return Ok((path.to_owned(), file));
     }
-    // Who clears up may take a file of which the lock is not taken yet for a dead process's.
+    // Between creation and locking, another process that clears up may have taken the file for a dead process's.
     let _ = fs::remove_file(path);
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Takes the lock of a file that was just made. False if the file was taken for a dead process's before.
+/// Takes the lock of a file that was just created. Returns false if another process took the file for a dead process's.
 fn hold(file: &File) -> bool {
     try_lock(file) != Lock::Held && is_named(file)
 }
 
-/// Opens a new file for this user alone. Fails where there is something of that name, even a dangling link.
+/// Creates a new file for this user alone. Fails if the name exists, even as a dangling link.
 fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -76,18 +76,19 @@ fn create_new(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The file at `path` with its lock, if nobody else has it any more. Neither follows a link nor waits for a pipe.
+/// Opens the file at `path` and takes its lock, if no other process has it any more. Neither follows a link nor waits for a
+/// pipe.
 pub(crate) fn claim(path: &Path) -> Option<File> {
     let file = open(path, true).ok()?;
     let found = file.metadata().ok()?;
     if !found.is_file() {
         return None;
     }
-    // Somebody may have removed it meanwhile, and another may stand there now.
+    // The file may have been removed meanwhile, and another one may have its name now.
     (is_left(&file, &found) && is_named(&file)).then_some(file)
 }
 
-/// Whether nobody has `file` any more; takes its lock, where there are locks.
+/// Returns whether no process has `file` any more. Takes its lock if the file system has locks.
 fn is_left(file: &File, found: &fs::Metadata) -> bool {
     let modified = found.modified().ok();
     let old = modified.is_some_and(|at| at < SystemTime::now() - DAY);
@@ -105,7 +106,8 @@ impl Lock {
     }
 }
 
-/// Takes the lock of a directory of this process's own. It waits for who has it: that is who clears up, for moments.
+/// Takes the lock of a directory of this process's own. Waits for a process that clears up, which holds the lock only for
+/// moments.
 pub(crate) fn hold_directory(directory: &File) -> bool {
     for _ in 0..1000 {
         if try_lock(directory) != Lock::Held {
@@ -116,20 +118,20 @@ pub(crate) fn hold_directory(directory: &File) -> bool {
     false
 }
 
-/// The directory at `path` with its lock, if its owner does not live any more; see [`claim`].
+/// Opens the directory at `path` and takes its lock, if its owner does not live any more; see [`claim`].
 pub(crate) fn claim_directory(path: &Path) -> Option<File> {
     let directory = open(path, false).ok()?;
     let found = directory.metadata().ok()?;
     (found.is_dir() && is_left(&directory, &found)).then_some(directory)
 }
 
-/// Whether another process, or another profiler of this one, has the file at `path`.
+/// Returns whether another process, or another profiler of this one, has the file at `path`.
 pub(crate) fn is_held(path: &Path) -> bool {
     let file = open(path, false);
     file.is_ok_and(|file| try_lock(&file) == Lock::Held)
 }
 
-/// Opens a file. A link or a pipe that somebody put in its place must neither lead elsewhere nor block.
+/// Opens a file. A link or a pipe in its place must neither lead elsewhere nor block.
 fn open(path: &Path, write: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(write);

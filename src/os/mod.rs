@@ -1,4 +1,4 @@
-//! Questions to the system about this process, and calls of the system that need no speed. Never in a hook.
+//! System calls about this process, and others that need no speed. Never in a hook.
 //!
 //! Besides `capture` and `alloc.rs` this is the only place where `unsafe` is allowed.
 

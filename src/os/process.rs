@@ -1,10 +1,10 @@
-//! Questions to the system about this process. Never in a hook: `local_time` takes a lock.
+//! System calls about this process. Never in a hook: `local_time` takes a lock.
 
 use std::io;
 use std::sync::OnceLock;
 
-/// Whether the process has children, running or not waited for; true where the system does not tell. Disturbs nobody who
-/// waits for them.
+/// Returns whether the process has children, running or not waited for; true where the system does not tell. Code that waits
+/// for them is not disturbed.
 #[must_use]
 pub(crate) fn has_children() -> bool {
     #[cfg(target_os = "linux")]
@@ -21,8 +21,8 @@ pub(crate) fn has_children() -> bool {
     asked == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ECHILD)
 }
 
-/// Year, month (1 to 12), day, hour, minute and second, in the local time zone, `seconds` after the Unix epoch. `None`
-/// for a year that no calendar holds.
+/// Returns year, month (1 to 12), day, hour, minute and second, in the local time zone, `seconds` after the Unix epoch.
+/// Returns `None` for a year outside of the calendar.
 #[must_use]
 pub(crate) fn local_time(seconds: i64) -> Option<[i32; 6]> {
     let time = libc::time_t::from(seconds);
@@ -43,18 +43,18 @@ pub(crate) fn local_time(seconds: i64) -> Option<[i32; 6]> {
     ])
 }
 
-/// Bytes of a page.
+/// Returns the bytes of a page.
 pub(crate) fn page_size() -> u64 {
     static SIZE: OnceLock<u64> = OnceLock::new();
     // SAFETY: no precondition.
     *SIZE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 })
 }
 
-/// Whether a thread can be started here: the standard library ends the process where a thread that begins may not map and
-/// protect the stack on which it handles signals.
+/// Checks whether a thread can be started. The standard library aborts the process if a new thread may not map and protect
+/// the stack on which it handles signals.
 ///
 /// # Errors
-/// What the system refuses.
+/// The system call that is refused.
 pub(crate) fn check_thread_start() -> io::Result<()> {
     let (size, page) = (16 * page_size() as usize, page_size() as usize);
     // SAFETY: a new mapping, which is this function's own until it is given back.
@@ -82,17 +82,18 @@ pub(crate) fn check_thread_start() -> io::Result<()> {
 
 fn refused(call: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!(
-        "no thread can be started, for the system refuses {call} ({error}); allow it in the process's seccomp filter"
+        "no thread can be started, since the system refuses {call} ({error}): allow it in the process's seccomp filter"
     ))
 }
 
-/// Whether the process may map less than the machine could give it.
+/// Returns whether the process may map less memory than the machine could give it.
 #[must_use]
 pub(crate) fn memory_is_limited() -> bool {
     mapping_limits().iter().any(Option::is_some)
 }
 
-/// How many bytes the process may map (`RLIMIT_AS`), and of data (`RLIMIT_DATA`); `None` where there is no limit.
+/// Returns how many bytes the process may map (`RLIMIT_AS`), and how many bytes of data (`RLIMIT_DATA`), or `None` if there
+/// is no limit.
 #[must_use]
 pub(crate) fn mapping_limits() -> [Option<u64>; 2] {
     [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(|limit| {
@@ -106,13 +107,14 @@ pub(crate) fn mapping_limits() -> [Option<u64>; 2] {
     })
 }
 
-/// Has `last` called when the process exits by `exit` or the end of `main`. False if the system has no place left.
+/// Has `last` called when the process exits by `exit` or at the end of `main`. Returns false if the system has no place
+/// left.
 pub(crate) fn at_exit(last: extern "C" fn()) -> bool {
     // SAFETY: a function that may be called at any time; this library is part of the program and is not unloaded before.
     unsafe { libc::atexit(last) == 0 }
 }
 
-/// Ends the process at once, without destructors or exit handlers: they may want what there is none of.
+/// Ends the process at once, without destructors or exit handlers, which may need memory that is used up.
 pub(crate) fn exit_at_once(code: i32) -> ! {
     // SAFETY: no precondition.
     unsafe { libc::_exit(code) }
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn a_child_is_known_until_it_was_waited_for() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        // Asking does not take its end away from who waits for it.
+        // `has_children` does not reap the child.
         for _ in 0..3 {
             assert!(has_children());
         }

@@ -1,15 +1,15 @@
-//! Which signals a thread receives.
+//! Control over the signals that a thread receives.
 
 use crate::capture::arch;
 
-/// Blocks every signal for the calling thread, and so for threads it starts, until dropped.
+/// Guard that blocks every signal for the calling thread, and so for the threads that it starts.
 #[derive(Debug)]
 pub(crate) struct BlockSignals {
     before: libc::sigset_t,
 }
 
 impl BlockSignals {
-    /// Blocks all of them.
+    /// Blocks all signals.
     pub(crate) fn all() -> BlockSignals {
         // SAFETY: a signal set may be all zeros; both sets are live for the calls.
         unsafe {
@@ -35,8 +35,8 @@ impl Drop for BlockSignals {
     }
 }
 
-/// Lets the calling thread receive a signal that it had blocked, until dropped (on the same thread; elsewhere nothing is
-/// put back).
+/// Guard that lets the calling thread receive a signal that it had blocked. Must be dropped on the same thread; on another
+/// one it restores nothing.
 #[derive(Debug)]
 pub(crate) struct Unblocked {
     signal: i32,
@@ -44,10 +44,10 @@ pub(crate) struct Unblocked {
 }
 
 impl Unblocked {
-    /// `None` if the signal is not blocked.
+    /// Unblocks `signal`. Returns `None` if it is not blocked.
     pub(crate) fn new(signal: i32) -> Option<Unblocked> {
         let was_blocked = change_mask(libc::SIG_UNBLOCK, signal);
-        // Made only where it was blocked: dropping one blocks it.
+        // Made only if the signal was blocked: dropping the guard blocks it.
         was_blocked.then(|| Unblocked {
             signal,
             of: arch::gettid(),
@@ -63,7 +63,7 @@ impl Drop for Unblocked {
     }
 }
 
-/// Whether the signal was blocked before.
+/// Changes the mask for one signal. Returns whether the signal was blocked before.
 fn change_mask(how: i32, signal: i32) -> bool {
     // SAFETY: a signal set may be all zeros; both sets are live for the calls.
     unsafe {

@@ -1,6 +1,7 @@
-//! What the system knows of an open socket.
+//! System calls about an open socket.
 
-/// Bytes written to the socket of this descriptor that its other end has not taken. `None` where the system does not tell.
+/// Returns the bytes written to the socket of this descriptor that its other end has not received, or `None` where the
+/// system does not report them.
 #[must_use]
 pub(crate) fn unsent(socket: i32) -> Option<u32> {
     #[cfg(target_os = "linux")]

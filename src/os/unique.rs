@@ -1,11 +1,11 @@
-//! Numbers that no other process, and no other life of the same process number, has.
+//! Unique numbers of this process, which another process with the same process number does not have.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that no other call gives, of this process or another one.
+/// Returns a number that no other call returns, in this process or another one.
 pub(crate) fn unique() -> u64 {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
@@ -13,7 +13,7 @@ pub(crate) fn unique() -> u64 {
     RandomState::new().hash_one((std::process::id(), call))
 }
 
-/// A number of this process's life: another life of the same process number has another one. Never 0.
+/// Returns a number of this process. A later process with the same process number has another one. Never 0.
 pub(crate) fn life() -> u64 {
     static LIFE: OnceLock<u64> = OnceLock::new();
     *LIFE.get_or_init(|| unique() | 1)

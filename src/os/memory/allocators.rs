@@ -1,4 +1,4 @@
-//! The figures of the process's allocators: those that can be found by name, and the one that the service names.
+//! The figures of the process's allocators: those that are found by name, and the one that the service sets.
 
 use std::sync::Mutex;
 
@@ -10,10 +10,10 @@ type Read = fn() -> Option<AllocatorMemory>;
 
 static NAMED: Mutex<Option<Read>> = Mutex::new(None);
 
-/// Tells heapray how to ask the service's allocator where its memory is, for "where did the RSS go" in reports.
+/// Sets the function that reads the figures of the service's allocator, for "where did the RSS go" in reports.
 ///
-/// glibc's `malloc` needs no word, nor does an allocator that is linked dynamically and exports `mallctl` or
-/// `mi_process_info`. A jemalloc or mimalloc that is linked statically cannot be found; here is how to name it:
+/// glibc's `malloc` does not need this, nor does an allocator that is linked dynamically and exports `mallctl` or
+/// `mi_process_info`. A jemalloc or mimalloc that is linked statically cannot be found by name. This sets it:
 ///
 /// ```
 /// # mod tikv_jemalloc_ctl { pub mod epoch { pub fn advance() -> Result<u64, ()> { Ok(1) } }

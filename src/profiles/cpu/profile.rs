@@ -122,7 +122,7 @@ impl CpuProfile {
         self.sampling.finish()
     }
 
-    /// What a signal must carry to be one of this profile's timer: for tests, which can't wait for timers.
+    /// Returns the value that a signal of this profile's timer carries. For tests, which cannot wait for timers.
     #[doc(hidden)]
     #[must_use]
     pub fn signal_value(&self) -> usize {
@@ -132,25 +132,25 @@ impl CpuProfile {
             .map_or(0, Sampler::signal_value)
     }
 
-    /// Counts samples while they are taken: for tests.
+    /// Returns a counter of samples that is updated while they are taken. For tests.
     #[doc(hidden)]
     #[must_use]
     pub fn samples(&self) -> Option<&'static AtomicU64> {
         self.sampling.sampler.as_ref().ok().map(Sampler::samples)
     }
 
-    /// As [`finish`](Self::finish), where it can't be consumed: from `Drop`. A second call gives nothing.
+    /// Does what [`finish`](Self::finish) does, without consuming the profile, for `Drop`. A second call returns nothing.
     #[cfg(feature = "macros")]
     pub(super) fn take(&mut self) -> Stats {
         self.sampling.take()
     }
 }
 
-/// A sampler that follows a piece of code, or the reason why there is none.
+/// Sampler that follows a piece of code, or the reason why there is none.
 #[derive(Debug)]
 pub(super) struct Sampling {
     sampler: Result<Sampler, CpuError>,
-    /// Stacks in which it was resumed, without the function that did so.
+    /// Stacks in which it was resumed, without the resuming function.
     bases: HashSet<u32>,
     unblocked: Option<signal::Unblocked>,
 }
@@ -181,7 +181,7 @@ impl Sampling {
         let _untracked = untracked::enter();
         // SAFETY: the caller's duty.
         let here = unsafe { sampler.node_at(registers) };
-        // The caller's caller: the profiled code comes back to its own frame at another place.
+        // The caller's caller, because the profiled code returns to its own frame at another address.
         self.bases.insert(sampler.callers_caller(here));
         self.unblocked = signal::Unblocked::new(libc::SIGPROF);
         if let Err(error) = sampler.resume_here() {
@@ -200,7 +200,7 @@ impl Sampling {
     /// Calls `poll` and samples the calling thread meanwhile.
     #[inline(never)]
     pub(super) fn around<R>(&mut self, poll: impl FnOnce() -> R) -> R {
-        /// Pauses even if the code panics.
+        /// Guard that pauses even if the code panics.
         struct Around<'s>(&'s mut Sampling);
         impl Drop for Around<'_> {
             fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! The file that Python's `pstats` loads, and snakeviz and gprof2dot with it: one dictionary in Python's `marshal` format.
+//! The file that Python's `pstats` loads, and so snakeviz and gprof2dot: one dictionary in Python's `marshal` format.
 //!
 //! ```text
 //! {(file, line, function): (cc, nc, tt, ct, {(file, line, function): (nc, cc, tt, ct)})}
@@ -22,13 +22,13 @@ impl Stats {
     /// Writes the file that `python -m pstats`, snakeviz and gprof2dot open.
     ///
     /// # Errors
-    /// Those of writing it.
+    /// The error of writing the file.
     pub fn dump(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let _untracked = untracked::enter();
         fs::write(path, self.to_pstats())
     }
 
-    /// The bytes of that file.
+    /// Returns the bytes of that file.
     #[must_use]
     pub fn to_pstats(&self) -> Vec<u8> {
         let mut out = Marshal::default();
@@ -54,7 +54,7 @@ impl Stats {
     }
 }
 
-/// Values as CPython's `marshal.c` writes them, without references.
+/// Writer of values as CPython's `marshal.c` writes them, without references.
 #[derive(Default)]
 struct Marshal(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! From a sampler's call tree to functions.
+//! Turns a sampler's call tree into functions.
 
 use std::collections::HashSet;
 
@@ -9,21 +9,21 @@ use crate::capture::modules;
 use crate::collector::snapshot::{ModuleId, RawNode};
 use crate::symbolize::{Located, LocatedFrame};
 
-/// What one or more samplers have taken, by return address.
+/// Samples of one or more samplers, by return address.
 #[derive(Debug)]
 pub(crate) struct Samples {
     nodes: Vec<RawNode>,
     tallies: Vec<CpuTally>,
-    /// Stacks in which profiles began: what lies outside of them is not part of any.
+    /// Stacks in which profiles began. The frames outside of them are not part of a profile.
     bases: HashSet<u32>,
     lost: u64,
 }
 
-/// The outermost frames among which heapray's own are looked for.
+/// Number of outermost frames among which heapray's own are searched.
 const OWN_DEPTH: usize = 12;
 
 impl Samples {
-    /// None.
+    /// Returns an empty set of samples.
     pub(crate) fn new() -> Samples {
         let root = RawNode {
             parent: NodeId(0),
@@ -38,7 +38,7 @@ impl Samples {
         }
     }
 
-    /// Adds what `sampler` has taken; stacks end below those of its nodes that are `bases`.
+    /// Adds the samples of `sampler`. Stacks end below those of its nodes that are `bases`.
     pub(crate) fn add(&mut self, sampler: &mut Sampler, bases: &HashSet<u32>) {
         // Node n of the sampler's tree is node `before + n` here, and its root is ours.
         let before = u32::try_from(self.nodes.len() - 1).unwrap_or(u32::MAX);
@@ -57,7 +57,7 @@ impl Samples {
         self.lost += sampler.lost().samples;
     }
 
-    /// Samples for which there was no memory.
+    /// Returns the samples for which there was no memory.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
@@ -83,7 +83,7 @@ impl Samples {
         }
     }
 
-    /// The frames of a stack, outermost first, from where its profile began.
+    /// Returns the frames of a stack, outermost first, from the start of its profile.
     fn frames<'l>(&self, leaf: usize, located: &'l Located) -> Vec<LocatedFrame<'l>> {
         let mut frames = Vec::new();
         let mut node = leaf;
@@ -97,7 +97,7 @@ impl Samples {
             .iter()
             .take(OWN_DEPTH)
             .rposition(|frame| is_own(frame));
-        // If all of it is ours, it is what the profile itself costs.
+        // A stack that consists of heapray's frames alone is the cost of the profile itself.
         let from = own.map_or(0, |own| own + 1);
         if from < frames.len() {
             frames.drain(..from);
@@ -106,7 +106,7 @@ impl Samples {
     }
 }
 
-/// Whether a frame is of what starts and ends profiles.
+/// Returns whether a frame belongs to the code that starts and ends profiles.
 fn is_own(frame: &LocatedFrame<'_>) -> bool {
     let name = frame.function.trim_start_matches('<');
     name.starts_with("heapray::profiles::")

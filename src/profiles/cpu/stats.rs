@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{CpuError, CpuTally};
 
-/// A frame, as stacks are made of.
+/// Frame of a stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame<'f> {
     pub(crate) name: &'f str,
@@ -13,55 +13,55 @@ pub(crate) struct Frame<'f> {
     pub(crate) line: u32,
 }
 
-/// What a function has used.
+/// CPU time of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Function {
-    /// Its name with its path.
+    /// Name of the function with its path.
     pub name: String,
-    /// Its source file; the object that it lies in where there is no debug information; empty if not even that is known.
+    /// Source file; the ELF object if there is no debug information; empty if neither is known.
     pub file: String,
-    /// The lowest of its lines that was seen; 0 if none is known.
+    /// The lowest line of the function that was seen; 0 if none is known.
     pub line: u32,
     /// Samples taken in the function itself, and their CPU time.
     pub own: CpuTally,
-    /// Samples taken in it or in what it called. One sample counts once, however often the function is on its stack.
+    /// Samples taken in the function or in its callees. One sample counts once, however often the function is on its stack.
     pub cumulative: CpuTally,
-    /// Who called it.
+    /// Callers of the function.
     pub callers: Vec<Caller>,
 }
 
-/// The part of a [`Function`]'s time in which one other function called it.
+/// Part of a [`Function`]'s time in which one other function called it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Caller {
-    /// Its place in [`Stats::functions`].
+    /// Index of the caller in [`Stats::functions`].
     pub function: usize,
-    /// As [`Function::own`].
+    /// The same as [`Function::own`].
     pub own: CpuTally,
-    /// As [`Function::cumulative`].
+    /// The same as [`Function::cumulative`].
     pub cumulative: CpuTally,
 }
 
-/// What functions are sorted by.
+/// Order of functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SortBy {
-    /// Time in the function and what it called; the largest first. `pstats` calls it `cumulative`.
+    /// Time in the function and its callees; the largest first. `pstats` calls it `cumulative`.
     #[default]
     Cumulative,
     /// Time in the function itself, the largest first: `tottime`.
     Own,
-    /// Samples with the function on the stack, the most first: where `pstats` has `ncalls`.
+    /// Samples with the function on the stack, the most first. `pstats` has `ncalls` there.
     Samples,
-    /// Its name.
+    /// Name of the function.
     Name,
-    /// Its file, and the line in it.
+    /// File, and line in it.
     File,
 }
 
 impl SortBy {
-    /// The order of this name, one of those that `pstats` has: `cumulative` or `cumtime`, `time`, `tottime` or `own`,
+    /// Returns the order of this name, one of those of `pstats`: `cumulative` or `cumtime`, `time`, `tottime` or `own`,
     /// `calls`, `ncalls` or `samples`, `name`, `file`, `filename` or `module`.
     #[must_use]
     pub fn named(name: &str) -> Option<SortBy> {
@@ -89,7 +89,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Those of a profile that could not be taken.
+    /// Returns the statistics of a profile that could not be taken.
     pub(super) fn failed(error: CpuError) -> Stats {
         Stats {
             error: Some(error),
@@ -97,37 +97,37 @@ impl Stats {
         }
     }
 
-    /// Why there are no samples, if they could not be taken.
+    /// Returns the reason why there are no samples, if they could not be taken.
     #[must_use]
     pub fn error(&self) -> Option<CpuError> {
         self.error
     }
 
-    /// All functions, in the order of [`sort_by`](Stats::sort_by).
+    /// Returns all functions, in the order of [`sort_by`](Stats::sort_by).
     pub fn functions(&self) -> impl ExactSizeIterator<Item = &Function> {
         self.order.iter().map(|&index| &self.functions[index])
     }
 
-    /// The function that [`Caller::function`] names.
+    /// Returns the function with the index [`Caller::function`].
     #[must_use]
     pub fn function(&self, number: usize) -> Option<&Function> {
         self.functions.get(number)
     }
 
-    /// All samples, and the CPU time that they stand for.
+    /// Returns all samples, and the CPU time that they stand for.
     #[must_use]
     pub fn total(&self) -> CpuTally {
         self.total
     }
 
-    /// The CPU time that the thread used while it was profiled, by its clock: what samples stand for, and what came
-    /// after the last of them.
+    /// Returns the CPU time that the thread used while it was profiled, by its clock: that of the samples, and that after
+    /// the last sample.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         Duration::from_nanos(self.cpu_ns)
     }
 
-    /// Samples for which there was no memory.
+    /// Returns the samples for which there was no memory.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
@@ -163,7 +163,7 @@ impl Stats {
         });
     }
 
-    /// Leaves out the directories of files, as `pstats` does. Functions that can't be told apart any more become one.
+    /// Leaves out the directories of files, as `pstats` does. Functions that are the same then are joined.
     #[must_use]
     pub fn strip_dirs(self) -> Stats {
         let mut stripped = StatsBuilder::default();
@@ -203,21 +203,21 @@ impl CpuTally {
     }
 }
 
-/// Adds stacks up.
+/// Builder that adds up stacks.
 #[derive(Debug, Default)]
 pub(crate) struct StatsBuilder {
     functions: Vec<Function>,
     index: HashMap<(String, String), u32>,
-    /// Called function and caller: own and cumulative.
+    /// Samples by called function and caller: own and cumulative.
     edges: BTreeMap<(u32, u32), (CpuTally, CpuTally)>,
     total: CpuTally,
-    // Of one stack.
+    // Functions of one stack.
     seen: Vec<u32>,
     seen_edges: Vec<(u32, u32)>,
 }
 
 impl StatsBuilder {
-    /// The number of the function that `frame` is one of.
+    /// Returns the number of the function that `frame` belongs to.
     pub(crate) fn function(&mut self, frame: Frame<'_>) -> u32 {
         let key = (frame.file.to_owned(), frame.name.to_owned());
         let next = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
@@ -265,7 +265,7 @@ impl StatsBuilder {
         }
     }
 
-    /// What was added, sorted by cumulative time.
+    /// Returns the sums, sorted by cumulative time.
     pub(crate) fn finish(mut self) -> Stats {
         for ((called, caller), (own, cumulative)) in self.edges {
             self.functions[called as usize].callers.push(Caller {

@@ -1,4 +1,4 @@
-//! The table that people read, as `pstats` prints it.
+//! The table as text, as `pstats` prints it.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -6,17 +6,17 @@ use std::io::{self, Write};
 use super::{Function, SortBy, Stats};
 
 impl Stats {
-    /// Writes the table to the standard output; nothing, where that is closed.
+    /// Prints the table to the standard output. Prints nothing if that is closed.
     pub fn print(&self) {
         self.print_top(usize::MAX);
     }
 
-    /// As [`print`](Stats::print), of no more than the first `limit` functions.
+    /// Does what [`print`](Stats::print) does, for at most the first `limit` functions.
     pub fn print_top(&self, limit: usize) {
         let _ = write!(io::stdout().lock(), "{}", self.top(limit));
     }
 
-    /// The table of no more than the first `limit` functions.
+    /// Returns the table of at most the first `limit` functions.
     pub fn top(&self, limit: usize) -> impl fmt::Display + '_ {
         Top { stats: self, limit }
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Top<'_> {
     }
 }
 
-/// A function as `pstats` names it.
+/// Name of a function as `pstats` prints it.
 struct Name<'f>(&'f Function);
 
 impl fmt::Display for Name<'_> {

@@ -1,7 +1,7 @@
-//! The calls of profiled functions that are under way, one list a thread, the innermost last.
+//! The running calls of profiled functions, one list per thread, the innermost call last.
 //!
-//! A marker looks for the innermost call of its own function. So a marker in a closure finds its call wherever the
-//! closure is called from, and none where it runs on another thread. A task's call is on the list during its polls only.
+//! A marker looks for the innermost call of its own function. So a marker in a closure finds its call wherever the closure
+//! is called from, but finds none if the closure runs on another thread. A task's call is on the list during its polls only.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -16,20 +16,20 @@ use crate::capture::scope::{Entered, Scope};
 use crate::capture::thread::Busy;
 use crate::capture::untracked;
 
-/// What goes with a call from thread to thread.
+/// State of a call, which moves with the call from thread to thread.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) function: &'static Function,
     pub(super) lines: Lines,
     pub(super) metric: Source,
-    /// For the reports of PyCOMPSs.
+    /// Data for the reports of PyCOMPSs.
     pub(super) job: Option<Job>,
-    /// The thread was panicking before: a panic is not this call's.
+    /// Set if the thread was panicking before: then a panic does not belong to this call.
     unwinding: bool,
     _record: Record,
 }
 
-/// When a call began, and the machine's memory then.
+/// Start of a call, and the machine's memory then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job {
     pub(super) time: SystemTime,
@@ -37,16 +37,16 @@ pub(super) struct Job {
     pub(super) memory: u64,
 }
 
-/// How a call ended.
+/// End of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Returned,
     Panicked,
-    /// A task that was dropped before it had ended.
+    /// A task was dropped before its end.
     Dropped,
 }
 
-/// A call that is not on a thread's list.
+/// Call that is not on a thread's list.
 #[derive(Debug)]
 pub(super) struct Suspended {
     state: Box<State>,
@@ -68,9 +68,9 @@ thread_local! {
     static CALLS: RefCell<Vec<Active>> = const { RefCell::new(Vec::new()) };
 }
 
-/// `change` on the thread's list; `None` where the thread ends, or is in here already.
+/// Calls `change` with the thread's list. Returns `None` if the thread ends, or if this function is running on it already.
 fn with_calls<R>(change: impl FnOnce(&mut Vec<Active>) -> R) -> Option<R> {
-    // What is allocated here is in nobody's profile.
+    // Allocations here do not belong to any profile.
     let _busy = Busy::enter();
     CALLS
         .try_with(|calls| Some(change(&mut *calls.try_borrow_mut().ok()?)))
@@ -78,7 +78,7 @@ fn with_calls<R>(change: impl FnOnce(&mut Vec<Active>) -> R) -> Option<R> {
         .flatten()
 }
 
-/// A call of `function` begins. False if it cannot be followed.
+/// Begins a call of `function`. Returns false if it cannot be followed.
 pub(super) fn begin(function: &'static Function) -> bool {
     let _untracked = untracked::enter();
     let source = &function.source;
@@ -109,7 +109,7 @@ fn find<'c>(calls: &'c mut [Active], function: &'static Function) -> Option<&'c 
     calls.find(|call| ptr::eq(call.state.function, function))
 }
 
-/// Control comes to `line` in the innermost call of `function`.
+/// Notes that control comes to `line` in the innermost call of `function`.
 pub(super) fn line(function: &'static Function, line: u32) {
     with_calls(|calls| {
         if let Some(call) = find(calls, function) {
@@ -119,7 +119,7 @@ pub(super) fn line(function: &'static Function, line: u32) {
     });
 }
 
-/// The line that control is on in the innermost call of `function`.
+/// Returns the line that control is on in the innermost call of `function`.
 pub(super) fn current(function: &'static Function) -> Option<u32> {
     with_calls(|calls| find(calls, function).map(|call| call.state.lines.current())).flatten()
 }
@@ -135,7 +135,7 @@ pub(super) fn suspend() -> Option<Suspended> {
     .flatten()
 }
 
-/// Puts a call on the list. False, and it is gone, if that is not possible.
+/// Puts a call on the list. If that is not possible, drops the call and returns false.
 pub(super) fn resume(call: Suspended) -> bool {
     with_calls(|calls| {
         calls.push(Active {
@@ -146,7 +146,7 @@ pub(super) fn resume(call: Suspended) -> bool {
     .is_some()
 }
 
-/// The innermost call has ended: takes the last reading and reports.
+/// Ends the innermost call: takes the last reading and reports.
 pub(super) fn end(mut ended: Ended) {
     let over = with_calls(|calls| {
         let mut call = calls.pop()?;
@@ -160,7 +160,7 @@ pub(super) fn end(mut ended: Ended) {
     if std::thread::panicking() && !state.unwinding {
         ended = Ended::Panicked;
     }
-    // Not busy: what is freed here may be the service's (a subscriber's, for one).
+    // Untracked, not busy: frees in here may be of the service's blocks (a subscriber's, for example).
     let _untracked = untracked::enter();
     report::call_ended(&state, scope.as_ref(), ended);
     let _busy = Busy::enter();

@@ -1,4 +1,4 @@
-//! What an attribute declares: the function, how to measure it, and the markers that its body calls.
+//! The declarations of an attribute: the function, its options, and the markers that its body calls.
 
 use std::sync::Mutex;
 
@@ -6,51 +6,51 @@ use super::calls::{self, Ended};
 use super::future::Profiled;
 use super::sums::Sums;
 
-/// The function as it was written.
+/// Source of a function.
 #[derive(Debug, Clone, Copy)]
 pub struct Source {
-    /// Its file, as the compiler names it.
+    /// File, as the compiler names it.
     pub file: &'static str,
-    /// Its name with the module's.
+    /// Name, with the module's.
     pub path: &'static str,
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// The attribute's line.
+    /// Line of the attribute.
     pub first_line: u32,
-    /// How many lines there are.
+    /// Number of lines.
     pub lines: u32,
-    /// The lines.
+    /// Text of the lines.
     pub text: &'static str,
 }
 
-/// What is read at each line.
+/// Figure that is read at each line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// The process's resident memory.
     Rss,
-    /// What the call allocated and has not freed.
+    /// Memory that the call allocated and has not freed.
     Heap,
 }
 
-/// What an increment is.
+/// Meaning of an increment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Semantics {
     /// The difference to the reading before.
     Readings,
-    /// That to the highest reading of the line before.
+    /// The difference to the highest reading of the line before.
     MemoryProfiler,
 }
 
-/// What a report looks like.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The table of memory_profiler.
     MemoryProfiler,
-    /// With what PyCOMPSs adds to it.
+    /// The table with PyCOMPSs' additions.
     Pycompss,
 }
 
-/// In what bytes are shown.
+/// Unit of the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// 2^20 bytes.
@@ -61,7 +61,7 @@ pub enum Unit {
     Bytes,
 }
 
-/// What the attribute's arguments say.
+/// Arguments of the attribute.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// See [`Metric`].
@@ -74,15 +74,15 @@ pub struct Options {
     pub unit: Unit,
     /// Decimals.
     pub precision: u8,
-    /// The table, not one line only.
+    /// Set for the table, instead of one line.
     pub full_report: bool,
-    /// All calls together, when the process ends.
+    /// Set to report all calls together, when the process ends.
     pub sum: bool,
-    /// What is still live at the end, by call site.
+    /// Set to report what is live at the end, by call site.
     pub held: bool,
 }
 
-/// A profiled function: one `static` in its body.
+/// Profiled function: one `static` in its body.
 #[derive(Debug)]
 pub struct Function {
     pub(super) source: Source,
@@ -91,7 +91,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// Declares it.
+    /// Declares a function.
     #[must_use]
     pub const fn new(source: Source, options: Options) -> Function {
         Function {
@@ -101,20 +101,20 @@ impl Function {
         }
     }
 
-    /// A call begins; it ends when the guard is dropped.
+    /// Begins a call, which ends when the guard is dropped.
     pub fn enter(&'static self) -> Call {
         Call {
             begun: calls::begin(self),
         }
     }
 
-    /// Control comes to `line`. Does nothing on a thread where no call of the function is under way.
+    /// Notes that control comes to `line`. Does nothing on a thread without a running call of the function.
     #[inline]
     pub fn line(&'static self, line: u32) {
         calls::line(self, line);
     }
 
-    /// Control comes to `line` when the guard is dropped.
+    /// Returns a guard whose drop notes that control comes to `line`.
     #[inline]
     pub fn at_end(&'static self, line: u32) -> AtEnd {
         AtEnd {
@@ -123,7 +123,7 @@ impl Function {
         }
     }
 
-    /// Control comes back to `head` when the guard is dropped, if it was on line `close` until then.
+    /// Returns a guard whose drop notes that control comes back to `head`, if it was on line `close` until then.
     #[inline]
     pub fn turn(&'static self, head: u32, close: u32) -> Turn {
         Turn {
@@ -133,7 +133,7 @@ impl Function {
         }
     }
 
-    /// Control comes to `line`, and back to where it was when the guard is dropped.
+    /// Notes that control comes to `line`. The drop of the guard notes that control is back on the line before.
     #[inline]
     pub fn nested(&'static self, line: u32) -> Nested {
         let before = calls::current(self);
@@ -144,13 +144,13 @@ impl Function {
         }
     }
 
-    /// A call whose body is `future`.
+    /// Makes `future` the body of a call.
     pub fn future<F: Future>(&'static self, future: F) -> Profiled<F> {
         Profiled::new(self, future)
     }
 }
 
-/// A call under way.
+/// Running call.
 #[derive(Debug)]
 #[must_use = "the call ends when this is dropped"]
 pub struct Call {
@@ -165,7 +165,7 @@ impl Drop for Call {
     }
 }
 
-/// See [`Function::at_end`].
+/// Guard of [`Function::at_end`].
 #[derive(Debug)]
 #[must_use = "the line is told when this is dropped"]
 pub struct AtEnd {
@@ -182,7 +182,7 @@ impl Drop for AtEnd {
     }
 }
 
-/// See [`Function::turn`].
+/// Guard of [`Function::turn`].
 #[derive(Debug)]
 #[must_use = "the line is told when this is dropped"]
 pub struct Turn {
@@ -200,7 +200,7 @@ impl Drop for Turn {
     }
 }
 
-/// See [`Function::nested`].
+/// Guard of [`Function::nested`].
 #[derive(Debug)]
 #[must_use = "the line is told when this is dropped"]
 pub struct Nested {

@@ -1,4 +1,4 @@
-//! The calls of `async` functions: on the thread's list while they are polled.
+//! The calls of `async` functions, which are on the thread's list while they are polled.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use super::calls::{self, Ended, Suspended};
 use super::function::Function;
 
 pin_project! {
-    /// A future whose polls are one call of a profiled function. The call begins with the first poll.
+    /// Future whose polls are one call of a profiled function. The call begins with the first poll.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Profiled<F> {
@@ -23,7 +23,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if let State::Suspended(call) = std::mem::replace(this.call, State::Over) {
-                // What the body gives back as it is dropped is still the call's.
+                // Frees by the drop of the body still belong to the call.
                 let polled = Polled::resume(call);
                 this.body.set(None);
                 polled.end(Ended::Dropped);
@@ -68,7 +68,7 @@ impl<F: Future> Future for Profiled<F> {
         if result.is_pending() {
             *this.call = polled.suspend();
         } else {
-            // All of it is gone before the call ends, as a function's locals are.
+            // The body is dropped before the call ends, like a function's locals.
             this.body.set(None);
             polled.end(Ended::Returned);
         }
@@ -76,7 +76,7 @@ impl<F: Future> Future for Profiled<F> {
     }
 }
 
-/// A call during a poll. Dropped, it ends: the body has panicked.
+/// Call during a poll. If this is dropped, the body has panicked, and the call ends.
 struct Polled {
     begun: bool,
 }

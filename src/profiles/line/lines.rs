@@ -1,4 +1,4 @@
-//! What was read at each line of one call.
+//! The readings at each line of one call.
 
 use super::function::Semantics;
 
@@ -6,24 +6,24 @@ use super::function::Semantics;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) bytes: u64,
-    /// Allocations up to now, where they are known.
+    /// Number of allocations up to now, if it is known.
     pub(super) allocations: u64,
 }
 
-/// What is charged to a line.
+/// Figures of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Row {
     /// The highest reading as control left the line.
     pub(super) highest: u64,
     /// Sum of the differences.
     pub(super) increment: i64,
-    /// How often control left it; 0: the line was not run.
+    /// Number of times that control left the line; 0 if the line did not run.
     pub(super) occurrences: u64,
     pub(super) allocations: u64,
 }
 
 impl Row {
-    /// Two calls together.
+    /// Adds another call.
     pub(super) fn add(&mut self, other: &Row) {
         self.highest = self.highest.max(other.highest);
         self.increment += other.increment;
@@ -32,15 +32,15 @@ impl Row {
     }
 }
 
-/// The lines of a function during one call.
+/// Lines of a function during one call.
 #[derive(Debug)]
 pub(super) struct Lines {
     first: u32,
     semantics: Semantics,
     rows: Vec<Row>,
-    /// Where control is: an index.
+    /// Index of the line that control is on.
     current: usize,
-    /// The line that it left last.
+    /// The line that control left last.
     previous: Option<usize>,
     last: Reading,
     /// The first reading.
@@ -48,7 +48,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Control is on the first line.
+    /// Begins on the first line.
     pub(super) fn new(first: u32, count: u32, semantics: Semantics) -> Lines {
         Lines {
             first,
@@ -65,13 +65,13 @@ impl Lines {
         self.first + u32::try_from(self.current).unwrap_or_default()
     }
 
-    /// Control goes from the present line, where `reading` was taken, to another.
+    /// Moves control from the present line, where `reading` was taken, to another.
     pub(super) fn go(&mut self, line: u32, reading: Reading) {
         self.leave(reading);
         self.set(line);
     }
 
-    /// Control is on `line`, although nothing was left.
+    /// Sets the line that control is on, without leaving one.
     pub(super) fn set(&mut self, line: u32) {
         let index = line.checked_sub(self.first).map(|index| index as usize);
         if let Some(index) = index.filter(|&index| index < self.rows.len()) {
@@ -79,11 +79,11 @@ impl Lines {
         }
     }
 
-    /// Control leaves the present line.
+    /// Leaves the present line.
     pub(super) fn leave(&mut self, reading: Reading) {
         let before = match self.semantics {
             Semantics::Readings => self.last.bytes,
-            // Theirs: the highest reading so far of the line that was left before this one.
+            // memory_profiler uses the highest reading so far of the line that was left before this one.
             Semantics::MemoryProfiler => self
                 .previous
                 .map_or(0, |previous| self.rows[previous].highest),
@@ -102,12 +102,12 @@ impl Lines {
         &self.rows
     }
 
-    /// The reading at the begin of the call, which is the first line's first increment.
+    /// Returns the reading at the beginning of the call, which is the first line's first increment.
     pub(super) fn entry(&self) -> u64 {
         self.entry.unwrap_or(0)
     }
 
-    /// The highest reading of all.
+    /// Returns the highest of all readings.
     pub(super) fn highest(&self) -> u64 {
         self.rows.iter().map(|row| row.highest).max().unwrap_or(0)
     }

@@ -5,20 +5,20 @@ use super::lines::Reading;
 use crate::capture::scope::{Blind, Entered, Figures, Scope, session};
 use crate::os::memory;
 
-/// How a call is measured, as it was found at its begin.
+/// Way in which a call is measured, as decided at its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Resident memory was asked for.
+    /// Resident memory, as requested.
     Resident,
-    /// Every allocation is recorded, by the session of this number.
+    /// The heap: the session of this number records every allocation.
     Heap(u32),
-    /// The heap was asked for, and there is nothing that sees it: resident memory instead.
+    /// Resident memory, because the heap was requested and no session sees it.
     Instead(Blind),
-    /// There was no memory for a scope.
+    /// Resident memory, because there was no memory for a scope.
     NoMemory,
 }
 
-/// A call's metric, and its scope where it needs one.
+/// Returns a call's metric, and its scope if it needs one.
 pub(super) fn begin(metric: Metric) -> (Source, Option<Entered>) {
     match (metric, session()) {
         (Metric::Rss, _) => (Source::Resident, None),
@@ -30,7 +30,7 @@ pub(super) fn begin(metric: Metric) -> (Source, Option<Entered>) {
     }
 }
 
-/// A reading, now, as control leaves `line`.
+/// Takes a reading now, as control leaves `line`.
 #[inline]
 #[cfg_attr(not(feature = "__test"), allow(unused_variables))]
 pub(super) fn read(scope: Option<&Entered>, line: u32) -> Reading {
@@ -56,13 +56,13 @@ pub(super) fn read(scope: Option<&Entered>, line: u32) -> Reading {
     }
 }
 
-/// What the reader of a report must know of its figures.
+/// Returns what the reader of a report must know about its figures.
 pub(super) fn note(source: Source) -> Option<&'static str> {
     match source {
         Source::Resident => None,
         Source::Heap(number) if session() == Ok(number) => None,
         Source::Heap(_) => {
-            Some("recording ended during the call: what was freed after that is missing")
+            Some("recording ended during the call: later frees are missing")
         }
         Source::Instead(Blind::NotRecording) => Some(
             "no session records allocations (MEMRAY_PROFILER=true starts one): this is the process's resident memory, \
@@ -73,7 +73,7 @@ pub(super) fn note(source: Source) -> Option<&'static str> {
              process's resident memory, not the call's heap",
         ),
         Source::NoMemory => {
-            Some("no memory was left to follow allocations: this is the process's resident memory")
+            Some("there was no memory to follow allocations: this is the process's resident memory")
         }
     }
 }

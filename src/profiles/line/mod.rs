@@ -1,7 +1,8 @@
-//! What `#[heapray::profile]` calls: takes a reading where control leaves a line, and prints a table when the call ends.
+//! The code behind `#[heapray::profile]`: it takes a reading when control leaves a line, and prints a table when the call
+//! ends.
 //!
 //! ```text
-//!  marker "line 7" ─▶ calls: the thread's calls under way ─▶ metric: a reading ─▶ lines: charged to the line before
+//!  marker "line 7" ─▶ calls: the thread's running calls ─▶ metric: a reading ─▶ lines: charged to the line before
 //!  end of the call ─▶ report: table or short line ─▶ output: stdout or a file        sums: several calls together
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! Where reports go: standard output, or a file that several processes may append to.
+//! The output of reports: standard output, or a file that several processes may append to.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::os::file;
 
-/// The file that the environment names, as it was when it was first asked: heapray's own name before PyCOMPSs'.
+/// Returns the file that the environment named at the first call. Heapray's own variable comes before PyCOMPSs'.
 fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let file = FILE.get_or_init(|| chosen(|name| std::env::var_os(name)));
@@ -25,7 +25,7 @@ fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Writes a report. What fails is logged once; the report goes to standard output then.
+/// Writes a report. If the file fails, that is logged once, and the report goes to standard output.
 pub(super) fn print(text: &str) {
     #[cfg(feature = "__test")]
     if super::testing::captures(text) {
@@ -38,7 +38,7 @@ pub(super) fn print(text: &str) {
         }
     }
     let mut out = io::stdout().lock();
-    // Nobody reads it: nobody misses it.
+    // If standard output is closed, nobody misses the report.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

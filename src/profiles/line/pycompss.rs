@@ -1,11 +1,11 @@
-//! What PyCOMPSs' `@profile` adds to memory_profiler: the machine's memory, times, and a line of eight fields.
+//! PyCOMPSs' additions to memory_profiler in `@profile`: the machine's memory, times, and a line of eight fields.
 
 use std::time::UNIX_EPOCH;
 
 use super::calls::Job;
 use super::function::Source;
 
-/// Memory in use on the machine, as psutil tells it: what is there less what could be had without swapping.
+/// Returns the used memory of the machine, like psutil: all memory minus what could be had without swapping.
 pub(super) fn used_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     parse(&text).unwrap_or(0)
@@ -20,7 +20,7 @@ fn parse(meminfo: &str) -> Option<u64> {
     field("MemTotal:")?.checked_sub(field("MemAvailable:")?)
 }
 
-/// What a job's reports have in common.
+/// Figures that a job's reports have in common.
 #[derive(Debug)]
 pub(super) struct Figures {
     start: f64,
@@ -40,7 +40,7 @@ impl Figures {
         }
     }
 
-    /// What follows the table.
+    /// Returns the lines after the table.
     pub(super) fn lines(&self) -> String {
         format!(
             "Job name: {NAME}\nTask start time: {:.7}\nElapsed time: {:.7}\nInitial memory: {}\nFinal memory: {}\n",
@@ -48,7 +48,7 @@ impl Figures {
         )
     }
 
-    /// The short form: `start job file function elapsed initial final peak MiB`.
+    /// Returns the short form: `start job file function elapsed initial final peak MiB`.
     pub(super) fn line(&self, source: &Source, peak: &str) -> String {
         format!(
             "{:.7} {NAME} {} {} {:.7} {} {} {peak}\n",
@@ -57,7 +57,7 @@ impl Figures {
     }
 }
 
-/// What is not a task that PyCOMPSs has sent to a worker runs in the main program.
+/// Name of the main program: PyCOMPSs uses it for everything that is not a task on a worker.
 const NAME: &str = "master";
 
 #[cfg(test)]

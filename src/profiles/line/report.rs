@@ -1,4 +1,4 @@
-//! What is printed of a call that has ended, or of all calls of a function.
+//! The report of a call that has ended, or of all calls of a function.
 
 use super::calls::{Ended, State};
 use super::function::{Format, Function, Metric, Options};
@@ -8,7 +8,7 @@ use super::{metric, output, pycompss, sums};
 use crate::capture::scope::Scope;
 use crate::profiles::scope::ScopeUsage;
 
-/// Reports a call, or keeps it for the sum.
+/// Reports a call, or adds it to the sum.
 pub(super) fn call_ended(state: &State, scope: Option<&Scope>, ended: Ended) {
     let function = state.function;
     let options = &function.options;
@@ -23,7 +23,7 @@ pub(super) fn call_ended(state: &State, scope: Option<&Scope>, ended: Ended) {
         let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
         if missed > 0 {
             notes.push(format!(
-                "{missed} blocks could not be followed for want of memory"
+                "{missed} blocks could not be followed for lack of memory"
             ));
         }
         let line = state.lines.current();
@@ -49,13 +49,13 @@ pub(super) fn call_ended(state: &State, scope: Option<&Scope>, ended: Ended) {
         text.push('\n');
     }
     if options.format == Format::Pycompss {
-        // Theirs go through `print`.
+        // memory_profiler prints its tables with `print`.
         text.push('\n');
     }
     output::print(&text);
 }
 
-/// The table, and what there is to say about it.
+/// Returns the table, with notes.
 pub(super) fn full(
     function: &Function,
     rows: &[Row],
@@ -73,7 +73,7 @@ pub(super) fn full(
     text
 }
 
-/// `file function peak MiB`, or the line of PyCOMPSs.
+/// Returns `file function peak MiB`, or the line of PyCOMPSs.
 fn short(function: &Function, peak: u64, job: Option<&pycompss::Figures>) -> String {
     let style = style(&function.options, false);
     let peak = table::bytes(signed(peak), style);

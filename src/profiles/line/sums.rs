@@ -1,4 +1,4 @@
-//! Calls of one function together: `sum = true`.
+//! Sums over the calls of one function: `sum = true`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -11,7 +11,7 @@ use crate::capture::untracked;
 use crate::os::process;
 use crate::profiler::print_at_shutdown;
 
-/// What was added up.
+/// Sums of a function.
 #[derive(Debug)]
 pub(super) struct Sums {
     rows: Vec<Row>,
@@ -19,7 +19,7 @@ pub(super) struct Sums {
     panicked: u64,
     dropped: u64,
     allocations: bool,
-    /// The first of all calls' notes.
+    /// The first note of all calls.
     note: Option<&'static str>,
     listed: bool,
 }
@@ -59,7 +59,7 @@ pub(super) fn add(
         sum.add(row);
     }
     if sums.calls > 0 {
-        // What the process had when a later call began is not an increment: it is in the sum already.
+        // The memory at the beginning of a later call is not an increment: it is in the sum already.
         sums.rows[0].increment -= difference(lines.entry(), 0);
     }
     sums.calls += 1;
@@ -74,13 +74,13 @@ pub(super) fn add(
         AT_EXIT.call_once(|| {
             OWNER.store(std::process::id(), Ordering::Relaxed);
             print_at_shutdown(print_profiles);
-            // If not, `print_profiles` and `shutdown` are there.
+            // If the system refuses, `print_profiles` and `shutdown` still print.
             let _: bool = process::at_exit(print_at_exit);
         });
     }
 }
 
-/// The process that prints at its exit: the calls so far of its forked children are its own.
+/// The process that prints at its exit. Its forked children must not print its calls.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn print_at_exit() {
@@ -89,10 +89,10 @@ extern "C" fn print_at_exit() {
     }
 }
 
-/// Prints what the functions with `#[heapray::profile(sum = true)]` did since the program began, or since it was printed
-/// last: one table each, in the order of their first calls.
+/// Prints the tables of the functions with `#[heapray::profile(sum = true)]`, since the program began or since the last
+/// print: one table each, in the order of their first calls.
 ///
-/// Called by [`shutdown`](crate::shutdown) and when the process exits; tables without a call are left out.
+/// Called by [`shutdown`](crate::shutdown) and when the process exits. Tables without a call are left out.
 pub fn print_profiles() {
     let _untracked = untracked::enter();
     let functions = std::mem::take(&mut *lock(&FUNCTIONS));

@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use super::function::{Source, Unit};
 use super::lines::Row;
 
-/// How figures are shown.
+/// Format of the figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
     pub(super) unit: Unit,
     pub(super) precision: u8,
-    /// A column for numbers of allocations, which theirs does not have.
+    /// Set for a column with numbers of allocations, which memory_profiler does not have.
     pub(super) allocations: bool,
 }
 
-/// The table with its head, as far as the last row.
+/// Returns the table with its head, up to the last row.
 pub(super) fn table(source: &Source, rows: &[Row], style: Style) -> String {
     let mut out = String::with_capacity(200 + rows.len() * 120);
     let header = line(
@@ -52,7 +52,8 @@ pub(super) fn table(source: &Source, rows: &[Row], style: Style) -> String {
     out
 }
 
-/// `{0:>6} {1:>12} {2:>12}  {3:>10}   {4:<}`. Headers are wider than their columns there, and push what follows.
+/// Writes `{0:>6} {1:>12} {2:>12}  {3:>10}   {4:<}`. As in memory_profiler, headers are wider than their columns, and push
+/// what follows.
 fn line(
     style: Style,
     number: &str,
@@ -74,7 +75,7 @@ pub(super) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// A figure as in a cell: at least four places before the decimals.
+/// Returns a figure as in a cell: with at least four places before the decimals.
 pub(super) fn bytes(bytes: i64, style: Style) -> String {
     let (one, name) = match style.unit {
         Unit::Mebibytes => (1_048_576.0, "MiB"),

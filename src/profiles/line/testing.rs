@@ -1,5 +1,5 @@
-//! Readings from a script instead of the system, and reports into a string instead of the output: for tests, on the
-//! calling thread alone.
+//! Readings from a script instead of the system, and reports into a string instead of the output. For tests, on the calling
+//! thread alone.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,19 +21,19 @@ thread_local! {
     }) };
 }
 
-/// What a [`run`] gave.
+/// Result of a [`run`].
 #[derive(Debug)]
 pub struct Outcome<R> {
     /// The result of the work.
     pub result: R,
     /// All reports.
     pub printed: String,
-    /// The readings that were taken from the script, each with the line that was left.
+    /// The readings that were taken from the script, each with the line that control left.
     pub readings: Vec<(u32, u64)>,
 }
 
-/// Does `work` on this thread with `readings` (in bytes) one after the other; from the last one on that one. Without
-/// any, readings are real ones.
+/// Does `work` on this thread with the `readings` (in bytes) one after the other. The last one repeats. Without any,
+/// readings are real ones.
 pub fn run<R>(readings: impl IntoIterator<Item = u64>, work: impl FnOnce() -> R) -> Outcome<R> {
     TEST.with_borrow_mut(|test| {
         test.readings = readings.into_iter().collect();
@@ -57,7 +57,7 @@ pub fn run<R>(readings: impl IntoIterator<Item = u64>, work: impl FnOnce() -> R)
     }
 }
 
-/// The next reading of the script, if there is one.
+/// Returns the next reading of the script, if there is one.
 #[inline]
 pub(super) fn scripted(line: u32) -> Option<u64> {
     if RUNNING.try_with(Cell::get) != Ok(true) {
@@ -74,7 +74,7 @@ pub(super) fn scripted(line: u32) -> Option<u64> {
     })
 }
 
-/// Takes a report, if the thread runs a test.
+/// Takes a report, if the thread runs a test. Returns whether it did.
 pub(super) fn captures(text: &str) -> bool {
     let runs = RUNNING.try_with(Cell::get) == Ok(true);
     if runs {

@@ -1,4 +1,4 @@
-//! What was allocated while a function ran, if a session records: the difference of two views of it.
+//! The allocations while a function ran, if a session records: the difference of two snapshots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use heapray_report::views;
 use crate::collector::snapshot::{RawSite, Snapshot, StackTable};
 use crate::symbolize::{self, ReportOptions};
 
-/// Call sites on a page.
+/// Largest number of call sites on a page.
 const MOST_SITES: usize = 200;
 
-/// By call site, and by thread: blocks and bytes by the kernel's number.
+/// Allocations by call site, and blocks and bytes by thread, with the kernel's numbers.
 pub(super) type Found = (Allocations, HashMap<u32, (u64, u64)>);
 
-/// The running session's number and a view of it; `None` if nothing records.
+/// Returns the running session's number and a snapshot, or `None` if nothing records.
 pub(super) fn now() -> Option<(u64, Arc<Snapshot>)> {
     let profiler = crate::profiler();
     let view = profiler.core().ok()?.lifecycle().running_view()?;
     Some((view.session, view.snapshot))
 }
 
-/// What was allocated since.
+/// Returns the allocations since an earlier snapshot.
 pub(super) fn since((session, before): (u64, Arc<Snapshot>)) -> Option<Found> {
     let (now_session, now) = now()?;
     if session != now_session {
@@ -59,7 +59,7 @@ pub(super) fn since((session, before): (u64, Arc<Snapshot>)) -> Option<Found> {
     Some((Allocations { total, sites }, by_thread))
 }
 
-/// What sites have got since, by stack and allocator, in the name of any one thread.
+/// Returns the additional allocations of sites, by stack and allocator. Threads are joined.
 fn difference(before: &[RawSite], now: &[RawSite]) -> Vec<RawSite> {
     let key = |site: &RawSite| (site.node, site.kind as u8);
     let mut known: HashMap<_, Tally> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What `parallel_profiler` calls.
+//! The code behind `parallel_profiler`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::profile::ParallelProfile;
 use super::{Builder, builder};
 use crate::capture::untracked;
 
-/// The attribute's arguments.
+/// Arguments of the attribute.
 #[derive(Debug)]
 pub struct Parallel(Builder);
 
@@ -67,7 +67,7 @@ impl Parallel {
     }
 }
 
-/// A profile, and its function on this thread.
+/// Profile, and its function on this thread.
 struct Profiled {
     // Dropped in this order: the function's end is a task's before it is the profile's.
     _task: Option<super::Task>,

@@ -46,7 +46,7 @@ impl Ended {
         }
         if self.observed.lost > 0 {
             let lost = self.observed.lost;
-            notes.push(format!("{lost} samples were lost for want of memory."));
+            notes.push(format!("{lost} samples were lost for lack of memory."));
         }
         let (allocations, allocated) = self.allocations.unzip();
         let mut workers = workers(&self.observed, &self.recorded);
