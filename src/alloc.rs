@@ -73,7 +73,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = |inner: &A| unsafe { inner.alloc(layout) };
-        if record::is_off() || passes(layout.size()) {
+        if record::is_off() || is_unsampled(layout.size()) {
             call(&self.inner)
         } else {
             self.allocate(Kind::Malloc, layout.size(), call)
@@ -84,7 +84,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's own promise, handed on.
         let call = |inner: &A| unsafe { inner.alloc_zeroed(layout) };
-        if record::is_off() || passes(layout.size()) {
+        if record::is_off() || is_unsampled(layout.size()) {
             call(&self.inner)
         } else {
             self.allocate(Kind::Calloc, layout.size(), call)
@@ -95,7 +95,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the caller's own promise, handed on.
         let call = || unsafe { self.inner.dealloc(block, layout) };
-        if record::is_off() || sampling::passes_free(block as usize) {
+        if record::is_off() || sampling::is_free_unsampled(block as usize) {
             call();
         } else {
             deallocate(block as usize, call);
@@ -107,7 +107,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
         // SAFETY: the caller's own promise, handed on.
         let call = || unsafe { self.inner.realloc(block, layout, new_size) };
         if record::is_off()
-            || with_local(|local| sampling::passes_realloc(local, block as usize, new_size))
+            || with_local(|local| sampling::is_realloc_unsampled(local, block as usize, new_size))
         {
             call()
         } else {
@@ -118,8 +118,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Alloc<A> {
 
 /// Returns whether sampling leaves an allocation of `size` bytes out, and counts it in that case.
 #[inline(always)]
-fn passes(size: usize) -> bool {
-    with_local(|local| sampling::passes(local, size))
+fn is_unsampled(size: usize) -> bool {
+    with_local(|local| sampling::is_unsampled(local, size))
 }
 
 #[inline(never)]

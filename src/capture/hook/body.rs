@@ -69,7 +69,7 @@ macro_rules! plain_allocations {
     ($($name:ident($($argument:ident: $type:ty),*), $by:ident $kind:ident, $size:expr;)*) => {
         $(
             pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
-                if with_local(|local| sampling::passes(local, $size)) {
+                if with_local(|local| sampling::is_unsampled(local, $size)) {
                     // SAFETY: the caller's own call, handed on.
                     return unsafe { real::$name.get()($($argument),*) };
                 }
@@ -141,7 +141,7 @@ pub(super) unsafe extern "C" fn posix_memalign(
 }
 
 pub(super) unsafe extern "C" fn free(block: *mut c_void) {
-    if sampling::passes_free(block as usize) {
+    if sampling::is_free_unsampled(block as usize) {
         // SAFETY: the caller's own call, handed on.
         return unsafe { real::free.get()(block) };
     }
@@ -171,7 +171,7 @@ unsafe extern "C" fn recorded_free(block: *mut c_void) {
 /// Records a free like `free`, for functions that are called less often. `call` frees the block.
 #[inline(always)]
 pub(super) fn freeing(by: u8, block: *mut c_void, call: impl Fn()) {
-    if sampling::passes_free(block as usize) {
+    if sampling::is_free_unsampled(block as usize) {
         return call();
     }
     with_local(|local| {
@@ -245,7 +245,7 @@ pub(super) unsafe extern "C" fn realloc(
     sp: u64,
     bp: u64,
 ) -> *mut c_void {
-    if with_local(|local| sampling::passes_realloc(local, block as usize, size)) {
+    if with_local(|local| sampling::is_realloc_unsampled(local, block as usize, size)) {
         // SAFETY: the caller's own call, handed on.
         return unsafe { real::realloc.get()(block, size) };
     }

@@ -56,7 +56,7 @@ deletes! {
 /// until the exception has passed.
 pub(super) extern "C" fn begin(size: usize) -> bool {
     with_local(|local| {
-        if sampling::passes(local, size)
+        if sampling::is_unsampled(local, size)
             || !record::wants_allocation(local)
             || record::probed(local, seen::OPERATOR)
             || !sampling::is_due(local, size)

@@ -77,25 +77,25 @@ fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// Returns whether the calling thread's allocation of `size` bytes passes unrecorded, and counts it in that case. This is
+/// Returns whether the calling thread's allocation of `size` bytes is_unsampled unrecorded, and counts it in that case. This is
 /// the short way: after false, [`is_due`] decides.
 #[inline(always)]
-pub fn passes(local: &Local, size: usize) -> bool {
+pub fn is_unsampled(local: &Local, size: usize) -> bool {
     let meter = local.passing();
     meter.is_some_and(|meter| meter.pass(size as u64))
 }
 
 /// Returns whether freeing the block at `address` needs no record.
 #[inline(always)]
-pub fn passes_free(address: usize) -> bool {
+pub fn is_free_unsampled(address: usize) -> bool {
     epoch() != 0 && !filter::may_hold(address)
 }
 
-/// Returns whether a reallocation of the block at `address` (or of none) passes unrecorded, and counts it in that case.
+/// Returns whether a reallocation of the block at `address` (or of none) is_unsampled unrecorded, and counts it in that case.
 #[inline(always)]
-pub fn passes_realloc(local: &Local, address: usize, size: usize) -> bool {
+pub fn is_realloc_unsampled(local: &Local, address: usize, size: usize) -> bool {
     // With size 0 it is a free, which is not counted.
-    size != 0 && !filter::may_hold(address) && passes(local, size)
+    size != 0 && !filter::may_hold(address) && is_unsampled(local, size)
 }
 
 /// Returns whether an allocation of `size` bytes is to be recorded. If sampling leaves it out, it is counted. The thread
