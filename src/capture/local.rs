@@ -31,7 +31,7 @@ pub struct Local {
     pub probe: Cell<u8>,
     /// The meter of the thread's own state, while most of its allocations only need to be counted: the thread samples, and
     /// is neither busy nor untracked. Otherwise null.
-    passing: Cell<*const Meter>,
+    unsampled_meter: Cell<*const Meter>,
     /// The innermost [scope](super::scope) that the thread is in, or null.
     pub(super) scope: Cell<*mut ScopeBlocks>,
 }
@@ -47,7 +47,7 @@ impl Local {
     #[inline(always)]
     pub fn set_busy(&self, busy: bool) {
         if busy {
-            self.stop_passing();
+            self.clear_unsampled_meter();
         }
         self.busy.set(busy);
     }
@@ -60,7 +60,7 @@ impl Local {
 
     /// Adds one untracked mark.
     pub fn enter_untracked(&self) {
-        self.stop_passing();
+        self.clear_unsampled_meter();
         self.untracked.set(self.untracked.get() + 1);
     }
 
@@ -71,20 +71,20 @@ impl Local {
 
     /// Returns the meter that counts the thread's unsampled allocations.
     #[inline(always)]
-    pub(super) fn passing(&self) -> Option<&'static Meter> {
+    pub(super) fn unsampled_meter(&self) -> Option<&'static Meter> {
         // SAFETY: null, or the meter of a state, and those are never unmapped.
-        unsafe { self.passing.get().as_ref() }
+        unsafe { self.unsampled_meter.get().as_ref() }
     }
 
     /// Counts unsampled allocations with `meter`, that of the thread's own state, from now on. The thread is neither busy
     /// nor untracked.
-    pub(super) fn pass(&self, meter: &'static Meter) {
-        self.passing.set(meter);
+    pub(super) fn set_unsampled_meter(&self, meter: &'static Meter) {
+        self.unsampled_meter.set(meter);
     }
 
     #[inline(always)]
-    pub(super) fn stop_passing(&self) {
-        self.passing.set(ptr::null());
+    pub(super) fn clear_unsampled_meter(&self) {
+        self.unsampled_meter.set(ptr::null());
     }
 }
 
@@ -157,7 +157,7 @@ mod words {
                 untracked: Cell::new(0),
                 ended: Cell::new(false),
                 probe: Cell::new(0),
-                passing: Cell::new(ptr::null()),
+                unsampled_meter: Cell::new(ptr::null()),
                 scope: Cell::new(ptr::null_mut()),
             }
         }

@@ -146,6 +146,6 @@ pub(super) fn end(local: &Local, last: impl FnOnce(&Local, &'static ThreadState)
 pub fn forget_in_child() {
     with_local(|local| {
         local.state.set(ptr::null_mut());
-        local.stop_passing();
+        local.clear_unsampled_meter();
     });
 }

@@ -16,7 +16,7 @@ use super::failure;
 pub struct Meter {
     bytes: AtomicU64,
     count: AtomicU64,
-    /// The value of `bytes` from which on an allocation contains a point; 0 while nothing may [pass](Meter::pass).
+    /// The value of `bytes` from which on an allocation contains a point; 0 while [no allocation](Meter::count_unsampled) is left out.
     next: AtomicU64,
 }
 
@@ -60,7 +60,7 @@ impl Sum for Metered {
 impl Meter {
     /// Counts an allocation, unless it contains a point. Returns whether it was counted.
     #[inline(always)]
-    pub(super) fn pass(&self, size: u64) -> bool {
+    pub(super) fn count_unsampled(&self, size: u64) -> bool {
         let (bytes, over) = self.bytes.load(Ordering::Relaxed).overflowing_add(size);
         if over || bytes >= self.next.load(Ordering::Relaxed) {
             return false;
@@ -197,7 +197,7 @@ mod tests {
         let mut private = Private::for_test(&meter, 1000, 5);
         let mut due = 0;
         for _ in 0..10_000 {
-            if !meter.pass(40) {
+            if !meter.count_unsampled(40) {
                 due += u64::from(meter.take(&mut private, 40));
             }
         }
@@ -231,10 +231,10 @@ mod tests {
         let meter = Meter::default();
         let mut private = Private::for_test(&meter, 1000, 5);
         for size in [u64::MAX, i64::MAX as u64, i64::MAX as u64, 1 << 60] {
-            assert!(!meter.pass(size) && !meter.take(&mut private, size));
+            assert!(!meter.count_unsampled(size) && !meter.take(&mut private, size));
         }
         assert_eq!(meter.read(), Metered { count: 4, bytes: 0 });
-        let due = (0..1000).filter(|_| !meter.pass(40) && meter.take(&mut private, 40));
+        let due = (0..1000).filter(|_| !meter.count_unsampled(40) && meter.take(&mut private, 40));
         assert!(due.count() > 20);
     }
 }

@@ -77,12 +77,12 @@ fn epoch() -> u32 {
     EPOCH.load(Ordering::Relaxed)
 }
 
-/// Returns whether the calling thread's allocation of `size` bytes is_unsampled unrecorded, and counts it in that case. This is
+/// Returns whether the calling thread's allocation of `size` bytes is left out by sampling, and counts it in that case. This is
 /// the short way: after false, [`is_due`] decides.
 #[inline(always)]
 pub fn is_unsampled(local: &Local, size: usize) -> bool {
-    let meter = local.passing();
-    meter.is_some_and(|meter| meter.pass(size as u64))
+    let meter = local.unsampled_meter();
+    meter.is_some_and(|meter| meter.count_unsampled(size as u64))
 }
 
 /// Returns whether freeing the block at `address` needs no record.
@@ -91,7 +91,7 @@ pub fn is_free_unsampled(address: usize) -> bool {
     epoch() != 0 && !filter::may_hold(address)
 }
 
-/// Returns whether a reallocation of the block at `address` (or of none) is_unsampled unrecorded, and counts it in that case.
+/// Returns whether a reallocation of the block at `address` (or of none) is left out by sampling, and counts it in that case.
 #[inline(always)]
 pub fn is_realloc_unsampled(local: &Local, address: usize, size: usize) -> bool {
     // With size 0 it is a free, which is not counted.
@@ -112,7 +112,7 @@ fn is_sampled(local: &Local, size: usize) -> bool {
     let (is_sampled, meter) = meter_it(local, size);
     local.set_busy(false);
     if let Some(meter) = meter {
-        local.pass(meter);
+        local.set_unsampled_meter(meter);
     }
     is_sampled
 }
