@@ -42,7 +42,7 @@ struct Look {
 
 impl Look {
     /// Longest wait for the loader. A module that is not ready then will never be.
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const LOADER_TIMEOUT: Duration = Duration::from_secs(2);
 
     /// Patches all modules that are ready. The loader had added `added` modules before.
     fn patch(&mut self, added: u64) {
@@ -50,7 +50,7 @@ impl Look {
             .waits_for
             .filter(|&(waits_for, _)| waits_for == added)
             .map(|(_, since)| since);
-        let wait_no_longer = waited.is_some_and(|since| since.elapsed() > Self::PATIENCE);
+        let wait_no_longer = waited.is_some_and(|since| since.elapsed() > Self::LOADER_TIMEOUT);
         let patched = got::patch(wait_no_longer);
         let is_done = note_patched(added, patched, wait_no_longer);
         self.waits_for = (!is_done).then(|| (added, waited.unwrap_or_else(Instant::now)));
