@@ -13,7 +13,7 @@ use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::EventLog;
 
 /// Number of blocks that are stored as they are after a block that hardly shrank, before compression is tried again.
-const PATIENCE: u32 = 15;
+const PLAIN_BLOCKS_BEFORE_RETRY: u32 = 15;
 
 /// Smallest saving for which a block is compressed: one byte of so many. Records are short anyway, and compression costs
 /// more than encoding them.
@@ -238,7 +238,7 @@ impl LogWriter {
                 .ok()
                 .filter(|&stored| stored <= raw - raw / WORTH);
             if compressed.is_none() {
-                self.plain_blocks = PATIENCE;
+                self.plain_blocks = PLAIN_BLOCKS_BEFORE_RETRY;
             }
         }
         match compressed {
