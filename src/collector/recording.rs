@@ -30,7 +30,7 @@ struct ScopeTables {
     thread: Option<u32>,
     tables: Tables,
     /// The selected events of a batch, if only one thread counts.
-    chosen: Vec<Event>,
+    selected: Vec<Event>,
 }
 
 impl ScopeTables {
@@ -38,10 +38,10 @@ impl ScopeTables {
         let Some(thread) = self.thread else {
             return self.tables.apply_batch(events);
         };
-        self.chosen.clear();
-        let chosen = events.iter().filter_map(|event| of_thread(event, thread));
-        self.chosen.extend(chosen);
-        self.tables.apply_batch(&self.chosen);
+        self.selected.clear();
+        let selected = events.iter().filter_map(|event| of_thread(event, thread));
+        self.selected.extend(selected);
+        self.tables.apply_batch(&self.selected);
     }
 }
 
@@ -141,7 +141,7 @@ impl Recording {
             id,
             thread,
             tables: self.session.begin_again(stamp),
-            chosen: Vec::new(),
+            selected: Vec::new(),
         });
     }
 
@@ -189,7 +189,7 @@ impl Recording {
     /// Returns the bytes of memory of the tables.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let events: usize = self.scopes.iter().map(|it| it.chosen.capacity()).sum();
+        let events: usize = self.scopes.iter().map(|it| it.selected.capacity()).sum();
         let tables = self.all().map(Tables::memory_bytes).sum::<u64>();
         tables + (events * size_of::<Event>()) as u64
     }

@@ -13,11 +13,11 @@ use crate::os::file;
 /// Returns the file that the environment named at the first call. Heapray's own variable comes before PyCOMPSs'.
 fn file() -> Option<&'static Path> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let file = FILE.get_or_init(|| chosen(|name| std::env::var_os(name)));
+    let file = FILE.get_or_init(|| configured(|name| std::env::var_os(name)));
     file.as_deref()
 }
 
-fn chosen(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn configured(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     ["MEMRAY_PROFILER_FUNCTION_FILE", "COMPSS_PROFILING_FILE"]
         .into_iter()
         .filter_map(variable)
@@ -76,11 +76,11 @@ mod tests {
     fn our_own_variable_comes_first_and_an_empty_one_counts_as_none() {
         let both = |name: &str| Some(OsString::from(name));
         assert_eq!(
-            chosen(both),
+            configured(both),
             Some(PathBuf::from("MEMRAY_PROFILER_FUNCTION_FILE"))
         );
         let theirs = |name: &str| Some(OsString::from(name.strip_prefix("COMPSS").unwrap_or("")));
-        assert_eq!(chosen(theirs), Some(PathBuf::from("_PROFILING_FILE")));
-        assert_eq!(chosen(|_| None), None);
+        assert_eq!(configured(theirs), Some(PathBuf::from("_PROFILING_FILE")));
+        assert_eq!(configured(|_| None), None);
     }
 }
