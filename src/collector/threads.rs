@@ -50,7 +50,7 @@ pub(super) struct Threads {
     /// Numbers of later threads that have ended, the earliest first.
     leaving: VecDeque<u32>,
     /// The slot that is taken from its thread next if no slot is free.
-    hand: usize,
+    next_reused: usize,
     by_number: Map<u32, ThreadSlot>,
     /// Recently seen threads as (number, slot), at the number modulo the length.
     recent: [(u32, ThreadSlot); RECENT],
@@ -78,7 +78,7 @@ impl Threads {
             numbers: Vec::new(),
             free: Vec::new(),
             leaving: VecDeque::new(),
-            hand: 0,
+            next_reused: 0,
             by_number: Map::default(),
             recent: std::array::from_fn(nobody),
         }
@@ -146,8 +146,8 @@ impl Threads {
         }
         if self.free.is_empty() {
             // The threads in all slots seem to live, because their ends were lost. Take the slot that was given out first.
-            self.forget(self.numbers[self.bounds.apart + self.hand]);
-            self.hand = (self.hand + 1) % late;
+            self.forget(self.numbers[self.bounds.apart + self.next_reused]);
+            self.next_reused = (self.next_reused + 1) % late;
         }
         self.free
             .pop()
