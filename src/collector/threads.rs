@@ -194,7 +194,7 @@ impl Threads {
         self.allocations.has(slot.index, shared, address)
     }
 
-    /// A thread begins. `later` are events that are known to follow.
+    /// Notes that a thread begins. `later` are events that are known to follow.
     #[cold]
     pub(super) fn start(&mut self, event: &Event, later: &[Event]) {
         let tid = event.tid();
@@ -203,10 +203,10 @@ impl Threads {
             Some(slot) => self.entries.set_tid(slot.index as usize, tid),
             None if self.entries.is_full() => {
                 // A short-lived thread has sent its name by now, and often cannot be asked any more.
-                let told = later
+                let end = later
                     .iter()
                     .find(|one| one.kind == Kind::ThreadName && one.thread == event.thread);
-                let name = told.map(told_name).or_else(|| (self.name_of)(tid));
+                let name = end.map(name_in).or_else(|| (self.name_of)(tid));
                 self.admit(event.thread, tid, &name.unwrap_or_default());
             }
             None => {
@@ -215,12 +215,12 @@ impl Threads {
         }
     }
 
-    /// A thread ends: the event has its name.
+    /// Notes that a thread ends: the event has its name.
     #[cold]
     pub(super) fn end(&mut self, event: &Event) {
         let slot = self.slot(event.thread);
         if !self.is_shared(slot) {
-            return self.entries.end(slot.index as usize, told_name(event));
+            return self.entries.end(slot.index as usize, name_in(event));
         }
         self.leaving.push_back(event.thread);
         if self.leaving.len() > LEAVING
@@ -250,8 +250,8 @@ impl Threads {
     }
 }
 
-/// The name that a `ThreadName` event carries.
-fn told_name(event: &Event) -> String {
+/// Returns the name in a `ThreadName` event.
+fn name_in(event: &Event) -> String {
     let bytes = event.name();
     let end = bytes
         .iter()

@@ -58,7 +58,7 @@ pub(in crate::collector) struct Known<'a> {
 
 /// Data that was already written to the log.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct WrittenNames {
     process: Option<Process>,
     modules: usize,
     nodes: usize,
@@ -67,9 +67,9 @@ pub(super) struct Told {
     marks: usize,
 }
 
-impl Told {
-    pub(super) fn nothing() -> Told {
-        Told {
+impl WrittenNames {
+    pub(super) fn nothing() -> WrittenNames {
+        WrittenNames {
             process: None,
             modules: 0,
             // The empty stack is not written.
@@ -86,7 +86,7 @@ impl Told {
     }
 
     /// Calls `block` with the records of what is new in `known`, one block's payload at a time.
-    pub(super) fn tell<E>(
+    pub(super) fn write_new<E>(
         &mut self,
         known: Known<'_>,
         block: &mut dyn FnMut(&[u8]) -> Result<(), E>,
@@ -114,7 +114,7 @@ impl Told {
                 continue;
             }
             match self.threads.get_mut(at) {
-                Some(told) => told.clone_from(thread),
+                Some(written) => written.clone_from(thread),
                 None => self.threads.push(thread.clone()),
             }
             out.push(THREAD);

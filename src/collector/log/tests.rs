@@ -312,11 +312,11 @@ fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
         name: String::new(),
         ..names.threads[0].clone()
     };
-    writer.tell(known(&first, std::slice::from_ref(&unnamed)));
+    writer.write_names(known(&first, std::slice::from_ref(&unnamed)));
     writer.push(&entry_of(0));
     writer.flush();
-    writer.tell(known(&names.nodes, &names.threads));
-    writer.tell(known(&names.nodes, &names.threads));
+    writer.write_names(known(&names.nodes, &names.threads));
+    writer.write_names(known(&names.nodes, &names.threads));
     writer.push(&entry_of(1));
     writer.flush();
     let whole = writer.written().unwrap();
@@ -326,15 +326,15 @@ fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
     names.process = Some(process);
     names.address = names.nodes.last().unwrap().address;
 
-    let (log, told) = LogReader::recover(Arc::clone(&all.file)).unwrap();
+    let (log, recovered) = LogReader::recover(Arc::clone(&all.file)).unwrap();
     assert_eq!((log.bytes, log.events), (all.bytes, 3));
-    assert_eq!(told, names);
+    assert_eq!(recovered, names);
     // The tail is torn, at any byte of the last block.
     for cut in [1, 20, all.bytes - whole.bytes - 1] {
         all.file.set_len(all.bytes - cut).unwrap();
-        let (log, told) = LogReader::recover(Arc::clone(&all.file)).unwrap();
+        let (log, recovered) = LogReader::recover(Arc::clone(&all.file)).unwrap();
         assert_eq!((log.bytes, log.events), (whole.bytes, 2), "{cut}");
-        assert_eq!(told, names);
+        assert_eq!(recovered, names);
         let entries = read(&log.file, log.bytes).unwrap();
         assert_eq!(entries, [entry_of(0), entry_of(1)]);
     }

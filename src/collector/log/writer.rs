@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::LogEntry;
 use super::block::{FULL, HEADER, Header, MOST};
 use super::codec::{self, LONGEST, Memory, Record};
-use super::names::{Known, Process, Told};
+use super::names::{Known, Process, WrittenNames};
 use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::EventLog;
 
@@ -45,7 +45,7 @@ pub struct LogWriter {
     stored: Vec<u8>,
     /// Blocks to store without trying to compress them.
     plain_blocks: u32,
-    told: Told,
+    names: WrittenNames,
 }
 
 impl LogWriter {
@@ -64,14 +64,14 @@ impl LogWriter {
             records_events: 0,
             stored: Vec::new(),
             plain_blocks: 0,
-            told: Told::nothing(),
+            names: WrittenNames::nothing(),
         }
     }
 
     /// Adds the process that the log belongs to, for a reader after a crash.
     #[must_use]
     pub fn of_process(mut self, process: Process) -> LogWriter {
-        self.told.set_process(process);
+        self.names.set_process(process);
         self
     }
 
@@ -149,14 +149,14 @@ impl LogWriter {
     }
 
     /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that every number in the file has its name.
-    pub(in crate::collector) fn tell(&mut self, known: Known<'_>) {
+    pub(in crate::collector) fn write_names(&mut self, known: Known<'_>) {
         if self.given_up.is_some() {
             return;
         }
-        let mut told = std::mem::replace(&mut self.told, Told::nothing());
-        let written = told.tell(known, &mut |names| self.write_block(names, 0));
-        self.told = told;
-        if let Err(reason) = written {
+        let mut names = std::mem::replace(&mut self.names, WrittenNames::nothing());
+        let result = names.write_new(known, &mut |names| self.write_block(names, 0));
+        self.names = names;
+        if let Err(reason) = result {
             self.give_up(reason);
         }
     }
@@ -206,7 +206,7 @@ impl LogWriter {
     /// Returns the bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let buffers = self.records.capacity() + self.stored.capacity() + self.told.memory_bytes();
+        let buffers = self.records.capacity() + self.stored.capacity() + self.names.memory_bytes();
         (buffers + self.memory.memory_bytes()) as u64
     }
 

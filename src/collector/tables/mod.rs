@@ -138,7 +138,7 @@ impl Tables {
     #[cold]
     pub fn flush_log(&mut self) {
         if let Some(log) = &mut self.log {
-            log.tell(Known {
+            log.write_names(Known {
                 modules: &modules::history(),
                 nodes: self.call_tree.nodes(),
                 threads: self.threads.list(),

@@ -357,11 +357,11 @@ impl Folding {
         };
         if self.met.len() >= self.bounds.apart {
             let folded = &self.met[self.bounds.apart..];
-            let told = later
+            let end = later
                 .iter()
                 .find(|one| one.kind == Kind::ThreadName && one.thread == event.thread);
-            entry.name = match told {
-                Some(told) => name_in(told),
+            entry.name = match end {
+                Some(end) => name_in(end),
                 None => name_of(tid).unwrap_or_default(),
             };
             let mut numbers: Vec<_> = folded.iter().map(|one| one.1.number).collect();
