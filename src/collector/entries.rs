@@ -223,11 +223,11 @@ mod tests {
     #[test]
     fn the_names_of_those_that_live_are_asked_for_and_of_no_others() {
         let mut entries = entries(3, 2);
-        entries.end(1, "told".to_owned());
+        entries.end(1, "given".to_owned());
         entries.fold(103, "folded");
         entries.learn_names(|tid| (tid != 102).then(|| format!("asked {tid}")));
         let names: Vec<_> = entries.list().iter().map(|entry| &*entry.name).collect();
-        assert_eq!(names, ["asked 100", "told", "", "folded"]);
+        assert_eq!(names, ["asked 100", "given", "", "folded"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::gauge::Gauge;
+use super::condition::Condition;
 use super::reason::{Reason, TriggerKind};
 use super::settings::{Slope, WatchSettings};
 use heapray_report::units::{duration, size};
@@ -14,11 +14,11 @@ const MOMENTS: u32 = 64;
 /// State of the heap's growth.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
-    size: Gauge,
-    step: Gauge,
+    size: Condition,
+    step: Condition,
     /// The smallest size since the last report of a step.
     base: Option<u64>,
-    slope: Gauge,
+    slope: Condition,
     history: VecDeque<(Instant, u64)>,
 }
 
@@ -47,8 +47,8 @@ impl Growth {
     ) -> Option<Reason> {
         let wanted = settings.size?;
         let over = live < wanted / 10 * 9;
-        let tells = self.size.tells(live >= wanted, over, now, settings.pause);
-        tells.then(|| Reason {
+        let fires = self.size.fires(live >= wanted, over, now, settings.pause);
+        fires.then(|| Reason {
             kind: TriggerKind::Size,
             text: format!(
                 "the heap has reached {} ({} are live)",
@@ -69,8 +69,8 @@ impl Growth {
         self.base = Some(base);
         let grown = live - base;
         // Each step begins at the height of the last one.
-        let tells = self.step.tells(grown >= wanted, true, now, settings.pause);
-        tells.then(|| {
+        let fires = self.step.fires(grown >= wanted, true, now, settings.pause);
+        fires.then(|| {
             self.base = Some(live);
             Reason {
                 kind: TriggerKind::Step,
@@ -111,10 +111,10 @@ impl Growth {
         let (at, before) = *self.history.front()?;
         // Before the time is over nothing is known: a service that starts up grows.
         let is_so = since(at) >= within && live.saturating_sub(before) >= bytes;
-        let tells = self
+        let fires = self
             .slope
-            .tells(is_so, !is_so, now, settings.pause.max(within));
-        tells.then(|| {
+            .fires(is_so, !is_so, now, settings.pause.max(within));
+        fires.then(|| {
             self.history.clear();
             Reason {
                 kind: TriggerKind::Slope,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     /// Returns the seconds at which a report is due, for one reading a second.
-    fn told(settings: &WatchSettings, readings: &[u64]) -> Vec<usize> {
+    fn due_at(settings: &WatchSettings, readings: &[u64]) -> Vec<usize> {
         let (mut growth, start) = (Growth::default(), Instant::now());
         let seconds = readings.iter().enumerate();
         seconds
@@ -172,7 +172,7 @@ mod tests {
             ..settings()
         };
         assert_eq!(
-            told(&settings, &[10, 99, 100, 150, 95, 100, 89, 100]),
+            due_at(&settings, &[10, 99, 100, 150, 95, 100, 89, 100]),
             [2, 7]
         );
     }
@@ -184,7 +184,7 @@ mod tests {
             ..settings()
         };
         assert_eq!(
-            told(&settings, &[500, 590, 600, 650, 699, 700, 20, 110, 120]),
+            due_at(&settings, &[500, 590, 600, 650, 699, 700, 20, 110, 120]),
             [2, 5, 8]
         );
     }
@@ -199,12 +199,12 @@ mod tests {
             ..settings()
         };
         let steady: Vec<u64> = (0..40).map(|second| second * 11).collect();
-        assert_eq!(told(&settings, &steady), [10, 21, 32]);
+        assert_eq!(due_at(&settings, &steady), [10, 21, 32]);
         let slow: Vec<u64> = (0..100).map(|second| second * 9).collect();
-        assert_eq!(told(&settings, &slow), [0; 0]);
+        assert_eq!(due_at(&settings, &slow), [0; 0]);
         let mut up_and_down: Vec<u64> = (0..100).map(|second| second % 2 * 1000).collect();
-        assert!(told(&settings, &up_and_down).len() <= 9);
+        assert!(due_at(&settings, &up_and_down).len() <= 9);
         up_and_down.fill(1000);
-        assert_eq!(told(&settings, &up_and_down), [0; 0]);
+        assert_eq!(due_at(&settings, &up_and_down), [0; 0]);
     }
 }

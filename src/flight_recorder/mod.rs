@@ -9,7 +9,7 @@
 //!
 //! All checks run on the collector's thread. Nothing here writes a report or knows the writer.
 
-mod gauge;
+mod condition;
 mod growth;
 mod reason;
 mod settings;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use heapray_report::units::size;
 
-use super::gauge::Gauge;
+use super::condition::Condition;
 use super::growth::{self, Growth};
 use super::reason::{Reason, TriggerKind};
 use super::settings::WatchSettings;
@@ -50,20 +50,20 @@ pub(crate) struct Watch {
     /// Allocated bytes at which a check is due.
     due_at: u64,
     last: Instant,
-    near: HashMap<String, Gauge>,
+    near: HashMap<String, Condition>,
     kills: u64,
-    killed: Gauge,
-    failed: Gauge,
+    killed: Condition,
+    failed: Condition,
     growth: Growth,
     /// Set while a failure was reported and its report is not finished.
-    telling_failure: bool,
+    failure_reported: bool,
     signals: u32,
     reserve: Option<Reserve>,
     /// Time since which the tables find too little address space.
     short_since: Option<Instant>,
     /// Address space that a report needs.
     needed: u64,
-    approach: Gauge,
+    approach: Condition,
     approaches: bool,
 }
 
@@ -85,15 +85,15 @@ impl Watch {
             last: now,
             near: HashMap::new(),
             kills,
-            killed: Gauge::default(),
-            failed: Gauge::default(),
+            killed: Condition::default(),
+            failed: Condition::default(),
             growth: Growth::default(),
-            telling_failure: false,
+            failure_reported: false,
             signals: signal::received(),
             reserve: None,
             short_since: None,
             needed: program_bytes().saturating_add(BESIDES),
-            approach: Gauge::default(),
+            approach: Condition::default(),
             approaches: false,
         };
         let supplies = watch.read();
@@ -111,7 +111,7 @@ impl Watch {
         let enough = allocated >= self.due_at && now.saturating_duration_since(self.last) >= OFTEN;
         now >= self.due
             || enough
-            || (failure::is_waited_for() && !self.telling_failure)
+            || (failure::is_waited_for() && !self.failure_reported)
             || signal::received() != self.signals
     }
 
@@ -132,7 +132,7 @@ impl Watch {
     /// Returns whether an allocation has failed and its report is being written. The report uses the reserve that was given
     /// up, and threads that need memory wait for it.
     pub(crate) fn is_writing(&self) -> bool {
-        self.telling_failure && failure::is_waited_for()
+        self.failure_reported && failure::is_waited_for()
     }
 
     /// Returns whether memory has become shorter since the last call, so that it is time to prepare a report.
@@ -146,9 +146,9 @@ impl Watch {
             // The failed allocation is the reason, and the next check reports it.
             return None;
         }
-        let gauge = self.near.entry("tables".to_owned()).or_default();
-        gauge
-            .tells(true, false, now, self.settings.pause)
+        let condition = self.near.entry("tables".to_owned()).or_default();
+        condition
+            .fires(true, false, now, self.settings.pause)
             .then_some(Reason {
                 kind: TriggerKind::AddressSpace,
                 text,
@@ -200,7 +200,7 @@ impl Watch {
         let least_times = supplies.iter().map(times).min().unwrap_or(u64::MAX);
         let (near, far) = (least_times < NEAR, least_times > NEAR * 3 / 2);
         let pause = self.settings.pause;
-        self.approaches |= self.approach.tells(near, far, now, pause);
+        self.approaches |= self.approach.fires(near, far, now, pause);
         let mut every = if near { OFTEN } else { SELDOM };
         if let Some(growth) = growth::every(&self.settings) {
             every = every.min(growth.max(OFTEN));
@@ -223,9 +223,9 @@ impl Watch {
             return None;
         }
         match failure::waited_for() {
-            Some(bytes) if !self.telling_failure => {
-                self.telling_failure = true;
-                self.failed.tells(true, true, now, Duration::ZERO);
+            Some(bytes) if !self.failure_reported => {
+                self.failure_reported = true;
+                self.failed.fires(true, true, now, Duration::ZERO);
                 Some(Reason {
                     kind: TriggerKind::AllocationFailed,
                     text: format!("an allocation of {} failed", size(bytes)),
@@ -233,8 +233,8 @@ impl Watch {
             }
             Some(_) => None,
             None => {
-                self.telling_failure = false;
-                self.failed.tells(false, true, now, Duration::ZERO);
+                self.failure_reported = false;
+                self.failed.fires(false, true, now, Duration::ZERO);
                 if self.failed.is_rested(now, self.settings.pause) {
                     failure::arm();
                 }
@@ -248,8 +248,8 @@ impl Watch {
         for supply in supplies {
             let threshold = self.threshold(supply);
             let over = supply.left >= threshold.saturating_add(threshold / 2);
-            let gauge = self.near.entry(supply.what.clone()).or_default();
-            if !gauge.tells(supply.left < threshold, over, now, self.settings.pause) {
+            let condition = self.near.entry(supply.what.clone()).or_default();
+            if !condition.fires(supply.left < threshold, over, now, self.settings.pause) {
                 continue;
             }
             let part = supply.left as f64 / supply.limit.max(1) as f64;
@@ -277,8 +277,8 @@ impl Watch {
         let kills = self.supplies.as_ref()?.groups.kills();
         let more = kills > self.kills;
         self.kills = kills;
-        let tells = self.killed.tells(more, true, now, self.settings.pause);
-        tells.then(|| Reason {
+        let fires = self.killed.fires(more, true, now, self.settings.pause);
+        fires.then(|| Reason {
             kind: TriggerKind::ControlGroup,
             text: "the kernel found no memory in the control group, or killed a process in it"
                 .to_owned(),
@@ -367,7 +367,7 @@ mod tests {
         let machine = in_a_group("once");
         let mut watch = Watch::new(settings(&machine));
         let start = Instant::now();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let uses = [500, 900, 901, 950, 890, 999, 860, 849, 901, 901, 100];
         for (seconds, bytes) in (0..).map(|nth| nth * 20).zip(uses) {
             use_of(&machine, bytes);
@@ -379,10 +379,10 @@ mod tests {
                     "{}",
                     reason.text
                 );
-                told.push(bytes);
+                reported.push(bytes);
             }
         }
-        assert_eq!(told, [901, 901]);
+        assert_eq!(reported, [901, 901]);
     }
 
     #[test]

@@ -191,13 +191,13 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
         prop_assert_eq!(listed.len(), export.stacks.threads.len());
         prop_assert_eq!(listed, folding.list());
     }
-    let (told, _) = replay(&export);
+    let (replayed, _) = replay(&export);
     let expected = Counters {
-        events: told.events,
+        events: replayed.events,
         unknown_frees: 0,
         ..model.counters()
     };
-    prop_assert_eq!(told.counters(), expected);
+    prop_assert_eq!(replayed.counters(), expected);
     // The log does not have ages, nor the threads of blocks among threads that are counted together.
     let untimed = |mut sites: Vec<RawSite>| {
         for site in &mut sites {
@@ -208,7 +208,7 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
         }
         sites
     };
-    prop_assert_eq!(untimed(told.sites()), untimed(model.sites()));
+    prop_assert_eq!(untimed(replayed.sites()), untimed(model.sites()));
     Ok(())
 }
 

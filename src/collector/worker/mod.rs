@@ -125,7 +125,7 @@ pub struct Worker {
     /// Reason why recording has ended already.
     ended: Option<String>,
     /// Set once the observer has been told that the log was given up.
-    log_told: bool,
+    log_loss_reported: bool,
     stacks_before: unwind::StackCounts,
     metered_before: Metered,
     memory_due: Instant,
@@ -159,7 +159,7 @@ impl Worker {
             stacks_bounded: None,
             scopes: Vec::new(),
             ended: None,
-            log_told: false,
+            log_loss_reported: false,
             stacks_before: unwind::counts(),
             metered_before: sampling::metered(),
             memory_due: Instant::now(),
@@ -363,9 +363,9 @@ impl Worker {
 
     fn tell_of_the_log(&mut self) {
         let given_up = self.recording.session().log().and_then(LogWriter::given_up);
-        if let Some(reason) = given_up.filter(|_| !self.log_told) {
+        if let Some(reason) = given_up.filter(|_| !self.log_loss_reported) {
             self.observer.tell(Notice::LogGivenUp(reason.to_owned()));
-            self.log_told = true;
+            self.log_loss_reported = true;
         }
     }
 

@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 /// armed ── condition holds, and the pause is over ──▶ reported ── condition is clearly over ──▶ armed
 /// ```
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub(super) struct Condition {
     armed: bool,
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
-impl Default for Gauge {
-    fn default() -> Gauge {
-        Gauge {
+impl Default for Condition {
+    fn default() -> Condition {
+        Condition {
             armed: true,
-            told: None,
+            reported: None,
         }
     }
 }
 
-impl Gauge {
+impl Condition {
     /// Returns whether the condition is to be reported now. `over` is true if the condition is clearly over, by more than
     /// normal fluctuation.
-    pub(super) fn tells(&mut self, is_so: bool, over: bool, now: Instant, pause: Duration) -> bool {
-        if over && !is_so {
+    pub(super) fn fires(&mut self, holds: bool, over: bool, now: Instant, pause: Duration) -> bool {
+        if over && !holds {
             self.armed = true;
         }
-        let tells = is_so && self.armed && self.is_rested(now, pause);
-        if tells {
+        let fires = holds && self.armed && self.is_rested(now, pause);
+        if fires {
             self.armed = false;
-            self.told = Some(now);
+            self.reported = Some(now);
         }
-        tells
+        fires
     }
 
     /// Returns whether the pause since the last report is over.
     pub(super) fn is_rested(&self, now: Instant, pause: Duration) -> bool {
-        self.told
-            .is_none_or(|told| now.saturating_duration_since(told) >= pause)
+        self.reported
+            .is_none_or(|reported| now.saturating_duration_since(reported) >= pause)
     }
 }
 
@@ -48,10 +48,10 @@ mod tests {
 
     #[test]
     fn it_is_told_again_only_after_it_was_over_and_the_pause_has_passed() {
-        let mut gauge = Gauge::default();
+        let mut condition = Condition::default();
         let (start, pause) = (Instant::now(), Duration::from_secs(60));
-        let mut at = |seconds, is_so, over| {
-            gauge.tells(is_so, over, start + Duration::from_secs(seconds), pause)
+        let mut at = |seconds, holds, over| {
+            condition.fires(holds, over, start + Duration::from_secs(seconds), pause)
         };
         assert!(at(0, true, false));
         assert!(!at(100, true, false), "it is so all the time");
