@@ -323,20 +323,20 @@ mod tests {
     #[test]
     fn a_token_is_never_told_whatever_is_wrong_with_it_and_wherever_it_is_from() {
         use std::os::unix::ffi::OsStringExt;
-        let told = |error: ConfigError| format!("{error} {error:?} {}", error.value());
+        let shown = |error: ConfigError| format!("{error} {error:?} {}", error.value());
         let raw = Settings::default().resolve(|name| match name {
             "MEMRAY_PROFILER" => Some("1".into()),
             "MEMRAY_PROFILER_TOKEN" => Some(OsString::from_vec(b"hunter\xff2".to_vec())),
             _ => None,
         });
-        let raw = told(raw.unwrap_err());
+        let raw = shown(raw.unwrap_err());
         assert!(raw.contains("MEMRAY_PROFILER_TOKEN is "), "{raw}");
         let coded = Settings {
             enabled: Some(Ok(true)),
             token: Some(Tokens.accept("hunter 2".into()).map(Some)),
             ..Settings::default()
         };
-        let error = told(with(&coded, &[]).unwrap_err());
+        let error = shown(with(&coded, &[]).unwrap_err());
         assert!(error.contains("Builder::token is "), "{error}");
         let good = [
             ("MEMRAY_PROFILER", "1"),

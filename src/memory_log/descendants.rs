@@ -28,7 +28,7 @@ fn by_files(pid: u32, found: &mut Vec<u32>) -> bool {
         // The process has ended.
         return true;
     };
-    let mut told = true;
+    let mut complete = true;
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(children) => {
@@ -36,10 +36,10 @@ fn by_files(pid: u32, found: &mut Vec<u32>) -> bool {
                 found.extend(children.filter_map(|child| child.parse::<u32>().ok()));
             }
             // The directory of a thread that has ended is gone, too.
-            Err(_) => told &= !thread.path().join("stat").exists(),
+            Err(_) => complete &= !thread.path().join("stat").exists(),
         }
     }
-    told
+    complete
 }
 
 fn by_parents(pid: u32) -> Vec<u32> {

@@ -33,7 +33,7 @@ pub(crate) enum Recording {
 
 /// Log that is being written. Dropping it ends the log.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "http"), allow(dead_code))] // what only the endpoint tells
+#[cfg_attr(not(feature = "http"), allow(dead_code))] // used by the endpoint only
 pub(crate) struct Recorder {
     shared: Arc<Shared>,
     config: MemoryLogConfig,

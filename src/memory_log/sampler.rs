@@ -20,7 +20,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// Time between two error messages.
-const TELL_AGAIN: Duration = Duration::from_secs(3600);
+const REPEAT_AFTER: Duration = Duration::from_secs(3600);
 
 /// See the module.
 pub(super) struct Sampler {
@@ -30,9 +30,9 @@ pub(super) struct Sampler {
     interval: Duration,
     limit: u64,
     /// Time of the last message that a line could not be written.
-    told_failing: Option<Instant>,
+    last_failure_report: Option<Instant>,
     /// Set once a message said that calls were lost.
-    told_lost: bool,
+    loss_reported: bool,
 }
 
 impl Sampler {
@@ -48,8 +48,8 @@ impl Sampler {
             file,
             interval: config.interval,
             limit: config.limit.min(file_size_limit()),
-            told_failing: None,
-            told_lost: false,
+            last_failure_report: None,
+            loss_reported: false,
         }
     }
 
@@ -112,8 +112,8 @@ impl Sampler {
                 level: call.level,
             });
         }
-        if lost > 0 && !self.told_lost {
-            self.told_lost = true;
+        if lost > 0 && !self.loss_reported {
+            self.loss_reported = true;
             complain("calls end faster than the memory log can write them: some are left out");
         }
     }
@@ -127,10 +127,10 @@ impl Sampler {
     fn failed(&mut self, error: &io::Error) {
         // On a full disk short lines may fit where long ones do not: one message stands for all failures of an hour.
         if self
-            .told_failing
-            .is_none_or(|told| told.elapsed() > TELL_AGAIN)
+            .last_failure_report
+            .is_none_or(|last| last.elapsed() > REPEAT_AFTER)
         {
-            self.told_failing = Some(Instant::now());
+            self.last_failure_report = Some(Instant::now());
             let path = self.file.path().display();
             complain(&format!(
                 "the memory log {path} cannot be written ({error}); it goes on when it can"

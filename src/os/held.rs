@@ -93,11 +93,11 @@ fn is_left(file: &File, found: &fs::Metadata) -> bool {
     let modified = found.modified().ok();
     let old = modified.is_some_and(|at| at < SystemTime::now() - DAY);
     let shared = || file::is_shared_between_kernels(file.as_raw_fd());
-    try_lock(file).tells_left(shared, old)
+    try_lock(file).is_left_by_age(shared, old)
 }
 
 impl Lock {
-    fn tells_left(self, shared: impl Fn() -> bool, old: bool) -> bool {
+    fn is_left_by_age(self, shared: impl Fn() -> bool, old: bool) -> bool {
         match self {
             Lock::Held => false,
             Lock::Taken => old || !shared(),
@@ -179,9 +179,9 @@ mod tests {
             (Lock::Unknown, false, false, true),
             (Lock::Unknown, true, false, true),
         ] {
-            let tells = |old| lock.tells_left(|| shared, old);
-            let told = (tells(false), tells(true));
-            assert_eq!(told, (of_today, of_yesterday), "{lock:?} {shared}");
+            let is_left = |old| lock.is_left_by_age(|| shared, old);
+            let found = (is_left(false), is_left(true));
+            assert_eq!(found, (of_today, of_yesterday), "{lock:?} {shared}");
         }
     }
 

@@ -9,8 +9,8 @@ pub(crate) fn unsent(socket: i32) -> Option<u32> {
         let mut bytes: libc::c_int = 0;
         // SAFETY: TIOCOUTQ (of a socket: SIOCOUTQ, the same number) writes one int to the live place it is given; a
         // descriptor is a number, and the kernel refuses one that is not a socket's.
-        let told = unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
-        (told == 0).then(|| u32::try_from(bytes).ok())?
+        let result = unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
+        (result == 0).then(|| u32::try_from(bytes).ok())?
     }
     #[cfg(not(target_os = "linux"))]
     {

@@ -167,7 +167,7 @@ impl Drop for Call {
 
 /// Guard of [`Function::at_end`].
 #[derive(Debug)]
-#[must_use = "the line is told when this is dropped"]
+#[must_use = "the line is noted when this is dropped"]
 pub struct AtEnd {
     function: &'static Function,
     line: u32,
@@ -184,7 +184,7 @@ impl Drop for AtEnd {
 
 /// Guard of [`Function::turn`].
 #[derive(Debug)]
-#[must_use = "the line is told when this is dropped"]
+#[must_use = "the line is noted when this is dropped"]
 pub struct Turn {
     function: &'static Function,
     head: u32,
@@ -202,7 +202,7 @@ impl Drop for Turn {
 
 /// Guard of [`Function::nested`].
 #[derive(Debug)]
-#[must_use = "the line is told when this is dropped"]
+#[must_use = "the line is noted when this is dropped"]
 pub struct Nested {
     function: &'static Function,
     before: Option<u32>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Opens the page in the desktop's browser if that is wanted and there is one; otherwise logs the page's path.
-pub(super) fn tell(path: &Path, display: bool) {
+pub(super) fn show(path: &Path, display: bool) {
     let full = std::path::absolute(path);
     let full = full.as_deref().unwrap_or(path);
     let shown = display && has_desktop() && open(full);

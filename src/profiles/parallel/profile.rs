@@ -184,7 +184,7 @@ impl Drop for ParallelProfile {
             };
             let path = options.report;
             match report.write(&path) {
-                Ok(()) => open::tell(&path, options.display),
+                Ok(()) => open::show(&path, options.display),
                 Err(error) => {
                     let path = path.display();
                     tracing::warn!(%error, %path, "heapray can't write the page of a parallel profile");
