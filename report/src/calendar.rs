@@ -1,7 +1,7 @@
-//! The Gregorian calendar, of which Rust's own library has nothing.
+//! The Gregorian calendar, which Rust's standard library does not have.
 
-/// Year, month and day of the `days`-th day after 1970-01-01 (Howard Hinnant, "chrono-compatible low-level date
-/// algorithms", `civil_from_days`): counted from 1 March of year 0, so that the day that leap years add is a year's last.
+/// Returns year, month and day of the `days`-th day after 1970-01-01 (Howard Hinnant, "chrono-compatible low-level date
+/// algorithms", `civil_from_days`). It counts from 1 March of year 0, so that a leap day is the last day of its year.
 #[must_use]
 pub fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_ERA: i64 = 146_097; // 400 years
@@ -34,7 +34,7 @@ mod tests {
         ] {
             assert_eq!(date(days), expected);
         }
-        // Any number has some date.
+        // Any number has a date.
         for days in [i64::MIN, i64::MAX] {
             let (_, month, day) = date(days);
             assert!((1..=12).contains(&month) && (1..=31).contains(&day));

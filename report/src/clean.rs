@@ -1,14 +1,15 @@
-//! Texts of strangers: names of functions, files and threads, command lines, notes.
+//! Cleans texts from outside: names of functions, files and threads, command lines, notes.
 //!
-//! They reach terminals, logs, HTML, XML and formats of lines. So every text is cleaned where a report gets it: names by
-//! [`Strings::intern`](crate::model::Strings::intern), the others by the reader of captures and by whoever makes a report of
-//! the process. A writer may rely on that, whatever it writes, and only has to escape what its own format gives a meaning.
+//! They reach terminals, logs, HTML, XML and line-based formats. So every text is cleaned when a report gets it: names by
+//! [`Strings::intern`](crate::model::Strings::intern), the others by the reader of captures and by the code that makes a
+//! report of the process. Every writer may rely on that, and only has to escape the characters that its own format gives a
+//! meaning.
 
 use std::borrow::Cow;
 
-/// `text` in one line and without characters that do something instead of showing something: control characters (a
-/// newline, ESC and what follows 0x7f among them) and separators of lines become blanks; those that change the direction
-/// of the text around them, and those that are not characters at all, which XML forbids, become U+FFFD.
+/// Returns `text` in one line and without characters that do something instead of showing something. Control characters
+/// (such as newline, ESC and those after 0x7f) and line separators become blanks. Characters that change the direction of
+/// the surrounding text, and noncharacters, which XML forbids, become U+FFFD.
 #[must_use]
 pub fn in_one_line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
@@ -20,7 +21,7 @@ pub fn in_one_line(text: &str) -> Cow<'_, str> {
     cleaned.collect::<String>().into()
 }
 
-/// What stands for `c`, if it cannot stay.
+/// Returns the replacement of `c`, if it cannot stay.
 pub(crate) fn replaced(c: char) -> Option<char> {
     match c {
         c if c.is_control() => Some(' '),

@@ -1,4 +1,4 @@
-//! Errors as one line for people, where they are logged or answered.
+//! Errors as one line for users, in logs and answers.
 //!
 //! The `Display` of an error says what happened to what, and leaves out what its `source()` returns.
 

@@ -1,10 +1,10 @@
-//! Hash maps with small integer keys, on the paths of every event and every frame: a folded multiplication instead of SipHash,
-//! seeded by chance so that no file can be made to collide.
+//! Hash maps with small integer keys, for every event and every frame: a folded multiplication instead of SipHash, with a
+//! random seed so that no file can force collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A map from numbers.
+/// Map with integer keys.
 pub(crate) type FastMap<K, V> = HashMap<K, V, FastState>;
 
 #[derive(Debug, Clone, Copy)]

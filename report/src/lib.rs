@@ -1,7 +1,7 @@
-//! Heap profiles as values: what a report holds, and everything that is made from one.
+//! Heap profiles as values: the model of a report, and everything that is made from a report.
 //!
-//! A [`Report`] is plain data with resolved frames. It knows nothing of how it was captured or
-//! served: every file format, page and text here is a function of a report, or a reader into one.
+//! A [`Report`] is plain data with resolved frames. It does not depend on how it was captured or served: every file format,
+//! page and text here is a function of a report, or a reader into one.
 #![forbid(unsafe_code)]
 
 pub mod calendar;

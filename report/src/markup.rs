@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::clean::replaced;
 
-/// A text for an element or an attribute of HTML or XML: nothing in it is markup, and it is in one line. Characters that
-/// XML does not have, or that change how the text around them is shown, are replaced as in
+/// Text for an element or an attribute of HTML or XML: nothing in it is markup, and it is in one line. Characters that XML
+/// does not have, or that change how the surrounding text is shown, are replaced as in
 /// [`in_one_line`](crate::memray::in_one_line).
 #[derive(Debug, Clone, Copy)]
 pub struct Escaped<'a>(pub &'a str);

@@ -1,6 +1,6 @@
-//! Command lines without the secrets that are in them.
+//! Removes secrets from command lines.
 
-/// What stands for a secret.
+/// Text that replaces a secret.
 const HIDDEN: &str = "(hidden)";
 
 /// Words in the name of an option whose value is a secret.
@@ -20,7 +20,7 @@ const SECRET: [&str; 13] = [
     "token",
 ];
 
-/// Words that `key` follows where it is a secret.
+/// Words before `key` in the name of a secret.
 const SECRET_KEY: [&str; 6] = [
     "access",
     "api",
@@ -30,8 +30,8 @@ const SECRET_KEY: [&str; 6] = [
     "signing",
 ];
 
-/// The arguments, without the values of options that are called `token`, `password` and the like (`--token=…`,
-/// `--token …`, `TOKEN=…`, `Authorization: …`), and without passwords in addresses: a report is shown to others.
+/// Returns the arguments without the values of options with names such as `token` or `password` (`--token=…`, `--token …`,
+/// `TOKEN=…`, `Authorization: …`), and without passwords in addresses, because reports are shown to others.
 #[must_use]
 pub fn without_secrets<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut follows = false;
@@ -56,7 +56,7 @@ fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let of = |list: &[&str]| words.iter().any(|word| list.contains(word));
-    // Where a secret is, is not one.
+    // The path of a secret is not a secret.
     let place = matches!(words.last(), Some(&("file" | "path" | "dir")));
     let key = || {
         words
@@ -66,7 +66,7 @@ fn is_secret(name: &str) -> bool {
     !place && (of(&SECRET) || key())
 }
 
-/// `scheme://user:password@host` without the password.
+/// Returns `scheme://user:password@host` without the password.
 fn without_password(argument: &str) -> String {
     let cut = || {
         let begin = argument.find("://")? + 3;

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-/// Writes `template` to `out`, with what `fill` writes in place of each slot, whose name it gets.
+/// Writes `template` to `out`, and replaces each slot by what `fill` writes for the slot's name.
 ///
 /// # Panics
-/// If a slot is not closed: templates are part of the program, and tests fill each.
+/// Panics if a slot is not closed: templates are part of the program, and tests fill each.
 pub(crate) fn write<W: Write>(
     template: &str,
     out: &mut W,

@@ -1,8 +1,8 @@
-//! Sizes and durations for people.
+//! Sizes and durations for users.
 
 use crate::model::Conditions;
 
-/// `bytes` as memray prints them: powers of 1000, three decimals.
+/// Returns `bytes` as memray prints them: powers of 1000, three decimals.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     let mut number = bytes as f64;
@@ -15,7 +15,7 @@ pub fn size(bytes: u64) -> String {
     format!("{number:5.3}EB")
 }
 
-/// A span of time in its two largest units.
+/// Returns a time span in its two largest units.
 #[must_use]
 pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
@@ -29,7 +29,7 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// Since when events were lost, to follow "events were lost": ` from 1.5 s on`; nothing where it is not known.
+/// Returns when the first event was lost, to follow "events were lost": ` from 1.5 s on`, or nothing if that is not known.
 #[must_use]
 pub fn lost_since(conditions: &Conditions) -> String {
     let since = conditions.lost_since_ms;

@@ -1,7 +1,7 @@
-//! Unsigned LEB128 and the zigzag code of signed numbers: seven bits a byte, lowest first. Captures and the page's data
-//! have them.
+//! Unsigned LEB128 and the zigzag code of signed numbers: seven bits per byte, lowest first. Used by captures and by the
+//! page's data.
 
-/// Hands the 1 to 10 bytes of `n` to `put`.
+/// Passes the 1 to 10 bytes of `n` to `put`.
 #[inline]
 pub(crate) fn encode(mut n: u64, mut put: impl FnMut(u8)) {
     while n >= 0x80 {
@@ -11,13 +11,13 @@ pub(crate) fn encode(mut n: u64, mut put: impl FnMut(u8)) {
     put(n as u8);
 }
 
-/// 0, -1, 1, -2, … as 0, 1, 2, 3, ….
+/// Returns 0, -1, 1, -2, … as 0, 1, 2, 3, ….
 #[inline]
 pub(crate) fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
-/// The inverse of [`zigzag`].
+/// Inverts [`zigzag`].
 #[inline]
 pub(crate) fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)

@@ -110,7 +110,10 @@ const HEADERS: [(&str, &str); 6] = [
         "X-Heapray-Snapshot",
         "`true` while the session still records: a consistent view up to X-Heapray-Taken.",
     ),
-    ("X-Heapray-Taken", "The moment that the output describes (RFC 3339)."),
+    (
+        "X-Heapray-Taken",
+        "The moment that the output describes (RFC 3339).",
+    ),
 ];
 
 impl View {

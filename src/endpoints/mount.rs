@@ -4,8 +4,8 @@ use axum::Router;
 use axum::routing::any_service;
 use utoipa::openapi::OpenApi;
 
-use super::docs::Pages;
 use super::api::Api;
+use super::docs::Pages;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
 use super::unrouted::Routes;
@@ -128,7 +128,8 @@ impl Profiler {
 fn beside(app: Router, api: Api) -> Router {
     let routes = Routes::of(app.clone());
     // An app that answers `GET /` keeps its home page. An app that only takes other methods there has none.
-    let free = !routes.refuses_get("/") && paths(api.config()).all(|path| routes.leaves_to_fallback(&path));
+    let free = !routes.refuses_get("/")
+        && paths(api.config()).all(|path| routes.leaves_to_fallback(&path));
     let rest = if free { app.clone() } else { Router::new() };
     rest.fallback_service(Mounted::new(app, Some(api)))
 }

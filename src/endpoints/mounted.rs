@@ -12,8 +12,8 @@ use bytes::Bytes;
 use pin_project_lite::pin_project;
 use tower::{BoxError, Layer, Service};
 
-use super::docs::{self, Pages};
 use super::api::Api;
+use super::docs::{self, Pages};
 use super::error::ApiError;
 use super::untracked::UntrackedFuture;
 use crate::capture::untracked;

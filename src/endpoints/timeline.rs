@@ -214,11 +214,16 @@ fn unreadable(recorder: &Recorder, error: &io::Error) -> ApiError {
             let gone = format!("the memory log {} is gone", recorder.path().display());
             ApiError::NoMemoryLog(Some(gone.into()))
         }
-        _ => Error::Internal("the memory log cannot be read; see the service's log for the reason").into(),
+        _ => Error::Internal("the memory log cannot be read; see the service's log for the reason")
+            .into(),
     }
 }
 
-fn to_timeline(recorder: &Recorder, digest: Digest, heap: Option<(SystemTime, Vec<Moment>)>) -> Timeline {
+fn to_timeline(
+    recorder: &Recorder,
+    digest: Digest,
+    heap: Option<(SystemTime, Vec<Moment>)>,
+) -> Timeline {
     let started = recorder.started();
     let zero = since_epoch_ms(started);
     let ms = |at: f64| (at * 1000.0).round() as i64 - zero;

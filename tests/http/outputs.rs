@@ -92,7 +92,7 @@ async fn the_picture_is_there_in_every_build_and_can_load_and_send_nothing() {
     let bench = Bench::new();
     let app = bench.app();
     record(&app).await;
-    let leaf_first = "by the place that allocated";
+    let leaf_first = "by the code that allocated";
     for (endpoint, accept, is_leaf_first) in [
         ("flamegraph.svg", "*/*", false),
         ("report?format=svg", "*/*", false),

@@ -1,7 +1,7 @@
 //! Collapsed stacks, one line each: `root;…;leaf weight`. Read by Brendan Gregg's flamegraph.pl, inferno, speedscope
 //! and many more.
 //!
-//! The format has no escapes. A `;` in a name (`[u8; 4]`) becomes its look-alike U+037E, as in our capture files; a
+//! The format has no escapes. A `;` in a name (`[u8; 4]`) becomes the similar character U+037E, as in our capture files. A
 //! name that ends in a blank and a number, which readers would take for a weight, gets a no-break space there.
 //! Options: measure, unit, `by_thread` (the thread is the first frame) and `lines` (`function (file:line)`).
 
@@ -12,7 +12,7 @@ use super::samples::{root_to_leaf, samples};
 use super::spelling::{self, NO_STACK};
 use crate::Report;
 
-/// Writes `report`. Holds one spelt name for each frame, and 16 bytes for each call site.
+/// Writes `report`. Needs memory for one name per frame, and 16 bytes per call site.
 ///
 /// # Errors
 /// If `out` fails.
@@ -23,7 +23,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     })
 }
 
-/// Hands each line to `take`.
+/// Passes each line to `take`.
 pub(super) fn lines(
     report: &Report,
     options: &Options,
@@ -59,7 +59,7 @@ pub(super) fn lines(
     Ok(())
 }
 
-/// `name` without anything that this format gives a meaning.
+/// Returns `name` without characters that this format gives a meaning.
 fn unambiguous(name: &str) -> String {
     let name = name.trim().replace(';', "\u{37e}");
     match name.rsplit_once(' ') {

@@ -1,12 +1,12 @@
 //! CSV, a row for each call site (thread, call stack, allocator).
 //!
-//! The first six columns are those of `memray transform csv`, spelt as it spells them: `stack_trace` is
-//! `function;file;line` from the leaf, joined by `|`, with the look-alikes U+037E and U+2223 for `;` and `|` in
-//! names as in our capture files. `location`, the leaf as `function:file:line`, is ours. Lines end in CR LF, and
-//! cells are quoted where they must be (RFC 4180).
+//! The first six columns are those of `memray transform csv`, with the same names: `stack_trace` is `function;file;line`
+//! from the leaf, joined by `|`. As in our capture files, `;` and `|` in names become the similar characters U+037E and
+//! U+2223. `location`, the leaf as `function:file:line`, is an additional column. Lines end in CR LF, and cells are quoted
+//! if necessary (RFC 4180).
 //!
-//! A cell that a spreadsheet would take for a formula (its first character that is not blank is one of `=+-@` or
-//! their full-width forms) gets a `'` in front, as OWASP advises: shown as text, and easily taken off again.
+//! A cell that a spreadsheet would take for a formula (its first character that is not blank is one of `=+-@` or their
+//! full-width forms) gets a `'` in front, as OWASP advises: it is shown as text, and the `'` is easy to remove.
 //! Options: measure.
 
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::model::{Site, ThreadId};
 
 const COLUMNS: &str = "allocator,num_allocations,size,tid,thread_name,stack_trace,location\r\n";
 
-/// Writes `report`, a row at a time. Call sites that have nothing of the measure have no row.
+/// Writes `report`, one row at a time. Call sites without any of the measure have no row.
 ///
 /// # Errors
 /// If `out` fails.
@@ -67,7 +67,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     Ok(())
 }
 
-/// As memray names a thread: its number in hexadecimal, and its name, if it has one.
+/// Returns a thread's name as in memray: its number in hexadecimal, and its name, if it has one.
 fn thread_name(report: &Report, id: ThreadId) -> String {
     let Some(thread) = report.threads.get(id.0 as usize) else {
         return String::new();
@@ -78,7 +78,7 @@ fn thread_name(report: &Report, id: ThreadId) -> String {
     }
 }
 
-/// A row in the making, with a buffer for the cell.
+/// Row that is being written, with a buffer for the cell.
 #[derive(Default)]
 struct Row {
     text: String,
@@ -107,7 +107,7 @@ impl Row {
         }
     }
 
-    /// Appends `text` as one cell, quoted if need be, and never a formula.
+    /// Appends `text` as one cell, quoted if necessary, and never a formula.
     fn cell(&mut self, text: &str) {
         let formula = is_formula(text);
         let quoted = text.contains([',', '"', '\r', '\n']);

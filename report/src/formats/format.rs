@@ -8,7 +8,7 @@ use super::{Options, collapsed, csv, gprof2dot, json, mprof, pprof, speedscope, 
 use crate::Report;
 use crate::memray::{Version, write_aggregated};
 
-/// A file format that a [`Report`] can be written in. [`Format::ALL`] lists them, [`FromStr`] takes their names.
+/// File format that a [`Report`] can be written in. [`Format::ALL`] lists them, [`FromStr`] parses their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats, in the order in which people should see them.
+    /// All formats, in the order in which users should see them.
     pub const ALL: &'static [Format] = &[
         Format::Pprof,
         Format::Speedscope,
@@ -46,7 +46,7 @@ impl Format {
         Format::Memray,
     ];
 
-    /// What it is called on a command line and in a query.
+    /// Returns the name on a command line and in a query.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// How its files' names end, without the first dot.
+    /// Returns the extension of its files' names, without the first dot.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Format {
         }
     }
 
-    /// Its media type.
+    /// Returns its media type.
     #[must_use]
     pub const fn content_type(self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl Format {
         }
     }
 
-    /// What it is for, in one line.
+    /// Returns its purpose, in one line.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -106,13 +106,13 @@ impl Format {
         }
     }
 
-    /// Whether its files are UTF-8 text.
+    /// Returns whether its files are UTF-8 text.
     #[must_use]
     pub const fn is_text(self) -> bool {
         !matches!(self, Format::Pprof | Format::Memray)
     }
 
-    /// Writes `report` in this format. `out` is written to in small pieces: best buffered.
+    /// Writes `report` in this format. `out` should be buffered, because it gets small pieces.
     ///
     /// # Errors
     /// If `out` fails.
@@ -147,7 +147,7 @@ impl FromStr for Format {
     }
 }
 
-/// A name that is not the name of a format.
+/// Error of a name that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFormat(String);
 
@@ -156,7 +156,7 @@ impl fmt::Display for UnknownFormat {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
         write!(
             f,
-            "unknown format {:?}; there are {}",
+            "unknown format {:?}: use one of {}",
             self.0,
             names.join(", ")
         )

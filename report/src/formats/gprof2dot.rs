@@ -1,8 +1,8 @@
 //! gprof2dot's JSON, as `memray transform gprof2dot` writes it: functions, and an event for each call stack, whose
 //! call chain begins at the leaf.
 //!
-//! Two things are better than memray's: the same stack is one event whichever allocator it called, and allocations
-//! without a call stack are there under a name that says so, so that the costs sum up. Options: measure and unit.
+//! Two things are better than in memray's file: a stack is one event for all allocators that it called, and allocations
+//! without a call stack have a name that says so, so that the costs sum up. Options: measure and unit.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use super::spelling::{self, NO_STACK};
 use crate::Report;
 use crate::views::Unit;
 
-/// Writes `report`, an event at a time.
+/// Writes `report`, one event at a time.
 ///
 /// # Errors
 /// If `out` fails.
@@ -46,7 +46,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     Ok(serde_json::to_writer(out, &file)?)
 }
 
-/// The functions, the one for no call stack first, and the number of each frame's.
+/// Returns the functions, beginning with the one for "no call stack", and the number of each frame's function.
 fn functions(report: &Report) -> (Vec<Function<'_>>, Vec<usize>) {
     let mut functions = vec![Function {
         name: NO_STACK.into(),

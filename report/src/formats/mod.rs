@@ -1,10 +1,10 @@
-//! Files for other tools: each format is a function `write(report, options, out)` in a module of its own, and
-//! [`Format`] lists them all for the command line and the endpoints.
+//! Files for other tools. Each format is a function `write(report, options, out)` in its own module, and [`Format`] lists
+//! them all for the command line and the endpoints.
 //!
-//! All formats spell frames through `spelling` and sum call sites through `samples`, so that equal frames and equal
-//! sums are equal in each. Names come from the profiled process and are hostile input: control characters never
-//! reach a file, and each format escapes what means something in it. Nothing here changes what a report says:
-//! views, filters and folding make another report first.
+//! All formats spell frames through `spelling` and sum call sites through `samples`, so that equal frames and equal sums are
+//! equal in each. Names come from the profiled process and are hostile input: control characters never reach a file, and
+//! each format escapes the characters that it gives a meaning. Nothing here changes the content of a report: views, filters
+//! and folding make another report first.
 
 pub mod collapsed;
 pub mod csv;

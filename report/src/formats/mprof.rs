@@ -1,7 +1,7 @@
 //! memory_profiler's `.dat` file: resident memory over time, for `mprof plot` and `mprof peak`.
 //!
-//! A line for each reading: `MEM`, resident memory in MiB, seconds since the Unix epoch. Nothing of call sites is in it,
-//! so no option applies. mprof takes a line without a blank, or an empty one, for an error: there is none.
+//! A line for each reading: `MEM`, resident memory in MiB, seconds since the Unix epoch. Call sites are not in the file, so
+//! no option applies. mprof treats a line without a blank, or an empty line, as an error, so the file has none.
 
 use std::io::{self, Write};
 

@@ -1,25 +1,25 @@
-//! What can be chosen for a file.
+//! Options of a file.
 
 use crate::views::{Measure, Unit};
 
-/// What a file shows and how. Each format uses what applies to it, as its module says; the rest is ignored.
+/// Content and form of a file. Each format uses the options that apply to it, as its module says; the others are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Which side of the heap. Default: the high-water mark. Not for pprof and JSON, which hold several.
+    /// Measure of the heap. Default: the high-water mark. Not for pprof and JSON, which have several.
     pub measure: Measure,
-    /// Bytes or blocks. Default: bytes. Not for pprof, speedscope, CSV and JSON, which hold both.
+    /// Bytes or blocks. Default: bytes. Not for pprof, speedscope, CSV and JSON, which have both.
     pub unit: Unit,
-    /// Whether threads stay apart: collapsed stacks and SVG begin with the thread, speedscope has a profile for
-    /// each. Default: they are added up. pprof has a label, and CSV a column, for the thread in any case.
+    /// Set to keep threads apart: collapsed stacks and SVG begin with the thread, speedscope has a profile for each.
+    /// Default: threads are summed up. pprof has a label, and CSV a column, for the thread in any case.
     pub by_thread: bool,
-    /// Whether frames of collapsed stacks and SVG carry `(file:line)`. Default: functions only.
+    /// Set to add `(file:line)` to the frames of collapsed stacks and SVG. Default: functions only.
     pub lines: bool,
-    /// The title of an SVG, and the name of a speedscope file. Default: the command line of the process.
+    /// Title of an SVG, and name of a speedscope file. Default: the command line of the process.
     pub title: Option<String>,
     /// SVG: the root at the top (icicles). Default: at the bottom (flames).
     pub inverted: bool,
-    /// SVG: call stacks from the leaf, so that equal places merge whoever calls them. Default: from the root.
+    /// SVG: call stacks from the leaf, so that equal leaves of different callers are joined. Default: from the root.
     pub reversed: bool,
-    /// pprof: `inuse_*` is what was live at the high-water mark. Default: what is live at the end.
+    /// pprof: `inuse_*` is the live memory at the high-water mark. Default: at the end.
     pub in_use_at_high_water: bool,
 }

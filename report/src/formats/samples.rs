@@ -1,19 +1,20 @@
-//! Call stacks with their weights: what every format that knows nothing of allocators is made from.
+//! Call stacks with their weights, for all formats that do not have allocators.
 
 use crate::model::{FrameId, Report, StackId, Tally, ThreadId};
 use crate::views::{Measure, Unit};
 
-/// What one call stack, of one thread or of all, weighs.
+/// Weight of one call stack, of one thread or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// The first of its threads where all are added up.
+    /// The thread; the first one if all are summed up.
     pub(crate) thread: ThreadId,
     pub(crate) stack: StackId,
     /// Never 0.
     pub(crate) weight: u64,
 }
 
-/// The samples of `report`, by thread if asked, then in the order of the call tree. 16 bytes for each call site.
+/// Returns the samples of `report`, by thread if requested, then in the order of the call tree. Needs 16 bytes per call
+/// site.
 pub(crate) fn samples(
     report: &Report,
     measure: Measure,
@@ -42,16 +43,16 @@ pub(crate) fn samples(
     samples
 }
 
-/// As [`Sample`], with blocks and bytes.
+/// [`Sample`] with blocks and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Weighed {
     pub(crate) thread: ThreadId,
     pub(crate) stack: StackId,
-    /// Never 0 in the unit that was asked for.
+    /// Never 0 in the requested unit.
     pub(crate) tally: Tally,
 }
 
-/// As [`samples`], with blocks and bytes of each. 24 bytes for each call site.
+/// Does what [`samples`] does, with blocks and bytes of each. Needs 24 bytes per call site.
 pub(crate) fn weighed(
     report: &Report,
     measure: Measure,
@@ -80,13 +81,13 @@ pub(crate) fn weighed(
     weighed
 }
 
-/// Their sum.
+/// Returns the sum of the weights.
 pub(super) fn total(samples: &[Sample]) -> u64 {
     let add = |sum: u64, sample: &Sample| sum.saturating_add(sample.weight);
     samples.iter().fold(0, add)
 }
 
-/// The frames of `stack` from the root, in a buffer that is used again and again.
+/// Writes the frames of `stack` from the root into a buffer that is reused.
 pub(crate) fn root_to_leaf(report: &Report, stack: StackId, frames: &mut Vec<FrameId>) {
     frames.clear();
     frames.extend(report.stacks.leaf_to_root(stack));

@@ -1,8 +1,8 @@
 //! speedscope's JSON (<https://www.speedscope.app/file-format-schema.json>): the frames once, then a profile of
 //! bytes and one of blocks; with `by_thread`, these two for each thread.
 //!
-//! As in memray's, a profile is "sampled": call stacks from the root with a weight each. Allocations without a call
-//! stack are under a name that says so. Options: measure, `by_thread` and title.
+//! As in memray's file, a profile is "sampled": call stacks from the root with a weight each. Allocations without a call
+//! stack have a name that says so. Options: measure, `by_thread` and title.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::Report;
 use crate::memray::in_one_line;
 use crate::views::Unit;
 
-/// Writes `report`, a stack at a time.
+/// Writes `report`, one stack at a time.
 ///
 /// # Errors
 /// If `out` fails.
@@ -32,7 +32,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
         let threads = samples.chunk_by(|a, b| !options.by_thread || a.thread == b.thread);
         profiles.extend(threads.map(|samples| Profile::of(report, options, *unit, samples)));
     }
-    // A file without any profile cannot be opened: an empty capture has one that is empty.
+    // A file without a profile cannot be opened, so an empty capture has one empty profile.
     if profiles.is_empty() {
         let merged = Options {
             by_thread: false,
@@ -71,7 +71,7 @@ struct Shared<'a> {
     frames: Frames<'a>,
 }
 
-/// A report's frames, then the one that stands for no call stack.
+/// Frames of a report, and then the one for "no call stack".
 struct Frames<'a>(&'a Report);
 
 #[derive(Serialize)]

@@ -1,22 +1,22 @@
-//! How frames and threads are spelt, the same in every format and text.
+//! The spelling of frames and threads, the same in every format and text.
 
 use std::borrow::Cow;
 
 use crate::memray::in_one_line;
 use crate::model::{Frame, FrameId, Report, ThreadId};
 
-/// Stands for the call stack of an allocation that has none; memray's words.
+/// Name for the missing call stack of an allocation, as in memray.
 pub(crate) const NO_STACK: &str = "<stack trace unavailable>";
 
-/// Stands for a function without a name.
+/// Name for a function without a name.
 pub(crate) const NO_NAME: &str = "???";
 
-/// The frame of `id`; `None` if it is not of `report`.
+/// Returns the frame of `id`, or `None` if it does not belong to `report`.
 pub(crate) fn frame(report: &Report, id: FrameId) -> Option<Frame> {
     report.frames.get(id.0 as usize).copied()
 }
 
-/// Its function, never empty, in one line.
+/// Returns a frame's function, never empty, in one line.
 pub(crate) fn function(report: &Report, frame: Frame) -> Cow<'_, str> {
     match report.strings.get(frame.function) {
         "" => NO_NAME.into(),
@@ -24,12 +24,12 @@ pub(crate) fn function(report: &Report, frame: Frame) -> Cow<'_, str> {
     }
 }
 
-/// Its file in one line; may be empty.
+/// Returns a frame's file in one line, which may be empty.
 pub(crate) fn file(report: &Report, frame: Frame) -> Cow<'_, str> {
     in_one_line(report.strings.get(frame.file))
 }
 
-/// The frame as one name: the function, and with `lines` its place behind it, if that is known.
+/// Returns a frame as one name: the function, and with `lines` its file and line, if they are known.
 pub(crate) fn label(report: &Report, frame: Frame, lines: bool) -> String {
     let function = function(report, frame);
     match (lines, &*file(report, frame), frame.line) {
@@ -39,7 +39,7 @@ pub(crate) fn label(report: &Report, frame: Frame, lines: bool) -> String {
     }
 }
 
-/// The frame as memray names places: `function:file:line`.
+/// Returns a frame as `function:file:line`, as in memray.
 pub(crate) fn location(report: &Report, frame: Option<Frame>) -> String {
     match frame {
         None => NO_STACK.into(),
@@ -52,7 +52,7 @@ pub(crate) fn location(report: &Report, frame: Option<Frame>) -> String {
     }
 }
 
-/// A thread for people: its name, else its number.
+/// Returns a thread for users: its name, or else its number.
 pub(crate) fn thread(report: &Report, id: ThreadId) -> Cow<'_, str> {
     let Some(thread) = report.threads.get(id.0 as usize) else {
         return "unknown thread".into();

@@ -1,19 +1,19 @@
-//! Readings over time in bounded memory: neighbours become one, the larger of them, so that no spike is lost.
+//! Readings over time in bounded memory: neighbours are joined to the larger of them, so that no spike is lost.
 
 use super::Reading;
 
-/// Readings of which at most so many are kept.
+/// Curve with a limited number of readings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     rows: Vec<Reading>,
     most: usize,
-    /// Seconds that a row stands for; 0 while every reading is kept.
+    /// Seconds of a row; 0 while every reading is kept.
     step: f64,
     latest: Option<Reading>,
 }
 
 impl Curve {
-    /// One of at most `most` readings, at least 2, and the latest.
+    /// Makes a curve of at most `most` readings, at least 2, and the latest one.
     #[must_use]
     pub fn new(most: usize) -> Curve {
         Curve {
@@ -38,13 +38,13 @@ impl Curve {
         }
     }
 
-    /// The latest reading.
+    /// Returns the latest reading.
     #[must_use]
     pub fn latest(&self) -> Option<Reading> {
         self.latest
     }
 
-    /// Oldest first; the last one is the latest reading as it was.
+    /// Returns the rows, oldest first. The last one is the latest reading, unchanged.
     #[must_use]
     pub fn into_rows(self) -> Vec<Reading> {
         let mut rows = self.rows;
@@ -68,7 +68,7 @@ impl Curve {
             }
             one
         });
-        // A clock that jumps to and fro never gives neighbours of one step: halve by number then.
+        // If the clock jumps back and forth, neighbours never share a step. Then halve the rows by number.
         if self.rows.len() >= self.most {
             let halves = self.rows.chunks(2);
             let half = |pair: &[Reading]| pair.iter().copied().reduce(larger);

@@ -1,37 +1,37 @@
-//! A file of any length in bounded memory, for those who answer requests.
+//! Reads a file of any length in bounded memory, for requests.
 
 use std::io::BufRead;
 
 use super::lines::each_line;
 use super::{Curve, Function, Line, ReadError, Reading};
 
-/// How much of a file a [`Digest`] holds at most.
+/// Limits of a [`Digest`].
 #[derive(Debug, Clone, Copy)]
 pub struct DigestLimits {
-    /// Readings of a curve.
+    /// Readings of each curve.
     pub readings: usize,
-    /// Descendants: those that were seen last.
+    /// Descendants. The ones that were seen last are kept.
     pub children: usize,
-    /// Calls of functions: those that took longest.
+    /// Calls of functions. The longest ones are kept.
     pub functions: usize,
 }
 
-/// What a file tells, thinned: curves keep their peaks.
+/// Content of a file, thinned out: curves keep their peaks.
 #[derive(Debug, Default, PartialEq)]
 pub struct Digest {
-    /// The process's memory.
+    /// Memory of the process.
     pub memory: Vec<Reading>,
-    /// Its descendants, by their first readings.
+    /// Descendants, in the order of their first readings.
     pub children: Vec<(String, Vec<Reading>)>,
-    /// Descendants that are left out.
+    /// Number of descendants that are left out.
     pub more_children: u64,
-    /// Calls of functions, by their beginnings.
+    /// Calls of functions, in the order of their beginnings.
     pub functions: Vec<Function>,
-    /// Calls that are left out.
+    /// Number of calls that are left out.
     pub more_functions: u64,
 }
 
-/// A [`Digest`] of a file that is still being written: what was added is read, and no more.
+/// [`Digest`] of a file that is still being written: only the new part of the file is read.
 #[derive(Debug, Clone)]
 pub struct Digesting {
     limits: DigestLimits,
@@ -46,7 +46,7 @@ impl Digest {
     /// Reads a file.
     ///
     /// # Errors
-    /// Those of [`MemoryLog::read`](super::MemoryLog::read).
+    /// The same as of [`MemoryLog::read`](super::MemoryLog::read).
     pub fn read(from: impl BufRead, limits: &DigestLimits) -> Result<Digest, ReadError> {
         let mut digesting = Digesting::new(*limits);
         digesting.read(from)?;
@@ -55,7 +55,7 @@ impl Digest {
 }
 
 impl Digesting {
-    /// Of an empty file.
+    /// Makes the digest of an empty file.
     #[must_use]
     pub fn new(limits: DigestLimits) -> Digesting {
         Digesting {
@@ -71,13 +71,13 @@ impl Digesting {
     /// Adds further lines, whole ones.
     ///
     /// # Errors
-    /// Those of [`MemoryLog::read`](super::MemoryLog::read); lines are counted from the first of `from`.
+    /// The same as of [`MemoryLog::read`](super::MemoryLog::read); lines are counted from the first of `from`.
     pub fn read(&mut self, from: impl BufRead) -> Result<(), ReadError> {
         each_line(from, |line| self.add(line))?;
         Ok(())
     }
 
-    /// All so far.
+    /// Returns the digest so far.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut all = self.clone();
@@ -143,7 +143,7 @@ impl Digesting {
     }
 }
 
-/// Drops the one that was seen longest ago.
+/// Drops the child that was seen longest ago.
 fn forget_one(children: &mut Vec<(String, Curve)>) {
     let seen = |child: &(String, Curve)| child.1.latest().map_or(f64::MIN, |reading| reading.at);
     let oldest =
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(names, ["f95", "f96", "f97", "f98", "f99"]);
         assert_eq!(digest.more_functions, 95);
 
-        // The same, read as it grew, with looks at it in between.
+        // The same file, read as it grew, with digests in between.
         let mut digesting = Digesting::new(limits);
         for line in text.split_inclusive('\n') {
             digesting.read(line.as_bytes()).unwrap();

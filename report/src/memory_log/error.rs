@@ -1,19 +1,19 @@
-//! Why a file is none of mprof's.
+//! The error of a file that mprof could not read.
 
 use std::fmt;
 use std::io;
 
-/// A `.dat` file could not be read.
+/// Error of reading a `.dat` file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
     /// Reading failed.
     Io(io::Error),
-    /// A line is none that mprof would take.
+    /// A line that mprof would refuse.
     Line {
-        /// Its number; the first is 1.
+        /// Number of the line; the first is 1.
         number: u64,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
 }

@@ -4,18 +4,18 @@
 //! CMDLINE text
 //! MEM MiB seconds
 //! CHLD id MiB seconds
-//! FUNC name MiB seconds MiB seconds level     on entry, and on return; the level is missing in files of old versions
+//! FUNC name MiB seconds MiB seconds level     on entry, and on return; files of old versions have no level
 //! anything else with a blank in it            is skipped
 //! ```
 //!
-//! Seconds are since the Unix epoch. mprof takes a line without a blank, or an empty one, for an error.
+//! Seconds are since the Unix epoch. mprof treats a line without a blank, or an empty line, as an error.
 
 use std::fmt;
 
-/// Bytes of mprof's unit.
+/// Bytes in mprof's unit.
 pub const MIB: f64 = (1 << 20) as f64;
 
-/// How much memory there was at one moment.
+/// Memory at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reading {
     /// Mebibytes.
@@ -25,7 +25,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// `bytes` at a moment.
+    /// Returns `bytes` at a moment as a reading.
     #[must_use]
     pub fn of_bytes(bytes: u64, at: f64) -> Reading {
         Reading {
@@ -34,37 +34,37 @@ impl Reading {
         }
     }
 
-    /// The memory in bytes.
+    /// Returns the memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        // Saturating: what is below 0 in a hostile file is nothing.
+        // The cast saturates: a negative value in a hostile file becomes 0.
         (self.mib * MIB).round() as u64
     }
 }
 
-/// See the module. Written with [`Display`](fmt::Display), without the newline.
+/// Line of the file; see the module. Written with [`Display`](fmt::Display), without the newline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Line<'a> {
-    /// The command line; the last one of a file counts.
+    /// The command line. If a file has several, the last one counts.
     Command(&'a str),
-    /// Memory of the process, or of it and its descendants.
+    /// Memory of the process, or of the process and its descendants.
     Memory(Reading),
     /// Memory of a descendant.
     Child {
         /// Any word: usually a process number.
         id: &'a str,
-        /// Its memory.
+        /// Memory of the descendant.
         reading: Reading,
     },
     /// A call of a function.
     Function {
-        /// Without blanks; see [`function_name`](super::function_name).
+        /// Name without blanks; see [`function_name`](super::function_name).
         name: &'a str,
-        /// On entry.
+        /// Memory on entry.
         from: Reading,
-        /// On return.
+        /// Memory on return.
         to: Reading,
-        /// How deep it is nested; 0 is the outermost.
+        /// Depth at which the call is nested; 0 is the outermost.
         level: Option<u32>,
     },
     /// A line that mprof skips.
@@ -72,14 +72,14 @@ pub enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line without its newline, as mprof does.
+    /// Parses a line without its newline, as mprof does.
     ///
     /// # Errors
-    /// Why mprof would refuse it. Numbers that are not finite are refused too: no plot can show them.
+    /// The reason why mprof would refuse the line. Numbers that are not finite are refused too: no plot can show them.
     pub fn parse(line: &'a str) -> Result<Line<'a>, String> {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.is_empty() {
-            return Err("it is empty, which mprof takes for a run that was too short".into());
+            return Err("the line is empty, which mprof takes for a run that was too short".into());
         }
         let (field, rest) = line
             .split_once(' ')
@@ -120,7 +120,7 @@ fn level(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("the level is {:?}, which is not a number", shortened(text)))
 }
 
-/// The beginning of `text`, for a message.
+/// Returns the beginning of `text`, for a message.
 fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }

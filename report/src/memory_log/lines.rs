@@ -1,14 +1,14 @@
-//! A file line by line.
+//! Reads a file line by line.
 
 use std::io::{BufRead, Read};
 
 use super::{Line, ReadError, Reading};
 
-/// Bytes of the longest line that is read: command lines are long, but no file without a newline shall fill the memory.
+/// Longest line in bytes. Command lines are long, but a file without a newline must not fill the memory.
 const LONGEST: u64 = 1 << 20;
 
-/// Hands each line of `from` to `each`. `Ok(Some(…))`: the last line is cut, as a process leaves it that is killed while
-/// it writes; all before it is whole.
+/// Passes each line of `from` to `each`. Returns `Ok(Some(…))` if the last line is cut, as when the process is killed while
+/// it writes; all lines before it are whole.
 pub(super) fn each_line(
     mut from: impl BufRead,
     mut each: impl FnMut(Line<'_>),
@@ -26,18 +26,18 @@ pub(super) fn each_line(
         }
         let bad = |reason: String| ReadError::Line { number, reason };
         if !whole && bytes.len() as u64 == LONGEST {
-            return Err(bad(format!("it is longer than {LONGEST} bytes")));
+            return Err(bad(format!("the line is longer than {LONGEST} bytes")));
         }
         let parsed = std::str::from_utf8(&bytes)
-            .map_err(|_| "it is not UTF-8".to_owned())
+            .map_err(|_| "the line is not UTF-8".to_owned())
             .and_then(Line::parse);
         match parsed {
-            // Half of a time is a number too: one long before the first.
+            // Half of a time is a number too, long before the first time.
             Ok(line)
                 if !whole
                     && time(&line).is_some_and(|at| first.is_some_and(|first| at < first)) =>
             {
-                return Ok(Some(bad("it ends before its time does".into())));
+                return Ok(Some(bad("the line ends in the middle of its time".into())));
             }
             Ok(line) => {
                 first = first.or_else(|| time(&line));

@@ -6,48 +6,48 @@ use std::io::BufRead;
 use super::lines::each_line;
 use super::{Line, ReadError, Reading};
 
-/// What a `.dat` file tells, in the order of its lines.
+/// Content of a `.dat` file, in the order of its lines.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
-    /// The command line, if it tells one.
+    /// Command line, if the file has one.
     pub command: Option<String>,
-    /// The process's memory.
+    /// Memory of the process.
     pub memory: Vec<Reading>,
-    /// Its descendants, in the order of their first lines.
+    /// Descendants, in the order of their first lines.
     pub children: Vec<Child>,
     /// Calls of functions.
     pub functions: Vec<Function>,
-    /// What is wrong with the last line, if the file ends in the middle of it.
+    /// Error of the last line, if the file ends in the middle of it.
     pub cut: Option<ReadError>,
 }
 
-/// A descendant of the process.
+/// Descendant of the process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Child {
-    /// Its process number, usually.
+    /// Usually a process number.
     pub id: String,
-    /// Its memory.
+    /// Memory of the descendant.
     pub readings: Vec<Reading>,
 }
 
-/// A call of a function.
+/// Call of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// On entry.
+    /// Memory on entry.
     pub from: Reading,
-    /// On return.
+    /// Memory on return.
     pub to: Reading,
-    /// How deep it is nested, where the file tells.
+    /// Depth at which the call is nested, if the file has it.
     pub level: Option<u32>,
 }
 
 impl MemoryLog {
-    /// Reads a file. One that ends in the middle of a line is read up to there.
+    /// Reads a file. If it ends in the middle of a line, reads up to there.
     ///
     /// # Errors
-    /// The first line that mprof would refuse, with the reason; or reading fails.
+    /// The first line that mprof would refuse, with the reason, or an error of `from`.
     pub fn read(from: impl BufRead) -> Result<MemoryLog, ReadError> {
         let mut log = MemoryLog::default();
         let mut places = HashMap::new();

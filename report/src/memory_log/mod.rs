@@ -1,9 +1,8 @@
-//! Memory over time in memory_profiler's `.dat` file, as `mprof run` writes it: lines, whole files, and what is made of
-//! them.
+//! Memory over time in memory_profiler's `.dat` file, as `mprof run` writes it: lines, whole files, and digests.
 //!
-//! [`Line`] is the one place that knows the format; the recorder, the endpoint, `heapray memory plot` and
-//! [`formats::mprof`](crate::formats::mprof) all write and read through it. Files are hostile input: nothing here
-//! panics on one, and what it keeps in memory is bounded by what is in the file.
+//! Only [`Line`] knows the format; the recorder, the endpoint, `heapray memory plot` and
+//! [`formats::mprof`](crate::formats::mprof) all write and read through it. Files are hostile input: nothing here panics on
+//! one, and the memory in use is bounded by the size of the file.
 
 mod curve;
 mod digest;

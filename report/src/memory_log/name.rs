@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// `name` as a `FUNC` line may have it: each blank, newline or other control character is an underscore, and an empty
-/// name is one. mprof cuts the label in its pictures at the last dot; Rust's `::` stays.
+/// Returns `name` in the form that a `FUNC` line allows: each blank, newline or other control character is an underscore,
+/// and so is an empty name. mprof cuts the label in its pictures at the last dot; Rust's `::` stays.
 #[must_use]
 pub fn function_name(name: &str) -> Cow<'_, str> {
     let bad = |c: char| c.is_whitespace() || c.is_control();

@@ -1,5 +1,5 @@
-//! A file made shorter: what a recorder does when its file has grown too large, so that a week of readings takes no more
-//! disk than a day.
+//! Shortens a file, for a recorder whose file has grown too large. So a week of readings takes no more disk space than a
+//! day.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -7,14 +7,14 @@ use std::io::{self, BufRead, Write};
 use super::lines::each_line;
 use super::{Line, ReadError, Reading};
 
-/// Children in one step: the largest.
+/// Largest number of children in one step. The largest ones are kept.
 const MOST_CHILDREN: usize = 50;
 
-/// Copies a file so that each curve has one reading in `step` seconds, the largest, and calls of functions that took
-/// less are left out: no picture of that file would show them. Of more than 50 children in a step the largest stay.
+/// Copies a file so that each curve has one reading in `step` seconds, the largest. Calls of functions that took less time
+/// are left out: no picture of that file would show them. Of more than 50 children in a step the largest are kept.
 ///
 /// # Errors
-/// Reading or writing fails, or a line is bad.
+/// An error of reading or writing, or a bad line.
 pub fn thin(from: impl BufRead, to: &mut impl Write, step: f64) -> Result<(), ReadError> {
     let mut out = Thinner {
         to,
@@ -68,12 +68,12 @@ impl<W: Write> Thinner<'_, W> {
         Ok(())
     }
 
-    /// Writes what is kept: each step of the process's own curve ends the steps of its children's.
+    /// Writes the readings of a step. Each step of the process's own curve ends the steps of its children.
     fn close(&mut self) -> io::Result<()> {
         if let Some(reading) = self.memory.take() {
             writeln!(self.to, "{}", Line::Memory(reading))?;
         }
-        // Of those that come and go there may be any number.
+        // There may be any number of short-lived children.
         let mut children: Vec<_> = std::mem::take(&mut self.children).into_iter().collect();
         if children.len() > MOST_CHILDREN {
             children.sort_by(|(_, one), (_, two)| two.mib.total_cmp(&one.mib));

@@ -13,10 +13,10 @@ use super::timeline::Timeline;
 use crate::hash::FastMap;
 use crate::model::{Allocator, FrameId, Moment, Site, StackId, Tally, ThreadId};
 
-/// What a call site takes at most.
+/// Largest memory of a call site.
 const SITE: u64 = in_list::<Site>() + in_map::<((u64, u64), usize)>();
 
-/// What an aggregated body holds.
+/// Content of an aggregated body.
 #[derive(Debug)]
 pub(super) struct Aggregated {
     pub(super) tables: Tables,
@@ -28,7 +28,7 @@ pub(super) struct Aggregated {
     /// Node n is `nodes[n - 1]`.
     nodes: Vec<StackId>,
     current: Option<ThreadId>,
-    /// By thread, stack and allocator, the index of its site.
+    /// The index of a site, by thread, stack and allocator.
     known: FastMap<(u64, u64), usize>,
     record: &'static str,
     record_at: u64,
@@ -51,7 +51,7 @@ impl Aggregated {
         }
     }
 
-    /// Reads all records. What cannot be read ends it; the message says what and where.
+    /// Reads all records. An unreadable record ends it; the message says what is wrong and where.
     pub(super) fn read<R: Read>(
         &mut self,
         source: &mut Source<R>,
@@ -72,15 +72,15 @@ impl Aggregated {
         let byte = self.record_at;
         Ok(Some(match at {
             None => format!(
-                "the capture is cut short inside of the {record} at byte {byte}: what came after is missing"
+                "the capture is cut short inside of the {record} at byte {byte}: the rest is missing"
             ),
             Some(what) => format!(
-                "the capture is damaged at byte {byte}, in the {record}: {what}; what comes after is ignored"
+                "the capture is damaged at byte {byte}, in the {record}: {what}; the rest is ignored"
             ),
         }))
     }
 
-    /// True at the end mark, false at the end of the input.
+    /// Returns true at the end mark, false at the end of the input.
     fn records<R: Read>(&mut self, source: &mut Source<R>) -> Decoded<bool> {
         loop {
             self.record_at = source.position();
@@ -234,7 +234,7 @@ impl Aggregated {
         Ok(())
     }
 
-    /// `stack` without the outermost frames that the header says to hide, unless nothing would be left.
+    /// Returns `stack` without the outermost frames that the header hides, unless nothing would be left.
     fn without_roots(&mut self, stack: StackId) -> Decoded<StackId> {
         let mut frames: Vec<FrameId> = self.tables.stacks.leaf_to_root(stack).collect();
         let hidden = usize::try_from(self.header.skipped_frames).unwrap_or(usize::MAX);

@@ -1,18 +1,18 @@
-//! The calls that were made last, by what was called from where: nearly every call of a capture is one of them.
+//! The most recent calls, by caller and code: nearly every call of a capture is one of them.
 //!
-//! Two caches that forget, so that no capture makes them grow beyond its call tree. Most call stacks call one or two
-//! others: those are kept by the caller's number, so that a path that is walked again lies in memory as it was walked.
-//! What calls many is looked for by everything that makes a call.
+//! Two caches that forget, so that no capture makes them grow beyond its call tree. Most call stacks call one or two others:
+//! those are kept by the caller's number, so that a path that is walked again lies in memory in the order of the walk.
+//! Callers with more callees use a common cache.
 
 use super::limit::in_list;
 use crate::model::StackId;
 
-/// Which code at which offset, and to which stack that leads.
+/// Called code and offset, and the stack that the call leads to.
 #[derive(Debug, Clone, Copy, Default)]
 struct Near {
     code: u32,
     offset: i32,
-    /// The empty stack: none, as no call leads there.
+    /// The resulting stack. Empty in a free entry, because no call leads to the empty stack.
     stack: StackId,
 }
 
@@ -24,15 +24,15 @@ struct Far {
 
 #[derive(Debug)]
 pub(super) struct Calls {
-    /// By the calling stack, the newer first.
+    /// Calls by the calling stack, the newer one first.
     near: Vec<[Near; 2]>,
     far: Box<[Far]>,
 }
 
-/// Bytes that each stack may take here.
+/// Bytes for each stack.
 pub(super) const A_STACK: u64 = in_list::<[Near; 2]>();
 
-/// Must be a power of two.
+/// Size of the common cache. Must be a power of two.
 const FAR: usize = 1 << 15;
 
 impl Default for Calls {
@@ -52,7 +52,7 @@ impl Near {
 }
 
 impl Calls {
-    /// Where the call leads, if it is remembered.
+    /// Returns the stack that the call leads to, if it is remembered.
     #[inline]
     pub(super) fn find(&mut self, parent: StackId, code: u32, offset: i32) -> Option<StackId> {
         if let Some(pair) = self.near.get(parent.0 as usize)

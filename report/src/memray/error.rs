@@ -1,30 +1,30 @@
-//! Why a capture could not be read.
+//! The errors of reading a capture.
 
 use std::{fmt, io};
 
 use super::limit::TooLarge;
 
-/// Why a capture could not be read at all. A capture that is merely cut short, or damaged behind its header, is
-/// read up to there, and its report's notes say so.
+/// Error of a capture that cannot be read at all. A capture that is only cut short, or damaged after its header, is read up
+/// to there, and its report's notes say so.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The input itself failed.
+    /// The input failed.
     Io(io::Error),
-    /// The input does not begin as a capture does.
+    /// The input does not begin like a capture.
     NotACapture,
-    /// A capture of a version that is not read here (12 and 13 are).
+    /// The version of the capture is not supported (12 and 13 are).
     UnsupportedVersion(i32),
     /// The header is cut short or makes no sense.
     Header {
         /// Byte of the uncompressed capture at which reading stopped.
         at: u64,
-        /// What is wrong.
+        /// Description of the error.
         problem: String,
     },
-    /// It holds more than fits into the memory that reading it may take.
+    /// The capture needs more memory than reading may take.
     TooLarge(TooLarge),
-    /// Events were asked of an aggregated capture, which has none.
+    /// The events of an aggregated capture were requested, which has none.
     NoEvents,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for ReadError {
             }
             ReadError::TooLarge(error) => error.fmt(f),
             ReadError::NoEvents => {
-                write!(f, "an aggregated capture holds sums, no single events")
+                write!(f, "an aggregated capture has sums, but no single events")
             }
         }
     }

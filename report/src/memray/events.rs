@@ -15,19 +15,19 @@ use super::tables::Tables;
 use super::{CLOSING_ADDRESS, tag};
 use crate::model::{Allocator, Event, StackId, ThreadId};
 
-/// Opens a capture for its events, once more: their handles are those of the report that [`read`](super::read)
-/// makes of the same bytes.
+/// Opens a capture to read its events. Their handles are those of the report that [`read`](super::read) makes of the same
+/// bytes.
 ///
 /// # Errors
-/// As [`read`](super::read), and [`ReadError::NoEvents`] for an aggregated capture.
+/// The same as of [`read`](super::read), and [`ReadError::NoEvents`] for an aggregated capture.
 pub fn events<R: Read>(input: R) -> Result<Events<R>, ReadError> {
     events_within(input, MemoryLimit::default())
 }
 
-/// Opens a capture for its events as [`events`] does, within `limit`.
+/// Does what [`events`] does, within `limit`.
 ///
 /// # Errors
-/// As [`events`].
+/// The same as of [`events`].
 pub fn events_within<R: Read>(input: R, limit: MemoryLimit) -> Result<Events<R>, ReadError> {
     let mut source = Source::new(input).map_err(ReadError::Io)?;
     let mut budget = Budget::new(limit);
@@ -38,19 +38,19 @@ pub fn events_within<R: Read>(input: R, limit: MemoryLimit) -> Result<Events<R>,
     Ok(Events::new(source, header, budget))
 }
 
-/// Opens a capture for its events, from the start of an input that can seek: their handles are those of the report that
+/// Opens a capture to read its events, from the start of an input that can seek. Their handles are those of the report that
 /// [`read_file`](super::read_file) makes of the same bytes.
 ///
 /// # Errors
-/// As [`events`], and if the input cannot be set to its start.
+/// The same as of [`events`], and an error if the input cannot be set to its start.
 pub fn events_of_file<R: Read + Seek>(input: R) -> Result<Events<R>, ReadError> {
     events_of_file_within(input, MemoryLimit::default())
 }
 
-/// Opens a capture for its events as [`events_of_file`] does, within `limit`.
+/// Does what [`events_of_file`] does, within `limit`.
 ///
 /// # Errors
-/// As [`events_of_file`].
+/// The same as of [`events_of_file`].
 pub fn events_of_file_within<R: Read + Seek>(
     mut input: R,
     limit: MemoryLimit,
@@ -68,8 +68,8 @@ pub fn events_of_file_within<R: Read + Seek>(
     Ok(events)
 }
 
-/// The events of a capture. Ends where the capture does, or where it cannot be read on: see [`Events::problem`].
-/// Fails only if the input itself does.
+/// Events of a capture. They end where the capture does, or where it cannot be read further: see [`Events::problem`]. They
+/// fail only if the input fails.
 #[derive(Debug)]
 pub struct Events<R: Read> {
     pub(super) source: Source<R>,
@@ -80,33 +80,33 @@ pub struct Events<R: Read> {
     address: Running,
     current: Option<ThreadId>,
     threads: Vec<CallStack>,
-    /// The kind of the record that is being read, and where it began.
+    /// The kind of the record that is being read, and its position.
     record: &'static str,
     record_at: u64,
-    /// Where memory was looked at last.
+    /// Position at which memory was last checked.
     weighed_at: u64,
     ended: bool,
     pub(super) problem: Option<String>,
 }
 
-/// A thread's call stack.
+/// Call stack of a thread.
 #[derive(Debug, Default)]
 struct CallStack {
-    /// The call stack at each depth, so that frames are taken off without a walk up the tree.
+    /// The call stack at each depth, so that frames are removed without a walk up the tree.
     path: Vec<StackId>,
-    /// So many outermost frames are not shown: the stack begins anew below them.
+    /// Number of outermost frames that are not shown: the shown stack begins below them.
     hide: usize,
 }
 
 impl CallStack {
-    /// What is shown: the hidden frames if there are no others.
+    /// Returns the stack that is shown: the hidden frames if there are no others.
     #[inline]
     fn stack(&self) -> StackId {
         self.path.last().copied().unwrap_or(StackId::EMPTY)
     }
 }
 
-/// Deeper than any stack: the largest ones that systems give a thread have room for about as many frames.
+/// Largest depth of a stack: the largest thread stacks of systems have room for about as many frames.
 const DEEPEST: usize = 1 << 20;
 
 impl<R: Read> Iterator for Events<R> {
@@ -122,7 +122,7 @@ impl<R: Read> Iterator for Events<R> {
     }
 }
 
-/// The event that was read.
+/// Sink for one event.
 struct Next(Option<Event>);
 
 impl Sink for Next {
@@ -159,7 +159,7 @@ impl Sink for Next {
         self.0 = Some(Event::Memory { at_ms, rss });
     }
 
-    /// What is made of it is counted elsewhere.
+    /// The memory of what is made of an event is counted elsewhere.
     fn memory(&self) -> u64 {
         0
     }
@@ -184,19 +184,19 @@ impl<R: Read> Events<R> {
         }
     }
 
-    /// Why the events ended before the end of the capture, if they did.
+    /// Returns why the events ended before the end of the capture, if they did.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Gives every event that is left to `sink`.
+    /// Passes all remaining events to `sink`.
     pub(super) fn drain(&mut self, sink: &mut impl Sink) -> Result<(), ReadError> {
         while self.step_to(sink)? {}
         Ok(())
     }
 
-    /// Gives the next event to `sink`. False at the end.
+    /// Passes the next event to `sink`. Returns false at the end.
     #[inline]
     fn step_to(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         if self.ended {
@@ -222,16 +222,16 @@ impl<R: Read> Events<R> {
             Stop::Io(error) => return Some(ReadError::Io(error)),
             Stop::TooLarge(error) => return Some(error.into()),
             Stop::Cut => format!(
-                "the capture is cut short inside of the {record} at byte {at}: what came after is missing"
+                "the capture is cut short inside of the {record} at byte {at}: the rest is missing"
             ),
             Stop::Damaged(what) => format!(
-                "the capture is damaged at byte {at}, in the {record}: {what}; what comes after is ignored"
+                "the capture is damaged at byte {at}, in the {record}: {what}; the rest is ignored"
             ),
         });
         None
     }
 
-    /// Gives the next event to `sink`. False at the end of the capture.
+    /// Passes the next event to `sink`. Returns false at the end of the capture.
     #[inline]
     fn step(&mut self, sink: &mut impl Sink) -> Decoded<bool> {
         loop {
@@ -316,11 +316,11 @@ impl<R: Read> Events<R> {
         }
     }
 
-    /// A frame, and those that follow at once.
+    /// Reads a frame, and the frames that follow directly.
     #[inline]
     fn push(&mut self) -> Decoded<()> {
         let Some(thread) = self.current else {
-            return damaged("no thread to belong to");
+            return damaged("a frame before any thread");
         };
         let calls = &mut self.threads[thread.0 as usize];
         let mut stack = calls.stack();
@@ -352,17 +352,17 @@ impl<R: Read> Events<R> {
     #[inline]
     fn pop(&mut self, frames: usize) -> Decoded<()> {
         let Some(thread) = self.current else {
-            return damaged("no thread to belong to");
+            return damaged("a frame before any thread");
         };
         let path = &mut self.threads[thread.0 as usize].path;
         match path.len().checked_sub(frames) {
             Some(left) => path.truncate(left),
-            None => return damaged("more frames taken off than there are"),
+            None => return damaged("more frames removed than there are"),
         }
         Ok(())
     }
 
-    /// An address as stored: without its low three bits.
+    /// Reads an address as it is stored: without its low three bits.
     #[inline]
     fn packed_address(&mut self, index: u8) -> Decoded<u64> {
         if index != MISS {
@@ -373,7 +373,7 @@ impl<R: Read> Events<R> {
         Ok(packed)
     }
 
-    /// Whether it is one: the block that the last record frees is none.
+    /// Reads an allocation. Returns whether there was one: a block that the last record frees is not an allocation.
     #[inline]
     fn allocation(&mut self, tag: u8, sink: &mut impl Sink) -> Decoded<bool> {
         let packed = self.packed_address(tag >> 3 & 15)?;
@@ -402,7 +402,7 @@ impl<R: Read> Events<R> {
             return Ok(false);
         }
         let Some(thread) = self.current else {
-            return damaged("no thread to belong to");
+            return damaged("an allocation before any thread");
         };
         if allocator.is_free() {
             sink.deallocation(thread, allocator, address, size);
@@ -417,7 +417,7 @@ impl<R: Read> Events<R> {
         Ok(true)
     }
 
-    /// A Python object's birth or death: of no use here, but it may change what later records refer to.
+    /// Reads a Python object's creation or deletion. It is not used here, but it may change the meaning of later records.
     fn object(&mut self, tag: u8) -> Decoded<()> {
         self.packed_address(tag >> 1 & 15)?;
         if self.header.native_traces && tag & 1 == 1 {

@@ -1,17 +1,17 @@
-//! Puts what heapray adds to a capture in the place of what memray's records say.
+//! Replaces the data of memray's records by heapray's more exact data.
 
 use super::extension::{Extension, ThreadEntry};
 use super::source::{Decoded, damaged};
 use super::tables::Tables;
 use crate::model::{FrameId, Place, Report, StackId, StrId};
 
-/// An extension whose numbers of stacks and frames are those of the capture's tables.
+/// Extension whose numbers of stacks and frames are those of the capture's tables.
 #[derive(Debug)]
 pub(super) struct Grafted {
     extension: Extension,
-    /// By frame.
+    /// Code addresses by frame.
     places: Vec<(FrameId, Place)>,
-    /// By frame.
+    /// Full names by frame.
     full_names: Vec<(FrameId, StrId)>,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn graft(tables: &mut Tables, mut extension: Extension) -> Decoded<Gr
     let mut stacks = vec![StackId::EMPTY];
     for node in std::mem::take(&mut extension.stacks) {
         let frame = tables.frame(u64::from(node.code), 0)?;
-        // Parents come first: the extension's reader has checked it, as it has the sites' stacks.
+        // Parents come first: the extension's reader has checked that, and the sites' stacks.
         stacks.push(tables.child(stacks[node.parent as usize], frame)?);
     }
     for site in &mut extension.sites {
@@ -52,7 +52,7 @@ pub(super) fn graft(tables: &mut Tables, mut extension: Extension) -> Decoded<Gr
 }
 
 impl Grafted {
-    /// Gives `report`, which has the tables already, everything that the extension says better than memray's records.
+    /// Gives `report`, which has the tables already, all data of the extension that is better than memray's records.
     pub(super) fn give_to(self, report: &mut Report) {
         let Grafted {
             extension,

@@ -9,7 +9,7 @@ use super::names;
 use super::source::{Decoded, Source, Stop, damaged};
 use crate::model::About;
 
-/// A version of the capture format. memray reads exactly the one that it writes.
+/// Version of the capture format. memray reads only the version that it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Version {
@@ -21,7 +21,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The number in the file.
+    /// Returns the number in the file.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -30,7 +30,7 @@ impl Version {
         }
     }
 
-    /// The version of that number.
+    /// Returns the version with this number.
     #[must_use]
     pub const fn from_number(number: i32) -> Option<Version> {
         match number {
@@ -41,32 +41,32 @@ impl Version {
     }
 }
 
-/// Which body follows.
+/// Number of the all-allocations body.
 pub(super) const ALL_ALLOCATIONS: u8 = 0;
 pub(super) const AGGREGATED: u8 = 1;
 
 const MAGIC: [u8; 7] = *b"memray\0";
 
-/// Selects CPython 3.11's line tables, whose shortest form says "this line" in two bytes (section 3.3).
+/// Version of CPython whose line tables are written: the shortest form of 3.11 says "this line" in two bytes (section 3.3).
 const PYTHON_VERSION: i32 = 0x030B_00F0;
 
-/// memray's number for `malloc` as Python's allocator: nothing to warn about (section 1).
+/// memray's number for `malloc` as Python's allocator, which needs no warning (section 1).
 const MALLOC: u8 = 3;
 
-/// What a capture file's header says beyond the report: memray's statistics print it.
+/// Fields of a capture file's header that a report does not have. memray's statistics print them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// Number of the main thread; of our files the process id.
+    /// Number of the main thread; the process id in our files.
     pub main_thread_id: u64,
-    /// Frames that the header claims; 0 in memray's all-allocations captures.
+    /// Number of frames in the header; 0 in memray's all-allocations captures.
     pub total_frames: u64,
-    /// The capture has native call stacks.
+    /// Set if the capture has native call stacks.
     pub native_traces: bool,
-    /// Python's own allocators were traced.
+    /// Set if Python's own allocators were traced.
     pub python_allocators_traced: bool,
 }
 
-/// What a header says.
+/// Fields of a header.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) version: Version,
@@ -75,14 +75,14 @@ pub(super) struct Header {
     pub(super) format: u8,
     pub(super) n_frames: u64,
     pub(super) main_tid: u64,
-    /// Root-side frames of `main_tid`'s stacks that are not shown.
+    /// Number of outermost frames of `main_tid`'s stacks that are not shown.
     pub(super) skipped_frames: u64,
     pub(super) python_allocators_traced: bool,
     pub(super) about: About,
 }
 
 impl Header {
-    /// The header of a report's capture.
+    /// Returns the header of a report's capture.
     pub(super) fn of(about: &About, version: Version, format: u8, frames: usize) -> Header {
         Header {
             version,
@@ -97,7 +97,7 @@ impl Header {
         }
     }
 
-    /// What no report has room for.
+    /// Returns the fields that a report does not have.
     pub(super) fn facts(&self) -> Facts {
         Facts {
             main_thread_id: self.main_tid,
@@ -124,7 +124,7 @@ impl Header {
         out.extend_from_slice(&about.pid.to_le_bytes());
         out.extend_from_slice(&self.main_tid.to_le_bytes());
         out.extend_from_slice(&self.skipped_frames.to_le_bytes());
-        // Numbers that memray does not know make its reporters fail.
+        // memray's reporters fail on numbers that memray does not know.
         out.push(if (1..=6).contains(&about.python_allocator) {
             about.python_allocator
         } else {
@@ -152,7 +152,7 @@ impl Header {
                 Ok(b) if b == expected => *byte = b,
                 Err(Stop::Io(error)) => return Err(ReadError::Io(error)),
                 Err(stop @ Stop::Damaged(_)) => return Err(stopped(source, stop)),
-                // Nothing was packed in it yet: so much is clear, that it was to be a packed file.
+                // There are no data yet, but the first bytes say that the file was to be packed.
                 Err(Stop::Cut) if source.is_packed() => {
                     let what = "the file is cut short before the end of its first packed block";
                     return Err(stopped(source, Stop::Damaged(what.into())));
@@ -220,7 +220,7 @@ impl Header {
     }
 }
 
-/// More search paths than any program has.
+/// Larger than any program's number of search paths.
 const MOST_PATHS: usize = 1 << 16;
 
 fn stopped<R: Read>(source: &Source<R>, stop: Stop) -> ReadError {

@@ -1,9 +1,9 @@
-//! Books kept over a stream of events: everything that a report sums up.
+//! Sums over a stream of events: all sums of a report.
 //!
-//! The rules are memray's, so that its figures and ours agree: the high-water mark is the last moment at which the
-//! heap was as large as ever; a mapping whose middle is unmapped counts as two; an allocation is temporary if its
-//! thread frees it with at most one other allocation in between. One differs: an address that is handed out again
-//! was freed without a record, so its old block is taken off, where memray goes on counting its bytes.
+//! The rules are memray's, so that its figures and ours agree: the high-water mark is the last moment at which the heap was
+//! as large as ever; a mapping whose middle is unmapped counts as two; an allocation is temporary if its thread frees it
+//! with at most one other allocation in between. One rule differs: if an address is handed out again, its old block was
+//! freed without a record, and is subtracted. memray goes on counting its bytes.
 
 use std::collections::HashMap;
 
@@ -20,16 +20,16 @@ use crate::model::{
 /// Sizes below this are counted in an array.
 const SMALL: usize = 4096;
 
-/// Call sites that are found without the map. Must be a power of two.
+/// Number of call sites that are found without the map. Must be a power of two.
 const RECENT: usize = 1 << 13;
 
-/// Generations that survivors are told apart by.
+/// Number of generations of the survivors.
 const GENERATIONS: u64 = 8;
 
-/// No call site.
+/// Index for "no call site".
 const NONE: u32 = u32::MAX;
 
-/// A site as it stands, and as it stood at the last high-water mark that has ended.
+/// Present sums of a site, and those at the last high-water mark that has ended.
 #[derive(Debug, Clone, Copy)]
 struct Account {
     thread: ThreadId,
@@ -38,26 +38,26 @@ struct Account {
     allocated: Tally,
     live: Tally,
     high_water: Tally,
-    /// The peak that `high_water` is of.
+    /// The peak of `high_water`.
     peak: u32,
     temporary: Tally,
 }
 
-/// What each of these takes at most, in the books and in the report.
+/// Largest memory of a site, in the ledger and in the report.
 const SITE: u64 = in_list::<Account>() + in_map::<(u64, u32)>() + in_list::<(Site, Option<u64>)>();
 const SURVIVOR: u64 = in_map::<(u64, Tally)>() + in_list::<Survivor>();
 const LARGE_SIZE: u64 = in_map::<(u64, u64)>() + in_list::<SizeCount>();
 
-/// A thread's last two allocations, the newest first: address, size and site.
+/// Last two allocations of a thread, the newest first: address, size and site.
 type Window = [Option<(u64, u64, u32)>; 2];
 
-/// Sums up events. Memory grows with live blocks and distinct call sites, never with the number of events;
-/// [`Ledger::memory`] says how far it has grown.
+/// Ledger that sums up events. Its memory grows with live blocks and distinct call sites, never with the number of events;
+/// [`Ledger::memory`] returns how far it has grown.
 #[derive(Debug)]
 pub struct Ledger {
     accounts: Vec<Account>,
     sites: FastMap<u64, u32>,
-    /// Sites that were met last, by their keys.
+    /// The most recent sites, by their keys.
     recent: Box<[(u64, u32)]>,
     blocks: LiveBlocks,
     windows: Vec<Window>,
@@ -68,9 +68,9 @@ pub struct Ledger {
     freed: Tally,
     live: Tally,
     high_water: Tally,
-    /// No byte was freed since the heap was at its largest.
+    /// Set while no byte was freed since the heap was at its largest.
     at_peak: bool,
-    /// High-water marks that have ended.
+    /// Number of high-water marks that have ended.
     peaks: u32,
     peak_ms: u64,
     now_ms: u64,
@@ -109,7 +109,7 @@ impl Default for Ledger {
     }
 }
 
-/// Takes events as their fields: values that stay in registers, where an [`Event`] would go by way of memory.
+/// Receiver of events as separate fields: these stay in registers, whereas an [`Event`] would be passed in memory.
 pub(super) trait Sink {
     fn allocation(
         &mut self,
@@ -121,7 +121,7 @@ pub(super) trait Sink {
     );
     fn deallocation(&mut self, thread: ThreadId, allocator: Allocator, address: u64, size: u64);
     fn reading(&mut self, at_ms: u64, rss: u64);
-    /// Bytes that all of it takes, now and when it is closed.
+    /// Returns the bytes of memory, now and when it is closed.
     fn memory(&self) -> u64;
 }
 
@@ -176,7 +176,7 @@ impl Sink for Ledger {
 }
 
 impl Ledger {
-    /// Enters the next event.
+    /// Adds the next event.
     #[inline]
     pub fn enter(&mut self, event: &Event) {
         match *event {
@@ -197,7 +197,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes of memory that the books take at most, those included that closing them takes.
+    /// Returns the largest memory of the ledger in bytes, including what closing it takes.
     #[must_use]
     pub fn memory(&self) -> u64 {
         let blocks = self.blocks.len() as u64;
@@ -220,7 +220,7 @@ impl Ledger {
 
     #[inline]
     fn site(&mut self, thread: ThreadId, stack: StackId, allocator: Allocator) -> u32 {
-        // Fewer than 2^28 threads, or their table would not fit into memory.
+        // There are fewer than 2^28 threads, since a larger table would not fit into memory.
         let key = u64::from(stack.0) << 32
             | u64::from(thread.0) << 4 & 0xffff_ffff
             | u64::from(allocator.id());
@@ -294,7 +294,7 @@ impl Ledger {
         self.accounts[site as usize].live += one;
     }
 
-    /// Takes `bytes` off the heap, and `blocks` off the count (a split mapping: -1).
+    /// Subtracts `bytes` from the heap, and `blocks` from the count (-1 for a split mapping).
     #[inline]
     fn take(&mut self, site: u32, blocks: i64, bytes: u64) {
         if self.at_peak && bytes > 0 {
@@ -304,7 +304,7 @@ impl Ledger {
         if !self.at_peak {
             self.keep(site);
         }
-        // The same rule as the collector's: what is split is one more live block, and nothing that was freed.
+        // The same rule as the collector's: a split adds one live block, and frees none.
         self.freed.count += blocks.max(0) as u64;
         let blocks = blocks as u64;
         for live in [&mut self.live, &mut self.accounts[site as usize].live] {
@@ -317,7 +317,7 @@ impl Ledger {
         }
     }
 
-    /// Keeps a site as it stood at the last peak, before it changes for the first time after it.
+    /// Keeps a site's sums at the last peak, before they change for the first time after the peak.
     #[inline]
     fn keep(&mut self, site: u32) {
         let account = &mut self.accounts[site as usize];
@@ -339,7 +339,7 @@ impl Ledger {
         self.taken = taken;
     }
 
-    /// What is still live by age, in equal parts of the time between the first and the last reading of memory.
+    /// Returns the live memory by age, in equal parts of the time between the first and the last reading of memory.
     fn survivors(&self) -> Survivors {
         let width_ms = self.now_ms / GENERATIONS;
         if width_ms == 0 {
@@ -367,7 +367,7 @@ impl Ledger {
         }
     }
 
-    /// Closes the books: fills in the sites (in the order of their first allocation), totals, timeline, survivors, event
+    /// Closes the ledger: fills in the sites (in the order of their first allocation), totals, timeline, survivors, event
     /// and unknown-free counts of `report`, whose threads and call stacks the events used.
     pub fn close(self, report: &mut Report) {
         report.survivors = self.survivors();
@@ -417,7 +417,7 @@ impl Ledger {
         report.conditions.unknown_frees = self.unknown_frees;
         if self.handed_out_again > 0 {
             report.conditions.notes.push(format!(
-                "{} blocks were handed out again without a record of their being freed",
+                "{} blocks were handed out again without a record of their free",
                 self.handed_out_again
             ));
         }

@@ -1,25 +1,25 @@
-//! How much memory reading a capture may take, whatever the capture says.
+//! The limit on the memory for reading a capture, whatever the capture contains.
 //!
-//! A few hundred kilobytes of LZ4 can hold millions of definitions or of blocks that are never freed. So everything that
-//! grows with a capture is counted here before it grows, at what it takes in the worst case: a hash map while it moves to one
-//! twice as large, a list with as much room again. At the limit reading ends with an error; it never gives a part as the whole.
+//! A few hundred kilobytes of LZ4 can contain millions of definitions, or of blocks that are never freed. So everything that
+//! grows with a capture is counted here before it grows, in its worst case: a hash map while it moves to one twice as large,
+//! a list with as much spare room. At the limit, reading ends with an error; it never returns a part as the whole.
 
 use std::fmt;
 
 use super::error::ReadError;
 use super::source::{Decoded, Stop};
 
-/// How many bytes of memory a reader's tables may take; 2 GiB by default.
+/// Limit on the bytes of memory of a reader's tables; 2 GiB by default.
 ///
-/// Buffers and the text that is being read come on top, up to 64 MiB. Not included is what is made of a report afterwards.
+/// Buffers and the text that is being read need up to 64 MiB more. What is made of a report later is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryLimit(pub u64);
 
 impl MemoryLimit {
-    /// No limit, for input that is not a stranger's.
+    /// No limit, for trusted input.
     pub const NONE: MemoryLimit = MemoryLimit(u64::MAX);
 
-    /// Whether `bytes` fit in.
+    /// Checks whether `bytes` are within the limit.
     pub(crate) fn holds(self, bytes: u64) -> Result<(), TooLarge> {
         if bytes > self.0 {
             return Err(TooLarge { limit: self });
@@ -34,7 +34,7 @@ impl Default for MemoryLimit {
     }
 }
 
-/// Following a capture takes more memory than it may.
+/// Error of a capture that needs more memory than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge {
     /// The limit that it would exceed.
@@ -65,7 +65,7 @@ impl From<TooLarge> for std::io::Error {
     }
 }
 
-/// What is left of a [`MemoryLimit`].
+/// Rest of a [`MemoryLimit`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     limit: MemoryLimit,
@@ -83,31 +83,32 @@ impl Budget {
         Budget { limit, taken: 0 }
     }
 
-    /// Counts `bytes` that are taken from now on.
+    /// Takes `bytes` from the budget.
     pub(super) fn take(&mut self, bytes: u64) -> Decoded<()> {
         self.taken = self.taken.saturating_add(bytes);
         self.fits(0)
     }
 
-    /// Whether `others` fit in besides what was taken.
+    /// Checks whether `others` fit in besides what was taken.
     pub(super) fn fits(&self, others: u64) -> Decoded<()> {
         let all = self.taken.saturating_add(others);
         self.limit.holds(all).map_err(Stop::TooLarge)
     }
 }
 
-/// Bytes that one entry of a hash map takes at most: while the map grows there are the old one, 7/8 full, and one of twice
-/// its size, with a byte beside each entry.
+/// Returns the largest memory of one entry of a hash map: while the map grows there are the old one, 7/8 full, and one of
+/// twice its size, with a byte for each entry.
 pub(crate) const fn in_map<T>() -> u64 {
     (size_of::<T>() as u64 + 1) * 24 / 7 + 1
 }
 
-/// Bytes that one entry of a list takes at most: half of it may be room. The system moves pages of a list that grows.
+/// Returns the largest memory of one entry of a list: half of the list may be spare. The system moves the pages of a list
+/// that grows.
 pub(crate) const fn in_list<T>() -> u64 {
     size_of::<T>() as u64 * 2
 }
 
-/// Bytes that one entry of a tree map takes at most: nodes are half full at least, and have links.
+/// Returns the largest memory of one entry of a tree map: nodes are at least half full, and have links.
 pub(crate) const fn in_tree<T>() -> u64 {
     size_of::<T>() as u64 * 2 + 32
 }

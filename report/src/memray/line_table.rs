@@ -1,7 +1,7 @@
-//! The line of an instruction in CPython's line tables: captures that Python programs wrote store no line numbers
-//! (capture format, section 3.3). The same three parsers as in memray's `compat.cpp`.
+//! Finds the line of an instruction in CPython's line tables: captures of Python programs have no line numbers (capture
+//! format, section 3.3). The three parsers are those of memray's `compat.cpp`.
 
-/// The line of the instruction at `offset`; 0 if the table does not say.
+/// Returns the line of the instruction at `offset`; 0 if the table does not have it.
 pub(super) fn line(python_version: i32, table: &[u8], first_line: i32, offset: i64) -> i32 {
     let Ok(offset) = u64::try_from(offset) else {
         return 0;
@@ -17,7 +17,7 @@ pub(super) fn line(python_version: i32, table: &[u8], first_line: i32, offset: i
     }
 }
 
-/// Python 3.11 and later: entries of `1kkkklll`, kind k, l + 1 code units.
+/// Parses tables of Python 3.11 and later: entries of `1kkkklll`, kind k, l + 1 code units.
 fn line_3_11(table: &[u8], first_line: i32, unit: u64) -> Option<i32> {
     let mut bytes = table.iter().copied();
     let mut line = first_line;
@@ -49,7 +49,7 @@ fn line_3_11(table: &[u8], first_line: i32, unit: u64) -> Option<i32> {
     }
 }
 
-/// Groups of six bits, low first; bit 6 says "more".
+/// Reads groups of six bits, low first; bit 6 is set if another one follows.
 fn varint(bytes: &mut impl Iterator<Item = u8>) -> Option<u32> {
     let mut value = 0u32;
     for shift in (0u32..).step_by(6) {
@@ -68,7 +68,7 @@ fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i32> {
     Some(if value & 1 == 1 { -size } else { size })
 }
 
-/// Python 3.10: pairs of bytes of code and lines, the last of which may be -128 for "no line".
+/// Parses tables of Python 3.10: pairs of bytes of code and lines. A line of -128 means "no line".
 fn line_3_10(table: &[u8], first_line: i32, offset: u64) -> i32 {
     let (mut line, mut at) = (first_line, 0u64);
     for pair in table.chunks_exact(2) {
@@ -84,7 +84,7 @@ fn line_3_10(table: &[u8], first_line: i32, offset: u64) -> i32 {
     line
 }
 
-/// Python 3.9 and earlier: `co_lnotab`.
+/// Parses tables of Python 3.9 and earlier: `co_lnotab`.
 fn line_3_9(table: &[u8], first_line: i32, offset: u64) -> i32 {
     let (mut line, mut at) = (first_line, 0u64);
     for pair in table.chunks_exact(2) {

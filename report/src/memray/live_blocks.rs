@@ -1,11 +1,11 @@
-//! Which blocks and mappings are live while events go by: the rules that everything shares that follows a log.
+//! The live blocks and mappings during a stream of events, with the rules for everything that follows a log.
 //!
-//! A block is known by its address until it is freed, or until the address is handed out again: then its free went
-//! unseen. `munmap` takes any part of any mapping (`ranges.rs`). Sites and births are numbers of the caller's own.
+//! A block is known by its address until it is freed, or until the address is handed out again: then its free was not
+//! recorded. `munmap` removes any part of any mapping (`ranges.rs`). Sites and births are numbers of the caller's own.
 //!
-//! With millions of blocks this is all the memory that following a log takes. So a block is 20 bytes and lies in one of a
-//! few maps of unequal size: each doubles by itself and at another time, so that there is no moment at which all of them
-//! are half empty, or are there twice.
+//! With millions of blocks, they are nearly all the memory for following a log. So a block has 20 bytes and lies in one of a
+//! few maps of unequal size. Each map doubles by itself and at another time, so that there is never a moment at which all of
+//! them are half empty, or exist twice.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -14,18 +14,18 @@ use super::ranges::{self, Ranges, Taken};
 use crate::hash::{FastMap, FastState};
 use crate::model::Allocator;
 
-/// A block as it is live, or as it was until now.
+/// Live block, or block that was just freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub(crate) bytes: u64,
-    /// When it was allocated, as the caller told.
+    /// Time of its allocation, in the caller's units.
     pub(crate) born: u64,
-    /// By which site.
+    /// Site of its allocation.
     pub(crate) site: u32,
 }
 
-/// An address, in halves so that it can lie beside other numbers of four bytes.
+/// Address in two halves, so that it needs only 4-byte alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Address([u32; 2]);
 
@@ -43,7 +43,7 @@ impl Hash for Address {
     }
 }
 
-/// A block whose numbers are all below 2^32: nearly every one is.
+/// Block whose numbers are all below 2^32, as for nearly all blocks.
 #[derive(Debug, Clone, Copy)]
 struct Small {
     bytes: u32,
@@ -73,22 +73,22 @@ impl Small {
 
 type Part = std::collections::HashMap<Address, Small, FastState>;
 
-/// Maps that small blocks are spread over.
+/// Number of maps that small blocks are spread over.
 const PARTS: usize = 32;
 
-/// A part of the maps has room for so many more blocks, or is counted as if it had grown already. A stretch of a capture
-/// between two looks holds a few times as many, of which each part gets a few hundredths.
+/// Spare room of each map, or else the map is counted as if it had grown already. The events between two checks allocate a
+/// few times as many blocks, of which each map gets a few hundredths.
 const ROOM: usize = 4096;
 
-/// The part of each of 256 equal shares of all addresses. The largest part gets nearly twice as many as the smallest, and
-/// those between lie evenly between.
+/// Map of each of 256 equal shares of all addresses. The largest map gets nearly twice as many as the smallest, and the
+/// others are spread evenly between them.
 const SHARES: [u8; 256] = {
     // Weights of 31, 32, 33, …, 62.
     const ALL: usize = PARTS * (31 + 62) / 2;
     let mut shares = [0; 256];
     let (mut at, mut part, mut weights) = (0, 0, 31);
     while at < shares.len() {
-        // The middle of the share is beyond the part's end.
+        // The middle of the share is beyond the map's end.
         if (2 * at + 1) * ALL > 2 * weights * shares.len() {
             part += 1;
             weights += 31 + part;
@@ -99,12 +99,12 @@ const SHARES: [u8; 256] = {
     shares
 };
 
-/// The blocks and pieces of mappings that are live.
+/// Live blocks and pieces of mappings.
 #[derive(Debug)]
 pub(crate) struct LiveBlocks {
     hasher: FastState,
     small: Box<[Part]>,
-    /// The others.
+    /// Blocks that are not small.
     large: FastMap<u64, Block>,
     ranges: Ranges,
 }
@@ -122,14 +122,14 @@ impl Default for LiveBlocks {
 }
 
 impl LiveBlocks {
-    /// By bits of the hash that the map itself hardly uses.
+    /// Returns the map of an address, by bits of the hash that the map itself hardly uses.
     #[inline]
     fn part(&mut self, address: Address) -> &mut Part {
         let share = (self.hasher.hash_one(address) >> 40) as u8;
         &mut self.small[usize::from(SHARES[usize::from(share)])]
     }
 
-    /// Enters an allocation: the block that was at its address until now, if one was. A mapping of no bytes is not entered.
+    /// Adds an allocation. Returns the block that was at its address, if there was one. A mapping of no bytes is not added.
     #[inline]
     pub(crate) fn allocate(
         &mut self,
@@ -155,7 +155,7 @@ impl LiveBlocks {
         }
     }
 
-    /// Enters a free: the block, if it was known.
+    /// Removes a freed block, and returns it if it was known.
     #[inline]
     pub(crate) fn free(&mut self, address: u64) -> Option<Block> {
         let at = Address::of(address);
@@ -171,18 +171,18 @@ impl LiveBlocks {
         self.large.remove(&address)
     }
 
-    /// Enters a `munmap`; `taken` says what it took from which mapping, nothing if none was known.
+    /// Applies a `munmap`. Adds to `taken` what it removed from which mapping.
     pub(crate) fn unmap(&mut self, address: u64, size: u64, taken: &mut Vec<Taken>) {
         self.ranges.remove(address, size, taken);
     }
 
-    /// Every block of the maps.
+    /// Returns every block of the maps.
     fn blocks(&self) -> impl Iterator<Item = Block> {
         let small = self.small.iter().flat_map(Part::values);
         small.map(|s| s.block()).chain(self.large.values().copied())
     }
 
-    /// Every live block, and every piece of a mapping as a block of its own.
+    /// Returns every live block, and every piece of a mapping as a block of its own.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Block> {
         let pieces = self.ranges.iter().map(|(start, _, piece)| Block {
             bytes: piece.end - start,
@@ -192,7 +192,7 @@ impl LiveBlocks {
         self.blocks().chain(pieces)
     }
 
-    /// Every live block and mapping; of a mapping in several pieces each, but only one with `true`.
+    /// Returns every live block and mapping. For a mapping in several pieces returns each piece, but only one with `true`.
     pub(crate) fn mappings_once(&self) -> impl Iterator<Item = (Block, bool)> {
         let mut seen = std::collections::HashSet::new();
         let pieces = self.ranges.iter().map(move |(start, number, piece)| {
@@ -206,13 +206,13 @@ impl LiveBlocks {
         self.blocks().map(|block| (block, true)).chain(pieces)
     }
 
-    /// How many blocks and pieces there are.
+    /// Returns the number of blocks and pieces.
     pub(crate) fn len(&self) -> usize {
         let small: usize = self.small.iter().map(Part::len).sum();
         small + self.large.len() + self.ranges.len()
     }
 
-    /// Bytes of memory that they take, and will take before a few thousand more have come.
+    /// Returns the bytes of memory that they take, and will take until a few thousand more are added.
     pub(crate) fn memory(&self) -> u64 {
         const ENTRY: u64 = size_of::<(Address, Small)>() as u64 + 1;
         let (mut all, mut largest) = (0, 0);
@@ -222,7 +222,7 @@ impl LiveBlocks {
             all += if grows { 2 * bytes } else { bytes };
             largest = bytes.max(largest);
         }
-        // One part grows at a time, into a new place.
+        // One map grows at a time, into new memory.
         all + largest
             + self.large.len() as u64 * in_map::<(u64, Block)>()
             + self.ranges.len() as u64 * in_tree::<ranges::Entry>()

@@ -1,13 +1,13 @@
 //! memray's capture file format, versions 12 (memray 1.19) and 13 (memray 1.20), read and written.
 //!
-//! A capture is an LZ4 frame (or the bare bytes) of a header and one of two bodies: *all allocations*,
-//! which is every event in order, or *aggregated*, which is sums by call stack. Frames are written
-//! resolved, so memray's own commands open our files as they are. What the format cannot say (capture
-//! conditions, overhead, totals of an aggregated capture, …) follows memray's end-of-capture record,
-//! where memray does not look (`extension.rs`). It holds every sum, so [`read_file`] passes over the events.
+//! A capture is an LZ4 frame (or the bare bytes) of a header and one of two bodies: *all allocations*, which has every event
+//! in order, or *aggregated*, which has sums by call stack. Frames are written resolved, so memray's own commands open our
+//! files as they are. Data that the format does not have (conditions, overhead, totals of an aggregated capture, …) follow
+//! memray's end-of-capture record, where memray does not look (`extension.rs`). They include every sum, so [`read_file`]
+//! skips the events.
 //!
-//! Nothing here holds a whole file. Reading never panics, never allocates what a length merely claims, and takes no more
-//! memory than it may (`limit.rs`).
+//! Nothing here holds a whole file in memory. Reading never panics, never allocates memory just because a length says so,
+//! and takes no more memory than its limit (`limit.rs`).
 
 mod aggregated;
 mod calls;
@@ -67,7 +67,7 @@ mod tag {
     /// `1ppppaaa`
     pub(super) const ALLOCATION: u8 = 0x80;
 
-    /// Tags that mean something else in the aggregated body.
+    /// Tags with another meaning in the aggregated body.
     pub(super) const MEMORY_SNAPSHOT: u8 = 1;
     pub(super) const AGGREGATED_ALLOCATION: u8 = 2;
     pub(super) const PYTHON_TRACE_INDEX: u8 = 3;
@@ -76,10 +76,10 @@ mod tag {
     pub(super) const AGGREGATED_TRAILER: u8 = 15;
 }
 
-/// The block that the last record of an all-allocations capture frees: no allocator hands it out. memray's
-/// temporal views stop at the last allocation record, so one must follow the last memory record (section 3.6).
+/// Address of the block that the last record of an all-allocations capture frees. No allocator returns it. memray's temporal
+/// views stop at the last allocation record, so one must follow the last memory record (section 3.6).
 const CLOSING_ADDRESS: u64 = 8;
 
-/// A thread that never allocates, named after the program that wrote the capture: how our files are known.
-/// Its number reads `heapray` in a dump of the file.
+/// Number of a thread that never allocates, named after the program that wrote the capture, by which our files are
+/// recognized. The number reads `heapray` in a dump of the file.
 const PRODUCER_THREAD: u64 = u64::from_le_bytes(*b"heapray\0");

@@ -1,8 +1,8 @@
 //! Names that survive memray's text outputs.
 //!
-//! memray ends strings at a NUL and joins frames by `;` and `|` without escaping. Rust's names are full of `;`
-//! (`[u8; 4]`), so both are replaced by characters that look the same and are put back when heapray reads its own
-//! file: U+037E (GREEK QUESTION MARK) and U+2223 (DIVIDES).
+//! memray ends strings at a NUL and joins frames by `;` and `|` without escaping. Rust's names are full of `;` (`[u8; 4]`),
+//! so both are replaced by characters that look the same, and restored when heapray reads its own file: U+037E (GREEK
+//! QUESTION MARK) and U+2223 (DIVIDES).
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::clean::replaced;
 const SEMICOLON: char = '\u{37e}';
 const BAR: char = '\u{2223}';
 
-/// `name` as it is written into a capture as a function, file or thread.
+/// Returns `name` as it is written into a capture as a function, file or thread.
 pub(crate) fn to_capture(name: &str) -> Cow<'_, str> {
     if name.contains(|c: char| matches!(c, ';' | '|') || replaced(c).is_some()) {
         name.chars()
@@ -27,7 +27,7 @@ pub(crate) fn to_capture(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The name that [`to_capture`] wrote. Only for captures that heapray wrote.
+/// Returns the name from the output of [`to_capture`]. Only for captures that heapray wrote.
 pub(super) fn from_capture(name: &str) -> Cow<'_, str> {
     if name.contains([SEMICOLON, BAR]) {
         name.chars()

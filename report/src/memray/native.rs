@@ -1,6 +1,6 @@
-//! Native call stacks (capture format, section 3.5): chains of return addresses, and the images they lie in.
+//! Native call stacks (capture format, section 3.5): chains of return addresses, and their images.
 //!
-//! heapray never writes them and does not look their symbols up: a frame is its address, its file the image's path.
+//! heapray never writes them and does not symbolize them: a frame is its address, with the image's path as its file.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,13 +13,13 @@ use super::tag;
 use crate::hash::FastMap;
 use crate::model::{Frame, StackId, StrId};
 
-/// More native frames than a program calls from different places: a capture may repeat one in a few bytes.
+/// Larger than any program's number of native frames. A capture may repeat one in a few bytes.
 const MOST_NODES: usize = 1 << 23;
 
-/// One is written for each `dlopen` and `dlclose`.
+/// Largest number of generations. One is written for each `dlopen` and `dlclose`.
 const MOST_GENERATIONS: usize = 1 << 20;
 
-/// What each of these takes at most. A node may be on a path that is walked, too.
+/// Largest memory of each of these. A node may be on a path that is walked, too.
 const NODE: u64 = 2 * in_list::<(u64, u64)>();
 const GENERATION: u64 = in_list::<Images>();
 const SEGMENT: u64 = in_tree::<(u64, (u64, StrId))>();
@@ -31,13 +31,13 @@ type Images = BTreeMap<u64, (u64, StrId)>;
 #[derive(Debug, Default)]
 pub(super) struct Native {
     ip: Running,
-    /// The running value of node numbers, which allocation records share.
+    /// The last node number, from which records store differences. Allocation records share it.
     pub(super) last_node: Running,
-    /// Node n is `nodes[n - 1]`: return address and caller's node.
+    /// Return address and caller's node of each node. Node n is `nodes[n - 1]`.
     nodes: Vec<(u64, u64)>,
-    /// One for each MEMORY_MAP_START.
+    /// Images of each generation. A MEMORY_MAP_START record begins one.
     generations: Vec<Images>,
-    /// By generation and node.
+    /// Stacks by generation and node.
     stacks: FastMap<(u64, u64), StackId>,
 }
 
@@ -63,7 +63,7 @@ impl Native {
         Ok(())
     }
 
-    /// A MEMORY_MAP_START record: from here on other images are loaded.
+    /// Handles a MEMORY_MAP_START record: from here on other images are loaded.
     pub(super) fn start_generation(&mut self, tables: &mut Tables) -> Decoded<()> {
         if self.generations.len() >= MOST_GENERATIONS {
             return damaged("more changes of the loaded images than there can be");
@@ -73,7 +73,7 @@ impl Native {
         Ok(())
     }
 
-    /// Number of the current generation, from 1; 0 if none has begun.
+    /// Returns the number of the current generation, from 1; 0 if none has begun.
     pub(super) fn generation(&self) -> u64 {
         self.generations.len() as u64
     }
@@ -103,7 +103,7 @@ impl Native {
         Ok(())
     }
 
-    /// The stack of `node` with the images of `generation`.
+    /// Returns the stack of `node` with the images of `generation`.
     pub(super) fn stack(
         &mut self,
         node: u64,

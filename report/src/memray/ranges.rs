@@ -1,9 +1,9 @@
-//! Live `mmap` ranges. `munmap` may take any part of any of them; ranges may overlap, since a capture need not know
-//! every `munmap`. The same results as memray's interval list, which it scans whole for each `munmap`.
+//! Live `mmap` ranges. `munmap` may remove any part of any of them. Ranges may overlap, since a capture need not have every
+//! `munmap`. The results are those of memray's interval list, which is scanned whole for each `munmap`.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A piece of a mapping that is still there.
+/// Piece of a mapping that is still mapped.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub(super) end: u64,
@@ -11,37 +11,37 @@ pub(super) struct Piece {
     pub(super) born: u64,
 }
 
-/// What a `munmap` took from one piece.
+/// Part that a `munmap` removed from one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// Site of the mapping.
     pub(crate) site: u32,
-    /// When it was made, as it was told.
+    /// Time of its allocation, in the caller's units.
     pub(crate) born: u64,
-    /// Bytes that were there.
+    /// Removed bytes.
     pub(crate) bytes: u64,
-    /// Pieces left of it: 0, 1, or 2 if its middle was taken.
+    /// Pieces that are left: 0, 1, or 2 if the middle was removed.
     pub(crate) left: u8,
-    /// Whether nothing is left of the whole mapping.
+    /// Set if nothing is left of the whole mapping.
     pub(crate) last: bool,
 }
 
-/// How a piece is kept.
+/// Form in which a piece is stored.
 pub(super) type Entry = ((u64, u64), Piece, (u64, u32));
 
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
-    /// By start and a number that tells ranges of one start apart.
+    /// Pieces by start, and by a number for ranges with the same start.
     pieces: BTreeMap<(u64, u64), Piece>,
     next: u64,
-    /// How many pieces there are of each mapping that is in more than one.
+    /// Number of pieces of each mapping that has more than one.
     split: HashMap<u64, u32>,
-    /// No piece is longer: how far before an address one may begin that reaches it.
+    /// Length of the longest piece: a piece that reaches an address begins at most so far before it.
     longest: u64,
 }
 
 impl Ranges {
-    /// Adds a mapping; one of no bytes is none.
+    /// Adds a mapping. Ignores one of no bytes.
     pub(super) fn add(&mut self, start: u64, size: u64, site: u32, born: u64) {
         if size == 0 {
             return;
@@ -53,7 +53,7 @@ impl Ranges {
         self.next += 1;
     }
 
-    /// Takes `start..start + size` from every piece; `taken` says what was there.
+    /// Removes `start..start + size` from every piece. Adds the removed parts to `taken`.
     pub(super) fn remove(&mut self, start: u64, size: u64, taken: &mut Vec<Taken>) {
         taken.clear();
         if size == 0 {
@@ -92,7 +92,7 @@ impl Ranges {
         }
     }
 
-    /// Notes that a piece of mapping `number` became `left` pieces; whether that was the mapping's end.
+    /// Notes that a piece of mapping `number` became `left` pieces. Returns whether that was the mapping's end.
     fn count(&mut self, number: u64, left: u8) -> bool {
         match left {
             2 => *self.split.entry(number).or_insert(1) += 1,
@@ -108,12 +108,12 @@ impl Ranges {
         false
     }
 
-    /// How many pieces there are.
+    /// Returns the number of pieces.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Every piece with its start and its mapping's number, by start.
+    /// Returns every piece with its start and its mapping's number, by start.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64, &Piece)> {
         self.pieces
             .iter()

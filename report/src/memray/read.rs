@@ -15,51 +15,51 @@ use super::source::{Source, Stop};
 use super::tables::Tables;
 use crate::model::Report;
 
-/// The two kinds of capture.
+/// Kind of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Every event, in order: [`events`](super::events) gives them.
     AllAllocations,
-    /// Sums by call stack only; what was allocated and freed again is not in it.
+    /// Sums by call stack only, without the memory that was freed before the end.
     Aggregated,
 }
 
-/// A capture that was read.
+/// Capture that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capture {
-    /// What it says.
+    /// The report.
     pub report: Report,
-    /// Which kind it is.
+    /// Kind of the capture.
     pub format: Format,
-    /// Its format version.
+    /// Version of the format.
     pub version: Version,
-    /// What else its header says.
+    /// Further fields of its header.
     pub facts: Facts,
-    /// Whether all of it could be read; if not, the last of the report's notes says why.
+    /// Set if all of it could be read. If not, the last of the report's notes says why.
     pub complete: bool,
 }
 
 /// Reads a capture of either kind, version 12 or 13, packed or not, written by heapray or by memray.
 ///
 /// What heapray wrote comes back whole. From memray's own files, an all-allocations capture gives every sum by
-/// memray's rules; an aggregated one has only the high-water mark and what is live. Native frames keep their
-/// addresses as names. A capture that is cut short or damaged behind its header gives what comes before, as in
-/// memray, and a note in the report's conditions.
+/// memray's rules; a report of an aggregated capture has only the high-water mark and the live memory. Native frames have
+/// their addresses as names. For a capture that is cut short or damaged after its header, the report has everything before
+/// that, as in memray, and a note in its conditions.
 ///
-/// Memory grows with what the capture holds (call stacks, live blocks), not with the number of events, nor with any
-/// length that it merely claims, and not beyond [`MemoryLimit`].
+/// Memory grows with the content of the capture (call stacks, live blocks), not with the number of events, nor with claimed
+/// lengths, and not beyond [`MemoryLimit`].
 ///
 /// # Errors
-/// If the input fails, is not a capture, is of another version, its header is damaged, or it holds more than fits into the
-/// default [`MemoryLimit`].
+/// The input fails, is not a capture, is of another version, has a damaged header, or needs more memory than the default
+/// [`MemoryLimit`].
 pub fn read(input: impl Read) -> Result<Capture, ReadError> {
     read_within(input, MemoryLimit::default())
 }
 
-/// Reads a capture as [`read`] does, within `limit`.
+/// Does what [`read`] does, within `limit`.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as of [`read`].
 pub fn read_within(input: impl Read, limit: MemoryLimit) -> Result<Capture, ReadError> {
     let mut source = Source::new(input).map_err(ReadError::Io)?;
     let mut budget = Budget::new(limit);
@@ -84,23 +84,23 @@ pub fn read_within(input: impl Read, limit: MemoryLimit) -> Result<Capture, Read
     Ok(capture)
 }
 
-/// Reads a capture as [`read`] does, from the start of an input that can seek: of one that heapray wrote, only what is
-/// defined at its front and the sums at its end, not the events between them. With millions of events that is a
-/// hundred times as fast.
+/// Does what [`read`] does, from the start of an input that can seek. In a capture that heapray wrote, it reads only the
+/// definitions at the front and the sums at the end, not the events between them. With millions of events that is a hundred
+/// times as fast.
 ///
-/// The report is the same but for the numbers of its call stacks: [`events_of_file`](super::events_of_file) gives
-/// events that fit. Damage among the events goes unnoticed here; they say so.
+/// The report is the same except for the numbers of its call stacks: [`events_of_file`](super::events_of_file) returns
+/// events that fit. Damage among the events is not noticed here, but when the events are read.
 ///
 /// # Errors
-/// As [`read`], and if the input cannot be set to its start.
+/// The same as of [`read`], and an error if the input cannot be set to its start.
 pub fn read_file<R: Read + Seek>(input: R) -> Result<Capture, ReadError> {
     read_file_within(input, MemoryLimit::default())
 }
 
-/// Reads a capture as [`read_file`] does, within `limit`.
+/// Does what [`read_file`] does, within `limit`.
 ///
 /// # Errors
-/// As [`read_file`].
+/// The same as of [`read_file`].
 pub fn read_file_within<R: Read + Seek>(
     mut input: R,
     limit: MemoryLimit,
@@ -112,7 +112,7 @@ pub fn read_file_within<R: Read + Seek>(
     read_within(input, limit)
 }
 
-/// A report, and why it is not whole if it is not.
+/// Report, and the reason why it is not whole, if it is not.
 type Partial = (Report, Option<String>);
 
 fn read_all<R: Read>(
@@ -129,7 +129,7 @@ fn read_all<R: Read>(
     events.drain(&mut ledger)?;
     let mut problem = events.problem.take();
     ledger.close(&mut report);
-    // memray writes the end when it gets there: that of a process that was killed is where it began.
+    // memray writes the end time at the end of a capture. If the process was killed, the end time is the start time.
     if problem.is_some()
         && let Some(last) = report.timeline.last()
     {
@@ -178,7 +178,7 @@ fn read_aggregated<R: Read>(
     report.sites = sites;
     let extension = read_extension(&mut source, &mut tables, &mut problem)?;
     if let Some(extension) = extension {
-        // Rows that share a stack were given root frames for memray; the extension's call tree has none.
+        // Rows that share a stack have root frames for memray, which the extension's call tree does not have.
         let rows_tree = tables.forget_stacks();
         match try_graft(&mut tables, extension, &mut problem)? {
             Some(grafted) => {
@@ -194,15 +194,14 @@ fn read_aggregated<R: Read>(
     Ok((report, problem))
 }
 
-/// Drops the frames that are there for memray alone: those that the call tree does not need, if the header tells the
-/// truth.
+/// Drops the root frames that only memray needs, if the header is right: those that the call tree does not need.
 pub(super) fn forget_roots(tables: &mut Tables, header: &Header) {
     let frames = tables.stacks.iter().map(|(_, node)| node.frame.0 as usize);
     let in_use = frames.max().map_or(0, |last| last + 1);
     tables.frames.truncate(in_use.max(header.n_frames as usize));
 }
 
-/// The extension behind the end mark, if heapray wrote the capture and it is whole.
+/// Reads the extension after the end mark, if heapray wrote the capture and the extension is whole.
 fn read_extension<R: Read>(
     source: &mut Source<R>,
     tables: &mut Tables,
@@ -218,7 +217,7 @@ fn read_extension<R: Read>(
         Err(Stop::TooLarge(error)) => return Err(error.into()),
         Err(Stop::Cut) => {
             *problem = Some(format!(
-                "what heapray adds to the capture at byte {at} is cut short and ignored"
+                "heapray's extension of the capture at byte {at} is cut short and ignored"
             ));
         }
         Err(Stop::Damaged(what)) => *problem = Some(damage(at, &what)),
@@ -227,10 +226,10 @@ fn read_extension<R: Read>(
 }
 
 fn damage(at: u64, what: &str) -> String {
-    format!("what heapray adds to the capture at byte {at} is damaged and ignored: {what}")
+    format!("heapray's extension of the capture at byte {at} is damaged and ignored: {what}")
 }
 
-/// The extension in the tables' numbers; if it does not fit them, `problem` says so.
+/// Returns the extension in the tables' numbers. If it does not fit them, `problem` says so.
 fn try_graft(
     tables: &mut Tables,
     extension: Extension,
@@ -240,7 +239,7 @@ fn try_graft(
         Ok(grafted) => return Ok(Some(grafted)),
         Err(Stop::Damaged(what)) => *problem = Some(damage(0, &what)),
         Err(Stop::TooLarge(error)) => return Err(error.into()),
-        // Nothing is read here.
+        // Grafting reads nothing.
         Err(Stop::Io(_) | Stop::Cut) => {}
     }
     Ok(None)

@@ -1,10 +1,11 @@
 //! The recent-address list: an address among the last 15 that were written out costs no byte (capture format,
 //! section 3.4). A first-in first-out list that hits do not change; index 0 is the newest, all are 0 at first.
 
-/// The index that says "not in the list: the address follows".
+/// Index that says "not in the list: the address follows".
 pub(super) const MISS: u8 = 15;
 
-/// Kept as a ring, so that a new entry moves nothing. Slot 15 is padding for the vectorised search.
+/// List of recent addresses, kept as a ring, so that a new entry moves nothing. Slot 15 is padding for the vectorised
+/// search.
 #[derive(Debug)]
 pub(super) struct Recent {
     ring: [u64; 16],
@@ -20,7 +21,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// The index of `address`, or [`MISS`], in which case it is the newest from now on.
+    /// Returns the index of `address`, or [`MISS`], in which case it is the newest from now on.
     #[inline]
     pub(super) fn find_or_add(&mut self, address: u64) -> u8 {
         let mut hits = 0u32;
@@ -39,7 +40,7 @@ impl Recent {
         }
     }
 
-    /// The address at `index`, below [`MISS`].
+    /// Returns the address at `index`, which is below [`MISS`].
     #[inline]
     pub(super) fn get(&self, index: u8) -> u64 {
         let slot = self.newest + index;
@@ -47,7 +48,7 @@ impl Recent {
         self.ring[usize::from(slot & 15)]
     }
 
-    /// Puts `address` in front; the oldest falls out.
+    /// Adds `address` as the newest; the oldest is removed.
     #[inline]
     pub(super) fn add(&mut self, address: u64) {
         self.newest = if self.newest == 0 {

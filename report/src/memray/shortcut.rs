@@ -1,8 +1,8 @@
-//! The short way through a capture that heapray wrote: what is defined at its front, then straight to its sums.
+//! The fast way through a capture that heapray wrote: the definitions at its front, and then its sums at once.
 //!
-//! Only for inputs that can seek, and only where everything fits: a signpost, tables that end where it says, a whole
-//! extension that refers to nothing else and ends the capture. Whatever is odd is read from front to back instead,
-//! which says what is wrong. Damage among the events, which are passed over, goes unnoticed here.
+//! Only for inputs that can seek, and only if everything fits: a signpost, tables that end where it says, and a whole
+//! extension that refers to nothing else and ends the capture. Any other capture is read from front to back, which reports
+//! what is wrong. Damage among the skipped events is not noticed here.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -17,7 +17,7 @@ use super::tables::Tables;
 use super::tag;
 use crate::model::Report;
 
-/// What the short way leads to.
+/// Result of the fast way.
 #[derive(Debug)]
 pub(super) struct Shortcut {
     header: Header,
@@ -26,7 +26,7 @@ pub(super) struct Shortcut {
 }
 
 impl Shortcut {
-    /// Takes the short way, if there is one. Leaves `input` anywhere.
+    /// Takes the fast way, if possible. Leaves `input` at any position.
     pub(super) fn take(input: &mut (impl Read + Seek), limit: MemoryLimit) -> Option<Shortcut> {
         let signpost = Signpost::find(input)?;
         input.rewind().ok()?;
@@ -79,7 +79,8 @@ impl Shortcut {
     }
 }
 
-/// Reads the records up to byte `end` of the unpacked capture: true if they define things, and one ends there.
+/// Reads the records up to byte `end` of the unpacked capture. Returns true if all of them are definitions, and one ends
+/// there.
 fn read_tables<R: Read>(
     source: &mut Source<R>,
     header: &Header,

@@ -1,10 +1,10 @@
-//! The last bytes of a packed capture: where its sums are, for readers that can seek.
+//! The last bytes of a packed capture: the place of its sums, for readers that can seek.
 //!
 //! ```text
 //! LZ4 frame            header, threads, code objects | events, or rows | end mark
 //! LZ4 frame            the extension (`extension.rs`)
-//! u32 0x184D_2A5E      a frame that LZ4 readers skip
-//! u32 32               bytes that follow
+//! u32 0x184D_2A5E      number of a frame that LZ4 readers skip
+//! u32 32               length of the rest
 //! "heapray\0"
 //! u64                  byte of the file at which the extension's frame begins
 //! u64                  bytes of the unpacked capture before the |, all that the extension refers to
@@ -13,18 +13,18 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-/// LZ4 has sixteen such numbers, and memray reads none of what follows its end mark.
+/// Number of the frame. LZ4 has sixteen such numbers, and memray reads nothing after its end mark.
 const SKIPPED_FRAME: [u8; 4] = 0x184D_2A5Eu32.to_le_bytes();
 const MAGIC: [u8; 8] = *b"heapray\0";
 const SIZE: usize = 40;
 const BODY: u32 = SIZE as u32 - 8;
 
-/// What the last bytes say.
+/// Content of the last bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signpost {
     /// Byte of the file at which the extension's LZ4 frame begins.
     pub(super) extension: u64,
-    /// Bytes of the unpacked capture that define all that the extension refers to.
+    /// Bytes of the unpacked capture with all definitions that the extension refers to.
     pub(super) tables: u64,
 }
 
@@ -55,11 +55,11 @@ impl Signpost {
             extension: number(16),
             tables: number(24),
         };
-        // Everything else is the same in each, or follows from it.
+        // All other fields are the same in each signpost, or follow from these.
         (signpost.to_bytes() == *bytes).then_some(signpost)
     }
 
-    /// The signpost of a capture; nothing if it has none, or the input fails.
+    /// Returns the signpost of a capture, or `None` if there is none, or the input fails.
     pub(super) fn find(input: &mut (impl Read + Seek)) -> Option<Signpost> {
         input.seek(SeekFrom::End(-(SIZE as i64))).ok()?;
         let mut bytes = [0; SIZE];
@@ -68,7 +68,7 @@ impl Signpost {
     }
 }
 
-/// FNV-1a. Against accidents: whoever forges a capture can forge this.
+/// Returns the FNV-1a hash. It is against accidents: a forged capture can have a forged hash.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! Bytes of a capture: unpacks the LZ4 frame if there is one, and decodes primitives with a position for messages.
+//! Input of a capture: unpacks the LZ4 frame if there is one, and decodes primitives with a position for messages.
 
 use std::borrow::Cow;
 use std::io::{self, Chain, Cursor, Read};
@@ -10,42 +10,42 @@ use super::limit::TooLarge;
 use crate::clean::in_one_line;
 use crate::varint::unzigzag;
 
-/// Longest string or line table that is believed. memray has no limit; real ones have kilobytes.
+/// Longest accepted string or line table. memray has no limit; real ones have kilobytes.
 pub(super) const LONGEST: u64 = 4 << 20;
 
 const LZ4_MAGIC: [u8; 4] = 0x184D_2204u32.to_le_bytes();
 
-/// Why decoding cannot go on.
+/// Reason why decoding cannot go on.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The input ends here, inside of something.
+    /// The input ends in the middle of something.
     Cut,
-    /// What follows makes no sense.
+    /// The next bytes make no sense.
     Damaged(String),
-    /// There is more than fits into the memory that it may take.
+    /// The data do not fit into the memory limit.
     TooLarge(TooLarge),
-    /// The input itself failed.
+    /// The input failed.
     Io(io::Error),
 }
 
 pub(super) type Decoded<T> = Result<T, Stop>;
 
-/// Shorthand for [`Stop::Damaged`].
+/// Returns [`Stop::Damaged`].
 pub(super) fn damaged<T>(what: impl Into<String>) -> Decoded<T> {
     Err(Stop::Damaged(what.into()))
 }
 
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The capture's bytes, whatever they are wrapped in.
+/// Container of the capture's bytes.
 enum Container<R: Read> {
     Bare(TrailingZeros<Whole<R>>),
     Lz4(FrameDecoder<Whole<R>>),
-    /// What followed the last whole LZ4 frame is none; memray ignores it too.
+    /// The bytes after the last whole LZ4 frame are not one. memray ignores them too.
     Ended,
 }
 
-/// A buffered reader of the uncompressed capture.
+/// Buffered reader of the uncompressed capture.
 pub(super) struct Source<R: Read> {
     container: Container<R>,
     frames_read: bool,
@@ -63,7 +63,7 @@ impl<R: Read> std::fmt::Debug for Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    /// Looks at the first four bytes, as memray does, to see whether the input is an LZ4 frame.
+    /// Makes a source. As in memray, the first four bytes decide whether the input is an LZ4 frame.
     pub(super) fn new(mut input: R) -> io::Result<Self> {
         let mut first = Vec::with_capacity(4);
         input.by_ref().take(4).read_to_end(&mut first)?;
@@ -83,23 +83,23 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// Whether the bytes come out of an LZ4 frame.
+    /// Returns whether the bytes come out of an LZ4 frame.
     pub(super) fn is_packed(&self) -> bool {
         !matches!(self.container, Container::Bare(_))
     }
 
-    /// Changes with every 64 KiB that are read, at least.
+    /// Returns a number that changes at least every 64 KiB.
     #[inline]
     pub(super) fn buffer_at(&self) -> u64 {
         self.base
     }
 
-    /// Bytes of the uncompressed capture that were taken so far.
+    /// Returns the number of bytes of the uncompressed capture that were taken so far.
     pub(super) fn position(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// Reads on. False at the end of the input.
+    /// Reads more bytes. Returns false at the end of the input.
     #[cold]
     fn refill(&mut self) -> Decoded<bool> {
         self.base += self.end as u64;
@@ -112,7 +112,7 @@ impl<R: Read> Source<R> {
             };
             match read {
                 Ok(0) => match &mut self.container {
-                    // The end of one frame; another may follow at once.
+                    // The end of one frame. Another may follow directly.
                     Container::Lz4(_) if !self.frames_read => self.frames_read = true,
                     _ => return Ok(false),
                 },
@@ -144,7 +144,7 @@ impl<R: Read> Source<R> {
         damaged(format!("the LZ4 frame is damaged: {problem:?}"))
     }
 
-    /// The next byte, which stays; `None` at the end of the input.
+    /// Returns the next byte without taking it, or `None` at the end of the input.
     #[inline]
     pub(super) fn peek(&mut self) -> Decoded<Option<u8>> {
         if self.at == self.end && !self.refill()? {
@@ -153,7 +153,7 @@ impl<R: Read> Source<R> {
         Ok(Some(self.buffer[self.at]))
     }
 
-    /// The next byte, which stays, if it was read already.
+    /// Returns the next byte without taking it, if it was read already.
     #[inline]
     pub(super) fn at_hand(&self) -> Option<u8> {
         self.buffer[self.at..self.end].first().copied()
@@ -221,13 +221,13 @@ impl<R: Read> Source<R> {
         Ok(unzigzag(self.varint()?))
     }
 
-    /// A field that is stored as the difference to its last value.
+    /// Reads a field that is stored as the difference to its last value.
     #[inline]
     pub(super) fn delta(&mut self, last: &mut Running) -> Decoded<u64> {
         Ok(last.add(self.signed()?))
     }
 
-    /// Bytes up to a NUL, which is taken and not given. Bytes that are not UTF-8 become U+FFFD.
+    /// Reads bytes up to a NUL, which is taken but not returned. Bytes that are not UTF-8 become U+FFFD.
     pub(super) fn cstr(&mut self) -> Decoded<String> {
         let mut bytes = Vec::new();
         loop {
@@ -248,7 +248,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// `length` bytes. Memory is taken as they come, not as they are claimed.
+    /// Reads `length` bytes. Memory is taken as the bytes come, not by the claimed length.
     pub(super) fn bytes(&mut self, length: u64) -> Decoded<Vec<u8>> {
         if length > LONGEST {
             return damaged(format!("a length of {length} bytes"));
@@ -267,15 +267,15 @@ impl<R: Read> Source<R> {
         Ok(bytes)
     }
 
-    /// A string behind its length, as the extension has them.
+    /// Reads a string after its length, as in the extension.
     pub(super) fn text(&mut self) -> Decoded<String> {
         let length = self.varint()?;
         Ok(text(self.bytes(length)?))
     }
 }
 
-/// A number of up to 8 bytes, and how many they are. All at once: a step for each would guess its end wrong time and
-/// again.
+/// Returns a number of up to 8 bytes, and their count. It decodes all bytes at once: with a loop, the processor would often
+/// mispredict the end.
 #[inline]
 fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(bytes);
@@ -291,7 +291,7 @@ fn short_varint(bytes: [u8; 8]) -> Option<(u64, usize)> {
     Some((n, ends.trailing_zeros() as usize / 8 + 1))
 }
 
-/// Cleaned: whatever a capture says can go to a terminal.
+/// Returns a cleaned text, which may be shown on a terminal.
 fn text(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
@@ -301,16 +301,16 @@ fn text(bytes: Vec<u8>) -> String {
     }
 }
 
-/// Ends before the zeros at the end: memray grows its uncompressed file in advance, and a process that was killed
-/// leaves the rest of it empty.
+/// Reader without the zeros at the end: memray grows its uncompressed file in advance, and a process that is killed leaves
+/// the rest of it empty.
 struct TrailingZeros<R> {
     input: R,
-    /// Bytes to give; the last is not zero.
+    /// Bytes to return; the last is not zero.
     chunk: Vec<u8>,
     at: usize,
-    /// Zeros to give before `chunk`.
+    /// Zeros to return before `chunk`.
     before: u64,
-    /// Zeros that came behind `chunk`, given once something else follows.
+    /// Zeros after `chunk`, which are returned if something else follows.
     behind: u64,
 }
 
@@ -325,7 +325,7 @@ impl<R: Read> TrailingZeros<R> {
         }
     }
 
-    /// Reads the next chunk. False at the end of the input.
+    /// Reads the next chunk. Returns false at the end of the input.
     fn advance(&mut self, size: usize) -> io::Result<bool> {
         self.at = 0;
         loop {

@@ -1,4 +1,4 @@
-//! What a capture defines as it goes: strings, frames, the call tree, threads. Both readers fill these.
+//! Definitions in a capture: strings, frames, the call tree, threads. Both readers fill these tables.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -14,17 +14,18 @@ use crate::model::{
 };
 use std::sync::Arc;
 
-/// More than any capture has; past it the capture is taken for damaged.
+/// Larger than any capture's number; a capture with more is damaged.
 pub(super) const MOST_STACKS: usize = 1 << 26;
 const MOST_THREADS: usize = 1 << 24;
 
-/// What each of these takes at most, beside the bytes of a text: here, in its index, and where others keep it by number.
+/// Largest memory of each of these, not counting the bytes of a text: here, in the index, and in other tables with its
+/// number.
 const STRING: u64 = in_list::<Arc<str>>() + in_map::<(Arc<str>, StrId)>() + 32;
 const FRAME: u64 = in_list::<(Frame, Place)>() + in_map::<(Frame, FrameId)>();
 const PLACE: u64 = in_map::<((u64, u64), FrameId)>();
 const CODE_OBJECT: u64 = in_map::<(u64, CodeObject)>();
 const STACK: u64 = in_list::<StackNode>() + in_map::<(u64, StackId)>() + calls::A_STACK;
-/// With the call stack and the last allocations that the events' reader and the ledger keep of each thread.
+/// Includes the call stack and the last allocations that the events' reader and the ledger keep of each thread.
 const THREAD: u64 = in_list::<Thread>() + in_map::<(u64, ThreadId)>() + 256;
 
 #[derive(Debug)]
@@ -39,7 +40,7 @@ struct CodeObject {
 pub(super) struct Tables {
     pub(super) budget: Budget,
     python_version: i32,
-    /// heapray wrote this capture, so that what it packs into names and addresses can be unpacked.
+    /// Set if heapray wrote this capture, so that its special names and addresses can be decoded.
     pub(super) ours: bool,
     pub(super) producer: Option<String>,
     pub(super) strings: Strings,
@@ -49,7 +50,7 @@ pub(super) struct Tables {
     last_line: Running,
     code_objects: HashMap<u64, CodeObject>,
     frame_ids: HashMap<Frame, FrameId>,
-    /// By code object and instruction offset.
+    /// Frames by code object and instruction offset.
     places: FastMap<(u64, u64), FrameId>,
     thread_ids: FastMap<u64, ThreadId>,
     calls: Calls,
@@ -68,8 +69,8 @@ impl Tables {
         }
     }
 
-    /// Takes over the call tree that another reading of the same capture found. From then on a stack that is not in it,
-    /// or a thread beyond the `threads` first ones, is damage: whoever has that reading's report knows neither.
+    /// Takes over the call tree that an earlier reading of the same capture found. From then on a stack that is not in it,
+    /// or a thread beyond the `threads` first ones, is damage: the report of that reading has neither.
     pub(super) fn expect(&mut self, stacks: Stacks, threads: usize) -> Decoded<()> {
         self.budget.take(stacks.len() as u64 * STACK)?;
         self.most_stacks = stacks.len();
@@ -78,7 +79,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The handle of `text`.
+    /// Returns the handle of `text`.
     pub(super) fn intern(&mut self, text: &str) -> Decoded<StrId> {
         let known = self.strings.len();
         let id = self.strings.intern(text);
@@ -113,7 +114,7 @@ impl Tables {
             self.budget.take(CODE_OBJECT)?;
         }
         if self.ours {
-            // Its only frame, at once: frames keep the order that they were written in.
+            // Its only frame is made at once, so that frames keep their order in the file.
             self.frame(id, 0)?;
         }
         Ok(())
@@ -128,14 +129,15 @@ impl Tables {
         }
     }
 
-    /// The frame of an instruction. A code object that was not defined gives a frame without names, as in memray.
+    /// Returns the frame of an instruction. For a code object that was not defined, returns a frame without names, as in
+    /// memray.
     #[inline]
     pub(super) fn frame(&mut self, code: u64, offset: i64) -> Decoded<FrameId> {
         if let Some(&frame) = self.places.get(&(code, offset as u64)) {
             return Ok(frame);
         }
         let frame = self.resolve(code, offset);
-        // heapray gives frames of equal names code objects of their own where only their full names differ.
+        // heapray writes separate code objects for frames of equal names if their full names differ.
         let id = if self.ours {
             self.add_frame(frame)?
         } else {
@@ -146,7 +148,7 @@ impl Tables {
         Ok(id)
     }
 
-    /// The stack of `parent` with a call of `code` at `offset`.
+    /// Returns the stack of `parent` with a call of `code` at `offset`.
     #[inline]
     pub(super) fn call(&mut self, parent: StackId, code: u64, offset: i64) -> Decoded<StackId> {
         let (Ok(short_code), Ok(short_offset)) = (u32::try_from(code), i32::try_from(offset))
@@ -163,7 +165,7 @@ impl Tables {
         Ok(stack)
     }
 
-    /// Whether the capture itself defines a code object of that number, in heapray's way: one frame.
+    /// Returns whether the capture itself defines a code object of that number, in heapray's way: one frame.
     pub(super) fn defines(&self, code: u32) -> bool {
         self.places.contains_key(&(u64::from(code), 0))
     }
@@ -189,7 +191,7 @@ impl Tables {
         }
     }
 
-    /// The handle of a frame with these names.
+    /// Returns the handle of a frame with these names.
     pub(super) fn intern_frame(&mut self, frame: Frame) -> Decoded<FrameId> {
         if let Some(&known) = self.frame_ids.get(&frame) {
             return Ok(known);
@@ -205,7 +207,7 @@ impl Tables {
         Ok(FrameId(self.frames.len() as u32 - 1))
     }
 
-    /// The stack of `parent` with `frame` called from it.
+    /// Returns the stack of `parent` with `frame` called from it.
     #[inline]
     pub(super) fn child(&mut self, parent: StackId, frame: FrameId) -> Decoded<StackId> {
         let known = self.stacks.len();
@@ -219,7 +221,7 @@ impl Tables {
         Ok(stack)
     }
 
-    /// The thread of memray's number `tid`; `None` for the one that only names the producer.
+    /// Returns the thread of memray's number `tid`, or `None` for the one that only names the producer.
     pub(super) fn thread(&mut self, tid: u64) -> Decoded<Option<ThreadId>> {
         if tid == PRODUCER_THREAD {
             return Ok(None);
@@ -260,13 +262,13 @@ impl Tables {
         Ok(())
     }
 
-    /// Begins a new call tree; gives the old one.
+    /// Begins a new call tree and returns the old one.
     pub(super) fn forget_stacks(&mut self) -> Stacks {
         self.calls = Calls::default();
         std::mem::take(&mut self.stacks)
     }
 
-    /// Hands the tables over to `report`.
+    /// Moves the tables into `report`.
     pub(super) fn give_to(self, report: &mut Report) {
         report.about.producer = self.producer.unwrap_or_else(|| "memray".into());
         report.strings = self.strings;

@@ -1,14 +1,15 @@
-//! Readings of memory, however many there are, in bounded memory.
+//! Any number of memory readings, in bounded memory.
 
 use crate::model::Moment;
 
-/// Readings that are kept; past it, every other one is dropped and only each second one is taken, and so on.
+/// Largest number of readings. When it is reached, every second one is dropped, and from then on only every second one is
+/// taken.
 pub(crate) const MOST_MOMENTS: usize = 1 << 16;
 
 #[derive(Debug)]
 pub(super) struct Timeline {
     moments: Vec<Moment>,
-    /// Of so many readings one is kept.
+    /// Number of readings of which one is kept.
     stride: u64,
     readings: u64,
 }
@@ -37,7 +38,7 @@ impl Timeline {
         self.readings += 1;
     }
 
-    /// Whether nothing was read.
+    /// Returns whether there were no readings.
     pub(super) fn is_empty(&self) -> bool {
         self.moments.is_empty()
     }
@@ -47,7 +48,7 @@ impl Timeline {
     }
 }
 
-/// Leaves out every second one.
+/// Drops every second reading.
 pub(crate) fn halve(moments: &mut Vec<Moment>) {
     let mut index = 0usize;
     moments.retain(|_| {

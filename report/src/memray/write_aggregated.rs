@@ -11,12 +11,12 @@ use crate::model::{Allocator, Report, StackId, Tally, ThreadId};
 
 /// Writes the sums of `report` as a capture that memray and heapray read.
 ///
-/// memray's merged views count every row after the first of a stack as one block, whatever it says. So each stack
-/// gets one row: allocators are joined under the one with most bytes, and threads that share a stack with another
-/// thread get a root frame each, `thread <name>`. heapray reads its own rows from behind memray's.
+/// memray's merged views count every row after the first of a stack as one block, whatever it contains. So each stack gets
+/// one row: allocators are joined under the one with most bytes, and each thread that shares a stack with another thread
+/// gets a root frame, `thread <name>`. heapray reads its own rows from the extension.
 ///
 /// # Errors
-/// Whatever `out` fails with; [`io::ErrorKind::InvalidInput`] if the report's handles do not fit together.
+/// An error of `out`, or [`io::ErrorKind::InvalidInput`] if the report's handles do not fit together.
 pub fn write_aggregated(report: &Report, version: Version, out: impl Write) -> io::Result<()> {
     let rows = rows(report)?;
     let apart = threads_that_share(report, &rows);
@@ -50,7 +50,7 @@ pub fn write_aggregated(report: &Report, version: Version, out: impl Write) -> i
     extension::finish(report, &[], &codes.ids, tables, sink)
 }
 
-/// What one thread has of one stack.
+/// Row of one thread and one stack.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     allocator: Allocator,
@@ -109,7 +109,7 @@ fn rows(report: &Report) -> io::Result<Rows> {
     Ok(rows)
 }
 
-/// For each thread, whether one of its rows has a stack that another thread has too.
+/// Returns, for each thread, whether one of its rows has a stack that another thread has too.
 fn threads_that_share(report: &Report, rows: &Rows) -> Vec<bool> {
     let mut shares = vec![false; report.threads.len()];
     let mut last: Option<(StackId, ThreadId)> = None;
@@ -128,7 +128,7 @@ fn threads_that_share(report: &Report, rows: &Rows) -> Vec<bool> {
     shares
 }
 
-/// Writes a root frame for each thread that needs one: its index by thread.
+/// Writes a root frame for each thread that needs one. Returns its index by thread.
 fn put_roots<W: Write>(
     report: &Report,
     apart: &[bool],
@@ -165,15 +165,15 @@ fn put_snapshots<W: Write>(report: &Report, sink: &mut Sink<W>) -> io::Result<()
     Ok(())
 }
 
-/// The call tree as far as it was written.
+/// Call tree as far as it was written.
 struct Tree<'a> {
     report: &'a Report,
     codes: &'a CodeObjects,
-    /// By stack: its node's number in the file, if it has one below the plain root.
+    /// Number in the file of each stack's node, if it has one below the plain root.
     plain: Vec<u64>,
     /// The same below the thread roots.
     rooted: HashMap<(u32, StackId), u64>,
-    /// Two frames with one code object would be one node to memray, so nodes are known by code.
+    /// Two frames with one code object would be one node to memray, so nodes are keyed by code.
     by_code: HashMap<(u64, u32), u64>,
     written: u64,
     path: Vec<(StackId, u32)>,
@@ -200,7 +200,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Writes the nodes of `stack` that are not there yet; gives the leaf's number.
+    /// Writes the missing nodes of `stack`, and returns the leaf's number.
     fn put(&mut self, stack: StackId, root: Option<u32>, out: &mut Vec<u8>) -> u64 {
         self.path.clear();
         let mut at = stack;

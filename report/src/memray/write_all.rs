@@ -11,12 +11,12 @@ use crate::model::{Allocator, Event, Report, StackId, Thread, ThreadId};
 
 /// Writes `report` and its `events` as a capture that memray and heapray read.
 ///
-/// Streams: memory is 12 bytes a call stack and a few blocks of 64 KiB, however many events there are. If the last
-/// event is not an [`Event::Memory`], one is added, or memray's temporal views would miss what came after the last.
+/// It streams: memory is 12 bytes per call stack and a few blocks of 64 KiB, for any number of events. If the last event is
+/// not an [`Event::Memory`], one is added, since otherwise memray's temporal views would miss the events after the last one.
 ///
 /// # Errors
-/// Whatever `events` or `out` fail with; [`io::ErrorKind::InvalidInput`] for an event that names a thread or stack
-/// that the report does not have, or an allocator that does not fit.
+/// An error of `events` or `out`, or [`io::ErrorKind::InvalidInput`] for an event with a thread or stack that the report
+/// does not have, or with an unsuitable allocator.
 pub fn write_all(
     report: &Report,
     events: impl Iterator<Item = io::Result<Event>>,
@@ -26,12 +26,12 @@ pub fn write_all(
     write_all_apart(report, &[], events, version, out)
 }
 
-/// [`write_all`] for events some of whose threads are not the report's: behind those come the ones in `apart`. Their
-/// [`threads`](Thread::threads) is 0. memray goes by the numbers of threads where it looks for temporary allocations, so
-/// that threads which are one in the report are kept apart where that matters.
+/// Does what [`write_all`] does for events with additional threads: after the report's threads come those in `apart`, whose
+/// [`threads`](Thread::threads) is 0. memray uses the numbers of threads to find temporary allocations, so threads that are
+/// one in the report are kept apart here.
 ///
 /// # Errors
-/// As [`write_all`].
+/// The same as for [`write_all`].
 pub fn write_all_apart(
     report: &Report,
     apart: &[Thread],
@@ -67,7 +67,7 @@ pub fn write_all_apart(
     extension::finish(report, apart, &codes.ids, tables, body.sink)
 }
 
-/// What a walk through the call tree needs of a stack, in one cache line with its neighbours.
+/// Stack in the form that a walk through the call tree needs, in one cache line with its neighbours.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     parent: u32,
@@ -103,12 +103,12 @@ fn invalid(problem: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, problem)
 }
 
-/// The state that memray's reader will have at each point.
+/// State that memray's reader will have at each point.
 struct Body<W: Write> {
     sink: Sink<W>,
-    /// The thread that records belong to.
+    /// The thread of the next records.
     current: u32,
-    /// Each thread's stack.
+    /// The stack of each thread.
     stacks: Vec<u32>,
     tids: Vec<u64>,
     nodes: Vec<Node>,
@@ -175,7 +175,7 @@ impl<W: Write> Body<W> {
         Ok(())
     }
 
-    /// Pops and pushes what lies between the thread's stack and `stack`.
+    /// Writes the pops and pushes from the thread's stack to `stack`.
     #[inline]
     fn call(&mut self, thread: ThreadId, stack: StackId) -> io::Result<()> {
         let held = &mut self.stacks[thread.0 as usize];
@@ -218,7 +218,7 @@ impl<W: Write> Body<W> {
         Ok(())
     }
 
-    /// The part of an allocation record that all allocators have.
+    /// Writes the part of an allocation record that all allocators have.
     #[inline]
     fn record(&mut self, allocator: Allocator, address: u64) {
         let packed = pack_address(address);
@@ -243,7 +243,7 @@ impl<W: Write> Body<W> {
         self.ends_with_memory = true;
     }
 
-    /// What memray needs at the end of a capture to see all of it.
+    /// Writes the records that memray needs at the end of a capture to see all of it.
     fn close(&mut self, report: &Report) {
         if !self.ends_with_memory {
             let about = &report.about;

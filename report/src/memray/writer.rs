@@ -1,4 +1,4 @@
-//! What both bodies need to be written: the LZ4 frame, code objects, thread numbers.
+//! Common parts of both writers: the LZ4 frame, code objects, thread numbers.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,10 +11,10 @@ use super::signpost::Signpost;
 use super::{PRODUCER_THREAD, names, tag};
 use crate::model::{Frame, Report, StrId, Thread};
 
-/// Bytes that are gathered before they are packed.
+/// Bytes that are collected before they are packed.
 const CHUNK: usize = 64 << 10;
 
-/// The compressed output. Records are appended to `buffer`.
+/// Compressed output. Records are appended to `buffer`.
 pub(super) struct Sink<W: Write> {
     pub(super) buffer: Vec<u8>,
     frame: FrameEncoder<Counted<W>>,
@@ -22,7 +22,7 @@ pub(super) struct Sink<W: Write> {
     packed: u64,
 }
 
-/// An output that knows how much was written.
+/// Output that counts its bytes.
 struct Counted<W> {
     out: W,
     written: u64,
@@ -40,7 +40,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// An LZ4 frame. Blocks have a checksum each: what lies before damage can be trusted.
+/// Returns an LZ4 frame. Each block has a checksum, so that the data before damage can be trusted.
 fn frame<W: Write>(out: Counted<W>) -> FrameEncoder<Counted<W>> {
     let info = FrameInfo::new()
         .block_size(BlockSize::Max64KB)
@@ -58,7 +58,7 @@ impl<W: Write> Sink<W> {
         }
     }
 
-    /// Bytes of the unpacked capture so far.
+    /// Returns the bytes of the unpacked capture so far.
     pub(super) fn position(&self) -> u64 {
         self.packed + self.buffer.len() as u64
     }
@@ -79,7 +79,7 @@ impl<W: Write> Sink<W> {
         Ok(())
     }
 
-    /// Ends the LZ4 frame and begins another; gives the byte of the output at which that one begins.
+    /// Ends the LZ4 frame and begins another. Returns the byte of the output at which the new one begins.
     pub(super) fn next_frame(mut self) -> io::Result<(Self, u64)> {
         self.pack()?;
         let out = self.frame.finish()?;
@@ -91,7 +91,7 @@ impl<W: Write> Sink<W> {
         Ok((sink, begins))
     }
 
-    /// Ends the capture with `signpost`, which no frame holds.
+    /// Ends the capture with `signpost`, which is outside of all frames.
     pub(super) fn finish(mut self, signpost: &Signpost) -> io::Result<()> {
         self.pack()?;
         let mut out = self.frame.finish()?;
@@ -100,7 +100,7 @@ impl<W: Write> Sink<W> {
     }
 }
 
-/// The thread's number and, if it has one, its name.
+/// Writes the thread's number and, if it has one, its name.
 pub(super) fn put_thread(out: &mut Vec<u8>, tid: u64, name: &str) {
     put_context_switch(out, tid);
     if !name.is_empty() {
@@ -128,8 +128,8 @@ pub(super) fn put_threads(out: &mut Vec<u8>, report: &Report, apart: &[Thread], 
     }
 }
 
-/// A number for each thread: the operating system's, unless that is taken (it gives numbers out again) or means
-/// something to memray (0 and 2^64 - 1, section 3.1).
+/// Returns a number for each thread: the operating system's, unless that is taken (it reuses numbers) or has a meaning in
+/// memray (0 and 2^64 - 1, section 3.1).
 pub(super) fn thread_numbers(report: &Report, apart: &[Thread]) -> Vec<u64> {
     let mut taken = HashSet::from([0, u64::MAX, PRODUCER_THREAD]);
     let mut spare = 1u64 << 32;
@@ -148,21 +148,21 @@ pub(super) fn thread_numbers(report: &Report, apart: &[Thread]) -> Vec<u64> {
         .collect()
 }
 
-/// One code object per distinct frame (section 3.3): its first line is the frame's. Frames that differ in the full names of
-/// their functions are distinct, although the capture calls them the same.
+/// Code objects, one per distinct frame (section 3.3), whose first line is the frame's. Frames that differ in the full names
+/// of their functions are distinct, although they have the same name in the capture.
 #[derive(Debug)]
 pub(super) struct CodeObjects {
-    /// By frame: its code object's number, from 1.
+    /// Number of each frame's code object, from 1.
     pub(super) ids: Vec<u32>,
     pub(super) count: u32,
     last_line: Running,
 }
 
-/// The whole line table of a code object that has one line: one code unit, no columns, the first line.
+/// Line table of a code object with one line: one code unit, no columns, the first line.
 pub(super) const ONE_LINE: [u8; 2] = [0xE8, 0x00];
 
 impl CodeObjects {
-    /// Writes those of all frames of `report`.
+    /// Writes the code objects of all frames of `report`.
     pub(super) fn write<W: Write>(report: &Report, sink: &mut Sink<W>) -> io::Result<Self> {
         let mut objects = CodeObjects {
             ids: Vec::with_capacity(report.frames.len()),
@@ -189,7 +189,7 @@ impl CodeObjects {
         Ok(objects)
     }
 
-    /// Writes one more and gives its number.
+    /// Writes one more code object and returns its number.
     pub(super) fn add(&mut self, out: &mut Vec<u8>, function: &str, file: &str, line: u32) -> u32 {
         self.count += 1;
         out.push(tag::CODE_OBJECT);

@@ -1,4 +1,4 @@
-//! Strings, frames and the call tree that is made of them.
+//! Strings, frames and the call tree.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::clean::in_one_line;
 use crate::hash::FastMap;
 
-/// A string of [`Strings`]. `StrId::EMPTY` is the empty string.
+/// Handle of a string in [`Strings`]. `StrId::EMPTY` is the empty string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct StrId(pub u32);
 
@@ -39,8 +39,9 @@ impl PartialEq for Strings {
 }
 
 impl Strings {
-    /// The handle of `text`, which is added if it is new. Kept in one line: without control characters and the like, which
-    /// [`in_one_line`](crate::memray::in_one_line) names, so that no name can harm whatever shows it.
+    /// Returns the handle of `text`, which is added if it is new. The text is kept in one line, without the control and
+    /// other characters that [`in_one_line`](crate::memray::in_one_line) removes, so that no name can harm the place where
+    /// it is shown.
     pub fn intern(&mut self, text: &str) -> StrId {
         let text = &*in_one_line(text);
         if let Some(&id) = self.index.get(text) {
@@ -53,63 +54,63 @@ impl Strings {
         id
     }
 
-    /// The text of `id`; the empty string where `id` is not of this table.
+    /// Returns the text of `id`, or the empty string if `id` is not of this table.
     #[must_use]
     pub fn get(&self, id: StrId) -> &str {
         self.list.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// How many distinct strings there are, the empty one included.
+    /// Returns the number of distinct strings, including the empty one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Always false: the empty string is in every table.
+    /// Returns false: the empty string is in every table.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// An index into [`Report::frames`](super::Report::frames).
+/// Index into [`Report::frames`](super::Report::frames).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// One place in the source: a function and a line of it. An inlined call is a frame like any other.
+/// Line of source code: a function and a line in it. An inlined call is a frame like any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Frame {
-    /// The demangled name, or `module+0xoffset` where there are no symbols.
+    /// The demangled name, or `module+0xoffset` if there are no symbols.
     pub function: StrId,
-    /// The source file as the compiler saw it; the ELF object's path where the file is unknown.
+    /// The source file as the compiler saw it; the ELF object's path if the file is unknown.
     pub file: StrId,
     /// Line in `file`, from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// A call stack: a node of [`Stacks`]. [`StackId::EMPTY`] is the stack with no frame.
+/// Handle of a call stack: a node of [`Stacks`]. [`StackId::EMPTY`] is the stack without frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct StackId(pub u32);
 
 impl StackId {
-    /// The stack with no frame, parent of every root frame.
+    /// The stack without frames, parent of every root frame.
     pub const EMPTY: StackId = StackId(0);
 }
 
-/// A call stack as its caller's stack and one more frame.
+/// Call stack, as its caller's stack and one more frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StackNode {
-    /// The stack of the caller; always a smaller handle than the node's own.
+    /// The stack of the caller. Its handle is always smaller than the node's own.
     pub parent: StackId,
     /// The frame that this node adds (the leaf of this stack).
     pub frame: FrameId,
 }
 
-/// The call tree. Parents come before children; node `n` is `StackId(n + 1)`, since 0 is the empty stack.
+/// Call tree. Parents come before children; node `n` is `StackId(n + 1)`, since 0 is the empty stack.
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
     nodes: Vec<StackNode>,
-    /// By parent and frame.
+    /// Stacks by parent and frame.
     index: FastMap<u64, StackId>,
 }
 
@@ -120,7 +121,7 @@ impl PartialEq for Stacks {
 }
 
 impl Stacks {
-    /// The stack of `parent` with `frame` called from it; added if it is new.
+    /// Returns the stack of `parent` with `frame` called from it, and adds it if it is new.
     #[inline]
     pub fn child(&mut self, parent: StackId, frame: FrameId) -> StackId {
         let node = StackNode { parent, frame };
@@ -138,13 +139,13 @@ impl Stacks {
         id
     }
 
-    /// The node of `id`; `None` for the empty stack.
+    /// Returns the node of `id`, or `None` for the empty stack.
     #[must_use]
     pub fn node(&self, id: StackId) -> Option<StackNode> {
         self.nodes.get((id.0 as usize).wrapping_sub(1)).copied()
     }
 
-    /// Frames from the leaf to the root.
+    /// Returns the frames from the leaf to the root.
     pub fn leaf_to_root(&self, id: StackId) -> impl Iterator<Item = FrameId> + '_ {
         let mut at = id;
         std::iter::from_fn(move || {
@@ -154,7 +155,7 @@ impl Stacks {
         })
     }
 
-    /// Every stack but the empty one with its handle, parents first.
+    /// Returns every stack except the empty one, with its handle, parents first.
     pub fn iter(&self) -> impl Iterator<Item = (StackId, StackNode)> + '_ {
         self.nodes
             .iter()
@@ -162,13 +163,13 @@ impl Stacks {
             .map(|(&node, id)| (StackId(id), node))
     }
 
-    /// How many stacks there are, the empty one not counted.
+    /// Returns the number of stacks, not counting the empty one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is no stack but the empty one.
+    /// Returns whether there is no stack except the empty one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()

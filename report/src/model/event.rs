@@ -2,30 +2,30 @@
 
 use super::{Allocator, StackId, ThreadId};
 
-/// One event of a capture, in the order in which they happened across all threads. A log is too long to keep
-/// in memory: it travels as an iterator beside the [`Report`](super::Report) whose handles it uses.
+/// Event of a session, in the order of time across all threads. A log is too long to keep in memory: it is passed as an
+/// iterator beside the [`Report`](super::Report) whose handles it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Memory was handed out.
     Allocation {
-        /// By whom it was asked for.
+        /// The thread that asked for it.
         thread: ThreadId,
-        /// With which function.
+        /// The allocation function.
         allocator: Allocator,
-        /// Its address.
+        /// Address of the block.
         address: u64,
-        /// Bytes asked for.
+        /// Requested bytes.
         size: u64,
-        /// From where.
+        /// The call stack.
         stack: StackId,
     },
-    /// Memory was given back.
+    /// Memory was freed.
     Deallocation {
-        /// By whom.
+        /// The thread that freed it.
         thread: ThreadId,
-        /// With which function.
+        /// The function that freed it.
         allocator: Allocator,
-        /// The block's address; of a `munmap`, the range's start.
+        /// Address of the block, or the start of a `munmap`'s range.
         address: u64,
         /// Length of the range of a `munmap`; 0 otherwise.
         size: u64,

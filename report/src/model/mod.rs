@@ -1,4 +1,4 @@
-//! What a report holds. Columns of plain data behind small handles; nothing here computes.
+//! The model of a report: columns of plain data behind small handles. Nothing here computes.
 
 mod about;
 mod call_tree;
@@ -18,41 +18,41 @@ pub use sampling::{Sampling, SamplingRate, margin};
 pub use site::{Allocator, Site, SizeCount, Tally, Totals};
 pub use survivors::{Mark, Survivor, Survivors};
 
-/// One capture, with resolved frames.
+/// Report of one session, with resolved frames.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Which process, when, and how.
+    /// Process, time and producer.
     pub about: About,
     /// Every name and path that frames and threads refer to.
     pub strings: Strings,
     /// The distinct frames.
     pub frames: Vec<Frame>,
-    /// Each frame's function as the compiler calls it, by the numbers of `frames`, which have plain names then: frames that
-    /// differ in nothing else are equal. Empty where frames have the only names that are known.
+    /// Each frame's function as the compiler calls it, with the indices of `frames`, which have plain names then. Frames
+    /// that differ in nothing else are equal. Empty if frames have the only known names.
     ///
     /// [`views::named`](crate::views::named) decides which of the two are shown.
     pub full_names: Vec<StrId>,
-    /// Where each frame's code is, by the numbers of `frames`; empty where the source format does not tell.
+    /// Code address of each frame, with the indices of `frames`; empty if the source format does not have them.
     pub places: Vec<Place>,
-    /// The ELF objects that places lie in.
+    /// The ELF objects that the code addresses are in.
     pub modules: Vec<Module>,
     /// The call tree: every distinct call stack, root first.
     pub stacks: Stacks,
     /// The threads that allocated. Several threads of one name may be one entry.
     pub threads: Vec<Thread>,
-    /// What each call site (thread, call stack, allocator) allocated and kept, in the order of their first allocation
-    /// if known: memray breaks ties by it.
+    /// Sums of each call site (thread, call stack, allocator), in the order of their first allocation if that is known:
+    /// memray breaks ties by it.
     pub sites: Vec<Site>,
     /// Memory over time, oldest first.
     pub timeline: Vec<Moment>,
-    /// Moments that somebody named, oldest first.
+    /// Moments that a user has named, oldest first.
     pub marks: Vec<Mark>,
-    /// The still-live blocks by age.
+    /// The live blocks by age.
     pub survivors: Survivors,
-    /// Where the process's memory was at the end, if the process was asked.
+    /// Parts of the process's memory at the end, if they were read.
     pub process_memory: Option<ProcessMemory>,
-    /// Sums over the whole capture, counted exactly.
+    /// Sums over the whole session, counted exactly.
     pub totals: Totals,
-    /// What the reader of this report must know about its making.
+    /// Conditions of the session that the reader must know.
     pub conditions: Conditions,
 }

@@ -1,11 +1,11 @@
-//! Where the process's memory was at the end of the capture, as the system and the allocator tell it.
+//! Parts of the process's memory at the end of the session, from the system and the allocator.
 
-/// Figures in bytes. Those that the system did not tell are `None`.
+/// Figures in bytes. Those that the system did not report are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessMemory {
-    /// Resident, as in the timeline: the sum of the next three.
+    /// Resident memory, as in the timeline: the sum of the next three.
     pub rss: u64,
-    /// Resident pages of no file (`RssAnon` of `/proc/self/status`).
+    /// Resident pages without a file (`RssAnon` of `/proc/self/status`).
     pub anonymous: Option<u64>,
     /// Resident pages of mapped files: code, shared libraries, data (`RssFile`).
     pub files: Option<u64>,
@@ -19,25 +19,25 @@ pub struct ProcessMemory {
     pub stack_count: u32,
     /// Memory that heapray mapped for itself, beside the allocator.
     pub own_mapped: u64,
-    /// Memory that heapray has from the allocator: part of its `in_use`.
+    /// Memory that heapray has from the allocator, a part of the allocator's `in_use`.
     pub own_heap: u64,
-    /// What the allocators of the process say of themselves.
+    /// Figures that the allocators of the process report about themselves.
     pub allocators: Vec<AllocatorMemory>,
-    /// Memory charged to the control group (`memory.current`): with page cache, and with every other process in it.
+    /// Memory charged to the control group (`memory.current`), including page cache and all other processes of the group.
     pub cgroup: Option<u64>,
     /// The group's limit (`memory.max`), if it has one.
     pub cgroup_limit: Option<u64>,
 }
 
-/// An allocator's own figures, in bytes.
+/// Figures of an allocator, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AllocatorMemory {
     /// `glibc`, `jemalloc`, `mimalloc`, …
     pub name: String,
-    /// In blocks that are handed out, with their headers and rounding.
+    /// Bytes in blocks that are handed out, with their headers and rounding.
     pub in_use: u64,
-    /// Kept for later: freed, not given back to the system. Not all of it need be resident.
+    /// Bytes kept for later: freed, but not returned to the system. Not all of them need be resident.
     pub kept: u64,
 }
 

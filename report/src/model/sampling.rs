@@ -1,46 +1,46 @@
-//! How a capture that did not record every allocation chose, and how far its estimates may be off.
+//! Sampling of a session, and the margins of its estimates.
 
 use super::Tally;
 
-/// What a sampled capture is made of. Every size and count of its report, save those of `mmap`, is an estimate.
+/// Sampling of a session. Every size and count of its report, except those of `mmap`, is an estimate.
 ///
-/// Each byte that was asked for was a sampling point with the chance `1 / mean_bytes`; an allocation that holds one was
-/// recorded, and counts for `1 / (1 - e^(-size / mean_bytes))` blocks. Sums of that are right on average (Horvitz and
-/// Thompson, 1952).
+/// Each requested byte was a sampling point with the chance `1 / mean_bytes`. An allocation that contains one was recorded,
+/// and counts for `1 / (1 - e^(-size / mean_bytes))` blocks. Sums of these are right on average (Horvitz and Thompson,
+/// 1952).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sampling {
-    /// Bytes between two sampling points on average, and since when; the first one is that of the start.
+    /// Average bytes between two sampling points, and the start of each rate. The first one is that of the start.
     pub rates: Vec<SamplingRate>,
-    /// Allocations that were recorded.
+    /// Number of allocations that were recorded.
     pub samples: u64,
-    /// What was asked for while sampling, counted exactly: not an estimate.
+    /// Requested memory while sampling, counted exactly: not an estimate.
     pub asked: Tally,
-    /// How far the estimate of everything allocated may be off: see [`margin`].
+    /// Margin of everything allocated: see [`margin`].
     pub allocated: Tally,
-    /// How far that of what was live at the end may be off.
+    /// Margin of the live memory at the end.
     pub live: Tally,
-    /// How far that of what was live at the high-water mark may be off. The mark itself is the highest of many estimates,
-    /// so it lies rather too high than too low.
+    /// Margin of the live memory at the high-water mark. The mark itself is the highest of many estimates, so it is more
+    /// often too high than too low.
     pub high_water: Tally,
 }
 
-/// A rate of sampling, and when it began.
+/// Rate of sampling, and when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SamplingRate {
     /// Milliseconds since the start of the capture.
     pub at_ms: u64,
-    /// Bytes between two sampling points, on average.
+    /// Average bytes between two sampling points.
     pub mean_bytes: u64,
 }
 
-/// The 97.5 % quantile of the normal distribution: 95 % lie between it and its negative.
+/// 97.5 % quantile of the normal distribution: 95 % lie between it and its negative.
 const QUANTILE: f64 = 1.959_964;
 
-/// So much on either side of `estimate` the true value lies in 95 of 100 captures, at least.
+/// Returns the margin of `estimate`: in at least 95 of 100 sessions the true value is within it on either side.
 ///
-/// `variance` is that of the estimate, and `largest` the deviation that one more sample might have brought. It is the upper
-/// limit of Fay and Feuer (1997) for sums of few and unequal weights, where the normal distribution promises too much; the
-/// quantile of the chi-squared distribution that it takes is Wilson and Hilferty's (1931).
+/// `variance` is that of the estimate, and `largest` the deviation that one more sample might have added. The margin is the
+/// upper limit of Fay and Feuer (1997) for sums of few and unequal weights, where the normal distribution is too optimistic;
+/// it uses the quantile of the chi-squared distribution of Wilson and Hilferty (1931).
 #[must_use]
 pub fn margin(estimate: f64, variance: f64, largest: f64) -> u64 {
     let (sum, variance) = (estimate + largest, variance.max(0.0) + largest * largest);
@@ -54,16 +54,16 @@ pub fn margin(estimate: f64, variance: f64, largest: f64) -> u64 {
 }
 
 impl Sampling {
-    /// The largest mean distance of sampling points there was: that of the widest errors.
+    /// Returns the largest mean distance of sampling points, which has the widest margins.
     #[must_use]
     pub fn mean_bytes(&self) -> u64 {
         let means = self.rates.iter().map(|rate| rate.mean_bytes);
         means.max().unwrap_or(0)
     }
 
-    /// The [`margin`] of any sum of `bytes` estimated bytes: a call site's, a thread's, a subtree's.
+    /// Returns the [`margin`] of any sum of `bytes` estimated bytes: of a call site, a thread, a subtree.
     ///
-    /// The variance of such a sum is at most `mean_bytes` times the sum, whatever sizes it is made of.
+    /// The variance of such a sum is at most `mean_bytes` times the sum, for any sizes.
     #[must_use]
     pub fn margin(&self, bytes: u64) -> u64 {
         let (mean, bytes) = (self.mean_bytes() as f64, bytes as f64);

@@ -2,12 +2,12 @@
 
 use super::{StackId, ThreadId};
 
-/// The function that was called to get or return memory. Numbers are memray's (capture format, section 2).
+/// Function that allocates or frees memory. Numbers are memray's (capture format, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)] // each is the C function of that name
 pub enum Allocator {
-    /// Python's own allocator: found in captures that memray wrote.
+    /// Python's own allocator, which only captures that memray wrote have.
     PymallocFree = 1,
     PymallocMalloc = 2,
     PymallocCalloc = 3,
@@ -26,7 +26,7 @@ pub enum Allocator {
 }
 
 impl Allocator {
-    /// All of them, in the order of their numbers.
+    /// All allocators, in the order of their numbers.
     pub const ALL: [Allocator; 15] = [
         Allocator::PymallocFree,
         Allocator::PymallocMalloc,
@@ -45,19 +45,19 @@ impl Allocator {
         Allocator::Munmap,
     ];
 
-    /// The allocator of memray's number `id`.
+    /// Returns the allocator with memray's number `id`.
     #[must_use]
     pub fn from_id(id: u8) -> Option<Allocator> {
         Allocator::ALL.get(usize::from(id).wrapping_sub(1)).copied()
     }
 
-    /// memray's number.
+    /// Returns memray's number.
     #[must_use]
     pub const fn id(self) -> u8 {
         self as u8
     }
 
-    /// memray's name, in capitals.
+    /// Returns memray's name, in capitals.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Allocator {
         }
     }
 
-    /// Whether it returns memory instead of getting some.
+    /// Returns whether the function frees memory.
     #[must_use]
     pub const fn is_free(self) -> bool {
         matches!(
@@ -89,7 +89,7 @@ impl Allocator {
     }
 }
 
-/// Blocks and the bytes in them, as asked for by the caller (no allocator slack).
+/// Number of blocks and their bytes, as requested by the caller (without the allocator's rounding).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Blocks.
@@ -99,24 +99,23 @@ pub struct Tally {
 }
 
 impl std::ops::AddAssign for Tally {
-    /// Stops at the largest number: a damaged capture may claim any size.
+    /// Stops at the largest number: a damaged capture may have any size.
     fn add_assign(&mut self, other: Tally) {
         self.count = self.count.saturating_add(other.count);
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
-/// What one thread allocated with one function from one call stack.
+/// Call site: the sums of one thread, one function and one call stack.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Site {
-    /// Who.
+    /// The thread.
     pub thread: ThreadId,
-    /// From where.
+    /// The call stack.
     pub stack: StackId,
-    /// With what.
+    /// The allocation function.
     pub allocator: Allocator,
-    /// Everything that was ever allocated here. Zero where the source format does not tell
-    /// (memray's aggregated captures).
+    /// Everything that was ever allocated here. Zero if the source format does not have it (memray's aggregated captures).
     pub allocated: Tally,
     /// Live at the moment of the process's high-water mark.
     pub high_water: Tally,
@@ -124,12 +123,12 @@ pub struct Site {
     pub live: Tally,
     /// Freed by the same thread with at most one other allocation of it in between (memray's default threshold, 1).
     pub temporary: Tally,
-    /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
+    /// Time at which the oldest live block was allocated, in milliseconds since the start, if known.
     pub oldest_live_ms: Option<u64>,
 }
 
 impl Site {
-    /// Adds what `other` holds, which is to be one with it.
+    /// Adds the sums of `other`.
     pub fn add(&mut self, other: &Site) {
         self.allocated += other.allocated;
         self.high_water += other.high_water;
@@ -140,31 +139,31 @@ impl Site {
     }
 }
 
-/// How many allocations had one size.
+/// Number of allocations of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeCount {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
     /// Allocations of that size.
     pub count: u64,
 }
 
-/// Sums over the whole capture.
+/// Sums over the whole session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Totals {
-    /// Allocations, frees not counted.
+    /// All allocations.
     pub allocated: Tally,
-    /// Frees of blocks that the capture knew.
+    /// Frees of known blocks.
     pub freed: Tally,
     /// Live at the end.
     pub live: Tally,
     /// Live at the high-water mark: the last moment at which the heap was at its largest.
     pub high_water: Tally,
-    /// Milliseconds since the start at which the high-water mark was reached, if known.
+    /// Time of the high-water mark in milliseconds since the start, if known.
     pub high_water_ms: Option<u64>,
     /// Allocations by size, smallest first; exact unless `sizes_rounded`.
     pub sizes: Vec<SizeCount>,
-    /// Large sizes were counted in steps of under 1 % because there were too many distinct ones.
+    /// Set if large sizes were counted in steps of under 1 %, because there were too many distinct ones.
     pub sizes_rounded: bool,
     /// Allocations by function, in the order of their first use if known: memray breaks ties by it.
     pub by_allocator: Vec<(Allocator, Tally)>,

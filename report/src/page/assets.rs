@@ -1,8 +1,8 @@
-//! The page's own files and how they become one.
+//! The page's own files, and how they are joined.
 //!
-//! The scripts are plain ES modules that a browser, an editor and `tsc` read as they are. A single file cannot hold
-//! modules that import each other, so they are joined in the order of [`MODULES`]: `import` statements are dropped
-//! and the word `export` with them. All share one scope then; a name declared twice is a syntax error in the browser.
+//! The scripts are plain ES modules that a browser, an editor and `tsc` read as they are. A single file cannot contain
+//! modules that import each other, so they are joined in the order of [`MODULES`], without `import` statements and the word
+//! `export`. All then share one scope; a name declared twice is a syntax error in the browser.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ macro_rules! modules {
     };
 }
 
-/// Every module after those that it imports.
+/// Modules, each after those that it imports.
 const MODULES: &[(&str, &str)] = modules![
     "format.js",
     "shape.js",
@@ -69,7 +69,7 @@ const MODULES: &[(&str, &str)] = modules![
     "main.js",
 ];
 
-/// All modules as one.
+/// All modules as one script.
 pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     MODULES
         .iter()
@@ -78,14 +78,14 @@ pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
         .collect()
 });
 
-/// `'sha256-…'` as a content security policy names an inline script or style.
+/// Returns `'sha256-…'`, the name of an inline script or style in a content security policy.
 pub(super) fn policy_hash(text: &str) -> String {
     let hash = base64::engine::general_purpose::STANDARD.encode(sha256(text.as_bytes()));
     format!("'sha256-{hash}'")
 }
 
-/// The lines of a module without its imports, the word `export`, and lines that are comment only: those are for
-/// readers of the folder, and make up a third of it.
+/// Returns the lines of a module without imports, the word `export`, and lines that are only comments, which make up a third
+/// of it.
 pub(super) fn joinable(text: &str) -> impl Iterator<Item = &str> {
     let mut importing = false;
     let mut commenting = false;

@@ -1,4 +1,4 @@
-//! The head of the page's data: who, when, under which conditions, and how long each table is.
+//! The head of the page's data: process, time, conditions, and the length of each table.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::model::{Allocator, ProcessMemory, Tally};
 use crate::stats::Estimates;
 use crate::views::Origins;
 
-/// Numbers stay exact in the browser up to 2^53, nine petabytes.
+/// Head of the page's data. Numbers stay exact in the browser up to 2^53, nine petabytes.
 #[derive(Serialize)]
 pub(super) struct Head<'a> {
     producer: &'a str,
@@ -74,7 +74,7 @@ struct Mark<'a> {
     live: Pair,
 }
 
-/// `model::ProcessMemory` by the same names.
+/// `model::ProcessMemory` with the same field names.
 #[derive(Serialize)]
 struct Memory<'a> {
     rss: u64,
@@ -91,7 +91,7 @@ struct Memory<'a> {
     cgroup_limit: Option<u64>,
 }
 
-/// Rows of each table.
+/// Number of rows of each table.
 #[derive(Serialize)]
 pub(super) struct Counts {
     pub(super) strings: usize,

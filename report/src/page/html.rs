@@ -1,4 +1,4 @@
-//! The template filled in: style, scripts, their hashes, and the data.
+//! Fills the template with style, scripts, their hashes, and the data.
 
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ fn fill(slot: &str, page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::R
     }
 }
 
-/// The name of the program that was profiled.
+/// Returns the name of the program that was profiled.
 fn program(report: &Report) -> &str {
     let path = report.about.command_line.split(' ').next();
     let name = path.and_then(|path| path.rsplit('/').next());

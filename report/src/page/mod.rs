@@ -1,8 +1,8 @@
 //! The page: one HTML file that shows a report, opens from disk and asks the network for nothing.
 //!
-//! A [`Page`] writes the template with its style and scripts (`report/page/`), and the report as one block of
-//! compressed columns (`payload`). Names from the profiled process are hostile input: they travel inside that block
-//! only, as base64, and the scripts put them on the page as text.
+//! A [`Page`] writes the template with its style and scripts (`report/page/`), and the report as one block of compressed
+//! columns (`payload`). Names from the profiled process are hostile input: they are only inside that block, as base64, and
+//! the scripts put them on the page as text.
 
 mod assets;
 mod head;
@@ -19,20 +19,20 @@ use std::io::{self, Write};
 use crate::Report;
 use crate::views::{Intervals, with_both_names};
 
-/// What a page is made of.
+/// Content of a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Page<'a> {
     /// The report that it shows.
     pub report: &'a Report,
-    /// When its blocks were allocated and freed, if an event log tells: lets any range of the capture be looked at.
-    /// Without them the page falls back to the report's own [`Survivors`](crate::model::Survivors), and says so.
+    /// Times at which its blocks were allocated and freed, if an event log has them, for a view of any time range. Without
+    /// them the page uses the report's own [`Survivors`](crate::model::Survivors), and says so.
     pub intervals: Option<&'a Intervals>,
-    /// Whether there is an event log: where there are no intervals, the page says how to get them, or why there are none.
+    /// Set if there is an event log. If there are no intervals, the page says how to get them, or why there are none.
     pub has_log: bool,
 }
 
 impl<'a> Page<'a> {
-    /// The page of an aggregated `report`, without intervals.
+    /// Makes the page of an aggregated `report`, without intervals.
     #[must_use]
     pub fn of(report: &'a Report) -> Page<'a> {
         Page {
@@ -44,10 +44,10 @@ impl<'a> Page<'a> {
 
     /// Writes the page to `out`: one HTML file that needs nothing else.
     ///
-    /// It has plain names of functions and full ones, whichever the report has, and a switch between them.
+    /// It has the plain and the full names of functions, as far as the report has them, and a switch between them.
     ///
-    /// It is streamed: besides the report, memory is needed for the call tree and for what refers to call sites only,
-    /// about 14 MB for a call tree of 100,000 nodes. Equal reports give equal pages, byte for byte.
+    /// It is streamed: besides the report, memory is needed only for the call tree and for data about call sites, about 14
+    /// MB for a call tree of 100,000 nodes. Equal reports give equal pages, byte for byte.
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl<'a> Page<'a> {
         self.write_opened_at("", out)
     }
 
-    /// As [`write`](Page::write), to open as if this stood behind the `#` of its address: `view=peak&order=leaf`. What
-    /// the page does not understand of it is as at the start.
+    /// Does what [`write`](Page::write) does, for a page that opens as if `hash` stood after the `#` of its address:
+    /// `view=peak&order=leaf`. Parts that the page does not understand have their defaults.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! The report as the page carries it, before compression; `report/page/js/decode.js` is the reader.
+//! The data of a report in the page, before compression; `report/page/js/decode.js` reads it.
 //!
 //! ```text
-//! length, head              JSON: who, when, conditions, totals, threads, packages, and how long each table is
+//! length, head              JSON: process, time, conditions, totals, threads, packages, and the length of each table
 //! strings                   length of each; then their UTF-8 bytes, back to back
 //! frames                    function of each by its plain name; by its full name; file of each; line of each; package
 //! nodes, in preorder        frames closed before each (0: child of its predecessor); frame of each
@@ -26,7 +26,7 @@ use super::{Page, varint};
 use crate::model::{FrameId, Moment, StrId};
 use crate::views::{CallTree, Origins};
 
-/// Writes what `page` shows and frees what it needed for that.
+/// Writes the data of `page`, and frees the memory that it needed.
 pub(super) fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let report = page.report;
     let tree = CallTree::of(report);

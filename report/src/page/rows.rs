@@ -1,4 +1,4 @@
-//! The report's call sites in the order of the page's call tree, and what refers to them.
+//! The report's call sites in the order of the page's call tree, and the data that refer to them.
 
 use std::io::{self, Write};
 
@@ -8,14 +8,14 @@ use crate::Report;
 use crate::model::{Site, Survivor, Tally};
 use crate::views::{CallTree, Interval, Measure};
 
-/// Not a row: the call site holds nothing in any view.
+/// Row of a call site that has nothing in any view.
 const NO_ROW: u32 = u32::MAX;
 
-/// Call sites that hold something, by call tree node.
+/// Call sites that have something, by call tree node.
 pub(super) struct Rows {
     /// (node, index of the call site).
     list: Vec<(u32, u32)>,
-    /// By call site, its row or [`NO_ROW`].
+    /// Row of each call site, or [`NO_ROW`].
     row_of_site: Vec<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Rows {
         self.list.len()
     }
 
-    /// The row of a call site that holds something.
+    /// Returns the row of a call site that has one.
     fn row(&self, site: u32) -> Option<u32> {
         let row = self.row_of_site.get(site as usize).copied()?;
         (row != NO_ROW).then_some(row)
@@ -82,7 +82,7 @@ impl Rows {
     }
 }
 
-/// The survivors that belong to a row, by row.
+/// Returns the survivors that belong to a row, by row.
 pub(super) fn survivors(report: &Report, rows: &Rows) -> Vec<(u32, Survivor)> {
     let generations = report.survivors.starts_ms.len();
     let list = report.survivors.list.iter();
@@ -101,7 +101,7 @@ pub(super) fn write_survivors(out: &mut impl Write, list: &[(u32, Survivor)]) ->
     column(out, list, |(_, survivor)| survivor.live.bytes)
 }
 
-/// The intervals that belong to a row, by row. Those that no clock could have told are left out.
+/// Returns the intervals that belong to a row, by row. Intervals with impossible times are left out.
 pub(super) fn intervals(page: &Page<'_>, rows: &Rows) -> Vec<(u32, Interval)> {
     let Some(intervals) = page.intervals else {
         return Vec::new();
@@ -139,7 +139,7 @@ fn row_steps<T>(out: &mut impl Write, list: &[(u32, T)]) -> io::Result<()> {
     })
 }
 
-/// Allocations by size: steps from the size before, and how many.
+/// Writes the numbers of allocations by size, as steps from the size before.
 pub(super) fn write_sizes(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let sizes = &report.totals.sizes;
     let mut before = 0;

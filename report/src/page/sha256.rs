@@ -1,5 +1,5 @@
-//! SHA-256 (FIPS 180-4), for the hashes in the page's content security policy. A wrong one fails safe: the browser
-//! then refuses the page's own script. Sixty lines instead of a crate with seven more behind it.
+//! SHA-256 (FIPS 180-4), for the hashes in the page's content security policy. A wrong hash is safe: the browser then
+//! refuses the page's own script. Sixty lines, instead of a crate with seven dependencies.
 
 const ROUND: [u32; 64] = [
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -16,7 +16,7 @@ const START: [u32; 8] = [
     0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 ];
 
-/// The hash of `text`.
+/// Returns the hash of `text`.
 pub(super) fn sha256(text: &[u8]) -> [u8; 32] {
     let mut padded = text.to_vec();
     padded.push(0x80);
@@ -34,7 +34,7 @@ pub(super) fn sha256(text: &[u8]) -> [u8; 32] {
     bytes
 }
 
-/// FIPS 180-4, section 6.2.2: one block of 64 bytes.
+/// Mixes in one block of 64 bytes (FIPS 180-4, section 6.2.2).
 fn mix(hash: &mut [u32; 8], block: &[u8]) {
     let mut schedule = [0u32; 64];
     for (word, four) in schedule.iter_mut().zip(block.chunks_exact(4)) {

@@ -1,4 +1,4 @@
-//! Which frames and strings of a report its page needs: what no call stack refers to is not carried along.
+//! The frames and strings of a report that its page needs: those that a call stack refers to.
 
 use crate::Report;
 use crate::model::{Frame, StrId};
@@ -6,20 +6,20 @@ use crate::views::CallTree;
 
 const UNUSED: u32 = u32::MAX;
 
-/// The frames and strings that the tree needs, numbered in the order of their first use.
+/// Frames and strings that the tree needs, numbered in the order of their first use.
 pub(super) struct Used {
     /// Frames of the report.
     pub(super) frames: Vec<u32>,
-    /// By frame of the report, its number on the page.
+    /// Number on the page of each frame of the report.
     pub(super) frame_number: Vec<u32>,
     /// Strings of the report.
     pub(super) strings: Vec<StrId>,
-    /// By string of the report, its number on the page.
+    /// Number on the page of each string of the report.
     pub(super) string_number: Vec<u32>,
 }
 
 impl Used {
-    /// What the nodes of `tree` refer to.
+    /// Collects the frames and strings of the nodes of `tree`.
     pub(super) fn by(report: &Report, tree: &CallTree) -> Used {
         let most = tree
             .nodes
@@ -50,7 +50,7 @@ impl Used {
     }
 
     fn string(&mut self, id: StrId) {
-        // A handle of no string reads as the empty one everywhere, and is numbered like any other.
+        // An unknown handle reads as the empty string everywhere, and is numbered like any other.
         if self.string_number.len() <= id.0 as usize {
             self.string_number.resize(id.0 as usize + 1, UNUSED);
         }

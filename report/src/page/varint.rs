@@ -1,4 +1,4 @@
-//! Numbers of varying length as the page's `decode.js` reads them, one by one and in columns.
+//! Numbers of varying length for the page's `decode.js`, one by one and in columns.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut impl Write, value: u64) -> io::Result<()> {
     out.write_all(&bytes[..length])
 }
 
-/// Writes the step from `before` to `now`, small steps of either sign in few bytes.
+/// Writes the step from `before` to `now`. Small steps of either sign take few bytes.
 pub(super) fn write_step(out: &mut impl Write, before: u64, now: u64) -> io::Result<()> {
     write(out, zigzag(now.wrapping_sub(before).cast_signed()))
 }

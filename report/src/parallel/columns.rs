@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{ParallelReport, Task};
 
-/// All of a report, as the page reads it.
+/// All data of a report for the page.
 #[derive(Serialize)]
 pub(super) struct Data<'r> {
     #[serde(flatten)]
@@ -27,7 +27,7 @@ struct Tasks {
 struct Moments {
     at: Vec<u64>,
     rss: Vec<u64>,
-    /// By worker: CPU time since the moment before.
+    /// CPU time since the moment before, by worker.
     cpu: Vec<Vec<u64>>,
 }
 

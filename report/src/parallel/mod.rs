@@ -1,4 +1,4 @@
-//! What workers did in parallel, and the page that shows it.
+//! The parallel work of a function, and the page that shows it.
 //!
 //! A [`ParallelReport`] is plain data with resolved names; [`write_page`] makes one HTML file of it that opens from disk
 //! and asks the network for nothing, as the [flame graph's](crate::page).
@@ -10,44 +10,44 @@ pub use page::write_page;
 
 use serde::Serialize;
 
-/// How the profiled function ended.
+/// End of the profiled function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It returned, with an error perhaps.
+    /// It returned, perhaps with an error.
     #[default]
     Returned,
     /// It panicked.
     Panicked,
-    /// It is a future that was dropped before it was done.
+    /// It is a future that was dropped before its end.
     Cancelled,
 }
 
-/// What workers did while a function ran. Times are nanoseconds since it began.
+/// Parallel work while a function ran. Times are nanoseconds since it began.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ParallelReport {
     /// The function.
     pub title: String,
     /// `heapray` and its version.
     pub producer: String,
-    /// How the process was started.
+    /// Command line of the process.
     pub command_line: String,
-    /// Its number.
+    /// Process number.
     pub pid: u32,
-    /// When the function began, in milliseconds since the Unix epoch.
+    /// Start of the function, in milliseconds since the Unix epoch.
     pub start_ms: u64,
-    /// How long it ran.
+    /// Duration of the function.
     pub duration_ns: u64,
-    /// What it ran on, for people: `tokio, 2 workers with 2 threads each`.
+    /// Description of the pool, for users: `tokio, 2 workers with 2 threads each`.
     pub pool: String,
-    /// How it ended.
+    /// End of the function.
     pub outcome: Outcome,
     /// The threads, in the order of their rows.
     pub workers: Vec<Worker>,
     /// The names of [`tasks`](Self::tasks).
     pub task_names: Vec<String>,
-    /// What ran where and when.
+    /// The tasks, with thread and time.
     #[serde(skip)]
     pub tasks: Vec<Task>,
     /// Tasks that were not kept because there were too many.
@@ -59,9 +59,9 @@ pub struct ParallelReport {
     pub functions: Vec<FunctionTime>,
     /// Samples that [`functions`](Self::functions) are made from.
     pub samples: u64,
-    /// What was allocated; `None` if nobody recorded.
+    /// Allocations meanwhile, if a session recorded.
     pub allocations: Option<Allocations>,
-    /// Sentences for the reader.
+    /// Notes for the reader, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -72,40 +72,39 @@ pub struct Worker {
     pub name: String,
     /// The kernel's number.
     pub tid: u32,
-    /// CPU time that it used meanwhile.
+    /// CPU time of the thread meanwhile.
     pub cpu_ns: u64,
-    /// Blocks and bytes that it allocated meanwhile, if somebody recorded.
+    /// Blocks and bytes that the thread allocated meanwhile, if a session recorded.
     pub allocated: Option<(u64, u64)>,
 }
 
-/// An uninterrupted piece of a task on one thread.
+/// Uninterrupted piece of a task on one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Task {
-    /// An index into [`ParallelReport::workers`].
+    /// Index into [`ParallelReport::workers`].
     pub worker: u32,
-    /// An index into [`ParallelReport::task_names`].
+    /// Index into [`ParallelReport::task_names`].
     pub name: u32,
-    /// Tasks that it ran in on the same thread.
+    /// Number of enclosing tasks on the same thread.
     pub depth: u32,
-    /// When it began.
+    /// Start of the piece.
     pub start_ns: u64,
-    /// When it ended.
+    /// End of the piece.
     pub end_ns: u64,
 }
 
-/// The state at one moment.
+/// State at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Moment {
-    /// When.
+    /// Time of the moment.
     pub at_ns: u64,
     /// The process's resident memory in bytes.
     pub rss: u64,
-    /// CPU time that each worker had used since the function began; workers that were not known yet are missing at the
-    /// end.
+    /// CPU time of each worker since the function began. Workers that were not known yet are missing at the end.
     pub cpu_ns: Vec<u64>,
 }
 
-/// A function's CPU time.
+/// CPU time of a function.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct FunctionTime {
     /// Its name.
@@ -116,20 +115,20 @@ pub struct FunctionTime {
     pub line: u32,
     /// Samples in the function itself, and their time.
     pub own: (u64, u64),
-    /// Samples in it and what it called, and their time.
+    /// Samples in the function and its callees, and their time.
     pub cumulative: (u64, u64),
 }
 
-/// What was allocated meanwhile.
+/// Allocations meanwhile.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Allocations {
     /// Blocks and bytes, of all threads of the process.
     pub total: (u64, u64),
-    /// Call sites, the most bytes first; perhaps not all.
+    /// Call sites, the most bytes first, perhaps not all.
     pub sites: Vec<AllocationSite>,
 }
 
-/// A line of code that allocated.
+/// Line of code that allocated.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct AllocationSite {
     /// The function.

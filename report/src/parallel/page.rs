@@ -1,4 +1,4 @@
-//! The template filled in.
+//! Fills the template of the page.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ macro_rules! modules {
     };
 }
 
-/// Every module after those that it imports.
+/// Modules, each after those that it imports.
 const MODULES: [&str; 6] = modules![
     "data.js",
     "stream.js",

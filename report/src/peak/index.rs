@@ -1,4 +1,4 @@
-//! The page that shows both pictures, and says what they are.
+//! The page that shows and explains both pictures.
 
 use std::io::{self, Write};
 
@@ -19,13 +19,13 @@ const STYLE: &str = include_str!("../../peak/index.css");
 pub struct Index<'a> {
     /// The report that it shows.
     pub report: &'a Report,
-    /// When it was made, as people read it.
+    /// Time at which it was made, for users.
     pub date: &'a str,
     /// The file of the flame graph beside it.
     pub svg: &'a str,
-    /// The file of the flame graph by the place that allocated.
+    /// The file of the flame graph with the leaves first.
     pub reversed: &'a str,
-    /// Other files beside it, and what each is.
+    /// Other files beside it, with a description of each.
     pub files: &'a [(&'a str, &'a str)],
 }
 
@@ -111,7 +111,7 @@ impl Index<'_> {
         Ok(())
     }
 
-    /// What a reader must know.
+    /// Writes the notes that a reader must know.
     fn notes(&self, out: &mut impl Write) -> io::Result<()> {
         let conditions = &self.report.conditions;
         let lost = conditions.lost_events;
@@ -140,7 +140,7 @@ impl Index<'_> {
     }
 }
 
-/// What is between the page's `<style>` and its end.
+/// Returns the content of the page's `<style>`.
 fn style() -> String {
     format!("{STYLE}{}", svg::STYLE)
 }
@@ -168,7 +168,7 @@ mod tests {
         assert!(!page.contains("<script>alert") && !page.contains("<img"));
         assert_eq!(page.matches("<script").count(), 1);
         assert_eq!(page.matches("<svg ").count(), 2);
-        // The hashes are of what stands there.
+        // The hashes belong to these texts.
         let between = |start: &str, end: &str| {
             let (_, after) = page.split_once(start).unwrap();
             after.split_once(end).unwrap().0.to_owned()

@@ -1,9 +1,8 @@
-//! The high-water mark as pictures that open from disk: a flame graph as SVG, from the root or from the place that
-//! allocated, and an `index.html` that shows both.
+//! The high-water mark as pictures that open from disk: flame graphs as SVG, with the root first or the leaf first, and an
+//! `index.html` that shows both.
 //!
-//! Names come from the profiled process and are
-//! hostile input: they are text in the files, never markup. Everything is in its file: nothing is loaded, and a content
-//! security policy in the page names its style and script by their hashes.
+//! Names come from the profiled process and are hostile input: in the files they are text, never markup. Each file is
+//! complete: nothing is loaded, and a content security policy in the page names its style and script by their hashes.
 
 mod index;
 
@@ -15,16 +14,16 @@ use crate::views::{Measure, Unit};
 
 pub use index::Index;
 
-/// From where call stacks are shown.
+/// Direction of call stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// From the program's entry: who called whom.
+    /// From the program's entry point.
     RootFirst,
-    /// From the place that allocated: equal places merge, whoever called them.
+    /// From the code that allocated: equal leaves of different callers are joined.
     LeafFirst,
 }
 
-/// Writes what was live at `report`'s high-water mark as one SVG file. Zoom and search are a script inside it; without
+/// Writes the live memory at `report`'s high-water mark as one SVG file. Zoom and search are a script inside it; without
 /// scripts it is a picture with all its names.
 ///
 /// # Errors

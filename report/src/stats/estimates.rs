@@ -1,11 +1,11 @@
-//! Words for a capture that was sampled: that its numbers are estimates, and how good they are.
+//! Texts for a sampled session, which say that its numbers are estimates, and how good they are.
 
 use serde::Serialize;
 
 use crate::model::{Report, Sampling, Tally};
 use crate::units::size;
 
-/// What the reader of a sampled report must know, a line each; nothing where every allocation was recorded.
+/// Returns the lines that the reader of a sampled report must know, or none if every allocation was recorded.
 ///
 /// ```text
 /// estimates: 4,711 of 1,204,331 allocations were recorded, one sample each 512.000KiB on average
@@ -42,7 +42,7 @@ pub fn estimates(report: &Report) -> Vec<String> {
     lines
 }
 
-/// `one sample each 512.000KiB on average`.
+/// Returns `one sample each 512.000KiB on average`.
 fn rates(sampling: &Sampling) -> String {
     let mut means: Vec<u64> = sampling.rates.iter().map(|rate| rate.mean_bytes).collect();
     means.dedup();
@@ -60,16 +60,16 @@ fn interval(estimate: Tally, margin: Tally) -> String {
     )
 }
 
-/// [`Sampling`] as the page and the JSON files have it.
+/// [`Sampling`] in the page and the JSON files.
 #[derive(Debug, Serialize)]
 pub(crate) struct Estimates {
-    /// Bytes between two samples, on average.
+    /// Average bytes between two samples.
     mean_bytes: u64,
     /// Allocations that were recorded.
     samples: u64,
-    /// Asked for in all, exactly.
+    /// Requested memory, counted exactly.
     asked: Amount,
-    /// The estimates are right to so much on either side, with 95 % confidence.
+    /// Margin on either side, with 95 % confidence.
     live_margin: Amount,
     high_water_margin: Amount,
     allocated_margin: Amount,

@@ -1,4 +1,4 @@
-//! What memray's statistics leave open: what is still live, who holds it, and how far the capture can be trusted.
+//! Statistics that memray does not have: the live memory, the lines that allocated it, and the quality of the session.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", part as f64 * 100.0 / whole as f64)
 }
 
-/// Milliseconds from the start to the moment of the report.
+/// Returns the milliseconds from the start to the moment of the report.
 fn length_ms(report: &Report) -> u64 {
     u64::try_from(report.about.end_ms.saturating_sub(report.about.start_ms)).unwrap_or(0)
 }
@@ -49,7 +49,7 @@ fn put_live(out: &mut String, report: &Report, most: usize) -> std::fmt::Result 
         &format!("Top {most} still-live locations (by size)"),
         &locations,
     )?;
-    // Who asked for memory is often a library; who keeps it is a line of the service.
+    // The code that allocates is often in a library; the code that keeps the memory is a line of the service.
     let own = live_own_lines(report, most);
     if own != locations {
         put_places(
@@ -64,10 +64,10 @@ fn put_live(out: &mut String, report: &Report, most: usize) -> std::fmt::Result 
     Ok(())
 }
 
-/// A line and what was allocated there or through it.
+/// Line of code, and the sums of the allocations there or through it.
 pub(super) type Place = (Option<FrameId>, Sums);
 
-/// The places that hold most of what is still live.
+/// Returns the places with the most live memory.
 pub(super) fn live_locations(report: &Report, most: usize) -> Vec<Place> {
     let mut locations: Vec<Place> = by_location(report)
         .into_iter()
@@ -77,7 +77,7 @@ pub(super) fn live_locations(report: &Report, most: usize) -> Vec<Place> {
     still_live(locations, most)
 }
 
-/// The lines of the service's own through which most of what is still live was allocated.
+/// Returns the lines of the service's own through which the most live memory was allocated.
 pub(super) fn live_own_lines(report: &Report, most: usize) -> Vec<Place> {
     let own = own_sites(report, &Origins::of(report))
         .into_iter()
@@ -87,7 +87,7 @@ pub(super) fn live_own_lines(report: &Report, most: usize) -> Vec<Place> {
     still_live(own, most)
 }
 
-/// The first few that hold anything.
+/// Returns the first places that have live memory.
 fn still_live(mut places: Vec<Place>, most: usize) -> Vec<Place> {
     places.retain(|(_, sums)| sums.live.count > 0);
     places.truncate(most);
@@ -248,7 +248,7 @@ fn put_overhead(out: &mut String, report: &Report) -> std::fmt::Result {
         duration(overhead.collector_cpu_ns / 1_000_000)
     )?;
     let each = overhead.collector_cpu_ns.checked_div(report.about.events);
-    // Of samples it is mostly the time in which there were none.
+    // For samples it would mostly be the time without samples.
     if let Some(each) = each.filter(|_| report.conditions.sampling.is_none()) {
         write!(out, ", {each} ns an event")?;
     }

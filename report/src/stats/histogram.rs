@@ -9,13 +9,13 @@ const BAR: f64 = 25.0;
 /// `###.###XB`
 const SIZE_WIDTH: usize = 9;
 
-/// The histogram's lines, joined as memray joins them. `sizes`: ascending.
+/// Returns the histogram's lines, joined as in memray. `sizes` are ascending.
 pub(super) fn histogram(sizes: &[SizeCount]) -> String {
     let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else {
         return "<no data for histogram>".into();
     };
     let Some(smallest) = sizes.iter().find(|s| s.size > 0) else {
-        // memray's own fails here.
+        // memray itself fails here.
         return "all allocations are of size 0".into();
     };
     let (bounds, counts) = bins(sizes, smallest.size, last.size);
@@ -36,7 +36,7 @@ pub(super) fn histogram(sizes: &[SizeCount]) -> String {
     text
 }
 
-/// The bins as `memray stats --json` has them: smallest and largest size, both inclusive, and count.
+/// Returns the bins as in `memray stats --json`: smallest and largest size, both inclusive, and count.
 pub(super) fn databins(sizes: &[SizeCount]) -> Vec<(u64, u64, u64)> {
     let smallest = sizes.iter().find(|s| s.size > 0);
     let (Some(smallest), Some(last)) = (smallest, sizes.last()) else {
@@ -53,7 +53,7 @@ pub(super) fn databins(sizes: &[SizeCount]) -> Vec<(u64, u64, u64)> {
         .collect()
 }
 
-/// Upper bounds and counts. The arithmetic is memray's, step by step, or roundings would differ.
+/// Returns upper bounds and counts. The arithmetic is memray's, step by step, since otherwise roundings would differ.
 fn bins(sizes: &[SizeCount], smallest: u64, largest: u64) -> ([u64; BINS], [u64; BINS]) {
     let mut low = (smallest as f64).ln();
     let high = (largest as f64).ln();
@@ -77,7 +77,7 @@ fn bins(sizes: &[SizeCount], smallest: u64, largest: u64) -> ([u64; BINS], [u64;
     (bounds, counts)
 }
 
-/// Python's `a // b` for floats, of the same sign here: not the floor of the rounded quotient.
+/// Returns Python's `a // b` for floats, which have the same sign here. It is not the floor of the rounded quotient.
 fn floor_divide(a: f64, b: f64) -> f64 {
     let quotient = (a - a % b) / b;
     let floor = quotient.floor();

@@ -1,8 +1,8 @@
-//! `memray stats --json`, byte for byte, with one key more: `heapray`, for what memray's lacks.
+//! `memray stats --json`, byte for byte, with one additional key, `heapray`, for data that memray does not have.
 //!
-//! Python's `json.dump(indent=2)` wrote the original: characters outside ASCII are escaped, and times are spelt as
-//! Python spells them. memray gives times in the zone of the machine that reads; ours are in UTC. Of a capture that
-//! heapray wrote memray's `total_allocations` is one more: it counts the record that closes the capture.
+//! Python's `json.dump(indent=2)` writes memray's file: characters outside ASCII are escaped, and times are spelt as in
+//! Python. memray gives times in the time zone of the reader; ours are in UTC. For a capture that heapray wrote, memray's
+//! `total_allocations` is one more: it counts the record that closes the capture.
 
 use std::io::{self, Write};
 
@@ -18,12 +18,12 @@ use crate::memray::{Facts, in_one_line};
 use crate::model::{Allocator, Report, Tally};
 use crate::stats::time::python_time;
 
-/// What the statistics hold.
+/// Options of the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonOptions {
-    /// How many places and modules each list has at most (`-n` of `memray stats`). Default: 5.
+    /// Largest number of places and modules in each list (`-n` of `memray stats`). Default: 5.
     pub num_largest: usize,
-    /// What the header of the capture file said, if the report is from one.
+    /// Fields of the capture file's header, if the report is from a file.
     pub facts: Option<Facts>,
 }
 
@@ -36,7 +36,7 @@ impl Default for JsonOptions {
     }
 }
 
-/// Writes the statistics of `report`. Without sizes, where memray's own fails, the histogram is empty.
+/// Writes the statistics of `report`. Without sizes the histogram is empty; memray itself fails there.
 ///
 /// # Errors
 /// If `out` fails.
@@ -185,7 +185,7 @@ impl Metadata {
     }
 }
 
-/// What memray's statistics leave open.
+/// Statistics that memray does not have.
 #[derive(Serialize)]
 struct Heapray {
     producer: String,
@@ -275,7 +275,7 @@ impl Heapray {
     }
 }
 
-/// Escapes what is not ASCII, as Python does.
+/// Escapes characters outside ASCII, like Python.
 struct Ascii(PrettyFormatter<'static>);
 
 impl Formatter for Ascii {

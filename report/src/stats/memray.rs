@@ -11,7 +11,7 @@ use crate::views::{by_location, by_module};
 
 pub(super) fn put(out: &mut String, report: &Report, most: usize) {
     let totals = &report.totals;
-    // Sums of memray's aggregated captures lack what was allocated and freed; memray refuses to print these at all.
+    // memray's aggregated captures do not have the sums of allocated and freed memory. memray refuses to print these at all.
     let unknown = totals.allocated.count == 0 && totals.high_water.count > 0;
     let known = |text: String| match unknown {
         true => "not in an aggregated capture".to_owned(),
@@ -41,7 +41,7 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// Most used first; of equals, what was used last is first, which is how memray's hash map hands them out.
+/// Returns the allocators, the most used first. Of equals, the one that was used last is first, as in memray's hash map.
 pub(super) fn allocators(report: &Report) -> Vec<(Allocator, u64)> {
     let mut allocators: Vec<_> = report
         .totals
@@ -81,8 +81,8 @@ fn order(by_size: bool) -> &'static str {
     }
 }
 
-/// The places that allocated most, in bytes or in number. Of equal places, the one that allocated first comes last;
-/// one without a call stack comes behind all.
+/// Returns the places that allocated most, in bytes or in number. Of equal places, the one that allocated first comes last;
+/// a place without a call stack comes after all.
 pub(super) fn top_locations(report: &Report, most: usize, by_size: bool) -> Vec<(String, u64)> {
     let locations = by_location(report);
     let mut order: Vec<(u64, bool, usize)> = (0..)
@@ -126,7 +126,7 @@ fn put_modules(out: &mut String, report: &Report, most: usize) {
     }
 }
 
-/// The modules that allocated most, in bytes or in number.
+/// Returns the modules that allocated most, in bytes or in number.
 pub(super) fn top_modules(report: &Report, most: usize, by_size: bool) -> Vec<(String, Tally)> {
     let mut modules = by_module(report);
     modules.sort_by_key(|(_, tally)| {

@@ -1,4 +1,4 @@
-//! A report as text: what `memray stats` prints, then what it cannot say.
+//! A report as text: the output of `memray stats`, and then statistics that memray does not have.
 
 mod estimates;
 mod heapray;
@@ -14,21 +14,22 @@ pub(crate) use estimates::Estimates;
 pub use estimates::estimates;
 pub use json::{JsonOptions, json};
 
-/// How many places, threads and modules are listed unless more are asked for: memray's number.
+/// Default number of places, threads and modules in each list, as in memray.
 const TOP: usize = 5;
 
-/// The report for people at a terminal.
+/// Returns the report for users at a terminal.
 ///
-/// The first part is `memray stats` for the same capture, byte for byte: its headings, its histogram, its order. Names
-/// are spelt as they are, where a capture file has look-alikes for `;` and `|`. Two ties are broken as well as the
-/// report's order allows: modules of the same size, and allocators of the same count. The second part answers what
-/// memray's does not: what is still live, and so may leak, comes first.
+/// The first part is the output of `memray stats` for the same capture, byte for byte: its headings, its histogram, its
+/// order. Names have their real characters, where a capture file has similar ones for `;` and `|`. Two ties are broken as
+/// well as the report's order allows: modules of the same size, and allocators of the same count. The second part has what
+/// memray's does not: the live memory, which may be a leak, comes first.
 #[must_use]
 pub fn text(report: &Report) -> String {
     text_of_largest(report, TOP)
 }
 
-/// As [`text()`], with `num_largest` places, threads and modules in each list instead of 5 (`-n` of `memray stats`).
+/// Does what [`text()`] does, with `num_largest` places, threads and modules in each list instead of 5 (`-n` of `memray
+/// stats`).
 #[must_use]
 pub fn text_of_largest(report: &Report, num_largest: usize) -> String {
     let mut text = String::new();
@@ -37,7 +38,7 @@ pub fn text_of_largest(report: &Report, num_largest: usize) -> String {
     text
 }
 
-/// The part of [`text()`] that `memray stats` prints.
+/// Returns the part of [`text()`] that `memray stats` prints.
 #[must_use]
 pub fn memray_text(report: &Report) -> String {
     let mut text = String::new();
@@ -45,7 +46,7 @@ pub fn memray_text(report: &Report) -> String {
     text
 }
 
-/// A place as memray writes it: `function:file:line`.
+/// Returns a place as in memray: `function:file:line`.
 fn place(report: &Report, frame: Option<FrameId>) -> String {
     let frame = frame.and_then(|FrameId(frame)| report.frames.get(frame as usize));
     let Some(frame) = frame else {

@@ -1,8 +1,8 @@
-//! Moments as Python spells them.
+//! Times as text, as in Python.
 
 use crate::calendar::date;
 
-/// `ms` since the Unix epoch as `str(datetime)` in UTC: `2026-11-21 15:07:26.471000+00:00`.
+/// Returns `ms` since the Unix epoch as `str(datetime)` in UTC: `2026-11-21 15:07:26.471000+00:00`.
 pub(super) fn python_time(ms: i64) -> String {
     let (seconds, ms) = (ms.div_euclid(1000), ms.rem_euclid(1000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -32,7 +32,7 @@ mod tests {
         ] {
             assert_eq!(python_time(ms), text);
         }
-        // Whatever a damaged file says is some text.
+        // Any number in a damaged file has a text.
         for ms in [i64::MIN, i64::MAX] {
             assert!(python_time(ms).ends_with("+00:00"));
         }

@@ -1,4 +1,4 @@
-//! Texts of a given width, and numbers for people.
+//! Texts of a given width, and numbers for users.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -7,17 +7,17 @@ use crate::model::{Frame, Report};
 use crate::units::size;
 use crate::views::{Unit, brief_name, plain_name};
 
-/// Columns that `text` takes.
+/// Returns the number of columns of `text`.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// `text` and blanks behind it.
+/// Returns `text` with blanks after it.
 pub(super) fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", blanks(columns, text))
 }
 
-/// `text` and blanks before it.
+/// Returns `text` with blanks before it.
 pub(super) fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", blanks(columns, text))
 }
@@ -26,8 +26,8 @@ fn blanks(columns: usize, text: &str) -> String {
     " ".repeat(columns.saturating_sub(width(text)))
 }
 
-/// `text` in at most `columns`: an ellipsis stands for its middle. More is kept of the end, where a path and a
-/// function's name say most.
+/// Returns `text` in at most `columns`, with an ellipsis for its middle. More is kept of the end, which matters most in a
+/// path and a function's name.
 pub(super) fn shorten(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -54,7 +54,7 @@ pub(super) fn shorten(text: &str, columns: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// A function's name in at most `columns`: as much of it as fits, but whole words as long as there are any.
+/// Returns a function's name in at most `columns`: as much of it as fits, in whole words if possible.
 pub(super) fn shorten_name(name: &str, columns: usize) -> String {
     if width(name) <= columns {
         return name.to_owned();
@@ -74,7 +74,7 @@ pub(super) fn shorten_name(name: &str, columns: usize) -> String {
     }
 }
 
-/// A path in at most `columns`: its end, which has the file and the line.
+/// Returns a path in at most `columns`: its end, which has the file and the line.
 pub(super) fn shorten_path(path: &str, columns: usize) -> String {
     if width(path) <= columns {
         return path.to_owned();
@@ -91,7 +91,7 @@ pub(super) fn shorten_path(path: &str, columns: usize) -> String {
     format!("…{}", &path[from..])
 }
 
-/// Two names and what links them in at most `columns`. Where both are long the last, which is nearer to the
+/// Returns two names and a link between them in at most `columns`. If both are long the last one, which is nearer to the
 /// allocation, has the larger part.
 pub(super) fn shorten_two(first: &str, link: &str, last: &str, columns: usize) -> String {
     let room = columns.saturating_sub(width(link));
@@ -104,7 +104,7 @@ pub(super) fn shorten_two(first: &str, link: &str, last: &str, columns: usize) -
     shorten(&text, columns)
 }
 
-/// `file:line` of a frame, as far as they are known: nothing without a file.
+/// Returns `file:line` of a frame, as far as they are known; nothing without a file.
 pub(super) fn place(report: &Report, frame: Frame) -> String {
     let file = spelling::file(report, frame);
     match (short_path(&file), frame.line) {
@@ -114,8 +114,8 @@ pub(super) fn place(report: &Report, frame: Frame) -> String {
     }
 }
 
-/// `path` without what is the same for all packages: the directory of cargo's registry or git checkouts, and of the
-/// language's own sources.
+/// Returns `path` without the part that is the same for all packages: the directory of cargo's registry or git checkouts,
+/// and of the standard library's sources.
 pub(super) fn short_path(path: &str) -> &str {
     for (root, skipped) in [
         ("/registry/src/", 1),
@@ -130,7 +130,7 @@ pub(super) fn short_path(path: &str) -> &str {
     path
 }
 
-/// A part of `whole`; 0 of nothing.
+/// Returns the share of `part` in `whole`; 0 if `whole` is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         return 0.0;
@@ -138,12 +138,12 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole as f64
 }
 
-/// `12.34 %`
+/// Returns `12.34 %`.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// A bar of at most `columns` in steps of an eighth; nothing for nothing, else an eighth at least.
+/// Returns a bar of at most `columns` in steps of an eighth; nothing for 0, and otherwise at least an eighth.
 pub(super) fn bar(share: f64, columns: usize) -> String {
     const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).ceil() as usize;
@@ -154,7 +154,7 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     bar
 }
 
-/// `1,234,567`
+/// Returns `1,234,567`.
 pub(super) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -167,7 +167,7 @@ pub(super) fn number(n: u64) -> String {
     text
 }
 
-/// An amount of `unit`.
+/// Returns an amount of `unit`.
 pub(super) fn amount(unit: Unit, n: u64) -> String {
     match unit {
         Unit::Bytes => size(n),
@@ -175,7 +175,7 @@ pub(super) fn amount(unit: Unit, n: u64) -> String {
     }
 }
 
-/// `n` of `noun`, in the plural if there are not one.
+/// Returns `n` of `noun`, in the plural unless `n` is 1.
 pub(super) fn counted(n: u64, noun: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{} {noun}{s}", number(n))

@@ -1,4 +1,4 @@
-//! The line above each text: what is shown, and how much that is.
+//! The line above each text: what is shown, and its sum.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::stats::estimates;
 use crate::units::{lost_since, size};
 use crate::views::Measure;
 
-/// Writes it, and returns the sum of all call sites.
+/// Writes the line, and returns the sum of all call sites.
 pub(super) fn put(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<Tally> {
     let mut whole = Tally::default();
     for site in &report.sites {

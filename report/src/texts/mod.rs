@@ -1,8 +1,8 @@
-//! Reports for a terminal: [`table`] of the places that allocated, [`tree`] of calls, [`summary`] by function.
+//! Reports for a terminal: [`table`] of call sites, [`tree`] of calls, [`summary`] by function.
 //!
-//! Each is a function `text(report, options, out)`. Nothing here asks the terminal: width and colours are options.
-//! Whatever a process calls its functions, no control character reaches the terminal, and no line is wider than the
-//! width, if that is [`Options::MIN_WIDTH`] at least. Sums that are not shown line by line are shown as a rest.
+//! Each is a function `text(report, options, out)`. Nothing here asks the terminal: width and colours are options. With any
+//! function names, no control character reaches the terminal, and no line is wider than the width, if that is at least
+//! [`Options::MIN_WIDTH`]. Sums that are not shown line by line are shown as a rest.
 
 mod cell;
 mod head;

@@ -1,38 +1,38 @@
-//! What can be chosen for a text.
+//! Options of a text.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::views::{Measure, Unit};
 
-/// What a text shows and how.
+/// Content and form of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Which side of the heap. Default: the high-water mark.
+    /// Measure of the heap. Default: the high-water mark.
     pub measure: Measure,
-    /// By what lines are ordered, and shares and bars drawn. Default: bytes.
+    /// Unit by which lines are ordered, and shares and bars drawn. Default: bytes.
     pub unit: Unit,
     /// Columns of the terminal. Default: 120.
     pub width: usize,
     /// Colours, as escape sequences. Default: none.
     pub colours: bool,
-    /// Table and summary: how many rows at most; the rest is counted. Default: all.
+    /// Largest number of rows in table and summary; the others are counted. Default: all.
     pub max_rows: Option<usize>,
-    /// Table: threads apart, with a column for them. Default: added up.
+    /// Set to keep threads apart in the table, with a column for them. Default: summed up.
     pub by_thread: bool,
     /// Summary: the column that orders it. Default: the first, total bytes.
     pub sort_column: SortColumn,
-    /// Tree: how many of the biggest call sites are shown (memray's `--biggest-allocs`). Default: 200.
+    /// Number of the biggest call sites that the tree shows (memray's `--biggest-allocs`). Default: 200.
     pub biggest_allocs: usize,
-    /// Tree: calls with nothing beside them in one line. Default: yes.
+    /// Set to put calls without siblings in one line of the tree. Default: yes.
     pub fold_runs: bool,
 }
 
 impl Options {
-    /// The narrowest width that is kept to; narrower terminals get lines of this length.
+    /// Narrowest width of a text. On a narrower terminal, lines still have this width.
     pub const MIN_WIDTH: usize = 80;
 
-    /// The width that is kept to.
+    /// Returns the width of the text.
     pub(super) fn columns(&self) -> usize {
         self.width.max(Options::MIN_WIDTH)
     }
@@ -54,16 +54,16 @@ impl Default for Options {
     }
 }
 
-/// A column of the summary, by memray's numbers 1 to 5. Under [`Unit::Count`] the first four are of blocks, and the
-/// last is of bytes.
+/// Column of the summary, by memray's numbers 1 to 5. With [`Unit::Count`] the first four are of blocks, and the last is of
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SortColumn {
-    /// 1: with everything that the function called.
+    /// 1: of the function and its callees.
     #[default]
     Total,
     /// 2: the same as a share of all.
     TotalShare,
-    /// 3: by the function itself.
+    /// 3: of the function itself.
     Own,
     /// 4: the same as a share of all.
     OwnShare,
@@ -72,7 +72,7 @@ pub enum SortColumn {
 }
 
 impl SortColumn {
-    /// All, in their order.
+    /// All columns, in their order.
     pub const ALL: [SortColumn; 5] = [
         SortColumn::Total,
         SortColumn::TotalShare,
@@ -92,7 +92,7 @@ impl FromStr for SortColumn {
     }
 }
 
-/// The text is not the number of a column.
+/// Error of a text that is not the number of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownColumn;
 

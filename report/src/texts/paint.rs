@@ -1,4 +1,4 @@
-//! Colours, if there are any.
+//! Colours, if they are enabled.
 
 use std::fmt::Display;
 
@@ -15,17 +15,17 @@ impl Paint {
         self.put("2", text)
     }
 
-    /// Functions.
+    /// Paints a function.
     pub(super) fn name(self, text: impl Display) -> String {
         self.put("1;35", text)
     }
 
-    /// Files and lines.
+    /// Paints a file and line.
     pub(super) fn place(self, text: impl Display) -> String {
         self.put("36", text)
     }
 
-    /// By how much of the whole it is: memray's steps and colours.
+    /// Paints a text by its share of the whole, in memray's steps and colours.
     pub(super) fn share(self, share: f64, text: impl Display) -> String {
         let colour = match share {
             share if share > 0.6 => "31",

@@ -1,4 +1,4 @@
-//! What each function allocated, itself and with all that it called: memray's `summary`, with nothing dropped.
+//! The allocations of each function, by itself and with its callees: memray's `summary`, with nothing dropped.
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Frame, Report, Tally};
 use crate::views::{Unit, by_function};
 
-/// Columns of a function's name, however wide the text may be: figures stand behind it.
+/// Largest width of a function's name in any text: figures stand after it.
 const MOST_NAME: usize = 100;
 
-/// A function, or all allocations without a call stack.
+/// Function, or all allocations without a call stack.
 struct Row {
     frame: Option<Frame>,
     own: Tally,
@@ -31,7 +31,7 @@ const TITLES: [&str; 7] = [
     "File",
 ];
 
-/// Writes a row for each function that is on the call stack of anything of the measure.
+/// Writes a row for each function that is on a call stack with any of the measure.
 ///
 /// # Errors
 /// If `out` fails.
@@ -77,7 +77,7 @@ pub fn summary(report: &Report, options: &Options, out: &mut impl Write) -> io::
         let cells = cells.iter().map(|row| width(&row[column]));
         cells.max().unwrap_or(0).max(width(&titles[column + 1]))
     });
-    // What numbers leave is for function and file.
+    // The function and the file get the rest of the width.
     let names = options
         .columns()
         .saturating_sub(columns.iter().sum::<usize>() + 2 * 6);

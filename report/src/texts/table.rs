@@ -1,4 +1,4 @@
-//! The places that allocated, most first: memray's `table`, with shares.
+//! The call sites by allocator and leaf, the largest first: memray's `table`, with shares.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -18,13 +18,13 @@ use crate::views::Unit;
 /// Columns of a bar.
 const BAR: usize = 8;
 
-/// The widest thread name, as a part of the line.
+/// Largest width of a thread name, as a fraction of the line.
 const THREAD: usize = 8;
 
-/// Where less would be left for locations, there are no bars.
+/// If less than this would be left for locations, there are no bars.
 const ROOM: usize = 36;
 
-/// A row: threads are added up unless asked for.
+/// Row. Threads are summed up unless they are requested.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     thread: Option<ThreadId>,
@@ -33,7 +33,7 @@ struct Row {
     tally: Tally,
 }
 
-/// Writes a row for each place (allocator and leaf frame; with `by_thread`, thread) that has anything of the measure.
+/// Writes a row for each allocator and leaf frame (and thread, with `by_thread`) that has any of the measure.
 ///
 /// # Errors
 /// If `out` fails.
@@ -132,7 +132,7 @@ fn rows(report: &Report, options: &Options) -> Vec<Row> {
     rows
 }
 
-/// `function at file:line` in `room` columns. The function has the larger part of it where both are long.
+/// Returns `function at file:line` in `room` columns. If both are long, the function has the larger part.
 fn location(report: &Report, frame: Option<FrameId>, room: usize, paint: Paint) -> String {
     let Some(frame) = frame.and_then(|id| spelling::frame(report, id)) else {
         return shorten(NO_STACK, room);

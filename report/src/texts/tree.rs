@@ -1,7 +1,7 @@
 //! The calls that led to the biggest call sites, as an indented tree: memray's `tree`, without its terminal program.
 //!
-//! Children stand with the biggest first. Calls that have nothing beside them are one line (`a → b`, or
-//! `a → … 7 calls … → b`); what is below the biggest call sites is one line at the end.
+//! The biggest child comes first. Calls without siblings are one line (`a → b`, or `a → … 7 calls … → b`); the sum of all
+//! smaller call sites is one line at the end.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub fn tree(report: &Report, options: &Options, out: &mut impl Write) -> io::Res
     let whole = options.unit.of(head::put(report, options, out)?);
     let tree = Tree::of(report, options);
     let paint = Paint(options.colours);
-    // Indentation and numbers of the nodes that are still to write, the next one last.
+    // Indentation and numbers of the nodes that are still to be written, the next one last.
     let mut open: Vec<(String, bool, u32)> = Vec::new();
     let push = |open: &mut Vec<(String, bool, u32)>, prefix: &str, children: &[u32], more: bool| {
         for (index, &child) in children.iter().enumerate().rev() {
@@ -91,7 +91,7 @@ pub fn tree(report: &Report, options: &Options, out: &mut impl Write) -> io::Res
     Ok(())
 }
 
-/// What stands before a node: at most the half of a line, with an ellipsis where the tree is deeper.
+/// Indentation of a node: at most half of a line, with an ellipsis if the tree is deeper.
 struct Indent {
     text: String,
     columns: usize,
@@ -119,19 +119,19 @@ fn spelled(report: &Report, node: &Node) -> String {
     }
 }
 
-/// A call stack that leads to a shown call site.
+/// Call stack that leads to a shown call site.
 #[derive(Debug, Default)]
 struct Node {
     frame: Option<Frame>,
-    /// What was allocated from this very stack.
+    /// Allocations of this very stack.
     own: Tally,
-    /// With all that is below it.
+    /// Allocations of this stack and all stacks below it.
     total: Tally,
-    /// The biggest first.
+    /// Children, the biggest first.
     children: Vec<u32>,
 }
 
-/// What is not shown.
+/// Sum of what is not shown.
 #[derive(Debug, Default)]
 struct Rest {
     sites: u64,
@@ -140,13 +140,13 @@ struct Rest {
 
 #[derive(Debug)]
 struct Tree {
-    /// The first is the root, which is not a call; parents come before children.
+    /// The nodes. The first is the root, which is not a call; parents come before children.
     nodes: Vec<Node>,
     rest: Rest,
 }
 
 impl Tree {
-    /// Of the biggest call sites: call stacks, as memray counts them, whichever the thread and the allocator.
+    /// Makes the tree of the biggest call sites: call stacks, as in memray, with all threads and allocators joined.
     fn of(report: &Report, options: &Options) -> Tree {
         let mut sites: Vec<(StackId, Tally)> = report
             .sites
@@ -182,7 +182,7 @@ impl Tree {
         tree
     }
 
-    /// The node of `stack`, added with all its callers if it is new.
+    /// Returns the node of `stack`, and adds it with all its callers if it is new.
     fn add(&mut self, report: &Report, stack: StackId, index: &mut HashMap<StackId, u32>) -> u32 {
         let mut missing = Vec::new();
         let mut at = stack;
@@ -209,7 +209,7 @@ impl Tree {
         parent
     }
 
-    /// Totals, and children in their order.
+    /// Computes totals, and sorts children.
     fn sum_up(&mut self, options: &Options) {
         for at in (0..self.nodes.len()).rev() {
             let mut total = self.nodes[at].own;
@@ -225,7 +225,7 @@ impl Tree {
         }
     }
 
-    /// The last node of the run of only children that begins at `at`, and how many calls the run has.
+    /// Returns the last node of the run of single children that begins at `at`, and the number of calls in the run.
     fn run(&self, at: u32, fold: bool) -> (u32, usize) {
         let (mut end, mut calls) = (at, 1);
         while fold

@@ -1,8 +1,8 @@
-//! What can be said for certain about the service's own lines: which grow their blocks again and again, which allocate
-//! for a moment only, and which keep something of every span of the capture.
+//! Findings about the service's own lines that the numbers prove: lines that grow their blocks again and again, lines that
+//! allocate only for a moment, and lines that keep blocks of every generation of the session.
 //!
-//! Only lines of the service's own code are spoken of, only such that matter (a hundredth of the whole), and only what
-//! the numbers prove; the numbers are given with it.
+//! Findings are only about lines of the service's own code, and only about lines that matter (a hundredth of the whole).
+//! Each finding has its numbers.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,56 +13,56 @@ use crate::Report;
 use crate::model::{Allocator, FrameId, StackId, StrId, Tally};
 use crate::units::size;
 
-/// Something worth doing, or looking at.
+/// Advice about a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// The line of the service's own code.
     pub frame: FrameId,
-    /// What was found there.
+    /// The finding about the line.
     pub finding: Finding,
-    /// The same in a sentence for people, with its numbers.
+    /// The finding in a sentence for users, with its numbers.
     pub text: String,
 }
 
-/// What was found.
+/// Finding about a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
-    /// Of every span of the capture, blocks of this line are still live: a leak, or a collection that only grows.
+    /// Blocks of this line are live from every generation of the session: a leak, or a collection that only grows.
     Grows {
-        /// What is live, by generation of [`Report::survivors`].
+        /// Live memory by generation of [`Report::survivors`].
         generations: Vec<Tally>,
-        /// All of it.
+        /// Sum of the generations.
         live: Tally,
     },
-    /// Blocks that begin small and are moved as they grow.
+    /// Blocks begin small and are moved as they grow.
     Regrown {
-        /// Calls of `realloc`, and the bytes they asked for.
+        /// Calls of `realloc`, and the requested bytes.
         regrown: Tally,
-        /// Blocks that were begun in the same way on the same line.
+        /// Blocks that were first allocated in the same way on the same line.
         begun: u64,
     },
     /// Nearly all blocks are freed at once: with at most one other allocation of their thread in between.
     ShortLived {
-        /// Blocks that were.
+        /// Temporary blocks.
         temporary: Tally,
         /// All blocks.
         allocated: Tally,
     },
 }
 
-/// Of the whole, at least one part in so many makes a line matter.
+/// A line matters if it has at least one part in so many of the whole.
 const MATTERS: u64 = 100;
-/// Fewer calls are not a habit.
+/// Smallest number of calls that is a pattern.
 const FEWEST_REGROWN: u64 = 16;
 const FEWEST_SHORT_LIVED: u64 = 1000;
-/// So often at least does the average block grow.
+/// Smallest average number of times that a block grows.
 const GROWN: u64 = 3;
-/// Generations that are shorter than this part of the capture say nothing by being empty.
+/// Shortest generation, as a fraction of the session, whose emptiness means something.
 const SHORTEST_GENERATION: u64 = 50;
 const FEWEST_GENERATIONS: usize = 3;
 
-/// What can be said for certain about `report`: lines that grow first, by what they keep, then those that regrow their
-/// blocks, by bytes asked for, then those with short-lived blocks, by number.
+/// Returns the advice about `report`: first lines that grow, by their live bytes, then those that regrow their blocks, by
+/// requested bytes, then those with short-lived blocks, by number.
 #[must_use]
 pub fn advice(report: &Report) -> Vec<Advice> {
     let origins = Origins::of(report);
@@ -120,24 +120,24 @@ pub fn advice(report: &Report) -> Vec<Advice> {
     all
 }
 
-/// What is known of one of the service's lines.
+/// Data about one of the service's lines.
 #[derive(Debug, Default)]
 struct Line {
     sums: Sums,
-    /// By the function that the line called to get there.
+    /// Allocations by the function that the line called.
     ways: HashMap<Option<StrId>, Way>,
     generations: Vec<Tally>,
 }
 
-/// Allocations of a line by one function that it called: `Vec::push` begins blocks and regrows them, while
-/// `format!` on the same line is another matter.
+/// Allocations of a line through one function that it called: `Vec::push` begins blocks and regrows them, while `format!` on
+/// the same line is a separate case.
 #[derive(Debug, Default)]
 struct Way {
     begun: u64,
     regrown: Tally,
 }
 
-/// The service's line that `stack` is put down to, and the function that it called.
+/// Returns the service's line that `stack` is charged to, and the function that it called.
 fn own_line(
     report: &Report,
     origins: &Origins,
@@ -155,7 +155,7 @@ fn own_line(
     Some((own, callee.map(|frame| frame.function)))
 }
 
-/// Whether each generation of survivors is long enough to say something.
+/// Returns, for each generation of survivors, whether it is long enough to count.
 fn generations_that_count(report: &Report) -> Vec<bool> {
     let starts = &report.survivors.starts_ms;
     let end = super::intervals::duration_ms(report).max(starts.last().copied().unwrap_or(0));

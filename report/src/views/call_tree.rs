@@ -1,16 +1,16 @@
-//! The call tree with what each call stack allocated and kept, threads and allocators added up.
+//! The call tree with the sums of each call stack, with threads and allocators joined.
 //!
-//! Nodes stand in preorder: a subtree is one run of neighbours, so a reader needs no child lists and sums
-//! a subtree in one pass. Nothing is pruned; only stacks without any allocation below them are left out.
+//! Nodes stand in preorder: a subtree is one run of neighbours, so a reader needs no child lists and sums a subtree in one
+//! pass. Nothing is pruned; only stacks without any allocation at or below them are left out.
 
 use super::Sums;
 use crate::Report;
 use crate::model::{FrameId, StackId};
 
-/// A node of a [`CallTree`].
+/// Node of a [`CallTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeNode {
-    /// How many frames its call stack has; at least 1.
+    /// Number of frames in its call stack; at least 1.
     pub depth: u32,
     /// The leaf of its call stack.
     pub frame: FrameId,
@@ -18,7 +18,7 @@ pub struct TreeNode {
     pub stack: StackId,
 }
 
-/// Every call stack that allocated something, in preorder, and what it allocated itself.
+/// All call stacks with allocations, in preorder, and the sums of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallTree {
     /// The nodes, parents before children, a subtree in one run. The empty stack is not among them.
@@ -30,14 +30,14 @@ pub struct CallTree {
 const NONE: u32 = u32::MAX;
 
 impl CallTree {
-    /// The call tree of `report`. Takes about 24 bytes a node and 80 for each stack that allocated.
+    /// Makes the call tree of `report`. Takes about 24 bytes per node and 80 for each stack that allocated.
     #[must_use]
     pub fn of(report: &Report) -> CallTree {
         let stacks = report.stacks.len() + 1;
         let mut slot_of = vec![NONE; stacks];
         let mut sums: Vec<Sums> = Vec::new();
         for site in &report.sites {
-            // A handle that is not of this report counts for the empty stack: shown, not lost.
+            // A handle that is not of this report counts for the empty stack, so that its sums are shown.
             let stack = if (site.stack.0 as usize) < stacks {
                 site.stack.0 as usize
             } else {
@@ -76,7 +76,7 @@ impl CallTree {
         tree
     }
 
-    /// The sums of the whole tree.
+    /// Returns the sums of the whole tree.
     #[must_use]
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();
@@ -87,13 +87,13 @@ impl CallTree {
     }
 }
 
-/// First child and next sibling of every stack that has an allocation at or below it.
+/// Returns the first child and the next sibling of every stack that has an allocation at or below it.
 fn children(report: &Report, slot_of: &[u32], sums: &[Sums]) -> (Vec<u32>, Vec<u32>) {
     let stacks = slot_of.len();
     let mut first_child = vec![NONE; stacks];
     let mut next_sibling = vec![NONE; stacks];
-    // Children have larger handles than their parents: going down, a stack's subtree is known when it is met,
-    // and pushing to the front leaves siblings in the order of their handles.
+    // Children have larger handles than their parents. So from the largest handle on, a stack's subtree is complete when the
+    // stack is reached, and adding at the front leaves siblings in the order of their handles.
     for id in (1..stacks).rev() {
         let slot = slot_of[id];
         let allocates = slot != NONE && !sums[slot as usize].is_zero();
@@ -153,7 +153,7 @@ mod tests {
         report
     }
 
-    /// The tree's sums by path, read back from preorder and depths alone.
+    /// Returns the tree's sums by path, computed from preorder and depths alone.
     fn by_path(tree: &CallTree) -> BTreeMap<Vec<u32>, u64> {
         let mut paths = vec![vec![]];
         let mut path: Vec<u32> = Vec::new();

@@ -1,5 +1,5 @@
-//! Two reports compared: what grew and what shrank, by call site. Handles need not agree: places are the same if
-//! function, file and line are, call stacks if all their frames are. Threads and allocators are added up.
+//! Compares two reports: growth and shrinkage by call site. Their handles need not agree: frames are the same if function,
+//! file and line are, and call stacks if all their frames are. Threads and allocators are joined.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use super::{Measure, Origins, Sums, Unit};
 use crate::Report;
 use crate::model::{FrameId, Site, StackId, Tally};
 
-/// What one call site, or all, had before and after.
+/// Sums of one call site, or of all, before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Change {
-    /// In the first report.
+    /// Sums in the first report.
     pub before: Sums,
-    /// In the second.
+    /// Sums in the second.
     pub after: Sums,
 }
 
 impl Change {
-    /// How much more there is after; negative if it shrank.
+    /// Returns how much more there is after; negative if it shrank.
     #[must_use]
     pub fn growth(&self, measure: Measure, unit: Unit) -> i128 {
         let of = |sums| i128::from(unit.of(measure.of_sums(sums)));
@@ -34,31 +34,31 @@ impl Change {
     }
 }
 
-/// Two reports compared.
+/// Comparison of two reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diff {
-    /// The strings, frames and call stacks of both; what [`by_own_site`](Self::by_own_site) and
+    /// Strings, frames and call stacks of both reports, which [`by_own_site`](Self::by_own_site) and
     /// [`by_stack`](Self::by_stack) refer to. It has no sites.
     pub tables: Report,
     /// All sites together.
     pub total: Change,
-    /// By the line of the service's own code that memory is put down to ([`own_sites`]), those that did not change left
-    /// out. `None` is the empty stack.
+    /// Changes by the line of the service's own code that memory is charged to ([`own_sites`]), without lines that did not
+    /// change. `None` is the empty stack.
     pub by_own_site: Vec<(Option<FrameId>, Change)>,
-    /// By call stack, those that did not change left out.
+    /// Changes by call stack, without stacks that did not change.
     pub by_stack: Vec<(StackId, Change)>,
     before: Report,
     after: Report,
 }
 
-/// A node of [`Diff::tree`].
+/// Node of [`Diff::tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiffNode {
-    /// How many frames its call stack has; at least 1.
+    /// Number of frames in its call stack; at least 1.
     pub depth: u32,
     /// The leaf of its call stack.
     pub frame: FrameId,
-    /// What was allocated from it and from all that it called.
+    /// Change of the call stack and all stacks below it.
     pub total: Change,
 }
 
@@ -144,21 +144,21 @@ fn in_order<K: Ord + Copy>(changes: HashMap<K, Change>) -> Vec<(K, Change)> {
 }
 
 impl Diff {
-    /// What grew, as a report: each site has what its call stack has more of after, and nothing where it shrank. Every
-    /// view and format shows it. Sites are by call stack and allocator; threads are those of `after`.
+    /// Returns the growth as a report: each site has the amount by which its call stack grew, and nothing if it shrank.
+    /// Every view and format can show it. Sites are by call stack and allocator; threads are those of `after`.
     #[must_use]
     pub fn grown(&self) -> Report {
         surplus(&self.after, &self.before, "only what grew is shown")
     }
 
-    /// What shrank, as a report: the reverse of [`grown`](Self::grown).
+    /// Returns the shrinkage as a report: the reverse of [`grown`](Self::grown).
     #[must_use]
     pub fn shrunk(&self) -> Report {
         surplus(&self.before, &self.after, "only what shrank is shown")
     }
 
-    /// The call trees of both as one, in preorder; nodes below which nothing changed are left out. A node's growth is
-    /// [`Change::growth`] of its total, and may be the sum of growth and shrinkage below it.
+    /// Returns the call trees of both reports as one, in preorder, without nodes below which nothing changed. A node's
+    /// growth is [`Change::growth`] of its total, and may be the sum of growth and shrinkage below it.
     #[must_use]
     pub fn tree(&self) -> Vec<DiffNode> {
         let count = self.tables.stacks.len() + 1;
@@ -169,7 +169,7 @@ impl Diff {
                 side.of(&mut totals[site.stack.0 as usize]).add(site);
             }
         }
-        // Parents have smaller handles: going down, children are summed up before their parents.
+        // Parents have smaller handles. So from the largest handle on, children are summed up before their parents.
         let mut first_child = vec![0u32; count];
         let mut next_sibling = vec![0u32; count];
         for id in (1..count).rev() {
@@ -205,7 +205,7 @@ impl Diff {
     }
 }
 
-/// What `more` has beyond `less`, by call stack.
+/// Returns the amount by which `more` exceeds `less`, by call stack.
 fn surplus(more: &Report, less: &Report, note: &str) -> Report {
     let mut owed: HashMap<StackId, [Tally; 4]> = HashMap::new();
     for site in &less.sites {

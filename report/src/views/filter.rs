@@ -1,4 +1,4 @@
-//! A part of a report: of some threads, allocators or packages, or whatever a text is found in.
+//! A part of a report: of some threads, allocators or packages, or with a text in a frame.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,22 @@ use super::rebuild::{StackCopier, rebuild, shell, sum_up};
 use crate::Report;
 use crate::model::{Allocator, Frame, FrameId, StackId, ThreadId};
 
-/// Which call sites are kept: those that every list and the text let through. An empty one lets everything through.
+/// Filter of call sites: those that match every list and the text are kept. An empty list or text matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Threads by their name, or by their number in decimal or hexadecimal (`0x1f`).
     pub threads: Vec<String>,
-    /// Functions that memory was got with.
+    /// Functions that allocated.
     pub allocators: Vec<Allocator>,
-    /// Packages by their name as [`Origins`] gives it; `-` and `_` are the same. A call stack matches if any of its frames
-    /// is of one of them.
+    /// Packages by their name in [`Origins`]; `-` and `_` are the same. A call stack matches if any of its frames belongs to
+    /// one of them.
     pub packages: Vec<String>,
-    /// A text that stands in the function or the file of any frame of the call stack, upper and lower case being the
-    /// same. Nothing in it has a meaning of its own.
+    /// A text in the function or the file of any frame of the call stack, in upper or lower case. It is not a pattern.
     pub text: String,
 }
 
 impl Filter {
-    /// Whether everything is let through.
+    /// Returns whether the filter matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
@@ -32,7 +31,7 @@ impl Filter {
             && self.text.is_empty()
     }
 
-    /// In words: `thread worker-1 or worker-2, package tokio, "cache"`.
+    /// Returns the filter in words: `thread worker-1 or worker-2, package tokio, "cache"`.
     fn words(&self) -> String {
         let of = |what: &str, names: Vec<&str>| {
             (!names.is_empty()).then(|| format!("{what} {}", names.join(" or ")))
@@ -56,11 +55,11 @@ impl Filter {
     }
 }
 
-/// The part of `report` that `filter` lets through.
+/// Returns the part of `report` that matches `filter`.
 ///
-/// Totals are those of the part: its high-water mark is what the part held at the high-water mark of the process, and
-/// sizes of single blocks are not known of a part. Timeline, marks and the process's memory stay those of the process;
-/// a note among the conditions says so.
+/// Totals are those of the part: its high-water mark is the part's memory at the high-water mark of the process, and sizes
+/// of single blocks are not known for a part. Timeline, marks and the process's memory stay those of the process; a note
+/// among the conditions says so.
 #[must_use]
 pub fn filtered(report: &Report, filter: &Filter) -> Report {
     if filter.is_empty() {
@@ -102,9 +101,9 @@ fn is_listed(list: &[String], name: &str, number: u64) -> bool {
     })
 }
 
-/// Which frames match, and which stacks by now.
+/// Frames that match, and stacks that are known to match.
 struct StackFilter {
-    /// By frame: of a listed package, has the text.
+    /// For each frame: whether it is of a listed package, and whether it has the text.
     frames: Vec<[bool; 2]>,
     known: HashMap<StackId, [bool; 2]>,
 }
@@ -136,7 +135,7 @@ impl StackFilter {
                 ]
             })
             .collect();
-        // What is not asked for, the empty stack has too.
+        // The empty stack matches lists that are empty.
         let empty = [packages.is_empty(), text.is_empty()];
         StackFilter {
             frames,

@@ -1,23 +1,24 @@
-//! Frames that a reader need not see, folded: each run of them becomes one frame that says whose code it was.
+//! Folds frames that a reader need not see: each run of them becomes one frame with the names of its packages.
 
 use super::rebuild::{placed, restack};
 use super::{Kind, Origins};
 use crate::Report;
 use crate::model::{Frame, Place, StrId};
 
-/// What is folded.
+/// Choice of the folded frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fold {
-    /// What runs the service: the language's own library, async runtimes, web frameworks, and the native code between
-    /// them and the system.
+    /// Frames that run the service: the standard library, async runtimes, web frameworks, and the native code between them
+    /// and the system.
     Runtime,
-    /// Every package that is not the service's own; the language's library and native code stay.
+    /// Every package that is not the service's own. The standard library and native code stay.
     Packages,
-    /// Everything but the service's own code.
+    /// Everything except the service's own code.
     AllButOwn,
 }
 
-/// Packages that run services; those whose names begin with one of these and `_` are of the family (`tower_http`).
+/// Packages that run services. Packages whose names begin with one of these and `_` belong to the same family
+/// (`tower_http`).
 const RUNTIME: [&str; 24] = [
     "tokio",
     "hyper",
@@ -45,7 +46,7 @@ const RUNTIME: [&str; 24] = [
     "pin_project_lite",
 ];
 
-/// Native code that does not belong to anybody's library.
+/// Native code of the system, which does not belong to any library.
 const SYSTEM: [&str; 6] = [
     "libc",
     "libpthread",
@@ -55,14 +56,15 @@ const SYSTEM: [&str; 6] = [
     "ld-musl",
 ];
 
-/// Packages of a run that are named; the others are counted.
+/// Number of packages of a run that are named; the others are counted.
 const NAMED: usize = 3;
 
-/// `report` with the frames folded that `fold` says.
+/// Returns `report` with the frames folded that `fold` names.
 ///
-/// A run of folded frames becomes one frame named after the packages in it, from the root: `[std, tokio, hyper and 2
-/// more]`; native code is named only if there is nothing else. How many frames they were is not said, for runs that differ in nothing else shall meet in one frame. Where
-/// a stack ends in a run, the folded frame is the leaf. Memory, sites and totals are the same as before, in fewer stacks.
+/// A run of folded frames becomes one frame named after the packages in it, from the root: `[std, tokio, hyper and 2 more]`.
+/// Native code is named only if there is nothing else. The name does not have the number of frames, so that runs that differ
+/// in nothing else become one frame. If a stack ends in a run, the folded frame is the leaf. Memory, sites and totals are
+/// the same as before, in fewer stacks.
 #[must_use]
 pub fn folded(report: &Report, fold: Fold) -> Report {
     let origins = Origins::of(report);
@@ -82,7 +84,8 @@ pub fn folded(report: &Report, fold: Fold) -> Report {
         .collect();
     let mut run: Vec<u32> = Vec::new();
     restack(report, |path, strings, out| {
-        // What starts a program is native, and of the runtime: what lies between the root and other frames of it.
+        // The code that starts a program is native, and belongs to the runtime: the frames between the root and other frames
+        // of the runtime.
         let mut starting = fold == Fold::Runtime;
         run.clear();
         let mut in_run = false;

@@ -1,24 +1,24 @@
-//! Sums by function: what it allocated itself, and with all that it called.
+//! Sums by function: of the function itself, and of the function and its callees.
 
 use std::collections::HashMap;
 
 use super::{Sums, by_stack};
 use crate::model::{Report, StackId, StrId};
 
-/// What one function of one file allocated, at whichever of its lines.
+/// Sums of one function of one file, over all its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionSums {
     /// Its name.
     pub function: StrId,
     /// Its file.
     pub file: StrId,
-    /// As the leaf: what it asked for itself.
+    /// Sums as the leaf: the function itself.
     pub own: Sums,
-    /// With everything that it called. A recursive function's memory counts once.
+    /// Sums of the function and its callees. A recursive function's memory counts once.
     pub total: Sums,
 }
 
-/// One entry for each function that is on some call stack, in the order of the call tree.
+/// Returns one entry for each function that is on a call stack, in the order of the call tree.
 #[must_use]
 pub fn by_function(report: &Report) -> Vec<FunctionSums> {
     let mut functions: Vec<FunctionSums> = Vec::new();
@@ -77,9 +77,9 @@ pub fn by_function(report: &Report) -> Vec<FunctionSums> {
     functions
 }
 
-/// The children of every stack, packed.
+/// Children of every stack, packed.
 struct Children {
-    /// Where a stack's children begin in `list`.
+    /// The start of each stack's children in `list`.
     starts: Vec<u32>,
     list: Vec<StackId>,
 }

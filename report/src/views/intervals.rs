@@ -1,8 +1,8 @@
-//! What was allocated when and freed when, coarse in time: enough for any range of the capture, without its log.
+//! Times of allocations and frees, coarse in time: enough for any range of the session, without its log.
 //!
-//! One pass over the log. The capture is cut into slots of equal time; blocks of one call site that were allocated in
-//! one slot and freed in another are added up. Whoever has the rows can tell what was allocated between any two slots
-//! and still live in a third, or what the heap was in any slot, by adding rows.
+//! They are made in one pass over the log. The session is divided into slots of equal time. Blocks of one call site that
+//! were allocated in one slot and freed in another are summed up to a row. By adding rows one can find what was allocated
+//! between any two slots and still live in a third, or the heap in any slot.
 
 use crate::hash::FastMap;
 use crate::memray::limit::in_map;
@@ -11,14 +11,14 @@ use crate::memray::ranges::Taken;
 use crate::memray::{MemoryLimit, TooLarge};
 use crate::model::{Allocator, Event, Report, StackId, Tally, ThreadId};
 
-/// How fine [`Intervals`] are.
+/// Resolution of [`Intervals`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntervalOptions {
-    /// Most slots of time; 256 by default.
+    /// Largest number of time slots; 256 by default.
     pub slots: u32,
-    /// Most rows; 2,000,000 by default. Where they do not do, two neighbouring slots become one, and so on.
+    /// Largest number of rows; 2,000,000 by default. If there are more, pairs of neighbouring slots are joined, and so on.
     pub rows: usize,
-    /// Memory that following the events may take.
+    /// Memory limit for following the events.
     pub memory: MemoryLimit,
 }
 
@@ -32,39 +32,39 @@ impl Default for IntervalOptions {
     }
 }
 
-/// What was allocated when and freed when. All rows of a site together are what it ever allocated.
+/// Times of allocations and frees. All rows of a site together are everything that it ever allocated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Intervals {
     /// Start of each slot, in milliseconds since the start of the capture: 0 first, then rising.
     pub starts_ms: Vec<u64>,
-    /// Ordered by site, birth and end (never freed last); no two of the same three.
+    /// Rows, ordered by site, birth and end (never freed last). No two rows have the same three.
     pub rows: Vec<Interval>,
 }
 
 /// Blocks of one call site, one slot of birth and one slot of end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
-    /// An index into [`Report::sites`].
+    /// Index into [`Report::sites`].
     pub site: u32,
     /// The slot in which they were allocated.
     pub born: u32,
-    /// The slot in which they were freed; `None`: never.
+    /// The slot in which they were freed, or `None` if they were not.
     pub freed: Option<u32>,
-    /// Blocks and bytes. A mapping that is unmapped in parts is in several rows: its bytes go as they are unmapped, and
-    /// it counts as a block until nothing is left of it, as in memray's temporal views.
+    /// Blocks and bytes. A mapping that is unmapped in parts is in several rows: its bytes end as they are unmapped, and it
+    /// counts as a block until nothing is left of it, as in memray's temporal views.
     pub blocks: Tally,
 }
 
 impl Intervals {
-    /// Cuts `report` into intervals; `events` are its log.
+    /// Divides `report` into intervals; `events` are its log.
     ///
-    /// An event happens at the last [`Event::Memory`] reading before it, and before the first at 0. Events of call sites
-    /// that the report does not have are left out: they are of another capture. Memory grows with live blocks
-    /// and rows, never with the number of events. There are more rows than `options` allow only if a single slot for the
-    /// whole capture has more: two a call site.
+    /// An event happens at the last [`Event::Memory`] reading before it, or at 0 before the first. Events of call sites that
+    /// the report does not have are left out: they belong to another capture. Memory grows with live blocks and rows, never
+    /// with the number of events. There are more rows than `options` allow only if a single slot for the whole session has
+    /// more: two per call site.
     ///
     /// # Errors
-    /// What `events` fail with, and [`TooLarge`] at the limit of memory.
+    /// An error of `events`, or [`TooLarge`] at the limit of memory.
     pub fn of<E: From<TooLarge>>(
         report: &Report,
         events: impl Iterator<Item = Result<Event, E>>,
@@ -80,7 +80,7 @@ impl Intervals {
         Ok(builder.finish())
     }
 
-    /// The slot that `at_ms` falls into.
+    /// Returns the slot that `at_ms` falls into.
     #[must_use]
     pub fn slot(&self, at_ms: u64) -> u32 {
         let behind = self.starts_ms.partition_point(|&start| start <= at_ms);
@@ -88,7 +88,7 @@ impl Intervals {
     }
 }
 
-/// The last reading of memory, or the capture's end where there is none.
+/// Returns the time of the last reading of memory, or the session's end if there is none.
 pub(super) fn duration_ms(report: &Report) -> u64 {
     let by_clock = report.about.end_ms.saturating_sub(report.about.start_ms);
     report
@@ -97,11 +97,11 @@ pub(super) fn duration_ms(report: &Report) -> u64 {
         .map_or(u64::try_from(by_clock).unwrap_or(0), |last| last.at_ms)
 }
 
-/// The index of each site by what events say of it.
+/// Index of each site, by the fields of events.
 #[derive(Debug)]
 pub(super) struct SiteNumbers {
     sites: FastMap<(u64, u64), u32>,
-    /// By thread: the one that its sites have.
+    /// For each thread, the thread that its sites have.
     threads: Vec<ThreadId>,
 }
 
@@ -119,7 +119,7 @@ impl SiteNumbers {
         }
     }
 
-    /// `None` for an event that is not an allocation, or for one of a site that the report does not have.
+    /// Returns `None` for an event that is not an allocation, or for one of a site that the report does not have.
     #[inline]
     pub(super) fn get(&self, event: &Event) -> Option<u32> {
         match *event {
@@ -138,7 +138,7 @@ impl SiteNumbers {
     }
 }
 
-/// Each thread, or the one that it is told apart from in events.
+/// Returns, for each thread, itself or the thread that stands for it in sites.
 fn threads_of_sites(report: &Report) -> Vec<ThreadId> {
     let mut by_name = FastMap::default();
     let threads = || (0u32..).map(ThreadId).zip(&report.threads);
@@ -160,10 +160,10 @@ fn key(thread: ThreadId, stack: StackId, allocator: u8) -> (u64, u64) {
     (u64::from(stack.0), thread)
 }
 
-/// "Never freed", in the key of a row.
+/// Value for "never freed", in the key of a row.
 const NEVER: u32 = u32::MAX;
 
-/// So many events are followed between two looks at the memory that they take.
+/// Number of events that are followed between two checks of the memory.
 pub(super) const LOOK: usize = 4096;
 
 struct Builder {
@@ -172,12 +172,12 @@ struct Builder {
     /// Rows by site, birth and end.
     rows: FastMap<(u64, u64), Tally>,
     most_rows: usize,
-    /// Slots at first, and how long each is.
+    /// Number of slots at first, and the length of each.
     slots: u64,
     width_ms: u64,
-    /// So often neighbours were made one: births in `live` are of the first slots.
+    /// Number of times that neighbours were joined. Births in `live` are of the first slots.
     halved: u32,
-    /// The first slot that the last reading fell into.
+    /// The slot of the last reading, out of the first slots.
     now: u64,
     taken: Vec<Taken>,
 }
@@ -213,7 +213,7 @@ impl Builder {
                 size,
                 ..
             } => {
-                // A block of an unknown site still ends the one that was at its address.
+                // A block of an unknown site still ends the block that was at its address.
                 let site = self.sites.get(event).unwrap_or(NEVER);
                 let block = Block {
                     bytes: size,
@@ -245,12 +245,12 @@ impl Builder {
                     self.end(block, true);
                 }
             }
-            // A clock that went back, or past the report's end, stays in the slots there are.
+            // If the clock goes back, or past the report's end, the event stays in the existing slots.
             Event::Memory { at_ms, .. } => self.now = (at_ms / self.width_ms).min(self.slots - 1),
         }
     }
 
-    /// Enters a block that ends now; `counts` unless more of its mapping is left.
+    /// Adds a block that ends now. `counts` is false if more of its mapping is left.
     #[inline]
     fn end(&mut self, block: Block, counts: bool) {
         let freed = (self.now >> self.halved) as u32;

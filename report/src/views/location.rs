@@ -1,20 +1,20 @@
-//! Sums by the place that asked for memory: the leaf frame.
+//! Sums by the code that allocates: the leaf frame.
 
 use std::collections::HashMap;
 
 use super::Sums;
 use crate::model::{FrameId, Report};
 
-/// What one place (function, file, line) allocated, from whichever callers and threads.
+/// Sums of one leaf frame (function, file, line), over all callers and threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocationSums {
     /// The leaf frame; `None` for allocations without a call stack.
     pub frame: Option<FrameId>,
-    /// What it allocated.
+    /// Sums of its allocations.
     pub sums: Sums,
 }
 
-/// One entry for each leaf frame, in the order of their first call site.
+/// Returns one entry for each leaf frame, in the order of their first call site.
 #[must_use]
 pub fn by_location(report: &Report) -> Vec<LocationSums> {
     let mut index: HashMap<Option<FrameId>, usize> = HashMap::new();

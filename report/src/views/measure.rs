@@ -1,24 +1,24 @@
-//! Which of a call site's sums is looked at.
+//! The choice between a call site's sums.
 
 use super::Sums;
 use crate::model::{Site, Tally};
 
-/// One side of the heap: each view, page and file format shows one of them, or several by their names.
+/// Measure of the heap. Each view, page and file format shows one of them, or several by their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Measure {
     /// Live at the moment when the heap was largest.
     #[default]
     HighWater,
-    /// Live at the end: leaks, and what is in use.
+    /// Live at the end: leaks, and memory in use.
     Live,
-    /// Everything ever allocated; zero where the source format does not tell.
+    /// Everything ever allocated; zero if the source format does not have it.
     Allocated,
     /// Freed soon after, by the thread that allocated.
     Temporary,
 }
 
-/// What is counted.
+/// Unit of sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Unit {
     /// Bytes.
@@ -29,7 +29,7 @@ pub enum Unit {
 }
 
 impl Measure {
-    /// All of them.
+    /// All measures.
     pub const ALL: &'static [Measure] = &[
         Measure::HighWater,
         Measure::Live,
@@ -37,7 +37,7 @@ impl Measure {
         Measure::Temporary,
     ];
 
-    /// What `site` has of it.
+    /// Returns this measure of `site`.
     #[must_use]
     pub fn of(self, site: &Site) -> Tally {
         match self {
@@ -48,7 +48,7 @@ impl Measure {
         }
     }
 
-    /// What `sums` have of it.
+    /// Returns this measure of `sums`.
     #[must_use]
     pub fn of_sums(self, sums: &Sums) -> Tally {
         match self {
@@ -59,7 +59,7 @@ impl Measure {
         }
     }
 
-    /// As people read it: `high-water mark`, `still live`, `allocated`, `temporary`.
+    /// Returns the name for users: `high-water mark`, `still live`, `allocated`, `temporary`.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl Measure {
 }
 
 impl Unit {
-    /// This side of `tally`.
+    /// Returns the part of `tally` in this unit.
     #[must_use]
     pub const fn of(self, tally: Tally) -> u64 {
         match self {
@@ -81,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// The one that this is not.
+    /// Returns the other unit.
     #[must_use]
     pub const fn other(self) -> Unit {
         match self {

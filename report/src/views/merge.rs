@@ -1,4 +1,4 @@
-//! Several reports as one: the replicas of one job.
+//! Joins several reports, such as those of the replicas of one job.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,13 +10,13 @@ use crate::model::{
     StrId, Strings, Survivors, Tally, Thread, ThreadId, Totals,
 };
 
-/// `reports` as one: what each allocated and kept, added up.
+/// Returns `reports` as one report with the sums of all.
 ///
 /// Call sites are the same if thread name, allocator and call stack (functions, files, lines) are; threads of one name
-/// become one entry that stands for all of them. Times are put on one clock, that of the first start: the timeline is
-/// what all processes that ran at a moment had together. The high-water mark is the sum of each one's own, which
-/// need not have come at one moment; a note among the conditions says so. Survivors are merged by generation if all
-/// have equally many, and left out otherwise; the process's memory is added up if all tell it.
+/// become one entry that stands for all of them. Times are put on one clock, that of the first start: the timeline has the
+/// sum of all processes that ran at a moment. The high-water mark is the sum of each one's own, which may be of different
+/// moments; a note among the conditions says so. Survivors are merged by generation if all reports have equally many, and
+/// left out otherwise; the process's memory is added up if all reports have it.
 #[must_use]
 pub fn merged(reports: &[Report]) -> Report {
     let [first, others @ ..] = reports else {
@@ -70,7 +70,7 @@ pub fn merged(reports: &[Report]) -> Report {
     merged
 }
 
-/// What the handles of one report are in the joint one.
+/// Handles in the joint report of one report's handles.
 #[derive(Debug, Default)]
 pub(super) struct Renamed {
     threads: Vec<ThreadId>,
@@ -90,11 +90,12 @@ impl Renamed {
     }
 }
 
-/// A report with the strings, frames, modules, threads and the call stacks with sites of all `reports`, and nothing else.
+/// Returns a report with the strings, frames, modules, threads and the call stacks with sites of all `reports`, and nothing
+/// else.
 pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
     let mut joint = Report::default();
     if reports.iter().any(|report| !report.places.is_empty()) {
-        // Whoever has places makes them known; frames that only others have are nowhere.
+        // If one report has code addresses, the frames of reports without them get unknown ones.
         joint.places.push(Default::default());
     }
     let mut frames = FrameTable::emptied(&mut joint);
@@ -156,7 +157,7 @@ fn rename(strings: &mut Strings, report: &Report, id: StrId) -> StrId {
     strings.intern(report.strings.get(id))
 }
 
-/// The numbers of `more` among `known`, to which they are added.
+/// Adds `more` to `known` modules, and returns their indices.
 fn join_modules(known: &mut Vec<Module>, more: &[Module]) -> Vec<u32> {
     more.iter()
         .map(|module| {
@@ -191,9 +192,10 @@ fn merge_about(merged: &mut Report, others: &[Report]) {
     }
 }
 
-/// What all had together: each reading changes what its process counts for, from its first reading to its last.
+/// Returns the sum of all processes over time: each reading replaces its process's previous one, from its first reading to
+/// its last.
 fn timeline(reports: &[Report], later: &dyn Fn(&Report) -> u64) -> Vec<Moment> {
-    // At each time: which process has which reading from then on.
+    // For each time: the processes that have a new reading from then on.
     let mut changes: BTreeMap<u64, Vec<(usize, Moment)>> = BTreeMap::new();
     for (process, report) in reports.iter().enumerate() {
         let mut end = 0;
@@ -203,7 +205,7 @@ fn timeline(reports: &[Report], later: &dyn Fn(&Report) -> u64) -> Vec<Moment> {
             changes.entry(at_ms).or_default().push((process, *moment));
         }
         if !report.timeline.is_empty() {
-            // The last reading is still shown; the process is gone with the next one of another.
+            // A process's last reading is still shown. The process is gone with the next reading of another.
             let gone = Moment::default();
             changes
                 .entry(end.saturating_add(1))
@@ -322,7 +324,7 @@ fn process_memory(reports: &[Report]) -> Option<ProcessMemory> {
     Some(sum)
 }
 
-/// What is exact adds nothing to what is uncertain.
+/// Adds margins. An exact report adds nothing to the margin.
 fn merge_sampling(sum: &mut Option<Sampling>, more: Option<&Sampling>) {
     let Some(more) = more else {
         return;
@@ -336,7 +338,7 @@ fn merge_sampling(sum: &mut Option<Sampling>, more: Option<&Sampling>) {
         (&mut sum.live, more.live),
         (&mut sum.high_water, more.high_water),
     ] {
-        // Independent of each other, so their squares add up.
+        // The estimates are independent of each other, so their squares add up.
         let both = |one: u64, other: u64| (one as f64).hypot(other as f64).round() as u64;
         sum.count = both(sum.count, more.count);
         sum.bytes = both(sum.bytes, more.bytes);
@@ -369,7 +371,7 @@ fn merge_conditions(merged: &mut Report, reports: &[Report]) {
             *known = known.saturating_add(more);
         }
         merge_sampling(&mut sum.sampling, conditions.sampling.as_ref());
-        // The first of all: each capture counts from its own start.
+        // The smallest of all, because each session counts from its own start.
         sum.lost_since_ms = match (sum.lost_since_ms, conditions.lost_since_ms) {
             (Some(known), Some(more)) => Some(known.min(more)),
             (known, more) => known.or(more),

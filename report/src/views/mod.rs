@@ -1,5 +1,5 @@
-//! Views: what a report looks like from one side. Each is a function of a [`Report`](crate::Report), tested on its
-//! own; the page, the texts and the endpoints show views and compute nothing themselves.
+//! Views: a report seen from one side. Each is a function of a [`Report`](crate::Report), tested on its own; the page, the
+//! texts and the endpoints show views and compute nothing themselves.
 
 mod advice;
 mod call_tree;

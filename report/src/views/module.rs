@@ -1,14 +1,14 @@
-//! Sums by module, as memray's `stats` has them: the package or source file that a call stack's memory is put down to.
+//! Sums by module, as in memray's `stats`: the package or source file that a call stack's memory is charged to.
 //!
-//! The rules are those of memray 1.20's `module_tools.py`, which were made for Python's paths: a frame of the
-//! language's own library is passed over; below a packages' or sources' directory the first path component names
-//! the module, up to its first dot; elsewhere the file's name does.
+//! The rules are those of memray 1.20's `module_tools.py`, which were made for Python's paths: a frame of the standard
+//! library is skipped; below a directory of packages or sources the first path component names the module, up to its first
+//! dot; elsewhere the file's name does.
 
 use std::collections::HashMap;
 
 use crate::model::{About, FrameId, Report, StrId, Tally};
 
-/// Sums of what was allocated, by module, in no order that means something (memray's order of ties, where it can be
+/// Returns the sums of all allocations by module. The order has no meaning (it is memray's order of ties, if that can be
 /// known).
 #[must_use]
 pub fn by_module(report: &Report) -> Vec<(String, Tally)> {
@@ -41,7 +41,7 @@ pub fn by_module(report: &Report) -> Vec<(String, Tally)> {
     modules
 }
 
-/// Names modules by the directories that a report knows.
+/// Names of modules by the directories that a report has.
 #[derive(Debug)]
 pub struct ModuleNames {
     library: Option<Vec<String>>,
@@ -51,7 +51,7 @@ pub struct ModuleNames {
 }
 
 impl ModuleNames {
-    /// For the directories of `about`.
+    /// Makes the names for the directories of `about`.
     #[must_use]
     pub fn new(about: &About) -> Self {
         let all = |paths: &[String]| {
@@ -68,7 +68,7 @@ impl ModuleNames {
         }
     }
 
-    /// The module of `file`; `None` if it is of the language's own library.
+    /// Returns the module of `file`, or `None` if it is the standard library's.
     #[must_use]
     pub fn of_file(&self, file: &str) -> Option<String> {
         if file.is_empty() {
@@ -93,13 +93,13 @@ impl ModuleNames {
                 return Some(top_level(below));
             }
         }
-        // The bare file name, unless the path is nothing but a root.
+        // The bare file name, unless the path is only a root.
         let name = path.last().filter(|part| *part != "/" && *part != "//");
         Some(top_level(name.map_or(&[], std::slice::from_ref)))
     }
 }
 
-/// A path's parts as Python's `pathlib` sees them: `/` first if it is absolute, no empty ones, no `.`.
+/// Returns a path's parts as in Python's `pathlib`: `/` first if it is absolute, no empty ones, no `.`.
 fn parts(path: &str) -> Vec<String> {
     let root = match path.bytes().take_while(|&b| b == b'/').count() {
         0 => None,
@@ -115,7 +115,7 @@ fn parts(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// The first component of the module's dotted name.
+/// Returns the first component of the module's dotted name.
 fn top_level(path: &[String]) -> String {
     let path = match path {
         [package @ .., file] if file == "__init__.py" => package,

@@ -1,8 +1,8 @@
-//! What the event log knows and sums do not: the heap as it was at any moment, what a span of time left behind, and
-//! what was freed soon after it was allocated, for any meaning of "soon".
+//! Results that need the event log: the heap at any moment, the memory that a time span left, and blocks that were freed
+//! soon after their allocation, for any meaning of "soon".
 //!
-//! An event happens at the last reading of memory before it. So the heap "at t" holds all events before the reading of t,
-//! and has the size that the timeline shows there.
+//! An event happens at the last reading of memory before it. So the heap "at t" has all events before the reading of t, and
+//! has the size that the timeline shows there.
 
 use std::collections::VecDeque;
 
@@ -14,14 +14,14 @@ use crate::memray::ranges::Taken;
 use crate::memray::{MemoryLimit, TooLarge};
 use crate::model::{Allocator, Event, Site, Survivors, Tally};
 
-/// What was allocated from `t1` to `t2` (milliseconds since the start, `t2` not included) and is still live at `t3`.
+/// Returns what was allocated from `t1` to `t2` (milliseconds since the start, without `t2`) and is still live at `t3`.
 ///
-/// In the result, `live` and `high_water` of each site are that, so that every view of what is kept shows it, and
-/// `allocated` is all that was allocated from `t1` to `t2`. `u64::MAX` is the end of the capture. A mapping that was
-/// unmapped in its middle counts as two, as memray counts it. Events of sites that `report` does not have are left out.
+/// In the result, `live` and `high_water` of each site have this memory, so that every view of live memory shows it, and
+/// `allocated` has everything that was allocated from `t1` to `t2`. `u64::MAX` is the end of the session. A mapping that was
+/// unmapped in its middle counts as two, as in memray. Events of sites that `report` does not have are left out.
 ///
 /// # Errors
-/// What `events` fail with, and [`TooLarge`] where the live blocks do not fit into `limit`.
+/// An error of `events`, or [`TooLarge`] if the live blocks do not fit into `limit`.
 pub fn in_range<E: From<TooLarge>>(
     report: &Report,
     events: impl Iterator<Item = Result<Event, E>>,
@@ -42,11 +42,11 @@ pub fn in_range<E: From<TooLarge>>(
     Ok(part)
 }
 
-/// The heap as it was at `t` (milliseconds since the start; `u64::MAX`: the end of the capture), in `live` and
-/// `high_water` of each site; `allocated` is what was allocated until then. Otherwise as [`in_range`].
+/// Returns the heap at `t` (milliseconds since the start; `u64::MAX`: the end of the session), in `live` and `high_water` of
+/// each site; `allocated` has everything that was allocated until then. Otherwise it is like [`in_range`].
 ///
 /// # Errors
-/// As [`in_range`].
+/// The same as of [`in_range`].
 pub fn at_moment<E: From<TooLarge>>(
     report: &Report,
     events: impl Iterator<Item = Result<Event, E>>,
@@ -68,7 +68,7 @@ fn moment(ms: u64) -> String {
     }
 }
 
-/// No call site of the report.
+/// Index for "no call site of the report".
 const NONE: u32 = u32::MAX;
 
 struct Span<'a> {
@@ -96,7 +96,7 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// "Before `t`" of an event that happens now. The end has no event behind it.
+    /// Returns whether an event that happens now is "before `t`". The end is after every event.
     fn is_before(&self, t: u64) -> bool {
         self.now < t || t == u64::MAX
     }
@@ -114,7 +114,7 @@ impl<'a> Span<'a> {
             }
             match event {
                 Event::Memory { at_ms, .. } => {
-                    // Readings rise; one that does not is of a damaged capture, and time stands still.
+                    // Readings rise. If a reading of a damaged capture does not, time stands still.
                     self.now = self.now.max(at_ms);
                     if !self.is_before(self.t2) && !self.is_before(self.t3) {
                         return Ok(());
@@ -191,20 +191,20 @@ impl<'a> Span<'a> {
         part.sites = sites.into_list();
         part.totals = sum_up(&self.report.totals, &part.sites);
         part.totals.high_water_ms = (self.t3 != u64::MAX).then_some(self.t3);
-        // Both are of the end of the capture.
+        // Both are of the end of the session.
         part.survivors = Survivors::default();
         part.process_memory = None;
         part
     }
 }
 
-/// `report` with `temporary` of each site counted anew: blocks that their thread freed with at most `threshold` other
-/// allocations of its own in between, as `memray --temporary-allocations-threshold` counts them. Everything else stays.
+/// Returns `report` with `temporary` of each site counted anew: blocks that their thread freed with at most `threshold`
+/// other allocations of its own in between, as with `memray --temporary-allocations-threshold`. Everything else stays.
 ///
 /// Memory grows with the threshold and the threads.
 ///
 /// # Errors
-/// What `events` fail with.
+/// An error of `events`.
 pub fn temporary<E>(
     report: &Report,
     events: impl Iterator<Item = Result<Event, E>>,
@@ -215,7 +215,7 @@ pub fn temporary<E>(
     for site in &mut counted.sites {
         site.temporary = Tally::default();
     }
-    // By thread, its last allocations, the newest first: address, size and site.
+    // The last allocations of each thread, the newest first: address, size and site.
     let mut windows: Vec<VecDeque<(u64, u64, u32)>> = vec![VecDeque::new(); report.threads.len()];
     for event in events {
         let event = event?;

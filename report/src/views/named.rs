@@ -1,4 +1,4 @@
-//! Which names of functions a report shows: plain ones, or those that the compiler made.
+//! The names of functions in a report: plain ones, or the compiler's.
 
 use std::collections::HashMap;
 
@@ -7,21 +7,21 @@ use super::rebuild::{placed, restack};
 use crate::Report;
 use crate::model::{Frame, StrId, Strings};
 
-/// How functions are called.
+/// Form of functions' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Names {
-    /// By their plain names, no longer than [`LONGEST_SHOWN`](super::LONGEST_SHOWN): call sites that differ in type
-    /// parameters alone are one. The default.
+    /// Plain names, no longer than [`LONGEST_SHOWN`](super::LONGEST_SHOWN): call sites that differ only in type parameters
+    /// are joined. The default.
     #[default]
     Plain,
-    /// As the compiler calls them, with generic arguments and whatever their length.
+    /// The compiler's names, with generic arguments and in full length.
     Full,
 }
 
-/// `report` with these names and no others; `None` if it has them. Memory and totals are the same as before.
+/// Returns `report` with these names only, or `None` if it has them already. Memory and totals are the same as before.
 ///
-/// With [`Names::Full`] frames, call stacks and sites keep their numbers. With [`Names::Plain`] those that have become
-/// equal are one, so that events of the former report do not fit it.
+/// With [`Names::Full`] frames, call stacks and sites keep their numbers. With [`Names::Plain`] those that have become equal
+/// are joined, so that events of the former report do not fit it.
 #[must_use]
 pub fn named(report: &Report, names: Names) -> Option<Report> {
     match names {
@@ -39,8 +39,8 @@ pub fn named(report: &Report, names: Names) -> Option<Report> {
     }
 }
 
-/// `report` with plain names, and its own beside them; `None` if it has both, or if they are the same. Frames, call stacks
-/// and sites keep their numbers.
+/// Returns `report` with plain names, and with its own beside them, or `None` if it has both, or if they are the same.
+/// Frames, call stacks and sites keep their numbers.
 pub(crate) fn with_both_names(report: &Report) -> Option<Report> {
     if !report.full_names.is_empty() || all_plain(report) {
         return None;
@@ -77,7 +77,7 @@ fn shown(strings: &mut Strings, name: &str, is_python: bool) -> StrId {
     }
 }
 
-/// Whether no name would change.
+/// Returns whether no name would change.
 fn all_plain(report: &Report) -> bool {
     let mut distinct: Vec<(StrId, bool)> = report
         .frames
@@ -92,7 +92,7 @@ fn all_plain(report: &Report) -> bool {
     })
 }
 
-/// Python's names are those of the source.
+/// Returns whether the name is Python's, which is the same as in the source.
 fn is_python(report: &Report, frame: Frame) -> bool {
     let file = report.strings.get(frame.file);
     file.starts_with('<')

@@ -1,9 +1,9 @@
-//! Function names made short enough to read, the same way as the page does it (`report/page/js/names.js`):
-//! `report/tests/names.json` is the table of cases that both are held to.
+//! Shortens function names in the same way as the page (`report/page/js/names.js`): `report/tests/names.json` is the table
+//! of cases for both.
 
 use super::plain_name::read;
 
-/// The last two segments of the [`plain_name`](super::plain_name()), and closures in them: `SessionCache::remember`.
+/// Returns the last two segments of the [`plain_name`](super::plain_name()), and closures in them: `SessionCache::remember`.
 #[must_use]
 pub fn brief_name(name: &str) -> String {
     let Some(plain) = read(name) else {
@@ -19,8 +19,8 @@ pub fn brief_name(name: &str) -> String {
     parts[first..].join("::")
 }
 
-/// The [`plain_name`](super::plain_name()) without closures and the like: `shop::cart::add::{{closure}}`, which is what the compiler calls the
-/// body of `async fn add` as well as a closure in `add`, gives `shop::cart::add`.
+/// Returns the [`plain_name`](super::plain_name()) without closures and the like. `shop::cart::add::{{closure}}`, the
+/// compiler's name for the body of `async fn add` and for a closure in `add`, becomes `shop::cart::add`.
 #[must_use]
 pub fn logical_name(name: &str) -> String {
     let Some(plain) = read(name) else {
@@ -42,7 +42,7 @@ pub fn logical_name(name: &str) -> String {
     }
 }
 
-/// The parts of a plain name between `::`; what stands in parentheses, as parameters of C++ do, is not cut.
+/// Returns the parts of a plain name between `::`. Text in parentheses, such as parameters in C++, is not split.
 pub(crate) fn segments(plain: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut from, mut depth) = (0, 0usize);
@@ -65,8 +65,8 @@ pub(crate) fn segments(plain: &str) -> Vec<&str> {
     parts
 }
 
-/// Whether a function only passes on what was asked: it polls, calls or catches what others wrote, as libraries and
-/// the compiler do between one `async fn` and the next. Never asked about the service's own code.
+/// Returns whether a function only passes a call on: it polls, calls or catches the code of others, as libraries and the
+/// compiler do between one `async fn` and the next. Never called for the service's own code.
 #[must_use]
 pub fn is_plumbing(name: &str) -> bool {
     let logical = logical_name(name);

@@ -1,35 +1,35 @@
-//! Where a frame's code comes from: the service itself, a package it depends on, the language's own library or
-//! native code. Told from the source path, since generic code carries other crates' names in its own.
+//! The origin of a frame's code: the service itself, a package that it depends on, the standard library or native code. The
+//! source path decides, since names of generic code contain other crates' names.
 
 use std::collections::HashMap;
 
 use crate::Report;
 use crate::model::{About, FrameId, StrId};
 
-/// Whose code a frame is.
+/// Owner of a frame's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// The service's own sources: what is neither of the following.
+    /// The service's own sources: everything that is none of the following.
     Own = 0,
     /// A package from a registry, a git checkout or a `vendor` directory.
     Package = 1,
-    /// The language's own library (`core`, `alloc`, `std`; Python's standard library).
+    /// The standard library (`core`, `alloc`, `std`; Python's standard library).
     Language = 2,
     /// Native code: C, C++, assembler, or code without symbols.
     Native = 3,
 }
 
-/// A crate, a Python package, or a native library.
+/// Crate, Python package, or native library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Package {
     /// Its name, `-` written as `_` in Rust crates.
     pub name: String,
-    /// Whose code it is.
+    /// Owner of its code.
     pub kind: Kind,
 }
 
-/// The packages of a report's frames.
+/// Packages of a report's frames.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
     packages: Vec<Package>,
@@ -44,7 +44,7 @@ impl Origins {
         let roots = own_crate_names(report, &paths);
         let mut origins = Origins::default();
         let mut index: HashMap<Package, u32> = HashMap::new();
-        // Most frames share their file with others; names matter only where the path does not decide.
+        // Most frames share their file with others. Names matter only if the path does not decide.
         let mut by_file: HashMap<StrId, Option<u32>> = HashMap::new();
         for frame in &report.frames {
             let file = report.strings.get(frame.file);
@@ -61,7 +61,7 @@ impl Origins {
         origins
     }
 
-    /// The index of `package`, which is added if it is new.
+    /// Returns the index of `package`, and adds it if it is new.
     fn number(&mut self, package: Package, index: &mut HashMap<Package, u32>) -> u32 {
         if let Some(&known) = index.get(&package) {
             return known;
@@ -72,19 +72,19 @@ impl Origins {
         new
     }
 
-    /// The packages, each once, in the order in which frames name them.
+    /// Returns the packages, each once, in the order of the frames.
     #[must_use]
     pub fn packages(&self) -> &[Package] {
         &self.packages
     }
 
-    /// The index in [`packages`](Self::packages) of `frame`'s; `None` if `frame` is not of the report.
+    /// Returns the index of `frame`'s package in [`packages`](Self::packages), or `None` if `frame` is not of the report.
     #[must_use]
     pub fn index(&self, frame: FrameId) -> Option<u32> {
         self.of_frame.get(frame.0 as usize).copied()
     }
 
-    /// Whose code `frame` is; [`Kind::Native`] if `frame` is not of the report.
+    /// Returns the owner of `frame`'s code, or [`Kind::Native`] if `frame` is not of the report.
     #[must_use]
     pub fn kind(&self, frame: FrameId) -> Kind {
         self.index(frame)
@@ -92,7 +92,8 @@ impl Origins {
     }
 }
 
-/// The language's library as distributions build it, `…/rustc-<version>/library`, and the part of `file` below it.
+/// Returns the standard library's directory as distributions build it, `…/rustc-<version>/library`, and the part of `file`
+/// below it.
 #[must_use]
 pub fn distributions_library(file: &str) -> Option<(&str, &str)> {
     let sources = "/rustc-";
@@ -104,12 +105,12 @@ pub fn distributions_library(file: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// The directories that decide, from [`About`].
+/// Directories that decide, from [`About`].
 struct Paths<'a> {
     library: &'a str,
     packages: Vec<&'a str>,
     sources: Vec<&'a str>,
-    /// The program's crate name: the only one known to be the service's where no frame has a path.
+    /// The program's crate name: the only one known to be the service's if no frame has a path.
     program: String,
 }
 
@@ -131,7 +132,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The package by its source path; `None` where only the function's name can tell.
+    /// Returns the package by its source path, or `None` if only the function's name can decide.
     fn by_path(&self, file: &str, roots: &HashMap<String, String>) -> Option<Package> {
         if file.is_empty() {
             return None;
@@ -141,7 +142,7 @@ impl<'a> Paths<'a> {
         }
         for dir in &self.packages {
             if let Some(rest) = below(file, dir) {
-                // A registry's sources lie in one directory below `registry/src`, its index.
+                // Each registry index has its own directory below `registry/src`.
                 let rest = match rest.split_once('/') {
                     Some((index, rest)) if !has_version(index) && has_version(first_part(rest)) => {
                         rest
@@ -175,7 +176,7 @@ impl<'a> Paths<'a> {
         }
         roots.get(source_root(file)).map(|name| Package {
             name: name.clone(),
-            // Built from a path beside the service it is still not the service.
+            // heapray is not the service, even if it is built from a path beside the service.
             kind: if name == "heapray" {
                 Kind::Package
             } else {
@@ -184,7 +185,7 @@ impl<'a> Paths<'a> {
         })
     }
 
-    /// The part of `file` below the language's library.
+    /// Returns the part of `file` below the standard library.
     fn in_library<'f>(&self, file: &'f str) -> Option<&'f str> {
         if !self.library.is_empty()
             && let Some(rest) = below(file, self.library)
@@ -202,7 +203,7 @@ impl<'a> Paths<'a> {
             .or_else(|| Some(distributions_library(file)?.1))
     }
 
-    /// The package by the function's name alone.
+    /// Returns the package by the function's name alone.
     fn by_name(&self, function: &str, file: &str) -> Package {
         let kind_of = |name: &str| match name {
             "std" | "core" | "alloc" => Kind::Language,
@@ -212,7 +213,7 @@ impl<'a> Paths<'a> {
         if file.is_empty()
             && let Some(name) = first_folded(function)
         {
-            // The service's own frames are never folded: its name is that of the native code that starts it.
+            // The service's own frames are never folded, so a folded frame with its name is the native code that starts it.
             let kind = match name {
                 "native" | "libc" | "libpthread" | "libgcc_s" => Kind::Native,
                 name if name == self.program => Kind::Native,
@@ -240,15 +241,15 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// `tokio` of `[tokio, hyper]`, a run of frames that was folded.
+/// Returns `tokio` for `[tokio, hyper]`, a folded run of frames.
 fn first_folded(function: &str) -> Option<&str> {
     let names = function.strip_prefix('[')?.strip_suffix(']')?;
     let name = names.split([',', ' ']).next()?;
     (!name.is_empty()).then_some(name)
 }
 
-/// The crate name of each source root, as most plain function names there give it. `<T as Trait>::f` begins with
-/// the name of whoever wrote `T`, so it counts only where there are no others.
+/// Returns the crate name of each source root, as in most of the plain function names there. `<T as Trait>::f` begins with
+/// the crate of `T`, so it counts only if there are no other names.
 fn own_crate_names(report: &Report, paths: &Paths<'_>) -> HashMap<String, String> {
     let mut votes: HashMap<&str, HashMap<&str, (usize, usize)>> = HashMap::new();
     let none = HashMap::new();
@@ -290,8 +291,8 @@ fn package(name: &str, kind: Kind) -> Option<Package> {
     })
 }
 
-/// A file that is not Rust source: a C file, or the object itself where the file is unknown. Names of Rust functions in
-/// an object without debug information still tell their crate.
+/// Returns the package of a file that is not Rust source: a C file, or the ELF object if the file is unknown. Names of Rust
+/// functions in an object without debug information still have their crate.
 fn native(file: &str) -> Option<Package> {
     let name = last_part(file);
     let (_, extension) = name.rsplit_once('.')?;
@@ -330,7 +331,7 @@ fn python(file: &str) -> Option<Package> {
     None
 }
 
-/// The directory of a crate: what lies before its `src`, `examples`, `tests` or `benches`.
+/// Returns the directory of a crate: the part before its `src`, `examples`, `tests` or `benches`.
 fn source_root(file: &str) -> &str {
     let cut = ["/src/", "/examples/", "/tests/", "/benches/"]
         .iter()
@@ -342,7 +343,7 @@ fn source_root(file: &str) -> &str {
     }
 }
 
-/// `tokio` of `tokio::runtime::…` and of `<tokio::task::Id as …>::fmt`; `None` for a name without a path.
+/// Returns `tokio` for `tokio::runtime::…` and for `<tokio::task::Id as …>::fmt`, and `None` for a name without a path.
 fn first_segment(function: &str) -> Option<&str> {
     let mut name = function.trim_start_matches(['<', '&', '*', '(', '[']);
     for word in ["mut ", "const ", "dyn ", "impl "] {
@@ -353,7 +354,7 @@ fn first_segment(function: &str) -> Option<&str> {
     (identifier && !name.is_empty()).then_some(name)
 }
 
-/// What follows `dir/` in `file`.
+/// Returns the part of `file` after `dir/`.
 fn below<'f>(file: &'f str, dir: &str) -> Option<&'f str> {
     file.strip_prefix(dir)?.strip_prefix('/')
 }
@@ -370,7 +371,7 @@ fn crate_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Where `-1.2.3` begins; package names may hold digits of their own (`sha-1`).
+/// Returns the start of `-1.2.3`. Package names may have digits of their own (`sha-1`).
 fn version_at(name: &str) -> Option<usize> {
     name.match_indices('-')
         .find(|(at, _)| {

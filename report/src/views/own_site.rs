@@ -1,6 +1,6 @@
-//! Call sites by the service's own code: the answer to "which of my lines keeps this memory?"
+//! Call sites by the service's own code, for the question "which of my lines keeps this memory?"
 //!
-//! What a call stack holds is charged to its first frame, from the leaf, that is the service's own. Every byte is charged
+//! The memory of a call stack is charged to its first frame, from the leaf, that is the service's own. Every byte is charged
 //! to exactly one frame, so the sums over all entries are those of the report.
 
 use std::collections::HashMap;
@@ -9,19 +9,19 @@ use super::{Kind, Origins, Sums};
 use crate::Report;
 use crate::model::{FrameId, StackId};
 
-/// One of the service's lines and what was allocated through it.
+/// Line of the service, and the sums of the allocations through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnSite {
-    /// The line. Where no frame of a stack is the service's own: the frame nearest the leaf that is not the language's
+    /// The line. If no frame of a stack is the service's own: the frame nearest the leaf that is not the standard library's
     /// or native, else the leaf. `None` for the empty stack.
     pub frame: Option<FrameId>,
-    /// Whether `frame` is the service's own code.
+    /// Set if `frame` is the service's own code.
     pub is_own: bool,
-    /// What is charged to it.
+    /// Sums that are charged to it.
     pub sums: Sums,
 }
 
-/// The lines of `report`, most live bytes first, then most bytes at the high-water mark.
+/// Returns the lines of `report`, most live bytes first, then most bytes at the high-water mark.
 #[must_use]
 pub fn own_sites(report: &Report, origins: &Origins) -> Vec<OwnSite> {
     let mut charged: HashMap<StackId, (Option<FrameId>, bool)> = HashMap::new();

@@ -1,4 +1,4 @@
-//! One plain name for a function, whichever compiler, mangling or debug information spelled it.
+//! One plain name for a function, from the names of all compilers, manglings and debug information.
 //!
 //! ```text
 //! legacy     alloc::vec::Vec<T,A>::push                  alloc::vec::Vec::push
@@ -13,15 +13,15 @@
 //! C++        std::vector<int>::push_back(int const&)     std::vector::push_back(int const&)
 //! ```
 //!
-//! Names come out of files that anybody may have written: reading one never panics and takes time in proportion to its
-//! length, and what cannot be read stays as it is. A plain name's plain name is itself.
+//! Names come out of files that anyone may have written: reading a name never panics and takes time in proportion to its
+//! length. An unreadable name stays as it is. A plain name's plain name is itself.
 
 use std::borrow::Cow;
 
-/// `name` without generic arguments, trait casts, crate disambiguators, numbers of closures and hash.
+/// Returns `name` without generic arguments, trait casts, crate disambiguators, numbers of closures and hash.
 ///
-/// In `<T as Trait>::f` the type goes before the trait; where it is a type parameter, which says nothing, the trait stands
-/// in for it. Types that have no path are called as the standard library's documentation calls them: `slice`, `tuple`.
+/// In `<T as Trait>::f` the type is kept instead of the trait. If the type is a type parameter, which means nothing, the
+/// trait is kept. Types without a path have their names in the standard library's documentation: `slice`, `tuple`.
 #[must_use]
 pub fn plain_name(name: &str) -> Cow<'_, str> {
     if !name.contains(['<', '{', '[']) && without_hash(name).len() == name.len() {
@@ -30,10 +30,10 @@ pub fn plain_name(name: &str) -> Cow<'_, str> {
     read(name).map_or(name.into(), Cow::Owned)
 }
 
-/// The [`plain_name`] of `<T as Trait>::f` as if `T` were a type parameter: `Trait::f`, whatever the type. `None` of a name
-/// of another kind.
+/// Returns the [`plain_name`] of `<T as Trait>::f` as if `T` were a type parameter: `Trait::f`. Returns `None` for other
+/// kinds of names.
 ///
-/// Legacy names have the parameter where code is generic over the type; those of v0 have the type that it was made for.
+/// Legacy names have the parameter if code is generic over the type. v0 names have the type that the code was compiled for.
 #[must_use]
 pub fn trait_name(name: &str) -> Option<String> {
     let (at, rest) = cast(name)?;
@@ -41,7 +41,7 @@ pub fn trait_name(name: &str) -> Option<String> {
     read(&format!("<T as {}{rest}", implemented(inner)?))
 }
 
-/// Whether `name` is of code that is generic over the type that it was made for: `<T as Trait>::f`.
+/// Returns whether `name` belongs to code that is generic over the type that it was compiled for: `<T as Trait>::f`.
 #[must_use]
 pub fn is_of_any_type(name: &str) -> bool {
     let kind = cast(name).and_then(|(at, _)| {
@@ -54,7 +54,7 @@ pub fn is_of_any_type(name: &str) -> bool {
     kind.is_some_and(|kind| matches!(head(kind, 0), Some(Head::Parameter(_))))
 }
 
-/// Where the brackets end that `name` begins with, and all from there on.
+/// Returns the end of the brackets that `name` begins with, and the text from there on.
 fn cast(name: &str) -> Option<(usize, &str)> {
     if name.len() > LONGEST_READ || !name.starts_with('<') {
         return None;
@@ -70,16 +70,16 @@ fn implemented(inner: &str) -> Option<&str> {
     }
 }
 
-/// Characters of the longest name that is shown; a longer one loses its middle.
+/// Number of characters of the longest name that is shown. A longer name loses its middle.
 pub const LONGEST_SHOWN: usize = 240;
 
-/// `name` with an ellipsis for its middle if it has more than [`LONGEST_SHOWN`] characters.
+/// Returns `name` with an ellipsis for its middle if it has more than [`LONGEST_SHOWN`] characters.
 #[must_use]
 pub fn short_name(name: &str) -> Cow<'_, str> {
     shortened(name, LONGEST_SHOWN)
 }
 
-/// `name` in at most `most` characters, an ellipsis among them: more is kept of the end, where the function stands.
+/// Returns `name` in at most `most` characters, including an ellipsis. More is kept of the end, which has the function.
 pub(crate) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
     if name.len() <= most || name.char_indices().nth(most).is_none() {
         return name.into();
@@ -95,10 +95,10 @@ pub(crate) fn shortened(name: &str, most: usize) -> Cow<'_, str> {
 /// Bytes of the longest name that is read.
 const LONGEST_READ: usize = 64 << 10;
 
-/// Times that a name is read over until nothing changes; real names need one or two.
+/// Number of times that a name is read again until nothing changes. Real names need one or two.
 const ROUNDS: usize = 8;
 
-/// `None` where the name cannot be read.
+/// Returns `None` if the name cannot be read.
 pub(super) fn read(name: &str) -> Option<String> {
     if name.len() > LONGEST_READ {
         return None;
@@ -120,7 +120,7 @@ fn read_once(name: &str) -> Option<String> {
     path(without_hash(name), 0).filter(|plain| !plain.is_empty())
 }
 
-/// Legacy names end in `::h` and 16 digits.
+/// Removes the hash of a legacy name, `::h` and 16 digits.
 fn without_hash(mut name: &str) -> &str {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     while let Some(at) = name.len().checked_sub(19)
@@ -133,7 +133,7 @@ fn without_hash(mut name: &str) -> &str {
     name
 }
 
-/// Deeper than any name is nested: a hostile one could be nested without end.
+/// Largest depth of nesting. No real name is deeper, but a hostile one could be.
 const DEEPEST: u32 = 64;
 
 fn path(text: &str, depth: u32) -> Option<String> {
@@ -194,7 +194,7 @@ fn put(plain: &mut String, c: char) -> usize {
     c.len_utf8()
 }
 
-/// What stands before generic arguments that go: the `::` of `f::<T>`, the blank of `operator< <T>`.
+/// Removes the text before generic arguments that are removed: the `::` of `f::<T>`, the blank of `operator< <T>`.
 fn drop_before_arguments(plain: &mut String) {
     let kept = match plain.strip_suffix("::") {
         Some(path) => path.len(),
@@ -208,7 +208,7 @@ fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// `T as Trait`, `impl Trait for T`, or a type alone.
+/// Returns the plain form of `T as Trait`, `impl Trait for T`, or a type alone.
 fn qualified(inner: &str, depth: u32) -> Option<String> {
     if let Some(implemented) = inner.strip_prefix("impl ") {
         return implementation(implemented, depth);
@@ -219,7 +219,7 @@ fn qualified(inner: &str, depth: u32) -> Option<String> {
     }
 }
 
-/// `Trait for T`, or a type alone.
+/// Returns the plain form of `Trait for T`, or a type alone.
 fn implementation(implemented: &str, depth: u32) -> Option<String> {
     match top_level(implemented, " for ") {
         Some(at) => {
@@ -230,7 +230,7 @@ fn implementation(implemented: &str, depth: u32) -> Option<String> {
     }
 }
 
-/// What stands for a function's type.
+/// Returns the name for a function's type.
 fn subject(kind: &str, of_trait: Option<&str>, depth: u32) -> Option<String> {
     let named = match (head(kind, depth)?, of_trait) {
         (Head::Parameter(_), Some(of_trait)) => path(before_binding(of_trait), depth + 1)?,
@@ -241,7 +241,7 @@ fn subject(kind: &str, of_trait: Option<&str>, depth: u32) -> Option<String> {
     (!named.is_empty()).then_some(named)
 }
 
-/// What a type is, behind references.
+/// Kind of a type, without references.
 enum Head<'t> {
     Path(String),
     /// `T`: legacy names have the parameters of generic code.
@@ -310,12 +310,12 @@ fn head(kind: &str, depth: u32) -> Option<Head<'_>> {
     path(kind, depth + 1).map(Head::Path)
 }
 
-/// A trait without what is added to it: `dyn A + B`, and `dyn Fn<(u8,)>+Output = u8` of legacy names.
+/// Returns a trait without additions: `dyn A + B`, and `dyn Fn<(u8,)>+Output = u8` of legacy names.
 fn before_binding(kind: &str) -> &str {
     top_level(kind, "+").map_or(kind, |at| kind[..at].trim_end())
 }
 
-/// The word in `{closure#0}`, `{{closure}}` and the like at the start of `text`, and how long all is.
+/// Returns the word in `{closure#0}`, `{{closure}}` and the like at the start of `text`, and the length of the whole.
 fn compilers_own(text: &str) -> Option<(&str, usize)> {
     let braces = text.bytes().take(3).take_while(|&b| b == b'{').count();
     let inner = &text[braces..];
@@ -331,7 +331,7 @@ fn compilers_own(text: &str) -> Option<(&str, usize)> {
     is_whole.then_some((word, length))
 }
 
-/// The closures of all manglings, and bodies of `async fn`, as `{closure}`; shims as `f{vtable.shim}`.
+/// Appends closures of all manglings, and bodies of `async fn`, as `{closure}`, and shims as `f{vtable.shim}`.
 fn put_compilers_own(plain: &mut String, word: &str) {
     let word = word.strip_suffix("_env").unwrap_or(word);
     let shim = match word.strip_prefix("shim:") {
@@ -350,7 +350,7 @@ fn put_compilers_own(plain: &mut String, word: &str) {
     plain.push_str(&format!("{{{word}}}"));
 }
 
-/// The length of `[0123456789abcdef]` before `::`: of two crates of one name, which it is.
+/// Returns the length of `[0123456789abcdef]` before `::`, which distinguishes two crates of the same name.
 fn disambiguator(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('[')?;
     let digits = inner.bytes().take(17);
@@ -359,7 +359,7 @@ fn disambiguator(text: &str) -> Option<usize> {
     is_number.then_some(digits + "[]".len())
 }
 
-/// The length of `operator<` and the others of C++ that have angle brackets.
+/// Returns the length of `operator<` and the other operators of C++ with angle brackets.
 fn operator(text: &str) -> Option<usize> {
     let symbol = text.strip_prefix("operator")?;
     [
@@ -370,7 +370,7 @@ fn operator(text: &str) -> Option<usize> {
     .map(|known| "operator".len() + known.len())
 }
 
-/// Where the `>` stands that closes the `<` at the start of `text`.
+/// Returns the position of the `>` that closes the `<` at the start of `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut scan = Scan::new(text);
@@ -393,7 +393,7 @@ fn closing_from(text: &str, open: usize) -> Option<usize> {
     Some(open + closing(&text[open..])?)
 }
 
-/// Where `word` stands outside of all brackets.
+/// Returns the position of `word` outside of all brackets.
 fn top_level(text: &str, word: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut scan = Scan::new(text);
@@ -410,7 +410,7 @@ fn top_level(text: &str, word: &str) -> Option<usize> {
     None
 }
 
-/// The characters of a name without those that only look like brackets: arrows, operators, and constants in quotes.
+/// Characters of a name without those that only look like brackets: arrows, operators, and constants in quotes.
 struct Scan<'t> {
     text: &'t str,
     at: usize,
@@ -449,10 +449,10 @@ impl<'t> Scan<'t> {
     }
 }
 
-/// The length of the literal at the start of `text`; `None` of a lifetime, and of what does not end.
+/// Returns the length of the literal at the start of `text`, or `None` for a lifetime, or for a literal that does not end.
 fn literal(text: &str) -> Option<usize> {
     let quote = text.chars().next()?;
-    // `'\u{10ffff}'` is the longest of one character.
+    // `'\u{10ffff}'` is the longest literal with one character.
     let most = if quote == '"' { 4096 } else { 12 };
     let mut escaped = false;
     for (nth, (at, c)) in text.char_indices().enumerate().skip(1) {
@@ -461,7 +461,7 @@ fn literal(text: &str) -> Option<usize> {
             _ if escaped => escaped = false,
             '\\' => escaped = true,
             _ if c == quote => return Some(at + 1),
-            // Without an escape a single character stands between two quotes; `'a` is a lifetime.
+            // Without an escape, a character literal has one character between two quotes; `'a` is a lifetime.
             _ if quote == '\'' && nth > 1 && !text[1..].starts_with('\\') => return None,
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Call stacks as the code was written: `async fn` after `async fn`, without what the compiler and the runtime put
-//! between them.
+//! Call stacks in the form of the source code: `async fn` after `async fn`, without the frames that the compiler and the
+//! runtime add between them.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,11 @@ use super::{Kind, Origins};
 use crate::Report;
 use crate::model::{Frame, StrId};
 
-/// `report` with names that can be read, and without plumbing.
+/// Returns `report` with readable names, and without plumbing.
 ///
-/// Functions lose their generic arguments, trait casts, hashes and closures ([`logical_name`]); frames of libraries
-/// that merely poll, call or catch what others wrote are left out, unless they are a stack's leaf; an `async fn` and
-/// its body are one frame. The service's own frames all stay, and so does true recursion. Memory and totals are the
-/// same as before.
+/// Functions lose their generic arguments, trait casts, hashes and closures ([`logical_name`]). Frames of libraries that
+/// only poll, call or catch the code of others are left out, unless they are a stack's leaf. An `async fn` and its body are
+/// one frame. The service's own frames all stay, and so does true recursion. Memory and totals are the same as before.
 #[must_use]
 pub fn readable(report: &Report) -> Report {
     let origins = Origins::of(report);
@@ -37,7 +36,7 @@ pub fn readable(report: &Report) -> Report {
                 && (last.function, last.file) == (shown.function, shown.file)
                 && *raw != frame.function
             {
-                // A function and a closure in it: the inner line is where the work went on.
+                // A function and a closure in it: the inner line is the one where the work went on.
                 out.pop();
                 raw_of_last.pop();
             }

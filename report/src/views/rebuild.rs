@@ -1,5 +1,5 @@
-//! What the transformations of reports share: call stacks copied with other frames, call sites that became one, and
-//! sums that agree with the sites.
+//! Common parts of the transformations of reports: copying call stacks with other frames, joining call sites, and sums that
+//! agree with the sites.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::model::{
     Survivors, Tally, ThreadId, Totals,
 };
 
-/// Call sites, each (thread, stack, allocator) once, in the order in which they first came.
+/// Call sites, each (thread, stack, allocator) once, in the order of their first addition.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     list: Vec<Site>,
@@ -17,7 +17,7 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// Adds `site` to the one that it is the same as, or as a new one; its number.
+    /// Adds `site` to the equal one, or as a new one. Returns its number.
     pub(super) fn add(&mut self, site: Site) -> u32 {
         let list = &mut self.list;
         let mut new = false;
@@ -40,7 +40,7 @@ impl Sites {
     }
 }
 
-/// Copies call stacks of one tree into another, each node once.
+/// Copier of call stacks from one tree into another, each node once.
 #[derive(Debug)]
 pub(super) struct StackCopier<'a> {
     from: &'a Stacks,
@@ -57,7 +57,7 @@ impl<'a> StackCopier<'a> {
         }
     }
 
-    /// The stack in `to` with the frames of `stack`, each as `frame` says.
+    /// Returns the stack in `to` with the frames of `stack`, each replaced by `frame`.
     pub(super) fn copy(
         &mut self,
         stack: StackId,
@@ -83,8 +83,8 @@ impl<'a> StackCopier<'a> {
     }
 }
 
-/// A report with the tables and figures of `report`, and no call stacks, sites and survivors of its own yet. What each
-/// generation of survivors begins with stays.
+/// Returns a report with the tables and figures of `report`, but without call stacks, sites and survivors. The starts of the
+/// generations stay.
 pub(super) fn shell(report: &Report) -> Report {
     Report {
         about: report.about.clone(),
@@ -108,7 +108,7 @@ pub(super) fn shell(report: &Report) -> Report {
     }
 }
 
-/// The survivors of `old` after site `n` became `moved[n]` or went.
+/// Returns the survivors of `old` after site `n` became `moved[n]` or was removed.
 pub(super) fn moved_survivors(old: &[Survivor], moved: &[Option<u32>]) -> Vec<Survivor> {
     let mut sums: HashMap<(u32, u32), Tally> = HashMap::new();
     for survivor in old {
@@ -119,7 +119,7 @@ pub(super) fn moved_survivors(old: &[Survivor], moved: &[Option<u32>]) -> Vec<Su
     sorted(sums)
 }
 
-/// Survivors by site and generation, as a list in its order.
+/// Returns survivors by site and generation, as a sorted list.
 pub(super) fn sorted(sums: HashMap<(u32, u32), Tally>) -> Vec<Survivor> {
     let mut list: Vec<Survivor> = sums
         .into_iter()
@@ -133,7 +133,7 @@ pub(super) fn sorted(sums: HashMap<(u32, u32), Tally>) -> Vec<Survivor> {
     list
 }
 
-/// Gives every site of `report` to `change`, and puts what it makes of them into `into`, survivors too.
+/// Passes every site of `report` to `change`, and adds the results to `into`, survivors too.
 pub(super) fn rebuild(
     report: &Report,
     mut into: Report,
@@ -150,7 +150,7 @@ pub(super) fn rebuild(
     into
 }
 
-/// Sums over `sites`, which are a part of those that `whole` sums up: sizes of single blocks are not known of a part.
+/// Returns the totals of `sites`, which are a part of those in `whole`. Sizes of single blocks are not known for a part.
 pub(super) fn sum_up(whole: &Totals, sites: &[Site]) -> Totals {
     let mut totals = Totals {
         high_water_ms: whole.high_water_ms,
@@ -179,8 +179,8 @@ pub(super) fn sum_up(whole: &Totals, sites: &[Site]) -> Totals {
     totals
 }
 
-/// The report with each call stack's frames replaced by what `change` makes of them, root first. Sites whose stacks
-/// become the same become one; nothing is lost, so totals stay.
+/// Returns the report with each call stack's frames replaced by the result of `change`, root first. Sites whose stacks
+/// become the same are joined; nothing is lost, so totals stay.
 pub(super) fn restack(
     report: &Report,
     mut change: impl FnMut(&[FrameId], &mut Strings, &mut Vec<(Frame, Place)>),
@@ -208,7 +208,7 @@ pub(super) fn restack(
     })
 }
 
-/// The frames of a report that is being made, each once.
+/// Frames of a report that is being made, each once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
     index: HashMap<(Frame, StrId), FrameId>,
@@ -216,7 +216,7 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// For `report`, whose frames are forgotten.
+    /// Makes a table for `report`, whose frames are removed.
     pub(super) fn emptied(report: &mut Report) -> FrameTable {
         let with_places = !report.places.is_empty();
         report.frames.clear();
@@ -228,12 +228,12 @@ impl FrameTable {
         }
     }
 
-    /// The handle of `frame` in `report`; `place` is kept of the first one that is the same.
+    /// Returns the handle of `frame` in `report`. Of equal frames, the `place` of the first one is kept.
     pub(super) fn intern(&mut self, report: &mut Report, frame: Frame, place: Place) -> FrameId {
         self.put(report, frame, StrId::EMPTY, place)
     }
 
-    /// The same for a frame whose function has a full name, too: one of another full name is another frame.
+    /// Does the same for a frame whose function also has a full name. Frames with different full names are different.
     pub(super) fn intern_in_full(
         &mut self,
         report: &mut Report,
@@ -260,7 +260,7 @@ impl FrameTable {
     }
 }
 
-/// A frame of `report` and where its code is.
+/// Returns a frame of `report` and the place of its code.
 pub(super) fn placed(report: &Report, FrameId(frame): FrameId) -> (Frame, Place) {
     let frame = frame as usize;
     let place = report.places.get(frame).copied();

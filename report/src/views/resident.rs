@@ -1,39 +1,39 @@
-//! Where the resident size went: parts that add up to it, the unexplained rest shown as such.
+//! The parts of the resident size, which add up to it, including the unexplained rest.
 
 use crate::Report;
 use crate::model::Allocator;
 use crate::units::size;
 
-/// How a [`Part`] stands to the resident size.
+/// Relation of a [`Part`] to the resident size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Share {
-    /// Part of it. All of these together, less those that are not resident, are the resident size.
+    /// Part of the resident size. All of these together, minus those that are not resident, are the resident size.
     Resident,
-    /// Counted among the parts, but not resident: to be taken off.
+    /// Counted among the parts, but not resident: to be subtracted.
     NotResident,
     /// Another figure for comparison.
     Beside,
 }
 
-/// A figure of [`resident_parts`].
+/// Part in [`resident_parts`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is, in a few words: `Live blocks`.
+    /// Name in a few words: `Live blocks`.
     pub name: &'static str,
-    /// How much.
+    /// Size in bytes.
     pub bytes: u64,
-    /// How it stands to the resident size.
+    /// Relation to the resident size.
     pub share: Share,
-    /// What that is, and what it means for whoever looks for memory, in a sentence or two.
+    /// Explanation of the part, and its meaning for a user who looks for memory, in a sentence or two.
     pub explanation: String,
 }
 
-/// The parts of the resident size at the end of the capture, in the order of a bar; empty if the process was not asked.
-/// Parts of no bytes are left out.
+/// Returns the parts of the resident size at the end of the session, in the order of a bar, without empty parts. Returns
+/// none if the process's memory was not read.
 ///
-/// Nothing counts twice: what heapray has from the allocator is its own part, not the allocator's. The parts are joined
-/// from several sources (the capture, the allocator, the system) that were asked one after another, so the rest holds
-/// their disagreement too.
+/// Nothing counts twice: memory that heapray has from the allocator is heapray's part, not the allocator's. The figures come
+/// from several sources (the session, the allocator, the system) that were read one after another, so the rest includes
+/// their differences too.
 #[must_use]
 pub fn resident_parts(report: &Report) -> Vec<Part> {
     let Some(memory) = &report.process_memory else {

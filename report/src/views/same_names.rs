@@ -1,4 +1,4 @@
-//! Names of one function in builds with different manglings, where a plain name alone is not the same in both.
+//! Makes the names of a function equal in builds with different manglings, where a plain name alone differs.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use super::plain_name::{is_of_any_type, trait_name};
 use crate::Report;
 use crate::model::StrId;
 
-/// Calls functions of `reports` the same in all of them that are the same.
+/// Gives functions of `reports` that are the same one name in all of them.
 ///
 /// `impl<T: Job> Run for T` has one name in a build with legacy mangling, `<T as Run>::run`, and one for each type in a
-/// build with v0 mangling, `<app::Mail as Run>::run`. Where one report has the former, the latter at the same line of the
-/// same file get its plain name in all of them. To be called before [`named`](super::named()), which forgets full names.
+/// build with v0 mangling, `<app::Mail as Run>::run`. If one report has the former name, the latter name at the same line of
+/// the same file gets its plain name in all reports. Call this before [`named`](super::named()), which removes full names.
 pub fn agree_on_names(reports: &mut [Report]) {
     let mut of_any_type: HashSet<(String, String, u32)> = HashSet::new();
     for report in &*reports {

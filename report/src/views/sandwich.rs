@@ -4,8 +4,8 @@ use super::rebuild::{placed, rebuild, restack, shell, sum_up};
 use crate::Report;
 use crate::model::{Frame, FrameId};
 
-/// What a function allocated with everything that it called, seen from both sides. Both reports hold the same memory:
-/// every call site with the function on its stack, once, however often it is on it.
+/// Sums of a function and its callees, seen from both sides. Both reports have the same memory: every call site with the
+/// function on its stack, once, even if the function is on it several times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sandwich {
     /// Stacks from the function down to their leaves. They begin at its outermost call.
@@ -14,10 +14,10 @@ pub struct Sandwich {
     pub callers: Report,
 }
 
-/// The function whose frames `is_it` knows, between its callers and its callees. Its lines are told apart, as in every
-/// call tree; a function of several lines has several roots in both.
+/// Returns the callers and callees of the function whose frames `is_it` recognizes. Its lines are separate, as in every call
+/// tree; a function of several lines has several roots in both.
 ///
-/// Totals are those of the stacks that it is on; timeline and the process's memory stay those of the process.
+/// Totals are those of the stacks with the function; timeline and the process's memory stay those of the process.
 #[must_use]
 pub fn sandwich(report: &Report, is_it: impl Fn(FrameId, &Frame) -> bool) -> Sandwich {
     let it: Vec<bool> = (0..)
@@ -25,7 +25,7 @@ pub fn sandwich(report: &Report, is_it: impl Fn(FrameId, &Frame) -> bool) -> San
         .map(|(number, frame)| is_it(FrameId(number), frame))
         .collect();
     let is_it = |frame: FrameId| it.get(frame.0 as usize).copied().unwrap_or(false);
-    // Sites that do not have it go first: what stays has an outermost call.
+    // Sites without the function are removed first, so that every other site has an outermost call.
     let mut part = shell(report);
     part.stacks.clone_from(&report.stacks);
     let mut with_it = rebuild(report, part, |_, site| {

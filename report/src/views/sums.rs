@@ -1,13 +1,13 @@
-//! What call sites allocated and kept together.
+//! The sums of call sites.
 
 use std::ops::AddAssign;
 
 use crate::model::{Report, Site, StackId, Tally};
 
-/// What one or several call sites allocated and kept.
+/// Sums of one or several call sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
-    /// Everything ever allocated; zero where the source format does not tell.
+    /// Everything ever allocated; zero if the source format does not have it.
     pub allocated: Tally,
     /// Live at the high-water mark.
     pub high_water: Tally,
@@ -15,12 +15,12 @@ pub struct Sums {
     pub live: Tally,
     /// Freed soon after, by the thread that allocated.
     pub temporary: Tally,
-    /// Milliseconds since the start at which the oldest still-live block was allocated, if known.
+    /// Time at which the oldest live block was allocated, in milliseconds since the start, if known.
     pub oldest_live_ms: Option<u64>,
 }
 
 impl Sums {
-    /// Adds what `site` holds.
+    /// Adds the sums of `site`.
     pub fn add(&mut self, site: &Site) {
         *self += Sums {
             allocated: site.allocated,
@@ -31,7 +31,7 @@ impl Sums {
         };
     }
 
-    /// Whether nothing was allocated, in no view.
+    /// Returns whether all sums are 0.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         let zero = Tally::default();
@@ -52,8 +52,8 @@ impl AddAssign for Sums {
     }
 }
 
-/// For each stack, the sums of everything that was allocated from it or from what it called: index 0 is the empty
-/// stack, and so the sum of all.
+/// Returns, for each stack, the sums of all allocations from it or its callees. Index 0 is the empty stack, and so the sum
+/// of all.
 #[must_use]
 pub fn by_stack(report: &Report) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); report.stacks.len() + 1];

@@ -3,7 +3,7 @@
 use super::Sums;
 use crate::model::Report;
 
-/// What each thread allocated, in the order of [`Report::threads`].
+/// Returns the sums of each thread, in the order of [`Report::threads`].
 #[must_use]
 pub fn by_thread(report: &Report) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); report.threads.len()];

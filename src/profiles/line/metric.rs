@@ -61,9 +61,7 @@ pub(super) fn note(source: Source) -> Option<&'static str> {
     match source {
         Source::Resident => None,
         Source::Heap(number) if session() == Ok(number) => None,
-        Source::Heap(_) => {
-            Some("recording ended during the call: later frees are missing")
-        }
+        Source::Heap(_) => Some("recording ended during the call: later frees are missing"),
         Source::Instead(Blind::NotRecording) => Some(
             "no session records allocations (MEMRAY_PROFILER=true starts one): this is the process's resident memory, \
              not the call's heap",

@@ -11,7 +11,7 @@
 //!   "sizes":      { "rounded", "counts": [[size, allocations]] },
 //!   "threads":    [{ "tid", "name", "threads", SUMS }],
 //!   "frames":     [{ "function", "file", "line", "package", "kind" }],
-//!   "own_lines":  [{ "frame" (or null), "own", SUMS }],        where memory is put down to the service's own code
+//!   "own_lines":  [{ "frame" (or null), "own", SUMS }],        memory by the lines of the service's own code
 //!   "table":      [{ "thread", "allocator", "frame" (or null), SUMS }],      by thread, allocator and leaf frame
 //!   "tree":       { "own": SUMS, "nodes": [{ "depth", "frame", SUMS of this very stack, if any }] },
 //!   "timeline":   [{ "at_ms", "rss", "heap", "own" }],
@@ -21,10 +21,10 @@
 //! SUMS  = "allocated", "high_water", "live", "temporary": TALLY, and "oldest_live_ms" if known
 //! ```
 //!
-//! `frame` and `thread` are indices into `frames` and `threads`. `kind` is `own`, `package`, `language` or `native`.
-//! `nodes` stand in preorder: what follows a node with a greater depth is below it. `tree.own` is what has no call
-//! stack. Tallies that are 0 are left out of SUMS. Fields may be added under the same version; what is there keeps its
-//! meaning, or `version` rises.
+//! `frame` and `thread` are indices into `frames` and `threads`. `kind` is `own`, `package`, `language` or `native`. `nodes`
+//! stand in preorder: the nodes after a node with a greater depth are below it. `tree.own` is the sum of all allocations
+//! without a call stack. Tallies that are 0 are left out of SUMS. A version may get additional fields. If the meaning of a
+//! field changes, `version` rises.
 
 mod parts;
 
@@ -61,7 +61,7 @@ struct File<'a> {
     marks: parts::Marks<'a>,
 }
 
-/// Writes `report`, a row at a time. Each view is made when its turn comes and dropped behind it.
+/// Writes `report`, one row at a time. Each view is made when it is needed and dropped after its part.
 ///
 /// # Errors
 /// If `out` fails.

@@ -1,4 +1,4 @@
-//! The parts of the file, each made only while it is written.
+//! The parts of the file, each made when it is written.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ impl From<model::Tally> for Tally {
     }
 }
 
-/// `None` for nothing, which is left out.
+/// Returns `None` for 0, which is left out.
 fn some(tally: model::Tally) -> Option<Tally> {
     (tally != model::Tally::default()).then(|| tally.into())
 }
@@ -214,7 +214,7 @@ struct MarkRow<'a> {
     live: Tally,
 }
 
-/// Names a part of the file that is a list: a report in a coat that serialises as it says.
+/// Defines a part of the file that is a list: a wrapper of a report with its own serialization.
 macro_rules! list {
     ($name:ident, |$report:ident| $rows:block) => {
         pub(super) struct $name<'a>(pub(super) &'a Report);
@@ -252,7 +252,7 @@ list!(Threads, |report| {
     })
 });
 
-/// The frames, with whose code they are.
+/// Frames, with the owner of their code.
 pub(super) struct Frames<'a>(pub(super) &'a Report);
 
 impl Serialize for Frames<'_> {
@@ -290,7 +290,7 @@ list!(OwnLines, |report| {
     })
 });
 
-/// Rows of the table are added up by these.
+/// Key by which rows of the table are summed up.
 type Key = (ThreadId, Allocator, Option<FrameId>);
 
 list!(Table, |report| {
@@ -331,7 +331,7 @@ list!(Marks, |report| {
     })
 });
 
-/// The call tree.
+/// Call tree.
 pub(super) struct Tree<'a>(pub(super) &'a Report);
 
 impl Serialize for Tree<'_> {

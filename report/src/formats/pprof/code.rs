@@ -1,4 +1,4 @@
-//! Where samples point: locations, functions, mappings and strings, numbered as they are met.
+//! The code of samples: locations, functions, mappings and strings, numbered in the order of their first use.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::formats::spelling::{self, NO_STACK};
 use crate::memray::in_one_line;
 use crate::model::{Frame, FrameId, Module, Report, StackId};
 
-/// pprof's string table. Text 0 is empty, as the format demands.
+/// String table of pprof. Text 0 is empty, as the format demands.
 #[derive(Debug)]
 pub(super) struct Texts {
     pub(super) list: Vec<String>,
@@ -33,7 +33,7 @@ impl Texts {
     }
 }
 
-/// The code that the samples of `report` are in.
+/// Code of the samples of `report`.
 #[derive(Debug)]
 pub(super) struct Code<'a> {
     report: &'a Report,
@@ -44,9 +44,9 @@ pub(super) struct Code<'a> {
     /// The mapping of each module.
     mapping_of: Vec<u64>,
     function_index: HashMap<(i64, i64), u64>,
-    /// By the frames of a location, leaf first; no frame is the location of allocations without a stack.
+    /// Locations by their frames, leaf first. No frames mean the location of allocations without a stack.
     location_index: HashMap<Box<[FrameId]>, u64>,
-    /// Used again and again.
+    /// Buffer that is reused.
     frames: Vec<FrameId>,
 }
 
@@ -67,8 +67,9 @@ impl<'a> Code<'a> {
         code
     }
 
-    /// The program first: pprof takes the first mapping for the binary that it is told of. A report without modules
-    /// has a mapping of nothing: where there is none pprof makes one up, and looks up address 0 of that binary.
+    /// Adds the mappings, the program first: pprof takes the first mapping for the binary on its command line. A report
+    /// without modules has an empty mapping: without any mapping, pprof would make one up, and look up address 0 of that
+    /// binary.
     fn add_mappings(&mut self) {
         let report = self.report;
         let program = report.about.command_line.split(' ').next().unwrap_or("");
@@ -96,8 +97,8 @@ impl<'a> Code<'a> {
             file_offset: module.offset,
             filename: self.texts.number(&in_one_line(&module.path)),
             build_id: self.texts.number(&in_one_line(&module.build_id)),
-            // Whatever can be known is in the profile. Said so even where it is not much: looking it up again in a
-            // binary of the same name, but of another build, gives names that are wrong.
+            // The profile has all available names. This is set even if there are few: looking them up again in another build
+            // of the same binary would give wrong names.
             has_functions: true,
             has_filenames: true,
             has_line_numbers: true,
@@ -106,7 +107,7 @@ impl<'a> Code<'a> {
         self.mappings.push(mapping);
     }
 
-    /// The locations of `stack`, leaf first. Inlined frames are lines of the location that they are inlined into.
+    /// Returns the locations of `stack`, leaf first. Inlined frames are lines of the location that they are inlined into.
     pub(super) fn locations_of(&mut self, stack: StackId) -> Vec<u64> {
         let report = self.report;
         let mut ids = Vec::new();
@@ -120,7 +121,7 @@ impl<'a> Code<'a> {
                 group.clear();
             }
         }
-        // A stack that was cut behind an inlined frame, or none at all.
+        // A stack that was cut after an inlined frame, or an empty one.
         if !group.is_empty() || ids.is_empty() {
             ids.push(self.location(&group));
         }
@@ -153,8 +154,8 @@ impl<'a> Code<'a> {
         id
     }
 
-    /// Mapping and address of the frame that a location's other frames are inlined into. An address outside its
-    /// module's mapping would be looked up in the wrong place: it goes without the mapping.
+    /// Returns mapping and address of the frame that a location's other frames are inlined into. An address outside its
+    /// module's mapping would be looked up in the wrong place, so it has no mapping.
     fn place(&self, frame: Option<FrameId>) -> (u64, u64) {
         let places = &self.report.places;
         let Some(place) = frame.and_then(|FrameId(frame)| places.get(frame as usize)) else {
@@ -197,8 +198,8 @@ impl<'a> Code<'a> {
         self.functions.push(Function {
             id,
             name,
-            // Left empty: a system name that equals the name is what pprof demangles, and whatever looks like C++
-            // to it loses all between `<` and `>`. Of `<Vec<T> as Extend<T>>::extend` it leaves `::extend`.
+            // Left empty: pprof demangles a system name that equals the name, and loses everything between `<` and `>` if
+            // the name looks like C++. `<Vec<T> as Extend<T>>::extend` would become `::extend`.
             system_name: 0,
             filename: file,
         });

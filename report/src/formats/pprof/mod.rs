@@ -1,13 +1,12 @@
 //! pprof's format, a gzipped protobuf message: read by `go tool pprof`, Pyroscope, Parca, speedscope and others.
 //!
 //! Sample types are those of Go's heap profiles, in their order: `alloc_objects`, `alloc_space`, `inuse_objects`,
-//! `inuse_space` (the default). In use is what is live at the end, or at the high-water mark by option. A report that
-//! does not tell what was ever allocated has no `alloc_*`: nothing is better than a wrong 0. Each sample is labelled
-//! with its `thread` and `allocator`.
+//! `inuse_space` (the default). "In use" means live at the end, or, by option, at the high-water mark. A report that does
+//! not know all allocations has no `alloc_*`: a missing value is better than a wrong 0. Each sample is labelled with its
+//! `thread` and `allocator`.
 //!
-//! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines, whatever binary it
-//! is given. A report without places (one that memray wrote) has no addresses, and a mapping of nothing that keeps
-//! pprof from looking them up.
+//! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines with any binary. A report
+//! without code addresses (one that memray wrote) has an empty mapping that keeps pprof from looking them up.
 
 mod code;
 mod proto;
@@ -31,10 +30,10 @@ use crate::stats::estimates;
 use crate::units::lost_since;
 use crate::views::Measure;
 
-/// Parts are handed on when they are this long.
+/// Length at which parts are written out.
 const CHUNK: usize = 1 << 16;
 
-/// Writes `report`, a sample at a time: only its code and names are held.
+/// Writes `report`, one sample at a time. Only its code and names are held in memory.
 ///
 /// # Errors
 /// If `out` fails.
@@ -57,7 +56,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     Ok(())
 }
 
-/// Those of `alloc_*`, if known, and of `inuse_*`.
+/// Returns the measures of `alloc_*`, if known, and of `inuse_*`.
 fn measures(report: &Report, options: &Options) -> (Option<Measure>, Measure) {
     let unknown = report.totals.allocated.count == 0
         && report.sites.iter().all(|site| site.allocated.count == 0);
@@ -76,7 +75,7 @@ fn write_samples(
 ) -> io::Result<()> {
     let (thread_key, allocator_key) = (code.texts.number("thread"), code.texts.number("allocator"));
     let mut buffer = Vec::with_capacity(2 * CHUNK);
-    // One profile of one sample, used again and again: its encoding is that of the sample as a part of the whole.
+    // One profile of one sample is reused: its encoding is that of the sample as a part of the whole.
     let mut part = Profile::default();
     for site in &report.sites {
         let tallies = allocated.into_iter().chain([in_use]);
@@ -109,12 +108,12 @@ fn write_samples(
     out.write_all(&buffer)
 }
 
-/// Objects and space.
+/// Returns the number of objects, and their space.
 fn values(tally: Tally) -> [i64; 2] {
     [tally.count, tally.bytes].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Thread and allocator.
+/// Returns the labels for thread and allocator.
 fn labels(report: &Report, site: &Site, texts: &mut Texts) -> [i64; 2] {
     let thread = spelling::thread(report, site.thread);
     [
@@ -123,7 +122,7 @@ fn labels(report: &Report, site: &Site, texts: &mut Texts) -> [i64; 2] {
     ]
 }
 
-/// Everything but samples and code.
+/// Writes everything except samples and code.
 fn header(
     report: &Report,
     options: &Options,
@@ -145,7 +144,7 @@ fn header(
     Profile {
         sample_type,
         period_type,
-        // 1: every allocation was seen.
+        // 1: every allocation was recorded.
         period: report.conditions.sampling.as_ref().map_or(1, |sampling| {
             i64::try_from(sampling.mean_bytes()).unwrap_or(i64::MAX)
         }),
@@ -160,7 +159,7 @@ fn header(
     }
 }
 
-/// What `go tool pprof -comments` prints.
+/// Returns the lines that `go tool pprof -comments` prints.
 fn comments(report: &Report, options: &Options) -> Vec<String> {
     let (about, conditions) = (&report.about, &report.conditions);
     let mut comments = vec![

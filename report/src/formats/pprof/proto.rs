@@ -3,7 +3,7 @@
 
 use prost::Message;
 
-/// A profile. A protobuf message is the concatenation of its parts: written here a field or a few at a time.
+/// Profile. A protobuf message is the concatenation of its parts, so a profile is written in several messages.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Profile {
     #[prost(message, repeated, tag = "1")]
@@ -32,7 +32,7 @@ pub(super) struct Profile {
     pub(super) default_sample_type: i64,
 }
 
-/// What is counted, and in what.
+/// Type and unit of a value.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]
@@ -41,7 +41,7 @@ pub(super) struct ValueType {
     pub(super) unit: i64,
 }
 
-/// Locations from the leaf, and a value for each sample type.
+/// Sample: locations from the leaf, and a value for each sample type.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sample {
     #[prost(uint64, repeated, tag = "1")]
@@ -52,7 +52,7 @@ pub(super) struct Sample {
     pub(super) label: Vec<Label>,
 }
 
-/// A text that a sample is marked with.
+/// Label of a sample.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Label {
     #[prost(int64, tag = "1")]
@@ -61,7 +61,7 @@ pub(super) struct Label {
     pub(super) str: i64,
 }
 
-/// An ELF object in memory. With `has_*` set, pprof looks nothing up in a binary that lies beside the profile.
+/// ELF object in memory. With `has_*` set, pprof looks nothing up in a binary next to the profile.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]
@@ -86,7 +86,7 @@ pub(super) struct Mapping {
     pub(super) has_inline_frames: bool,
 }
 
-/// One address, and its lines: what is inlined there comes first.
+/// Address and its lines. The functions that are inlined there come first.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Location {
     #[prost(uint64, tag = "1")]
@@ -99,7 +99,7 @@ pub(super) struct Location {
     pub(super) line: Vec<Line>,
 }
 
-/// A line of a function.
+/// Line of a function.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Line {
     #[prost(uint64, tag = "1")]
@@ -108,7 +108,7 @@ pub(super) struct Line {
     pub(super) line: i64,
 }
 
-/// A function of a file.
+/// Function of a file.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Function {
     #[prost(uint64, tag = "1")]

@@ -1,4 +1,4 @@
-//! What is written is decoded again and compared with the report.
+//! Tests that decode a written profile and compare it with the report.
 
 use std::io::Read;
 
@@ -145,7 +145,7 @@ fn mappings_are_the_processes_own_and_the_program_is_first() {
         assert!(mapping.has_functions && mapping.has_filenames);
         assert!(mapping.has_line_numbers && mapping.has_inline_frames);
     }
-    // An address outside its module goes without it.
+    // An address outside its module has no mapping.
     let mappings: Vec<u64> = profile.location.iter().map(|l| l.mapping_id).collect();
     assert_eq!(mappings, [0, 1]);
     let names: Vec<&str> = profile

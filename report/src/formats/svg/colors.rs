@@ -1,5 +1,5 @@
-//! A colour for each package, as the page has them: warm for the service's own crates, cool for those that it depends
-//! on, greys for the language's library and for native code.
+//! A colour for each package, as on the page: warm for the service's own crates, cool for its dependencies, greys for the
+//! standard library and for native code.
 
 use super::tree::{Label, Tree};
 use crate::model::{FrameId, Report, StrId};
@@ -17,15 +17,15 @@ const NATIVE: &str = "#c3c1bb";
 const ROOT: &str = "#e9e7e1";
 const REST: &str = "#dcdad4";
 
-/// Neighbours of one package differ a little, or its functions would melt into one surface: parts of white.
+/// Shares of white: neighbours of one package differ a little, since otherwise its functions would look like one box.
 const SHADES: [f64; 3] = [0.0, 0.1, 0.2];
 
-/// The colours of a picture, and its legend.
+/// Colours of a picture, and its legend.
 pub(super) struct Colors {
     origins: Origins,
-    /// By package; for those that are not in the picture, anything.
+    /// Colours by package. Those of packages that are not in the picture mean nothing.
     of_package: Vec<&'static str>,
-    /// Colour and packages, in the order in which they are shown.
+    /// Colour and packages of each entry, in the order of the legend.
     pub(super) legend: Vec<(&'static str, String)>,
 }
 
@@ -106,14 +106,14 @@ impl Colors {
     }
 }
 
-/// The same for one function wherever it stands.
+/// Returns the shade of a function, which is the same everywhere.
 fn shade(report: &Report, frame: FrameId) -> usize {
     let frame = report.frames.get(frame.0 as usize);
     let StrId(function) = frame.map_or_else(StrId::default, |frame| frame.function);
     function as usize % SHADES.len()
 }
 
-/// `color` (`#rrggbb`) with so much white.
+/// Mixes `color` (`#rrggbb`) with white.
 fn lighter(color: &str, white: f64) -> String {
     let mut mixed = String::from("#");
     for at in [1, 3, 5] {

@@ -1,4 +1,4 @@
-//! Boxes as SVG: inside of a page, or as a file with its own style and script.
+//! Draws boxes as SVG: inside of a page, or as a file with its own style and script.
 
 use std::io::{self, Write};
 
@@ -10,34 +10,34 @@ use crate::formats::spelling;
 use crate::markup::Escaped;
 use crate::units::size;
 
-/// The style of a picture, for a page that has it inside.
+/// Style of a picture, for a page that contains it.
 pub(crate) const STYLE: &str = include_str!("../../../svg/picture.css");
-/// The script of all pictures of a document.
+/// Script for all pictures of a document.
 pub(crate) const SCRIPT: &str = include_str!("../../../svg/picture.js");
 
-/// Units of the picture; the script knows them too.
+/// Width in units of the picture. The script has the same number.
 const WIDTH: f64 = 1200.0;
 const SIDE: f64 = 10.0;
-/// With and without a second line.
+/// Heights of a row, without and with a second line.
 const ROWS: [usize; 2] = [19, 32];
 const HEAD: usize = 56;
 const LEGEND: usize = 20;
 const FOOT: usize = 26;
-/// About what a character takes of the width.
+/// Approximate width of a character.
 const CHARACTER: f64 = 6.6;
 const SMALL_CHARACTER: f64 = 5.6;
 const TITLE_CHARACTER: f64 = 9.4;
-/// Where buttons stand beside the title.
+/// Width of the buttons beside the title.
 const BUTTONS: f64 = 180.0;
 
 impl Picture<'_> {
-    /// A file of its own.
+    /// Writes a file of its own.
     pub(crate) fn write_file(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")?;
         self.write(true, out)
     }
 
-    /// For a page that has the style and the script.
+    /// Writes a picture for a page that has the style and the script.
     pub(crate) fn write_inline(&self, out: &mut impl Write) -> io::Result<()> {
         self.write(false, out)
     }
@@ -110,7 +110,7 @@ impl Picture<'_> {
             height - 9
         )?;
         if alone {
-            // A script's text in XML: no `<` or `&` is in it that is not marked as text.
+            // The script is marked as text, since `<` and `&` are markup in XML.
             writeln!(out, "<script>//<![CDATA[\n{SCRIPT}//]]></script>")?;
         }
         writeln!(out, "</svg>")
@@ -163,7 +163,7 @@ impl Picture<'_> {
         writeln!(out, "</g>")
     }
 
-    /// The name of a box, and where lines are shown its place.
+    /// Returns the name of a box, and its file and line if lines are shown.
     fn spelt(&self, label: Label) -> (String, String) {
         let report = self.report;
         let frame = match label {
@@ -186,7 +186,7 @@ impl Picture<'_> {
         (spelling::function(report, frame).into_owned(), place)
     }
 
-    /// `2.000MB (50.0 %) in 3 blocks`: the percentage is of the unit that makes boxes wide.
+    /// Returns `2.000MB (50.0 %) in 3 blocks`. The percentage is of the unit that the widths show.
     fn what(&self, tile: &Tile) -> String {
         let total = self.choice.unit.of(self.tree.total).max(1);
         let percent = 100.0 * tile.value as f64 / total as f64;
@@ -199,7 +199,7 @@ impl Picture<'_> {
     }
 }
 
-/// An entry of the legend, where it stands.
+/// Entry of the legend, and its place.
 struct Entry {
     x: f64,
     row: usize,

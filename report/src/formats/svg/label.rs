@@ -1,11 +1,11 @@
-//! Labels cut to the width of their boxes, by what a character takes on average: a picture is read without measuring.
+//! Labels cut to the width of their boxes. The width of text is estimated from the average character, not measured.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::views::segments;
 
-/// As much of a function's name as `columns` show: leading segments go first, then the end, since the last segments tell
-/// functions apart. Nothing where that would say nothing.
+/// Returns as much of a function's name as fits into `columns`. Leading segments are cut first, then the end, since the last
+/// segments distinguish functions. Returns nothing if the rest would mean nothing.
 pub(super) fn fitted_name(name: &str, columns: usize) -> String {
     if width(name) <= columns {
         return name.to_owned();
@@ -13,7 +13,7 @@ pub(super) fn fitted_name(name: &str, columns: usize) -> String {
     let parts = segments(name);
     let mut short = String::new();
     for from in 1..parts.len() {
-        // `{closure}` alone says nothing: the function that it is in comes along.
+        // `{closure}` alone means nothing: the function that contains it is added.
         if from + 1 == parts.len() && from > 1 && parts[from].starts_with('{') {
             break;
         }
@@ -25,7 +25,7 @@ pub(super) fn fitted_name(name: &str, columns: usize) -> String {
     fitted(if short.is_empty() { name } else { &short }, columns)
 }
 
-/// As much of `text` as `columns` show, with an ellipsis for the rest; nothing where that would say nothing.
+/// Returns as much of `text` as fits into `columns`, with an ellipsis for the rest, or nothing if that would mean nothing.
 pub(super) fn fitted(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -46,13 +46,13 @@ pub(super) fn fitted(text: &str, columns: usize) -> String {
     fitted
 }
 
-/// The last two parts of a path: what tells files apart.
+/// Returns the last two parts of a path, which distinguish files.
 pub(super) fn short_place(place: &str) -> &str {
     let mut slashes = place.rmatch_indices('/').map(|(at, _)| at);
     slashes.nth(1).map_or(place, |at| &place[at + 1..])
 }
 
-/// Columns of a terminal, which wide characters take two of.
+/// Returns the columns of a terminal. Wide characters take two.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }

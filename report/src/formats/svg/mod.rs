@@ -1,8 +1,8 @@
-//! A flame graph as one SVG file: a picture with all its names that opens anywhere, also where no script runs.
+//! A flame graph as one SVG file: a picture with all its names that opens anywhere, also without scripts.
 //!
-//! Zoom and search are a script inside the file. Names come from the profiled process and are hostile input: they are
-//! text in the file, never markup. Boxes of less than 0.1 % of the width are left out, and the subtitle says so.
-//! Options: all but those of pprof.
+//! Zoom and search are a script inside the file. Names come from the profiled process and are hostile input: in the file
+//! they are text, never markup. Boxes of less than 0.1 % of the width are left out, and the subtitle says so. Options: all
+//! but those of pprof.
 
 mod colors;
 mod draw;
@@ -19,23 +19,23 @@ use crate::views::{Measure, Unit};
 
 pub(crate) use draw::{SCRIPT, STYLE};
 
-/// What a picture shows.
+/// Content and form of a picture.
 pub(crate) struct Choice {
     pub(crate) measure: Measure,
     pub(crate) unit: Unit,
-    /// Whether the boxes next to the one of everything are threads.
+    /// Set if the boxes next to the root box are threads.
     pub(crate) by_thread: bool,
-    /// Whether boxes are places, and say so in a second line.
+    /// Set if boxes are lines of code, named in a second line.
     pub(crate) lines: bool,
-    /// Whether equal places merge, whoever calls them.
+    /// Set if equal leaves of different callers are joined.
     pub(crate) leaf_first: bool,
-    /// Whether the box of everything is at the bottom.
+    /// Set if the root box is at the bottom.
     pub(crate) upwards: bool,
-    /// Whether only the largest stacks, which hold 99 % together, are drawn.
+    /// Set if only the largest stacks, which have 99 % together, are drawn.
     pub(crate) largest_only: bool,
 }
 
-/// A picture that can be written.
+/// Picture that can be written.
 pub(crate) struct Picture<'a> {
     report: &'a Report,
     choice: Choice,
@@ -63,7 +63,7 @@ impl<'a> Picture<'a> {
         self
     }
 
-    /// All bytes, those of stacks that are left out too, as people read them.
+    /// Returns the sum of all bytes, including stacks that are left out, for users.
     pub(crate) fn total(&self) -> String {
         format!("{}{}", near(self.report), size(self.tree.total.bytes))
     }
@@ -77,13 +77,13 @@ impl<'a> Picture<'a> {
             Unit::Count => format!("{measure}: {near}{blocks} of {bytes}"),
         };
         if self.choice.leaf_first {
-            text += ", by the place that allocated";
+            text += ", by the code that allocated";
         }
         text + &format!("; less than {} % is left out", tree::NARROWEST * 100.0)
     }
 }
 
-/// Writes `report` as an SVG file. Holds the merged call stacks, about 100 bytes for each of their nodes.
+/// Writes `report` as an SVG file. Needs about 100 bytes for each node of the joined call stacks.
 ///
 /// # Errors
 /// If `out` fails.
@@ -104,7 +104,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     }
 }
 
-/// Before numbers that are estimates.
+/// Returns the sign before numbers that are estimates.
 fn near(report: &Report) -> &'static str {
     let sampled = report.conditions.sampling.is_some();
     if sampled { "≈ " } else { "" }

@@ -1,4 +1,4 @@
-//! Call stacks merged into boxes: which are drawn, where, and how wide.
+//! Joins call stacks into boxes, and computes which are drawn, where, and how wide.
 
 use std::collections::HashMap;
 
@@ -8,51 +8,51 @@ use crate::formats::samples::{Weighed, root_to_leaf, weighed};
 use crate::model::{FrameId, StrId, Tally, ThreadId};
 use crate::views::Unit;
 
-/// Of the largest stacks only, those are drawn until they hold this part of everything…
+/// If only the largest stacks are drawn: the part of everything that they must have…
 const COVERED: f64 = 0.99;
-/// …but so many at least…
+/// …the smallest number of stacks…
 const AT_LEAST: usize = 100;
-/// …and no more than these, however many there are.
+/// …and the largest number.
 const AT_MOST: usize = 10_000;
-/// Narrower boxes are left out: parts of the whole width.
+/// Narrowest box that is drawn, as a part of the whole width.
 pub(super) const NARROWEST: f64 = 0.001;
 
-/// What a box stands for.
+/// Meaning of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Label {
-    /// Everything: all others are below it.
+    /// Everything: all other boxes are below this one.
     All,
     /// A thread.
     Thread(ThreadId),
-    /// A function, or one place in it.
+    /// A function, or one line in it.
     Frame(FrameId),
     /// Allocations without a call stack.
     NoStack,
 }
 
-/// A label below the same labels.
+/// Box: a label below the same labels.
 #[derive(Debug, PartialEq)]
 pub(super) struct Tile {
     pub(super) label: Label,
     pub(super) depth: usize,
-    /// Where it begins, in the picture's unit from the left.
+    /// Distance from the left, in the picture's unit.
     pub(super) start: u64,
-    /// How wide it is, in the picture's unit.
+    /// Width, in the picture's unit.
     pub(super) value: u64,
     pub(super) tally: Tally,
 }
 
-/// What is drawn.
+/// Boxes that are drawn.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The box of everything first; each before those below it.
+    /// The root box first; each box before those below it.
     pub(super) tiles: Vec<Tile>,
-    /// All stacks, those that are left out too.
+    /// Sum of all stacks, including those that are left out.
     pub(super) total: Tally,
     pub(super) depth: usize,
 }
 
-/// A box while stacks are put in.
+/// Box while stacks are added.
 struct Node {
     label: Label,
     above: usize,
@@ -116,7 +116,7 @@ impl Tree {
     }
 }
 
-/// By frame, the first that is drawn as one box with it: the same function, and with `lines` the same place in it.
+/// Returns, for each frame, the first frame in the same box: the same function, and with `lines` the same line in it.
 fn same_labels(report: &Report, lines: bool) -> Vec<FrameId> {
     let mut first: HashMap<(StrId, Option<(StrId, u32)>), FrameId> = HashMap::new();
     let frames = (0..).map(FrameId).zip(&report.frames);
@@ -128,7 +128,7 @@ fn same_labels(report: &Report, lines: bool) -> Vec<FrameId> {
         .collect()
 }
 
-/// The largest stacks, largest first, that hold nearly everything.
+/// Returns the largest stacks, largest first, that have nearly everything.
 fn largest(mut all: Vec<Weighed>, unit: Unit, total: u64) -> Vec<Weighed> {
     all.sort_by_key(|stack| std::cmp::Reverse(unit.of(stack.tally)));
     let mut covered = 0_u64;
@@ -145,7 +145,7 @@ fn largest(mut all: Vec<Weighed>, unit: Unit, total: u64) -> Vec<Weighed> {
     all
 }
 
-/// The boxes that are wide enough, each before those below it; the widest on the left.
+/// Returns the boxes that are wide enough, each before those below it, the widest on the left.
 fn lay_out(nodes: &[Node], unit: Unit) -> Vec<Tile> {
     let value = |at: usize| unit.of(nodes[at].tally);
     let narrowest = (value(0) as f64 * NARROWEST).max(1.0) as u64;
@@ -197,7 +197,7 @@ mod tests {
         let mut many: Vec<Weighed> = (0..20_000).map(|_| stack(1)).collect();
         many.extend((0..200).map(|_| stack(1_000_000)));
         let total = many.iter().map(|stack| stack.tally.bytes).sum();
-        // 198 hold 98.9 % of it.
+        // 198 have 98.9 % of it.
         assert_eq!(largest(many, Unit::Bytes, total).len(), 199);
         let equal: Vec<Weighed> = (0..20_000).map(|_| stack(1)).collect();
         assert_eq!(largest(equal, Unit::Bytes, 20_000).len(), AT_MOST);

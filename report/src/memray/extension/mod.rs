@@ -1,4 +1,4 @@
-//! What memray's format cannot say, behind the record at which memray stops reading.
+//! Data that memray's format does not have, after the record at which memray stops reading.
 //!
 //! ```text
 //! "heapray\0"  u32 version = 4
@@ -14,12 +14,13 @@
 //! modules      count, each: path, build id, start, length, offset
 //! places       count, each: code object, module + 1 or 0, address from the last, inlined
 //! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
-//! full names   count, each: code object, the name where it is not the capture's
+//! full names   count, each: code object, the name if it differs from the capture's
 //! 0x01
 //! ```
-//! Numbers are varints, texts have their length in front. A number that may be missing is 0 or one more than it; behind
-//! the largest one that a varint holds comes a byte, 0 for 2^64 - 2 and 1 for 2^64 - 1. Code objects are those of the capture, so this part is
-//! of no use alone. A reader that finds it whole takes its sums from here, else from memray's records.
+//! Numbers are varints, texts are preceded by their length. A number that may be missing is stored as 0, or as the number
+//! plus one; the two largest numbers are followed by a byte that distinguishes them, 0 for 2^64 - 2 and 1 for 2^64 - 1. Code
+//! objects are those of the capture, so this part is of no use alone. A reader that finds the whole extension takes its sums
+//! from here, else from memray's records.
 
 mod read;
 mod write;
@@ -35,7 +36,7 @@ const MAGIC: [u8; 8] = *b"heapray\0";
 const VERSION: u32 = 4;
 const END: u8 = 1;
 
-/// A thread as the extension has it.
+/// Thread of the extension.
 #[derive(Debug, Clone)]
 pub(in crate::memray) struct ThreadEntry {
     pub(in crate::memray) tid: u64,
@@ -43,14 +44,14 @@ pub(in crate::memray) struct ThreadEntry {
     pub(in crate::memray) name: String,
 }
 
-/// A call-tree node as the extension has it: parent and code object.
+/// Call-tree node of the extension: parent and code object.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::memray) struct NodeEntry {
     pub(in crate::memray) parent: u32,
     pub(in crate::memray) code: u32,
 }
 
-/// What was read. Stacks of `sites` are those of `stacks`, not of a report.
+/// Content of the extension. The stacks of `sites` are those of `stacks`, not of a report.
 #[derive(Debug, Clone, Default)]
 pub(in crate::memray) struct Extension {
     pub(in crate::memray) about: About,
@@ -71,7 +72,7 @@ pub(in crate::memray) struct Extension {
 }
 
 impl Extension {
-    /// Every code object that is referred to.
+    /// Returns every code object that is referred to.
     pub(in crate::memray) fn codes(&self) -> impl Iterator<Item = u32> {
         let of_stacks = self.stacks.iter().map(|node| node.code);
         let of_places = self.places.iter().map(|&(code, _)| code);

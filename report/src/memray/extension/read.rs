@@ -1,4 +1,4 @@
-//! The reader. Counts and texts are a stranger's: each has a bound, and what is kept is taken from a budget.
+//! Reads the extension. Counts and texts are hostile input: each has a limit, and memory is taken from a budget.
 
 use std::io::Read;
 
@@ -12,14 +12,14 @@ use crate::model::{
     ThreadId, Totals,
 };
 
-/// Reads the extension; `None` if none follows, or one of a version that is not known here.
+/// Reads the extension. Returns `None` if there is none, or one of an unknown version.
 pub(in crate::memray) fn read<R: Read>(
     source: &mut Source<R>,
     budget: &mut Budget,
 ) -> Decoded<Option<Extension>> {
     match source.peek()? {
         Some(first) if first == MAGIC[0] => {}
-        // Between its frames: a packed capture of heapray's own always has it.
+        // Between its frames: a packed capture of heapray's own always has an extension.
         None if source.is_packed() => return Err(Stop::Cut),
         _ => return Ok(None),
     }
@@ -45,7 +45,7 @@ pub(in crate::memray) fn read<R: Read>(
             return damaged("a call stack whose caller comes later");
         };
         let code = small(source)?;
-        // And its number in the capture's own tree.
+        // And the node's number in the capture's own tree.
         budget.take(in_list::<(NodeEntry, StackId)>())?;
         extension.stacks.push(NodeEntry { parent, code });
     }
@@ -106,28 +106,28 @@ pub(in crate::memray) fn read<R: Read>(
         extension.full_names.push((code, text(source, budget)?));
     }
     if source.byte()? != END {
-        return damaged("an end that is none");
+        return damaged("a bad end mark");
     }
     Ok(Some(extension))
 }
 
-/// How many of something follow: no more than `most`. A single byte may stand for each, and a packed capture may hold
-/// 255 times as many bytes as it has.
+/// Reads a count of at most `most` entries. A single byte may stand for an entry, and a packed capture may expand to 255
+/// times its size.
 fn count<R: Read>(source: &mut Source<R>, most: u64) -> Decoded<u64> {
     match source.varint()? {
         count if count <= most => Ok(count),
-        count => damaged(format!("{count} entries where there can be {most}")),
+        count => damaged(format!("{count} entries, but at most {most} are possible")),
     }
 }
 
-/// More directories, notes, marks, generations or allocators than a report has.
+/// Larger than any report's number of directories, notes, marks, generations or allocators.
 const MOST_NOTES: u64 = 1 << 16;
-/// More threads, sizes or readings of memory.
+/// Larger than any report's number of threads, sizes or readings of memory.
 const MOST_ROWS: u64 = 1 << 22;
-/// More call sites or survivors.
+/// Larger than any report's number of call sites or survivors.
 const MOST_SITES: u64 = MOST_STACKS as u64;
 
-/// A text, whose bytes are counted.
+/// Reads a text, whose bytes are taken from the budget.
 fn text<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<String> {
     let text = source.text()?;
     budget.take(text.capacity() as u64 + 32)?;
@@ -176,7 +176,7 @@ fn allocator<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
     }
 }
 
-/// An allocator that gets memory: call sites have no other.
+/// Reads an allocator that allocates: call sites have no other.
 fn getter<R: Read>(source: &mut Source<R>) -> Decoded<Allocator> {
     match allocator(source)? {
         free if free.is_free() => damaged(format!("a call site of {}", free.name())),
@@ -306,13 +306,13 @@ fn survivors<R: Read>(
         let survivor = Survivor {
             site: match u32::try_from(site) {
                 Ok(site) if (site as usize) < sites => site,
-                _ => return damaged("survivors of no call site"),
+                _ => return damaged("survivors without a call site"),
             },
             generation: small(source)?,
             live: tally(source)?,
         };
         if survivor.generation as usize >= survivors.starts_ms.len() {
-            return damaged("survivors of no generation");
+            return damaged("survivors without a generation");
         }
         budget.take(in_list::<Survivor>())?;
         survivors.list.push(survivor);

@@ -1,4 +1,4 @@
-//! The writer of all that memray's records cannot say.
+//! Writes everything that memray's records do not have.
 
 use std::io::{self, Write};
 
@@ -11,8 +11,8 @@ use crate::model::{
     Totals,
 };
 
-/// Ends a capture whose records are written: the extension and the way to it. `codes`: code object by frame; `tables`:
-/// bytes of the unpacked capture up to the last of them.
+/// Ends a capture whose records are written with the extension and the signpost to it. `codes`: code object by frame;
+/// `tables`: bytes of the unpacked capture up to the last of them.
 pub(in crate::memray) fn finish<W: Write>(
     report: &Report,
     apart: &[Thread],
@@ -25,7 +25,7 @@ pub(in crate::memray) fn finish<W: Write>(
     sink.finish(&Signpost { extension, tables })
 }
 
-/// Writes all of `report` that is not strings and frames.
+/// Writes all of `report` except strings and frames.
 fn write<W: Write>(
     report: &Report,
     apart: &[Thread],
@@ -104,7 +104,8 @@ fn put_tally(out: &mut Vec<u8>, tally: Tally) {
     put_varint(out, tally.bytes);
 }
 
-/// A number that may be missing: 0, or one more than it. The two largest would be the same then, so a byte tells them apart.
+/// Writes a number that may be missing: 0, or the number plus one. A byte distinguishes the two largest numbers, which would
+/// be the same.
 fn put_optional(out: &mut Vec<u8>, number: Option<u64>) {
     put_varint(out, number.map_or(0, |n| n.saturating_add(1)));
     if let Some(n) = number.filter(|&n| n >= u64::MAX - 1) {
@@ -260,7 +261,7 @@ fn put_modules(out: &mut Vec<u8>, modules: &[Module]) {
     }
 }
 
-/// Of frames that are equal, and so share a code object, the first one with it.
+/// Returns the first one of equal frames, which share a code object, with the code object.
 fn firsts<'r, T>(of_frames: &'r [T], codes: &'r [u32]) -> impl Iterator<Item = (&'r T, u32)> {
     let mut last_code = 0;
     of_frames.iter().zip(codes).filter_map(move |(of, &code)| {
