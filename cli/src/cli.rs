@@ -1,4 +1,4 @@
-//! What can be asked for: the commands, their help, and what the help says of exit codes.
+//! The commands, their help, and the exit codes in the help.
 
 use clap::{Parser, Subcommand};
 
@@ -8,7 +8,7 @@ use crate::commands::{
 };
 use crate::context::Global;
 
-/// Behind every help text.
+/// Text after every help text.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0   done

@@ -1,4 +1,4 @@
-//! How a command talks to whoever started it: messages, colours, progress, and the exit code that comes of it all.
+//! The interaction of a command with its user: messages, colours, progress, and the exit code.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -16,16 +16,16 @@ use crate::failure::{BAD_CAPTURE, Failure};
 use crate::limit;
 use crate::output::Destination;
 
-/// Columns that no line needs.
+/// Width that no line reaches.
 const UNCUT: usize = 10_000;
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// Print JSON: the figures, or what was written where; failures too, on standard error.
+    /// Print JSON: the figures, or the names of written files; errors too, on standard error.
     #[arg(long, global = true, action = ArgAction::SetTrue, help_heading = "Everywhere")]
     pub(crate) json: bool,
-    /// Say nothing but the result and what went wrong.
+    /// Print only the result and errors.
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     pub(crate) quiet: bool,
     /// When to use colours: `auto` means on a terminal, unless NO_COLOR is set.
@@ -37,8 +37,8 @@ pub(crate) struct Global {
         help_heading = "Everywhere"
     )]
     pub(crate) color: When,
-    /// Memory that the command may take, such as 4GiB; a capture that needs more is refused. By default 2 GiB, or half of
-    /// what the machine has.
+    /// Memory that the command may take, such as 4GiB; a capture that needs more is refused. The default is 2 GiB, or half
+    /// of the machine's memory if that is less.
     #[arg(
         long,
         global = true,
@@ -61,14 +61,14 @@ pub(crate) enum When {
     Never,
 }
 
-/// One run of the command.
+/// Run of the command.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     json: bool,
     quiet: bool,
     color: When,
     memory_limit: MemoryLimit,
-    /// A capture ended before its end.
+    /// Set if a capture ended before its end mark.
     incomplete: bool,
     /// The exit code of a program that was run.
     exit_code: Option<u8>,
@@ -86,17 +86,17 @@ impl Context {
         }
     }
 
-    /// What reading captures may take.
+    /// Returns the memory limit for reading captures.
     pub(crate) fn memory_limit(&self) -> MemoryLimit {
         self.memory_limit
     }
 
-    /// Whether `--json` was given.
+    /// Returns whether `--json` was given.
     pub(crate) fn json(&self) -> bool {
         self.json
     }
 
-    /// Whether what goes to standard output is coloured.
+    /// Returns whether standard output is coloured.
     pub(crate) fn colour(&self) -> bool {
         match self.color {
             When::Always => true,
@@ -109,8 +109,8 @@ impl Context {
         }
     }
 
-    /// Columns of the terminal; `COLUMNS` where there is none. Without either nothing is cut: who reads a pipe looks
-    /// for whole names.
+    /// Returns the columns of the terminal, or `COLUMNS` if there is none. Without either, nothing is cut: programs that
+    /// read a pipe need whole names.
     pub(crate) fn width(&self) -> usize {
         let terminal = terminal_size::terminal_size_of(io::stdout());
         let asked = || env::var("COLUMNS").ok()?.parse().ok();
@@ -120,7 +120,7 @@ impl Context {
         columns.map_or(UNCUT, |columns| columns.clamp(40, UNCUT))
     }
 
-    /// How texts look at `out`: in a file without colours, and nothing is cut.
+    /// Returns the options of texts for `out`: in a file, texts are without colours and uncut.
     pub(crate) fn text_options(&self, out: &Destination) -> texts::Options {
         match out {
             Destination::Stdout => texts::Options {
@@ -135,7 +135,8 @@ impl Context {
         }
     }
 
-    /// A bar for `total` bytes of work, or a spinner where the total is unknown. Hidden unless a person watches.
+    /// Returns a bar for `total` bytes of work, or a spinner if the total is unknown. It is hidden if standard error is not
+    /// a terminal.
     pub(crate) fn progress(&self, doing: &str, total: Option<u64>) -> ProgressBar {
         let watched = !self.quiet && !self.json && io::stderr().is_terminal();
         let target = if watched {
@@ -160,7 +161,7 @@ impl Context {
         bar
     }
 
-    /// A spinner for work of unknown length that counts no bytes.
+    /// Returns a spinner for work of unknown length that does not count bytes.
     pub(crate) fn spinner(&self, doing: &str) -> ProgressBar {
         let bar = self.progress(doing, None);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
@@ -170,27 +171,27 @@ impl Context {
         bar
     }
 
-    /// A capture called `name` could not be read to its end: says so, and the command will exit with 2. What was read
-    /// is reported all the same, for that is what is left of a process that was killed.
+    /// Notes that the capture called `name` could not be read to its end, and makes the command exit with 2. The part that
+    /// was read is still reported: it may be all that a killed process has left.
     pub(crate) fn cut_short(&mut self, name: &str, problem: &str) {
         self.incomplete = true;
         self.complain(&format!("{name}: {problem}"), BAD_CAPTURE);
     }
 
-    /// The command will exit with this, the exit code of a program that it ran.
+    /// Makes the command exit with `code`, the exit code of a program that it ran.
     pub(crate) fn exit_with(&mut self, code: u8) {
         self.exit_code = Some(code);
     }
 
-    /// Something that a person should know and that does not change the result.
+    /// Prints a note that does not change the result.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
-            // Nobody to tell.
+            // If standard error is closed, the message is lost.
             let _ = writeln!(io::stderr(), "heapray: {}", in_one_line(text));
         }
     }
 
-    /// Says where a result is.
+    /// Prints the file of a result.
     pub(crate) fn wrote(&self, path: &Path) -> Result<(), Failure> {
         let bytes = std::fs::metadata(path).map(|metadata| metadata.len()).ok();
         if self.json {
@@ -210,29 +211,29 @@ impl Context {
         printed.map_err(printing)
     }
 
-    /// Prints `value`, indented for people where people look.
+    /// Prints `value`, indented on a terminal.
     pub(crate) fn print_json(&self, value: &Value) -> Result<(), Failure> {
         self.print(&format!("{value:#}\n"))
     }
 
-    /// Says why the command fails.
+    /// Prints the reason why the command fails.
     pub(crate) fn fail(&self, failure: &Failure) {
         self.complain(&failure.to_string(), failure.exit_code());
     }
 
     fn complain(&self, text: &str, exit_code: u8) {
-        // Names in captures, files and answers are a stranger's: nothing in them shall move the terminal's cursor.
+        // Names in captures, files and answers are hostile input: nothing in them may move the terminal's cursor.
         let text = in_one_line(text);
         let line = if self.json {
             json!({ "error": text, "exit_code": exit_code }).to_string()
         } else {
             format!("heapray: {text}")
         };
-        // Nobody to tell.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(io::stderr(), "{line}");
     }
 
-    /// What a command that came to its end exits with.
+    /// Returns the exit code of a command that came to its end.
     pub(crate) fn exit_code(&self) -> ExitCode {
         if let Some(code) = self.exit_code {
             ExitCode::from(code)
@@ -244,7 +245,7 @@ impl Context {
     }
 }
 
-/// A failure to print: nobody reading is none.
+/// Returns the failure of printing. A closed pipe is not a failure.
 pub(crate) fn printing(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::NobodyReads

@@ -1,4 +1,4 @@
-//! What goes wrong, in a line for people and a number for scripts.
+//! Failures, as a line for users and a number for scripts.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,49 +7,49 @@ use std::{fmt, io};
 use heapray_report::memray::{MemoryLimit, ReadError};
 use heapray_report::units::size;
 
-/// Something outside of the capture failed: the disk, the network, a file that is not overwritten.
+/// Failure outside of the capture: the disk, the network, a file that may not be overwritten.
 pub(crate) const FAILED: u8 = 1;
-/// A capture could not be read, or not to its end.
+/// Failure of reading a capture, also in the middle.
 pub(crate) const BAD_CAPTURE: u8 = 2;
-/// The command line makes no sense: `EX_USAGE` of `sysexits.h`, so that it cannot be taken for a bad capture.
+/// Bad command line: `EX_USAGE` of `sysexits.h`, which differs from the code for a bad capture.
 pub(crate) const USAGE: u8 = 64;
 
-/// Why a command did not succeed.
+/// Failure of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line asks for what cannot be had.
+    /// The command line requests something impossible.
     Usage(String),
     /// A capture cannot be read.
     Capture {
-        /// Its file, as it was named.
+        /// Name of the file, as given.
         name: String,
-        /// What is wrong with it, and at which byte.
+        /// The error, and its byte.
         problem: String,
     },
-    /// Reading, writing or talking failed.
+    /// Reading, writing or a connection failed.
     Io {
-        /// What was tried: `cannot write report.html`.
+        /// What was being done: `cannot write report.html`.
         doing: String,
-        /// What happened.
+        /// The error of the system.
         error: io::Error,
     },
-    /// A program that was to be run could not be started.
+    /// A program could not be started.
     NotStarted {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// What happened.
+        /// The error of the system.
         error: io::Error,
     },
-    /// The memory that the command may take does not do.
+    /// The command needs more memory than its limit.
     Memory(MemoryLimit),
-    /// Something else, in a sentence.
+    /// Another failure, in a sentence.
     Other(String),
-    /// Whoever was to read the output went away. That is not a failure: `heapray table FILE | head`.
+    /// The reader of the output has closed the pipe. That is not a failure: `heapray table FILE | head`.
     NobodyReads,
 }
 
 impl Failure {
-    /// A capture called `name` that the reader refused.
+    /// Returns the failure for a capture called `name` that the reader refused.
     pub(crate) fn reading(name: &str, error: ReadError) -> Failure {
         match error {
             ReadError::Io(error) => Failure::io(format!("cannot read {name}"), error),
@@ -81,12 +81,12 @@ impl Failure {
         Failure::io(format!("cannot write {}", path.display()), error)
     }
 
-    /// What the process exits with.
+    /// Returns the exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => USAGE,
             Failure::Capture { .. } => BAD_CAPTURE,
-            // As a shell has it.
+            // As in a shell.
             Failure::NotStarted { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Failure::NotStarted { .. } => 126,
             Failure::Io { .. } | Failure::Memory(_) | Failure::Other(_) => FAILED,
@@ -104,7 +104,7 @@ impl fmt::Display for Failure {
             Failure::NotStarted { program, error } => write!(f, "cannot run {program}: {error}"),
             Failure::Memory(limit) => write!(
                 f,
-                "what is made of the capture takes more than the memory limit of {}: allow more with --memory-limit",
+                "the result of the capture needs more than the memory limit of {}: allow more with --memory-limit",
                 size(limit.0)
             ),
             Failure::NobodyReads => f.write_str("nobody reads the output"),

@@ -1,8 +1,8 @@
-//! Captures that are read: files, or whatever comes through a pipe.
+//! Reading of captures: files, or a pipe.
 //!
-//! A file is opened once and read up to the length that it had then, so that a capture that is still being written
-//! looks the same when it is read a second time for its events. What heapray wrote has its sums at its end: of a file,
-//! only those are read.
+//! A file is opened once and read up to the length that it had then, so that a capture that is still being written is the
+//! same when it is read a second time for its events. Captures of heapray have their sums at the end: in a file, only those
+//! are read.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -16,10 +16,10 @@ use indicatif::ProgressBarIter;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// A capture that was read, and its file, for those who need its events.
+/// Capture that was read, with its file, for reading its events.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    /// How messages call it.
+    /// Name in messages.
     pub(crate) name: String,
     pub(crate) report: Report,
     pub(crate) format: Format,
@@ -29,17 +29,17 @@ pub(crate) struct Capture {
     source: Source,
 }
 
-/// What is read once, or twice.
+/// Source of a capture, which is read once or twice.
 #[derive(Debug)]
 enum Source {
     File { file: File, length: u64 },
     Stream(Option<File>),
 }
 
-/// A capture's bytes, with a bar that follows them.
+/// Bytes of a capture, with a progress bar.
 pub(crate) type Bytes = ProgressBarIter<Beginning>;
 
-/// A file up to the length that it had when it was opened.
+/// File up to the length that it had when it was opened.
 #[derive(Debug)]
 pub(crate) struct Beginning {
     file: File,
@@ -72,19 +72,19 @@ impl Seek for Beginning {
     }
 }
 
-/// Whether the capture is read again for its events: what comes through a pipe is kept on disk then.
+/// Number of times that the capture is read. A pipe that is read twice, for the events, is kept on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passes {
     One,
     Two,
 }
 
-/// The path that stands for standard input.
+/// Returns whether the path stands for standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// How files that are named after the capture call it: `stdin` in the current directory for standard input.
+/// Returns the path that files are named after: `stdin` in the current directory for standard input.
 pub(crate) fn named(path: &Path) -> PathBuf {
     if is_stdin(path) {
         "stdin".into()
@@ -94,7 +94,7 @@ pub(crate) fn named(path: &Path) -> PathBuf {
 }
 
 impl Capture {
-    /// Reads the capture at `path`. One that ends early is given as far as it goes, and complained of.
+    /// Reads the capture at `path`. If the capture ends early, returns the part that was read, and prints a note.
     pub(crate) fn read(
         path: &Path,
         passes: Passes,
@@ -131,7 +131,7 @@ impl Capture {
         })
     }
 
-    /// Its events, if it has any: an aggregated capture does not.
+    /// Returns the capture's events, or `None` for an aggregated capture, which has none.
     pub(crate) fn events(&mut self, context: &Context) -> Result<Option<Events<Bytes>>, Failure> {
         if self.format == Format::Aggregated {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Capture {
         }
     }
 
-    /// Its `events` were followed to their end: says so where that came too early, which nothing else has told yet.
+    /// Notes that `events` were followed to their end, and says so if that came too early.
     pub(crate) fn followed(&mut self, events: &Events<Bytes>, context: &mut Context) {
         if let Some(problem) = events.problem()
             && self.complete
@@ -155,7 +155,7 @@ impl Capture {
         }
     }
 
-    /// A failure of reading its events.
+    /// Returns the failure of reading the events.
     pub(crate) fn failed(&self, error: ReadError) -> Failure {
         Failure::reading(&self.name, error)
     }
@@ -165,7 +165,7 @@ impl Source {
     fn open(path: &Path, name: &str, passes: Passes) -> Result<Source, Failure> {
         let failed = |error| Failure::io(format!("cannot read {name}"), error);
         let file = if is_stdin(path) {
-            // As a file: what is redirected from one can be read twice.
+            // As a file: standard input that is redirected from a file can be read twice.
             let stdin = io::stdin().as_fd().try_clone_to_owned();
             File::from(stdin.map_err(failed)?)
         } else {
@@ -185,7 +185,7 @@ impl Source {
         }
     }
 
-    /// All bytes, from the start.
+    /// Returns all bytes, from the start.
     fn bytes(&mut self, doing: &str, name: &str, context: &Context) -> Result<Bytes, Failure> {
         let failed = |error| Failure::io(format!("cannot read {name}"), error);
         let (file, length) = match self {
@@ -212,7 +212,7 @@ impl Source {
     }
 }
 
-/// What comes through a pipe, in a file without a name.
+/// Copies a pipe into a file without a name.
 fn spool(mut stream: File) -> io::Result<Source> {
     let mut file = tempfile::tempfile()?;
     let length = io::copy(&mut stream, &mut file)?;

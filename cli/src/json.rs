@@ -1,9 +1,9 @@
-//! How `--json` spells what several commands tell.
+//! JSON values that several commands print with `--json`.
 
 use heapray_report::model::Tally;
 use serde_json::{Value, json};
 
-/// Blocks and bytes.
+/// Returns blocks and bytes.
 pub(crate) fn tally(tally: Tally) -> Value {
     json!({ "count": tally.count, "bytes": tally.bytes })
 }

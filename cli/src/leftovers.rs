@@ -1,7 +1,7 @@
-//! Temporary files beside results: none is left behind by a command that ends early, by a signal or by its memory limit.
+//! Temporary files beside results. A command that ends early, by a signal or by its memory limit, leaves none behind.
 //!
-//! A file is on the list before it exists, and leaves the list only under its own name or when it is gone. Whoever ends the
-//! process takes the list and keeps it, so that no file is made meanwhile. Only SIGKILL leaves one behind.
+//! A file is on the list before it exists, and leaves the list only when it has its final name or is gone. The code that
+//! ends the process takes the list and keeps it, so that no file is made meanwhile. Only SIGKILL leaves a file behind.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -21,15 +21,15 @@ fn files() -> MutexGuard<'static, Vec<PathBuf>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file that is removed unless it is kept, also where a signal ends the process.
+/// File that is removed unless it is kept, also if a signal ends the process.
 #[derive(Debug)]
 pub(crate) struct Temporary {
-    /// Something but when it is dropped or kept.
+    /// The file, until it is dropped or kept.
     file: Option<NamedTempFile>,
 }
 
 impl Temporary {
-    /// An empty file beside `path`. The process's umask applies to it as to any other.
+    /// Makes an empty file beside `path`. The process's umask applies as to any other file.
     pub(crate) fn beside(path: &Path) -> io::Result<Temporary> {
         handle_signals();
         let folder = path
@@ -44,13 +44,13 @@ impl Temporary {
         Ok(Temporary { file: Some(file) })
     }
 
-    /// The open file.
+    /// Returns the open file.
     pub(crate) fn file(&mut self) -> io::Result<&mut fs::File> {
         let file = self.file.as_mut().map(NamedTempFile::as_file_mut);
         file.ok_or_else(|| io::Error::other("the file is kept already"))
     }
 
-    /// Gives it its name once all of it is on disk; replaces what is there only if `force` says so.
+    /// Gives the file its name once all of it is on disk. Replaces an existing file only if `force` is set.
     pub(crate) fn keep(mut self, path: &Path, force: bool) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -58,7 +58,7 @@ impl Temporary {
         let temporary = file.path().to_path_buf();
         let synced = file.as_file().sync_all();
         let mut files = files();
-        // One that could not be named is removed when it is dropped, here.
+        // A file that could not be renamed is dropped, and so removed, here.
         let kept = synced.and_then(|()| {
             let kept = if force {
                 file.persist(path)
@@ -93,19 +93,19 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes all of them. No other is made while the list is held: until the process has ended.
+/// Removes all temporary files. No other can be made while the returned guard is held, until the process ends.
 #[must_use = "the process is to end while this is held"]
 pub(crate) fn remove() -> MutexGuard<'static, Vec<PathBuf>> {
     let files = files();
     for file in files.iter() {
-        // It may be gone.
+        // The file may be gone.
         let _ = fs::remove_file(file);
     }
     files
 }
 
-/// From now on a signal that ends the process removes its temporary files first. One that was ignored from the start, as
-/// `nohup` has it, stays so.
+/// From now on a signal that ends the process removes its temporary files first. A signal that was ignored from the start,
+/// as with `nohup`, stays ignored.
 fn handle_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -114,10 +114,10 @@ fn handle_signals() {
             .into_iter()
             .filter(move |signal| ignored >> (signal - 1) & 1 == 0);
         let (tell, ready) = mpsc::channel();
-        // Handled only where there is a thread for it: a signal must end the process in any case.
+        // Signals are only handled if a thread can be started: a signal must end the process in any case.
         let spawned = thread::Builder::new().spawn(move || {
             let signals = Signals::new(handled);
-            // Somebody waits for it.
+            // The main thread waits for it.
             let _ = tell.send(());
             if let Some(signal) = signals.ok().and_then(|mut all| all.forever().next()) {
                 let _held = remove();
@@ -126,13 +126,13 @@ fn handle_signals() {
             }
         });
         if spawned.is_ok() {
-            // Fails only where the thread has ended.
+            // Fails only if the thread has ended.
             let _ = ready.recv();
         }
     });
 }
 
-/// A bit for each signal that is ignored; none where the system does not tell.
+/// Returns a bit for each signal that is ignored, or 0 where the system does not report them.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

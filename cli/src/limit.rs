@@ -1,7 +1,8 @@
-//! How much memory the command may take, whatever a capture says.
+//! The limit on the memory of the command, whatever a capture contains.
 //!
-//! The reader counts what its tables take and refuses a capture that does not fit. What is made of a report afterwards is
-//! watched: a thread looks at the resident memory, and ends the command with an error before it takes the machine's.
+//! The reader counts the memory of its tables and refuses a capture that does not fit. For everything that is made of a
+//! report later, a thread watches the resident memory, and ends the command with an error before it uses up the machine's
+//! memory.
 
 use std::fs;
 use std::thread;
@@ -13,13 +14,13 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::leftovers;
 
-/// Code, buffers, and the text that is being read: what comes on top of the limit.
+/// Memory besides the limit: code, buffers, and the text that is being read.
 const BESIDES: u64 = 64 << 20;
 
-/// How often the resident memory is looked at.
+/// Time between two checks of the resident memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// 2 GiB, or half of what the machine or the control group has, if that is less.
+/// Returns 2 GiB, or half of the memory of the machine or the control group, if that is less.
 pub(crate) fn default() -> MemoryLimit {
     let half = memory_there_is().map_or(u64::MAX, |bytes| bytes / 2);
     MemoryLimit::default().min(MemoryLimit(half))
@@ -37,14 +38,14 @@ fn memory_there_is() -> Option<u64> {
     machine.into_iter().chain(group).min()
 }
 
-/// Ends the command when it takes more than `limit`, for as long as the command runs.
+/// Ends the command when it takes more than `limit`, as long as the command runs.
 pub(crate) fn watch(limit: MemoryLimit, context: &Context) {
     let most = limit.0.saturating_add(BESIDES);
     if resident().is_none() {
         return;
     }
     let context = context.clone();
-    // Where no thread can be had, the reader's own limit is left.
+    // If no thread can be started, the reader's own limit still applies.
     let _ = thread::Builder::new().spawn(move || {
         while resident().is_some_and(|bytes| bytes <= most) {
             thread::sleep(LOOK);
@@ -56,22 +57,23 @@ pub(crate) fn watch(limit: MemoryLimit, context: &Context) {
     });
 }
 
-/// Resident memory in bytes; `None` where the system does not tell.
+/// Returns the resident memory in bytes, or `None` where the system does not report it.
 fn resident() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     kilobytes(&text, "VmRSS:")
 }
 
-/// The figure of a line of the kernel's: a name, blanks, a number and `kB`.
+/// Returns the figure in a line of the kernel's: a name, blanks, a number and `kB`.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kb: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kb.checked_mul(1 << 10)
 }
 
-/// `512MiB`, `2GiB`, `1.5G`, or a number of bytes.
+/// Parses `512MiB`, `2GiB`, `1.5G`, or a number of bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let wrong = || "a size is a number of bytes, or one with KiB, MiB or GiB behind it".to_owned();
+    let wrong =
+        || "a size is a number of bytes, or a number followed by KiB, MiB or GiB".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -83,17 +85,17 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     };
     let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
     let bytes = number * unit as f64;
-    // The negated form also refuses what is not a number.
+    // The negated form also refuses NaN.
     if !(1.0..=1e18).contains(&bytes) {
         return Err(wrong());
     }
     Ok(bytes as u64)
 }
 
-/// A memory limit: 16 MiB is the least.
+/// Parses a memory limit of at least 16 MiB.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     match size(text)? {
-        bytes if bytes < 16 << 20 => Err("it must be 16 MiB at least".into()),
+        bytes if bytes < 16 << 20 => Err("it must be at least 16 MiB".into()),
         bytes => Ok(bytes),
     }
 }

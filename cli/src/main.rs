@@ -1,8 +1,8 @@
 //! `heapray`: reports from heap captures, heapray's own and memray's.
 //!
-//! The command line is thin: it opens files, asks `heapray_report` to compute, and writes what comes out, safely.
-//! `cli` holds what can be asked for, `commands` one file a subcommand; the rest is what they share.
-//! Nothing here computes a figure.
+//! The command line is thin: it opens files, calls `heapray_report` to compute, and writes the results safely. `cli` has the
+//! commands and their help, `commands` one file per subcommand; the other modules are shared by the commands. Nothing here
+//! computes a figure.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version count as errors in clap; where they cannot be printed nobody is there to be told.
+            // clap treats help and version as errors. If they cannot be printed, nobody reads them.
             print_cleaned(&error);
             return match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// As clap prints it, unless an argument, such as a file's name, has characters in it that a terminal would obey.
+/// Prints an error as clap does, but without control characters, which an argument such as a file's name may have.
 fn print_cleaned(error: &clap::Error) {
     let text = error.render().to_string();
     let is_clean = text.lines().all(|line| in_one_line(line) == line);

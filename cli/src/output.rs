@@ -1,4 +1,4 @@
-//! Where results go: standard output, or a file that appears whole or not at all and that nothing overwrites unasked.
+//! Writes results to standard output, or to a file that appears whole or not at all and overwrites nothing without `-f`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -20,11 +20,11 @@ pub(crate) struct OutputArgs {
     pub(crate) force: bool,
 }
 
-/// Where a result goes. Made before the work is done, so that nobody waits for a result that cannot be written.
+/// Destination of a result. Made before the work is done, so that nobody waits for a result that cannot be written.
 #[derive(Debug)]
 pub(crate) enum Destination {
     Stdout,
-    /// A device or a pipe: what is there is written to.
+    /// A device or a pipe, which is written to directly.
     Device(PathBuf),
     File {
         path: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) enum Destination {
 }
 
 impl OutputArgs {
-    /// Standard output, unless told otherwise.
+    /// Returns standard output, unless `-o` names something else.
     pub(crate) fn or_stdout(&self) -> Result<Destination, Failure> {
         match &self.output {
             Some(path) => Destination::new(path, self.force),
@@ -41,8 +41,8 @@ impl OutputArgs {
         }
     }
 
-    /// A file beside the capture, unless told otherwise: of `memray-web.bin`, what memray's command of the same name
-    /// would write, `memray-flamegraph-web.html`.
+    /// Returns a file beside the capture, unless `-o` names something else: for `memray-web.bin` the file of memray's
+    /// command of the same name, `memray-flamegraph-web.html`.
     pub(crate) fn or_beside(
         &self,
         capture: &Path,
@@ -56,7 +56,7 @@ impl OutputArgs {
     }
 }
 
-/// memray's rule: the extension replaced, `memray-` before it once, and the name of the report in between.
+/// Applies memray's rule: the extension is replaced, `memray-` is put before it once, and the name of the report in between.
 fn beside(capture: &Path, what: &str, extension: &str) -> PathBuf {
     let stem = capture.file_stem().unwrap_or_default().to_string_lossy();
     let stem = stem.strip_prefix("memray-").unwrap_or(&stem);
@@ -68,7 +68,7 @@ impl Destination {
         if input::is_stdin(path) {
             return Ok(Destination::Stdout);
         }
-        // Through links: the file that they lead to is replaced, not the link.
+        // Follows links: their target is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => {
@@ -80,7 +80,7 @@ impl Destination {
         }
     }
 
-    /// A file beside the capture, named as memray names it.
+    /// Returns a file beside the capture, with memray's name.
     pub(crate) fn beside(
         capture: &Path,
         what: &str,
@@ -90,7 +90,7 @@ impl Destination {
         Destination::new(&beside(capture, what, extension), force)
     }
 
-    /// Refuses to write bytes that are not text to a terminal.
+    /// Refuses to write binary data to a terminal.
     pub(crate) fn for_binary(self) -> Result<Destination, Failure> {
         if matches!(self, Destination::Stdout) && io::stdout().is_terminal() {
             return Err(Failure::Usage(
@@ -100,7 +100,7 @@ impl Destination {
         Ok(self)
     }
 
-    /// Lets `write` write, and says where the result is.
+    /// Lets `write` write, and prints the file of the result.
     pub(crate) fn write(
         &self,
         context: &Context,
@@ -155,7 +155,7 @@ pub(crate) fn keep(file: Temporary, path: &Path, force: bool) -> Result<(), Fail
 
 fn exists(path: &Path) -> Failure {
     Failure::Other(format!(
-        "{} is there already: overwrite it with -f, or name another with -o",
+        "{} exists already: overwrite it with -f, or name another with -o",
         path.display()
     ))
 }

@@ -1,6 +1,6 @@
-//! A profiled service, spoken to over HTTP: what its endpoints are asked and what they answer.
+//! HTTP client of a profiled service: requests to its endpoints, and their answers.
 //!
-//! Redirects are not followed, so that a token goes where it was meant to and nowhere else.
+//! Redirects are not followed, so that a token goes only to the given address.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use crate::failure::Failure;
 
-/// Where the endpoints are below a service's address.
+/// Path of the endpoints below a service's address.
 const ENDPOINTS: &str = "/api/v1/profiler/memray";
 
-/// How long a connection may take.
+/// Longest time for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// How long the service may take.
+/// Time limits of a service.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// Until it answers, and between two parts of an answer.
     pub(crate) answer: Duration,
     /// For its report, from the first byte to the last.
     pub(crate) download: Duration,
 }
 
-/// How much of an answer that says no is read.
+/// Largest part of a refusal that is read.
 const LONGEST_REASON: u64 = 64 << 10;
 
-/// What every request carries besides.
+/// Additional headers of every request.
 pub(crate) type Headers = Vec<(String, String)>;
 
-/// A service's profiler endpoints.
+/// Profiler endpoints of a service.
 #[derive(Debug)]
 pub(crate) struct Remote {
     agent: Agent,
@@ -44,8 +44,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// The profiler of the service at `url`: its root, its path under a prefix, or any of the endpoints themselves.
-    pub(crate) fn new(url: &str, headers: Headers, patience: Patience) -> Result<Remote, Failure> {
+    /// Makes a client of the service at `url`: its root, its path under a prefix, or any of the endpoints themselves.
+    pub(crate) fn new(url: &str, headers: Headers, timeouts: Timeouts) -> Result<Remote, Failure> {
         let crypto = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
@@ -59,33 +59,33 @@ impl Remote {
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
             .timeout_send_request(Some(CONNECT))
-            .timeout_recv_response(Some(patience.answer))
-            .timeout_recv_body(Some(patience.answer))
-            .timeout_per_read(Some(patience.answer))
+            .timeout_recv_response(Some(timeouts.answer))
+            .timeout_recv_body(Some(timeouts.answer))
+            .timeout_per_read(Some(timeouts.answer))
             .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
         Ok(Remote {
             agent,
-            download: patience.download,
+            download: timeouts.download,
             base: base(url)?,
             headers,
         })
     }
 
-    /// The service's address, as its files and messages call it.
+    /// Returns the service's address, as in files and messages.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Ends the recording; answers when its report is on disk.
+    /// Ends the recording. The service answers when its report is on disk.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
         let url = self.url("stop");
         let request = self.with_headers(self.agent.post(&url));
         check(&url, request.send_empty()).map(drop)
     }
 
-    /// Downloads the report: its length, if it is told, and its bytes.
+    /// Downloads the report. Returns its length, if known, and its bytes.
     pub(crate) fn report(&self) -> Result<(Option<u64>, impl Read + use<>), Failure> {
         let url = self.url("report");
         let request = self.with_headers(self.agent.get(&url)).config();
@@ -107,7 +107,7 @@ impl Remote {
     }
 }
 
-/// An answer that says yes, or why there is none.
+/// Returns a successful answer, or the reason of a failure.
 fn check(
     url: &str,
     answer: Result<Response<Body>, ureq::Error>,
@@ -123,14 +123,14 @@ fn check(
             .and_then(|to| to.to_str().ok())
             .unwrap_or("elsewhere");
         let text =
-            format!("{url}: answers {status} to {to}: name that address, if it is the service's");
+            format!("{url}: answers {status} to {to}: use that address if it is the service's");
         return Err(Failure::Other(text));
     }
     let reason = reason(answer).map_or(String::new(), |reason| format!(": {reason}"));
     Err(Failure::Other(format!("{url}: answers {status}{reason}")))
 }
 
-/// What the service says of it, in heapray's form or in that of Racetrack's Python jobs.
+/// Returns the service's reason of a refusal, in heapray's form or in that of Racetrack's Python jobs.
 fn reason(answer: Response<Body>) -> Option<String> {
     let mut text = String::new();
     let mut body = answer.into_body().into_reader().take(LONGEST_REASON);
@@ -140,7 +140,7 @@ fn reason(answer: Response<Body>) -> Option<String> {
     Some(said.as_str()?.to_owned())
 }
 
-/// A service's address without the endpoints behind it.
+/// Returns a service's address without the endpoints after it.
 fn base(url: &str) -> Result<String, Failure> {
     let wrong = |what: &str| Failure::Usage(format!("{url}: {what}"));
     let whole = if url.contains("://") {
@@ -151,7 +151,7 @@ fn base(url: &str) -> Result<String, Failure> {
     let uri: Uri = whole.parse().map_err(|_| wrong("that is not an address"))?;
     let scheme = uri.scheme_str().unwrap_or_default();
     if !matches!(scheme, "http" | "https") {
-        return Err(wrong("only http and https are spoken"));
+        return Err(wrong("only http and https are supported"));
     }
     let authority = uri
         .authority()

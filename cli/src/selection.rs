@@ -1,4 +1,4 @@
-//! Which side of a capture is looked at, which part, and how its call stacks are told: options that commands share.
+//! Options that commands share: the measure, the part of a capture, and the form of its call stacks.
 
 use std::path::Path;
 
@@ -15,11 +15,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 
-/// Which side of the heap is shown: the high-water mark, unless told otherwise.
+/// Measure that is shown. The default is the high-water mark.
 #[derive(Debug, Clone, Default, Args)]
 #[group(id = "measure", multiple = false)]
 pub(crate) struct SideArgs {
-    /// Show what is still live at the end, instead of the high-water mark.
+    /// Show the live memory at the end, instead of the high-water mark.
     #[arg(long, group = "measure")]
     leaks: bool,
     /// Show everything that was ever allocated.
@@ -34,12 +34,12 @@ pub(crate) struct SideArgs {
 }
 
 impl SideArgs {
-    /// Whether `--leaks` was given.
+    /// Returns whether `--leaks` was given.
     pub(crate) fn is_leaks(&self) -> bool {
         self.leaks
     }
 
-    /// The side that was asked for, if one was.
+    /// Returns the requested measure, if there is one.
     pub(crate) fn chosen(&self) -> Option<Measure> {
         let temporary = self.temporary_allocations || self.temporary_allocation_threshold.is_some();
         if self.leaks {
@@ -53,12 +53,13 @@ impl SideArgs {
         }
     }
 
-    /// The side that is shown.
+    /// Returns the measure that is shown.
     pub(crate) fn measure(&self) -> Measure {
         self.chosen().unwrap_or_default()
     }
 
-    /// The page's own spelling of what was asked for; nothing where it is the page's to choose: what is still live.
+    /// Returns the requested measure in the page's spelling, or nothing to leave the choice to the page, which shows live
+    /// memory.
     pub(crate) fn opens_at(&self) -> Option<&'static str> {
         match self.chosen()? {
             Measure::HighWater => Some("view=peak"),
@@ -69,20 +70,20 @@ impl SideArgs {
         }
     }
 
-    /// The threshold, if it is not the one that every report is made with.
+    /// Returns the threshold, if it is not the default of every report.
     fn threshold(&self) -> Option<usize> {
         self.temporary_allocation_threshold.filter(|&n| n != 1)
     }
 }
 
-/// Which part of the capture is shown, and how.
+/// Part of the capture that is shown, and its form.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "A part of it")]
 pub(crate) struct PartArgs {
     /// Only this thread, by name or number; may be repeated.
     #[arg(long, value_name = "NAME")]
     thread: Vec<String>,
-    /// Only what was got with this function, such as `malloc` or `mmap`; may be repeated.
+    /// Only memory that was allocated with this function, such as `malloc` or `mmap`; may be repeated.
     #[arg(long, value_name = "FUNCTION", value_parser = allocator)]
     allocator: Vec<Allocator>,
     /// Only call stacks with a frame of this package; may be repeated.
@@ -96,27 +97,27 @@ pub(crate) struct PartArgs {
         hide_default_value = true
     )]
     matching: String,
-    /// Join frames of no interest into one.
+    /// Join uninteresting frames into one.
     #[arg(long, value_enum, value_name = "WHOSE")]
     fold: Option<FoldArg>,
-    /// Show call stacks as the code was written: without closures and the plumbing of `async`.
+    /// Show call stacks in the form of the source code: without closures and the plumbing of `async`.
     #[arg(long)]
     readable: bool,
-    /// Only what was allocated from this moment on, such as `1.5s` or `300ms` after the start.
+    /// Only allocations from this moment on, such as `1.5s` or `300ms` after the start.
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<u64>,
-    /// Only what was allocated before this moment.
+    /// Only allocations before this moment.
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<u64>,
-    /// Only what was still live at this moment: the end of the capture, with --since or --until.
+    /// Only memory that was still live at this moment: the end of the capture, with --since or --until.
     #[arg(long, value_name = "TIME", value_parser = time)]
     live_at: Option<u64>,
 }
 
-/// Whose frames are joined.
+/// Frames that are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FoldArg {
-    /// The language's library, async runtimes and web frameworks.
+    /// The standard library, async runtimes and web frameworks.
     Runtime,
     /// Every package that is not the service's own.
     Packages,
@@ -137,26 +138,26 @@ impl From<FoldArg> for Fold {
 /// `--full-names`.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct NamesArgs {
-    /// Call functions by their full names, with generic arguments. Without it names are plain and not too long, and call
-    /// sites that differ in type parameters alone are one.
+    /// Show the full names of functions, with generic arguments. Without this option names are short, and call sites that
+    /// differ only in type parameters are joined.
     #[arg(long)]
     full_names: bool,
 }
 
 impl NamesArgs {
-    /// The page's own spelling of what was asked for; nothing where it opens so by itself.
+    /// Returns the requested names in the page's spelling, or nothing if the page opens with them by itself.
     pub(crate) fn opens_at(self) -> Option<&'static str> {
         self.full_names.then_some("names=full")
     }
 
-    /// Gives `report` the full names if they are asked for. The capture's events fit it still.
+    /// Gives `report` the full names if they are requested. The capture's events still fit it.
     pub(crate) fn spell_out(self, report: &mut Report) {
         if self.full_names {
             self.apply(report);
         }
     }
 
-    /// Gives `report` the names that are asked for.
+    /// Gives `report` the requested names.
     pub(crate) fn apply(self, report: &mut Report) {
         let names = if self.full_names {
             Names::Full
@@ -168,7 +169,7 @@ impl NamesArgs {
         }
     }
 
-    /// [`apply`](Self::apply) for reports that are compared.
+    /// Does what [`apply`](Self::apply) does, for reports that are compared.
     pub(crate) fn apply_to_all(self, reports: &mut [Report]) {
         if !self.full_names {
             agree_on_names(reports);
@@ -182,7 +183,7 @@ impl NamesArgs {
 /// `--inverted`.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct OrderArgs {
-    /// Turn call stacks over: where memory was allocated first, and what called it below.
+    /// Reverse call stacks: leaves first, with their callers below.
     #[arg(long)]
     pub(crate) inverted: bool,
 }
@@ -220,8 +221,8 @@ impl VersionArgs {
 }
 
 impl PartArgs {
-    /// Reads the capture at `path`, and reduces it to what is asked for. Full names are as `names` say; plain ones are left
-    /// to the caller, who may want both.
+    /// Reads the capture at `path`, and reduces it to the requested part. Full names are as `names` says; plain ones are
+    /// left to the caller, which may want both.
     pub(crate) fn read(
         &self,
         path: &Path,
@@ -235,7 +236,7 @@ impl PartArgs {
         Ok(capture)
     }
 
-    /// How often a capture must be read for what is asked for.
+    /// Returns how often the capture must be read for the request.
     pub(crate) fn passes(&self, side: &SideArgs) -> Passes {
         if self.is_timed() || side.threshold().is_some() {
             Passes::Two
@@ -248,9 +249,9 @@ impl PartArgs {
         self.since.is_some() || self.until.is_some() || self.live_at.is_some()
     }
 
-    /// Reduces the capture's report to what is asked for.
+    /// Reduces the capture's report to the requested part.
     ///
-    /// Of a stretch of time it is known what was allocated in it and what was still live, not what was temporary.
+    /// For a time range it is known what was allocated in it and what was still live, but not what was temporary.
     pub(crate) fn apply(
         &self,
         capture: &mut Capture,
@@ -338,7 +339,7 @@ fn count_temporary(
 
 fn no_events(capture: &Capture, option: &str) -> Failure {
     Failure::Usage(format!(
-        "{}: an aggregated capture holds sums, no single events, so there is nothing for {option} to look at",
+        "{}: an aggregated capture has sums, but no single events, which {option} needs",
         capture.name
     ))
 }
@@ -353,9 +354,9 @@ fn allocator(name: &str) -> Result<Allocator, String> {
         })
 }
 
-/// Milliseconds of `250ms`, `1.5s`, `3m` or `2h`; a bare number is of seconds.
+/// Parses `250ms`, `1.5s`, `3m` or `2h` to milliseconds; a bare number means seconds.
 fn time(text: &str) -> Result<u64, String> {
-    let wrong = || "a time is a number with ms, s, m or h behind it, such as 1.5s".to_owned();
+    let wrong = || "a time is a number followed by ms, s, m or h, such as 1.5s".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => 1.0,
@@ -366,7 +367,7 @@ fn time(text: &str) -> Result<u64, String> {
     };
     let number: f64 = digits.parse().map_err(|_| wrong())?;
     let ms = number * unit;
-    // The negated form also refuses what is not a number.
+    // The negated form also refuses NaN.
     if !(0.0..=1e15).contains(&ms) {
         return Err(wrong());
     }

@@ -1,4 +1,4 @@
-//! What `table`, `tree` and `summary` have in common: a capture, what is shown of it, and where the text goes.
+//! Common parts of `table`, `tree` and `summary`: the capture, the selection, and the output.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ pub(crate) struct TextArgs {
 }
 
 impl TextArgs {
-    /// Reads the capture, turns its report with `order`, and writes what `text` makes of it with what `choose` chose;
-    /// JSON, where that is wanted.
+    /// Reads the capture, turns its report with `order`, and writes the result of `text` with the options of `choose`, or
+    /// JSON if that is requested.
     pub(crate) fn write(
         &self,
         context: &mut Context,

@@ -7,7 +7,7 @@ use crate::cli::Cli;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Print what a shell needs to complete this command.
+/// Print the completion script of a shell.
 ///
 /// For bash: `heapray completions bash > ~/.local/share/bash-completion/completions/heapray`
 #[derive(Debug, clap::Args)]

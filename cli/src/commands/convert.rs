@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// The capture.
     #[arg(value_name = "FILE")]
     capture: PathBuf,
-    /// Keep threads apart where the format can.
+    /// Keep threads apart if the format can.
     #[arg(long)]
     split_threads: bool,
     /// Collapsed stacks and SVG: name file and line of each frame.
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     part: PartArgs,
 }
 
-/// A format by its name, as the registry of formats has it.
+/// Name of a format, as in the list of formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FormatArg(Format);
 
@@ -82,11 +82,11 @@ impl Args {
             .part
             .read(&self.capture, &self.side, self.names, context);
         let mut capture = capture?;
-        // A capture holds both.
+        // A capture has both.
         if format != Format::Memray {
             self.names.apply(&mut capture.report);
         }
-        // A picture is turned over by its writer, which titles it so.
+        // The writer of pictures reverses them by itself, and titles them so.
         let report = match format {
             Format::Svg => capture.report,
             _ => self.order.apply(capture.report),

@@ -16,18 +16,18 @@ use crate::json::tally;
 use crate::output::OutputArgs;
 use crate::selection::{NamesArgs, PartArgs, SideArgs, UnitArgs};
 
-/// Compare two captures, such as before and after, or two replicas: what grew and what shrank, by the line of the
-/// service's own code.
+/// Compare two captures, such as before and after, or two replicas: growth and shrinkage, by the line of the service's own
+/// code.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The first capture.
     before: PathBuf,
     /// The second.
     after: PathBuf,
-    /// How many lines are shown; the rest is summed up.
+    /// Number of lines that are shown; the rest is summed up.
     #[arg(long, short = 'r', value_name = "N", default_value_t = 30)]
     max_rows: usize,
-    /// Write the page of what grew instead, by default to memray-diff-AFTER.html.
+    /// Write the page of the growth instead, by default to memray-diff-AFTER.html.
     #[arg(long)]
     page: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ impl Args {
         }
         self.names.apply_to_all(&mut reports);
         let diff = diff(&reports[0], &reports[1]);
-        // Both are in it by now.
+        // The comparison has all data of both.
         drop(reports);
         if self.page {
             let grown = diff.grown();
@@ -73,7 +73,7 @@ impl Args {
         out.write(context, |out| out.write_all(text.as_bytes()))
     }
 
-    /// The largest changes first, of the side and the unit that were asked for.
+    /// Returns the largest changes first, in the requested measure and unit.
     fn as_text(&self, diff: &Diff) -> String {
         let (measure, unit) = (self.side.measure(), self.unit.unit());
         let mut rows: Vec<(Option<FrameId>, &Change)> = diff

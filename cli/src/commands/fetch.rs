@@ -17,33 +17,33 @@ use crate::json::tally;
 use crate::leftovers::Temporary;
 use crate::limit;
 use crate::output::{self, Destination, OutputArgs};
-use crate::remote::{Headers, Patience, Remote};
+use crate::remote::{Headers, Remote, Timeouts};
 
 /// Stop the profiler of a running service and download its report.
 ///
 /// URL is the service's address, with its path prefix if it has one: `http://localhost:7000` or
-/// `https://host/pub/job/NAME/VERSION`. What is saved is looked through first: an answer that is not a whole capture is
+/// `https://host/pub/job/NAME/VERSION`. The report is checked before it is saved: an answer that is not a whole capture is
 /// not kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The service's address.
     url: String,
-    /// The token that the service wants.
+    /// The token that the service requires.
     #[arg(long, env = "MEMRAY_PROFILER_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// Send this with each request, as `NAME: VALUE`; may be repeated.
     #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
     header: Vec<(String, String)>,
-    /// Let the service go on recording, and download what it has so far.
+    /// Let the service go on recording, and download the report so far.
     #[arg(long)]
     no_stop: bool,
-    /// How long the service may think before it answers, in seconds.
+    /// Longest wait for the service's answer, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=LONGEST))]
     timeout: u64,
-    /// How long the download may take, in seconds.
+    /// Longest time of the download, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=LONGEST))]
     max_time: u64,
-    /// How large the report may be.
+    /// Largest size of the report.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = limit::size)]
     max_size: u64,
     /// Write the page too, beside the report.
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// A week: longer than anybody waits.
+/// Longest accepted time: a week.
 const LONGEST: u64 = 7 * 24 * 3600;
 
 impl Args {
@@ -71,11 +71,11 @@ impl Args {
             .then(|| Destination::beside(&path, "flamegraph", "html", force))
             .transpose()?;
 
-        let patience = Patience {
+        let timeouts = Timeouts {
             answer: Duration::from_secs(self.timeout),
             download: Duration::from_secs(self.max_time),
         };
-        let remote = Remote::new(&self.url, self.headers(), patience)?;
+        let remote = Remote::new(&self.url, self.headers(), timeouts)?;
         if !self.no_stop {
             let spinner = context.spinner("Stopping the profiler");
             let stopped = remote.stop();
@@ -124,7 +124,7 @@ impl Args {
         Ok(())
     }
 
-    /// The report in a temporary file beside `path`, at its start again.
+    /// Downloads the report into a temporary file beside `path`, and sets the file to its start.
     fn download(
         &self,
         remote: &Remote,
@@ -154,7 +154,7 @@ impl Args {
     }
 }
 
-/// Copies at most `most` bytes; more is an error.
+/// Copies at most `most` bytes. Fails if there are more.
 fn copy(from: impl Read, to: &mut File, most: u64) -> io::Result<()> {
     let mut to = BufWriter::new(to);
     let copied = io::copy(&mut from.take(most.saturating_add(1)), &mut to)?;

@@ -15,14 +15,14 @@ use crate::selection::{NamesArgs, OrderArgs, PartArgs, SideArgs};
 
 /// Write the page: flame graph, tables, trees and the curve of memory in one HTML file that needs no network.
 ///
-/// The page itself switches between sides of the heap, orders, threads and filters: --leaks, --inverted and the like
-/// decide how it opens, the options of a part what is in it.
+/// The page itself switches between measures, orders, threads and filters: --leaks, --inverted and the like decide how it
+/// opens; the options that select a part decide what is in it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The capture.
     #[arg(value_name = "FILE")]
     capture: PathBuf,
-    /// Let the page show any stretch of time, from the events of the capture.
+    /// Let the page show any time range, from the events of the capture.
     #[arg(long, conflicts_with = "PartArgs")]
     temporal: bool,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     side: SideArgs,
     #[command(flatten)]
     order: OrderArgs,
-    /// Keep threads apart. The page always does; memray's must be told.
+    /// Keep threads apart. The page always does; memray's needs this option.
     #[arg(long)]
     split_threads: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl Args {
         written
     }
 
-    /// The page's own spelling of what was asked for; nothing where it is the page's to choose.
+    /// Returns the requested view in the page's spelling, or nothing to leave the choice to the page.
     fn opens_at(&self) -> String {
         let view = self.side.opens_at();
         let order = self.order.inverted.then_some("order=leaf");
@@ -71,7 +71,7 @@ impl Args {
     }
 }
 
-/// The page of a capture of that format.
+/// Returns the page of a capture of that format.
 pub(super) fn page<'r>(
     report: &'r Report,
     format: Format,
@@ -84,7 +84,7 @@ pub(super) fn page<'r>(
     }
 }
 
-/// What was allocated when, from the events, if that is `wanted`.
+/// Returns the times of allocations and frees from the events, if they are `wanted`.
 pub(super) fn intervals(
     capture: &mut Capture,
     wanted: bool,
@@ -95,7 +95,7 @@ pub(super) fn intervals(
     }
     let Some(mut events) = capture.events(context)? else {
         context.note(&format!(
-            "{}: an aggregated capture holds no events: the page shows ranges as far as sums tell",
+            "{}: an aggregated capture has no events: the page shows time ranges only as far as sums allow",
             capture.name
         ));
         return Ok(None);

@@ -15,7 +15,7 @@ use crate::input::{Capture, Passes};
 use crate::json::tally;
 use crate::selection::NamesArgs;
 
-/// Say what a capture is: of which process, when, how it was made, and what is in it.
+/// Show what a capture is: its process, its time, the way it was made, and its content.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The captures.
@@ -38,7 +38,7 @@ impl Args {
         }
         match &values[..] {
             [] => Ok(()),
-            // One capture, one object: what a script expects.
+            // One capture gives one object, as scripts expect.
             [value] => context.print_json(value),
             _ => context.print_json(&Value::Array(values)),
         }
@@ -135,7 +135,7 @@ fn as_json(capture: &Capture) -> Value {
         "call_stacks": report.stacks.len(),
         "high_water": tally(totals.high_water),
         "live": tally(totals.live),
-        // Unknown, not none, where the format does not tell.
+        // Null, not 0, if the format does not have it.
         "allocated": (totals.allocated.count > 0).then(|| tally(totals.allocated)),
         "marks": marks.collect::<Vec<_>>(),
         "hooks": conditions.hooks,
@@ -146,7 +146,7 @@ fn as_json(capture: &Capture) -> Value {
         "notes": conditions.notes,
     })
 }
-/// Entries of threads, without those that only tell threads of one entry apart.
+/// Returns the entries of threads, without those that are only for events.
 fn threads(report: &Report) -> usize {
     let entries = report.threads.iter();
     entries.filter(|thread| thread.threads > 0).count()

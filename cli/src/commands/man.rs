@@ -10,15 +10,15 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Destination;
 
-/// Print the manual page, or write it and those of all subcommands into a folder.
+/// Print the manual page, or write it and those of all subcommands into a directory.
 ///
 /// To read it: `heapray man | man -l -`
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write `heapray.1`, `heapray-stats.1`, … into this folder instead.
+    /// Write `heapray.1`, `heapray-stats.1`, … into this directory instead.
     #[arg(long, value_name = "FOLDER")]
     all: Option<PathBuf>,
-    /// Overwrite what is there.
+    /// Overwrite existing files.
     #[arg(long, short, requires = "all")]
     force: bool,
 }
@@ -29,7 +29,7 @@ impl Args {
         let Some(folder) = &self.all else {
             return context.print(&String::from_utf8_lossy(&page(command)?));
         };
-        // Fills in what subcommands inherit, their full names among it.
+        // Fills in what subcommands inherit, including their full names.
         command.build();
         let subcommands: Vec<Command> = command.get_subcommands().cloned().collect();
         for command in std::iter::once(command).chain(subcommands) {

@@ -1,4 +1,4 @@
-//! The subcommands, a file each: options, and the few lines that open, ask and write.
+//! The subcommands, a file each: options, and a few lines that read, compute and write.
 
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -19,7 +19,7 @@ use crate::cli::Command;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Does what was asked for.
+/// Runs a command.
 pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure> {
     match command {
         Command::Flamegraph(args) => args.run(context),

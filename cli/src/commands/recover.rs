@@ -9,17 +9,17 @@ use crate::failure::Failure;
 use crate::output::OutputArgs;
 use crate::selection::VersionArgs;
 
-/// Make the capture that a killed or crashed service did not live to write.
+/// Make the capture of a service that was killed or crashed before it could write one.
 ///
 /// While it records, a service writes each event to a log in MEMRAY_PROFILER_DIR (heapray-PID-….spool), at least once a
-/// second. The log goes with the session; of a process that ended before that it stays. Functions are named from the
-/// program and libraries where they lie now, so recover on the machine, or in the image, that the service ran in.
+/// second. The log is removed with the session; if the process ends before that, the log stays. Functions are named from the
+/// program and the libraries at their present paths, so recover on the machine, or in the image, that the service ran in.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The event log.
     #[arg(value_name = "SPOOL")]
     spool: PathBuf,
-    /// Keep threads of one name apart.
+    /// Keep threads of the same name apart.
     #[arg(long)]
     split_threads: bool,
     /// Keep the leaf frames of Rust's own library.

@@ -10,15 +10,15 @@ use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
 use crate::selection::NamesArgs;
 
-/// Print what a capture sums up to: what `memray stats` prints, then what is still live.
+/// Print the statistics of a capture: those of `memray stats`, then the live memory.
 ///
-/// With --json: the keys and values of `memray stats --json`, and one key more, `heapray`.
+/// With --json: the keys and values of `memray stats --json`, and the additional key `heapray`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The capture.
     #[arg(value_name = "FILE")]
     capture: PathBuf,
-    /// How many places, threads and modules are listed.
+    /// Number of places, threads and modules in each list.
     #[arg(long, short, value_name = "N", default_value_t = 5)]
     num_largest: usize,
     #[command(flatten)]

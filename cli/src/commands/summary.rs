@@ -6,15 +6,15 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::text::TextArgs;
 
-/// Print what each function allocated, by itself and with all that it called.
+/// Print the allocations of each function, by itself and with its callees.
 ///
 /// With --json: heapray's own JSON of the whole report.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The column that orders it: 1 total, 2 total %, 3 own, 4 own %, 5 allocations.
+    /// The column that orders the rows: 1 total, 2 total %, 3 own, 4 own %, 5 allocations.
     #[arg(long, short, value_name = "COLUMN", default_value = "1")]
     sort_column: SortColumn,
-    /// How many rows are shown; the rest is counted.
+    /// Number of rows that are shown; the others are counted.
     #[arg(long, short = 'r', value_name = "N")]
     max_rows: Option<usize>,
     #[command(flatten)]

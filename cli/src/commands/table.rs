@@ -6,16 +6,16 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::text::TextArgs;
 
-/// Print the places that allocated, the largest first.
+/// Print the call sites, the largest first.
 ///
-/// `-o FILE` writes the same table to a file. The page of `heapray flamegraph` has it too, to sort and search; CSV comes
-/// from `heapray convert csv`. With --json: heapray's own JSON of the whole report.
+/// `-o FILE` writes the same table to a file. The page of `heapray flamegraph` has the table too, with sorting and search;
+/// `heapray convert csv` writes CSV. With --json: heapray's own JSON of the whole report.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Keep threads apart, with a column for them.
     #[arg(long)]
     split_threads: bool,
-    /// How many rows are shown; the rest is summed up.
+    /// Number of rows that are shown; the rest is summed up.
     #[arg(long, short = 'r', value_name = "N")]
     max_rows: Option<usize>,
     #[command(flatten)]

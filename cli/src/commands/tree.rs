@@ -12,10 +12,10 @@ use crate::text::TextArgs;
 /// With --json: heapray's own JSON of the whole report.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many of the biggest call sites are shown; the rest is summed up.
+    /// Number of the biggest call sites that are shown; the rest is summed up.
     #[arg(long, short, value_name = "N", default_value_t = 200)]
     biggest_allocs: usize,
-    /// Give every frame a line, those with nothing beside them too.
+    /// Give every frame its own line, also frames without siblings.
     #[arg(long)]
     all_frames: bool,
     #[command(flatten)]

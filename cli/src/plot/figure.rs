@@ -1,4 +1,4 @@
-//! What is to be seen: curves, functions, trends and peaks, in seconds since the first reading and MiB.
+//! The content of a plot: curves, functions, trends and peaks, in seconds since the first reading and MiB.
 
 use std::collections::HashMap;
 
@@ -6,60 +6,60 @@ use heapray_report::memory_log::{Function, MemoryLog, Reading};
 
 use super::{colour, labels, scale};
 
-/// A file and its name.
+/// File and its name.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) log: MemoryLog,
 }
 
-/// What was asked for.
+/// Options of a plot.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) flame: bool,
     pub(crate) slope: bool,
     pub(crate) title: Option<String>,
     pub(crate) window: Option<(f64, f64)>,
-    /// Functions, and lines at the peak.
+    /// Set to show functions, and lines at the peak.
     pub(crate) functions: bool,
 }
 
 pub(crate) type Point = (f64, f64);
 
-/// See the module.
+/// Content of a plot; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct Figure {
     pub(super) title: String,
     pub(super) curves: Vec<Curve>,
     /// Functions, if they are shown.
     pub(super) calls: Vec<Call>,
-    /// Levels of functions; 0 unless they are flames.
+    /// Number of levels of functions; 0 unless they are flames.
     pub(super) levels: u32,
-    /// Where dashed lines cross.
+    /// Points at which dashed lines cross.
     pub(super) peaks: Vec<Point>,
     pub(super) x: (f64, f64),
     pub(super) y: (f64, f64),
 }
 
-/// A process.
+/// Curve of a process.
 #[derive(Debug)]
 pub(super) struct Curve {
     pub(super) label: String,
     pub(super) colour: &'static str,
     pub(super) points: Vec<Point>,
     pub(super) trend: Option<Trend>,
-    /// A process below another.
+    /// Set for a descendant of the process.
     pub(super) is_child: bool,
 }
 
-/// Least squares: MiB a second, and MiB at second 0.
+/// Least squares: MiB per second, and MiB at second 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Trend {
     pub(super) slope: f64,
     pub(super) offset: f64,
 }
 
-/// A call of a function.
+/// Call of a function.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) label: String,
@@ -92,7 +92,7 @@ impl Figure {
             .unwrap_or_else(|| scale::limits(points().map(|point| point.0)));
         figure.y = scale::limits(points().map(|point| point.1));
         if figure.levels == 0 && !figure.calls.is_empty() {
-            // Brackets reach as far above and below their points.
+            // Brackets extend above and below their points.
             let more = (figure.y.1 - figure.y.0) / 25.0;
             figure.y = (figure.y.0 - more, figure.y.1 + more);
         }
@@ -101,7 +101,7 @@ impl Figure {
 
     fn add(&mut self, index: usize, source: &Source, several: bool, options: &Options) {
         let log = &source.log;
-        // As mprof has it: the ends of calls are readings too.
+        // As in mprof, the ends of calls are readings too.
         let ends = log.functions.iter().flat_map(|call| [call.from, call.to]);
         let mut readings: Vec<Reading> = log.memory.iter().copied().chain(ends).collect();
         readings.sort_by(|a, b| a.at.total_cmp(&b.at));
@@ -170,7 +170,7 @@ impl Figure {
                 .max()
                 .unwrap_or(0);
         }
-        // Colours by function, and of flames in turns on each level.
+        // Colours by function; flames alternate on each level.
         let (mut numbers, mut turns) = (HashMap::new(), HashMap::new());
         for call in calls {
             let next = numbers.len();
@@ -192,7 +192,7 @@ impl Figure {
     }
 }
 
-/// The first of the highest points.
+/// Returns the first of the highest points.
 fn peak(points: &[Point]) -> Option<Point> {
     points.iter().copied().reduce(higher)
 }
@@ -201,7 +201,7 @@ fn higher(one: Point, two: Point) -> Point {
     if two.1 > one.1 { two } else { one }
 }
 
-/// The straight line that is nearest to all points; none where all are of one moment.
+/// Returns the straight line nearest to all points, or `None` if all are of one moment.
 fn trend(points: &[Point]) -> Option<Trend> {
     let count = points.len() as f64;
     let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / count;

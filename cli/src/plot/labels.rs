@@ -1,10 +1,10 @@
-//! What is written beside curves and functions, as `mprof` words it.
+//! Labels of curves and functions, as in `mprof`.
 
 use std::collections::HashMap;
 
 use heapray::memory_log::local_stamp;
 
-/// The label of a file that begins at `start`, in seconds since the epoch.
+/// Returns the label of a file that begins at `start`, in seconds since the epoch.
 pub(super) fn start(start: f64) -> String {
     let [year, month, day, hour, minute, second] = local_stamp(start.floor() as i64);
     // mprof rounds 0.9996 up to .1000.
@@ -12,7 +12,7 @@ pub(super) fn start(start: f64) -> String {
     format!("{day:02} / {month:02} / {year} - start at {hour:02}:{minute:02}:{second:02}.{ms:03}")
 }
 
-/// Short labels of functions: the part behind the last dot, and as many parts more as it takes to tell two apart.
+/// Returns short labels of functions: the part after the last dot, and as many more parts as are needed to distinguish them.
 pub(super) fn functions<'a>(names: impl IntoIterator<Item = &'a str>) -> HashMap<&'a str, &'a str> {
     let mut level: HashMap<&str, usize> = names.into_iter().map(|name| (name, 1)).collect();
     loop {
@@ -44,7 +44,7 @@ fn last_parts(name: &str, parts: usize) -> &str {
     dot.map_or(name, |(at, _)| &name[at + 1..])
 }
 
-/// `text` in at most `most` characters, its middle left out; nothing where that says nothing.
+/// Returns `text` in at most `most` characters, without its middle, or nothing if that would mean nothing.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     let all: Vec<char> = text.chars().collect();
     if all.len() <= most {

@@ -1,7 +1,7 @@
 //! Pictures of memory over time, as `mprof plot` draws them.
 //!
-//! A [`Figure`] says what is to be seen, in seconds and MiB; `svg`, `png` and `terminal` draw it. The PNG is made from
-//! the SVG, with a font that comes along: containers have none.
+//! A [`Figure`] is the content, in seconds and MiB; `svg`, `png` and `terminal` draw it. The PNG is made from the SVG, with
+//! a font that is built in, since containers have none.
 
 mod colour;
 mod figure;

@@ -1,6 +1,6 @@
-//! From seconds and MiB to places, and the round numbers in between.
+//! Converts seconds and MiB to positions, and finds the round numbers in between.
 
-/// A range of values on a range of places.
+/// Scale from a range of values to a range of positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     pub(super) from: f64,
@@ -28,7 +28,7 @@ impl Scale {
         (self.from..=self.to).contains(&value)
     }
 
-    /// Round values within the range, about so many, with the text of each.
+    /// Returns about `about` round values within the range, each with its text.
     pub(super) fn ticks(&self, about: usize) -> Vec<(f64, String)> {
         let rough = (self.to - self.from) / about.max(1) as f64;
         let power = 10_f64.powf(rough.log10().floor());
@@ -37,7 +37,7 @@ impl Scale {
             .into_iter()
             .find(|step| *step >= rough * 0.999)
             .unwrap_or(power);
-        // Digits that the step needs.
+        // The digits that the step needs.
         let digits = (0..9).find(|&digits| {
             let shifted = step * 10_f64.powi(digits);
             (shifted - shifted.round()).abs() < 1e-6 * shifted.abs().max(1e-9)
@@ -45,7 +45,7 @@ impl Scale {
         let digits = usize::try_from(digits.unwrap_or(9)).unwrap_or(0);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step).floor() as i64;
-        // A range at the far end of all numbers has no round ones.
+        // A range at the far end of all numbers has no round values.
         let last = last.min(first.saturating_add(100));
         (first..=last)
             .map(|n| (n as f64 * step, format!("{:.digits$}", n as f64 * step)))
@@ -53,7 +53,7 @@ impl Scale {
     }
 }
 
-/// matplotlib's limits of an axis: the values and a twentieth of their range at each end.
+/// Returns matplotlib's limits of an axis: the values, extended by a twentieth of their range at each end.
 pub(super) fn limits(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -62,7 +62,7 @@ pub(super) fn limits(values: impl Iterator<Item = f64>) -> (f64, f64) {
         return (0.0, 1.0);
     }
     let margin = match (high - low) * 0.05 {
-        // One value alone.
+        // A single value.
         0.0 => (high.abs() * 0.05).max(0.05),
         margin => margin,
     };

@@ -1,4 +1,4 @@
-//! The picture: SVG, and PNG by way of it.
+//! The picture: SVG, and PNG made from it.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use super::figure::{Call, Curve, Figure, Point};
 use super::scale::Scale;
 use super::{colour, labels};
 
-/// matplotlib's figure: 14 by 6 inches of 90 dots.
+/// Size of matplotlib's figure: 14 by 6 inches of 90 dots.
 const WIDTH: f64 = 1260.0;
 const HEIGHT: f64 = 540.0;
-/// Labels beside the axes that are listed.
+/// Largest number of labels in the list beside the axes.
 const MOST_LABELS: usize = 22;
-/// Characters of a label, and of the title.
+/// Largest number of characters of a label, and of the title.
 const LABEL: usize = 48;
 const TITLE: usize = 120;
-/// Brackets of functions: more are a blot.
+/// Largest number of functions with brackets. More would be unreadable.
 const MOST_BRACKETS: usize = 2_000;
 
 const FONT: &str = "DejaVu Sans";
 
-/// The axes' box, and the scales on it.
+/// Box of the axes, and the scales on it.
 struct Axes {
     left: f64,
     right: f64,
@@ -34,7 +34,7 @@ struct Axes {
 }
 
 impl Axes {
-    /// The places that `mprof plot` gives them.
+    /// Returns the axes at the positions that `mprof plot` gives them.
     fn of(figure: &Figure, flame: bool) -> Axes {
         let (left, width, bottom, height) = if flame {
             (0.08, 0.88, 0.1, 0.8)
@@ -202,7 +202,7 @@ fn draw_curve(axes: &Axes, curve: &Curve, markers: bool, out: &mut String) -> Dr
     for (index, (x, y)) in places.iter().enumerate() {
         write!(out, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' })?;
     }
-    // Crosses that touch say nothing more than the line.
+    // Markers that touch show nothing more than the line.
     if (markers || curve.is_child) && (seen as f64) < (axes.right - axes.left) / 4.0 {
         for &point in &curve.points {
             let (x, y) = axes.place(point);
@@ -233,7 +233,7 @@ fn draw_curve(axes: &Axes, curve: &Curve, markers: bool, out: &mut String) -> Dr
     Ok(())
 }
 
-/// Of all places in one column of dots the first, the lowest, the highest and the last: the picture is the same.
+/// Keeps of all points in one column of dots only the first, the lowest, the highest and the last. The picture is the same.
 fn thinned(places: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let mut column: Vec<(f64, f64)> = Vec::new();
@@ -263,7 +263,7 @@ fn thinned(places: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     kept
 }
 
-/// `[` where a call begins and `]` where it ends, a tenth of the axes high.
+/// Draws `[` at the beginning of a call and `]` at its end, a tenth of the axes high.
 fn brackets(axes: &Axes, call: &Call, out: &mut String) -> Drawn {
     let height = (axes.bottom - axes.top) / 20.0;
     let width = (axes.right - axes.left) / 60.0;
@@ -291,7 +291,7 @@ fn took(call: &Call) -> String {
     format!("{} {:.3}s", call.label, call.to.0 - call.from.0)
 }
 
-/// A call as a block on its level, with its name where there is room for it.
+/// Draws a call as a block on its level, with its name if there is room.
 fn flame(figure: &Figure, axes: &Axes, call: &Call, out: &mut String) -> Drawn {
     let level_height = (axes.bottom - axes.top) / f64::from(figure.levels + 1);
     let (x0, x1) = (axes.x.place(call.from.0), axes.x.place(call.to.0));
@@ -350,10 +350,10 @@ fn legend(figure: &Figure, axes: &Axes, out: &mut String) -> Drawn {
     Ok(())
 }
 
-/// Draws an SVG of ours as PNG.
+/// Draws one of our SVGs as PNG.
 ///
 /// # Errors
-/// What the renderer says; of our own pictures nothing.
+/// The error of the renderer, which our own pictures do not cause.
 pub(crate) fn png(svg: &str) -> Result<Vec<u8>, String> {
     let mut options = usvg::Options {
         font_family: FONT.to_owned(),

@@ -1,4 +1,4 @@
-//! The plot in a terminal: blocks, in eighths of a line.
+//! The plot in a terminal, made of block characters in eighths of a line.
 
 use heapray_report::memray::in_one_line;
 
@@ -6,9 +6,9 @@ use super::figure::{Call, Curve, Figure};
 use super::labels;
 use super::scale::Scale;
 
-/// Lines of the curve; of each process below, one.
+/// Lines of the main curve. Each descendant has one.
 const LINES: usize = 14;
-/// Processes below, and calls, that are shown.
+/// Largest number of descendants and of calls that are shown.
 const MOST_CHILDREN: usize = 16;
 const MOST_CALLS: usize = 16;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -43,7 +43,7 @@ pub(crate) fn terminal(figure: &Figure, width: usize, colours: bool) -> String {
     }
     more(children.len(), MOST_CHILDREN, "child processes", &mut out);
     let mut calls: Vec<_> = figure.calls.iter().collect();
-    // The longest are those that can be seen.
+    // The longest calls are the visible ones.
     calls.sort_by(|a, b| (b.to.0 - b.from.0).total_cmp(&(a.to.0 - a.from.0)));
     let many = calls.len();
     calls.truncate(MOST_CALLS);
@@ -63,7 +63,7 @@ fn more(all: usize, shown: usize, what: &str, out: &mut String) {
 
 struct Page<'f> {
     figure: &'f Figure,
-    /// Of the plot itself.
+    /// Columns of the plot itself.
     columns: usize,
     colours: bool,
 }
@@ -85,8 +85,8 @@ impl Page<'_> {
         Scale::new(self.figure.x, 0.0, self.columns as f64)
     }
 
-    /// The largest value in each column; between two readings the line from one to the other. `None` before the first
-    /// reading and behind the last.
+    /// Returns the largest value in each column. Between two readings, values are on the line from one to the other. `None`
+    /// before the first reading and after the last.
     fn values(&self, curve: &Curve) -> Vec<Option<f64>> {
         let scale = self.x();
         let mut values: Vec<Option<f64>> = vec![None; self.columns];
@@ -122,7 +122,7 @@ impl Page<'_> {
     fn curve(&self, curve: &Curve, out: &mut String) {
         let values = self.values(curve);
         let top = values.iter().flatten().copied().fold(0.0, f64::max);
-        // From nothing on: areas lie to the eye otherwise.
+        // The scale begins at 0, since areas would mislead otherwise.
         let scale = Scale::new((0.0, top), 0.0, (LINES * 8) as f64);
         for line in (0..LINES).rev() {
             let label = if line == LINES - 1 {
@@ -189,7 +189,7 @@ impl Page<'_> {
         let scale = Scale::new((0.0, top), 0.0, 8.0);
         let block = |value: &Option<f64>| {
             value.map_or(' ', |value| {
-                // A process that is there shows, however small it is.
+                // A process is always visible, however small it is.
                 BLOCKS[scale.place(value).round().clamp(1.0, 8.0) as usize]
             })
         };
@@ -226,7 +226,7 @@ impl Page<'_> {
         );
     }
 
-    /// A line of blocks, and below it what they are.
+    /// Writes a line of blocks, and the label below it.
     fn row(&self, blocks: &str, code: &str, label: &str, out: &mut String) {
         let label = labels::shortened(label, self.columns);
         *out += &format!(

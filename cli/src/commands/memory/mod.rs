@@ -8,7 +8,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Memory over time, of any program: records it and draws it, in the files of `mprof` (memory_profiler).
+/// Memory over time, of any program: records and draws it, in the files of `mprof` (memory_profiler).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -14,7 +14,7 @@ use crate::plot::{self, Figure, Options, Source};
 
 /// Draw memory over time: files of heapray's memory log, of `heapray memory run`, and of `mprof run`.
 ///
-/// To the terminal, or with -o to a file: a picture as `mprof plot` draws it, SVG or PNG by the file's name.
+/// To the terminal, or with -o to a file: a picture like that of `mprof plot`, SVG or PNG by the file's name.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The files; `-` is standard input.
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Functions as a flame graph over time, instead of brackets.
     #[arg(long)]
     flame: bool,
-    /// A trend line, and its slope in MiB a second: above 0, memory grows.
+    /// A trend line, and its slope in MiB per second: above 0, memory grows.
     #[arg(long, short)]
     slope: bool,
     /// The title; otherwise the command line.
@@ -83,7 +83,7 @@ impl Args {
     }
 }
 
-/// Columns of a plot where there is no terminal to say.
+/// Columns of a plot without a terminal.
 const MOST_COLUMNS: usize = 200;
 
 #[derive(Debug, Clone, Copy)]

@@ -27,22 +27,21 @@ use crate::failure::Failure;
 
 /// Run a program and record its memory over time.
 ///
-/// Writes mprofile_<YYYYMMDDhhmmss>.dat in the current directory, as `mprof run` does, and a line at a time: whoever is
-/// killed leaves a whole file. Exits with the program's own exit code, with 128 and the signal's number if it was killed,
-/// with 127 if there is no such program and 126 if it cannot be started. Signals are passed on.
+/// Writes mprofile_<YYYYMMDDhhmmss>.dat in the current directory, as `mprof run` does, one line at a time: even if the
+/// program is killed, the file is whole. Exits with the program's own exit code, with 128 plus the signal's number if it was
+/// killed, with 127 if the program does not exist and 126 if it cannot be started. Signals are passed on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Count the memory of child processes, and of theirs, into the program's.
+    /// Count the memory of child processes, and of their children, into the program's.
     #[arg(long, short = 'C')]
     include_children: bool,
     /// Record each child process by itself, too.
     #[arg(long, short = 'M')]
     multiprocess: bool,
-    /// Seconds from one reading to the next.
+    /// Seconds between two readings.
     #[arg(long, short = 'T', value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
     interval: Duration,
-    /// What is measured: resident memory, with shared pages divided by the processes that have them (pss), or without
-    /// them (uss).
+    /// The measure: resident memory, with shared pages divided by the processes that have them (pss), or without them (uss).
     #[arg(long, value_enum, default_value = "rss")]
     metric: Metric,
     /// The file to write.
@@ -78,7 +77,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be seconds from 0.001 to 3600".into())
 }
 
-/// Signals that are passed on; all others, and SIGKILL, cannot or need not be.
+/// Signals that are passed on. All others, and SIGKILL, cannot or need not be.
 const PASSED_ON: [(i32, Signal); 6] = [
     (SIGHUP, Signal::HUP),
     (SIGINT, Signal::INT),
@@ -98,7 +97,7 @@ impl Args {
             .args(&self.program[1..])
             .spawn()
             .map_err(|error| {
-                // Nothing ran: a file without readings is not a result.
+                // The program did not run: a file without readings is not a result.
                 let _ = fs::remove_file(file.path());
                 Failure::not_started(name, error)
             })?;
@@ -107,7 +106,7 @@ impl Args {
         pass_on(signals, pid);
         let probe = Probe::new(child.id(), self.children(), self.metric.into());
         thread::spawn(move || {
-            // Nobody listens any more only where this command ends.
+            // The receiver is only gone when this command ends.
             let _ = tell.send(child.wait());
         });
         let mut log = Log {
@@ -121,14 +120,14 @@ impl Args {
         ));
         let status = match probe {
             Ok(probe) => record(&mut log, probe, &ended, self.interval),
-            // It has ended already; or there is no such metric here.
+            // The program has ended already, or the metric does not exist here.
             Err(error) => {
                 log.complain(&format!("its memory cannot be read: {error}"));
                 wait(&ended)
             }
         }?;
         if log.readings == 0 {
-            context.note("the program was too short for a reading of its memory");
+            context.note("the program ended before its memory was read");
         } else {
             context.note(&format!("memory over time is in {}", file.path().display()));
         }
@@ -160,7 +159,7 @@ impl Args {
         }
         LogFile::create(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Failure::Other(format!(
-                "{} is there already: overwrite it with -f, or name another with -o",
+                "{} exists already: overwrite it with -f, or name another with -o",
                 path.display()
             )),
             _ => Failure::writing(path, error),
@@ -178,7 +177,7 @@ impl From<Metric> for MemoryMetric {
     }
 }
 
-/// Passes signals on, but for those that the terminal sends: these the program gets itself.
+/// Passes signals on, except for those from the terminal, which the program gets itself.
 fn pass_on(mut signals: SignalsInfo<WithOrigin>, pid: Pid) {
     thread::spawn(move || {
         for origin in signals.forever() {
@@ -189,14 +188,14 @@ fn pass_on(mut signals: SignalsInfo<WithOrigin>, pid: Pid) {
                 .iter()
                 .find(|(number, _)| *number == origin.signal);
             if let Some((_, signal)) = signal {
-                // It may have ended.
+                // The program may have ended.
                 let _ = kill_process(pid, *signal);
             }
         }
     });
 }
 
-/// A log that is being written. That it cannot be does not end the program.
+/// Log that is being written. An error of the log does not end the program.
 struct Log<'a> {
     file: &'a mut LogFile,
     context: &'a Context,
@@ -233,7 +232,7 @@ fn record(
 ) -> Result<ExitStatus, Failure> {
     let mut next = Instant::now();
     loop {
-        // One that has ended and was not waited for has no memory.
+        // A program that has ended and was not waited for has no memory.
         if let Some(readings) = probe.read().filter(|readings| readings.rss > 0) {
             let since = SystemTime::now().duration_since(UNIX_EPOCH);
             let at = since.unwrap_or_default().as_secs_f64();
@@ -256,7 +255,7 @@ fn record(
 }
 
 fn wait(ended: &Ended) -> Result<ExitStatus, Failure> {
-    let lost = |_| Failure::Other("the program's end was not seen".into());
+    let lost = |_| Failure::Other("the end of the program was missed".into());
     let waited = ended.recv().map_err(lost)?;
     waited.map_err(|error| Failure::io("cannot wait for it", error))
 }
@@ -266,7 +265,7 @@ fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
 }
 
-/// As `mprof` has it, words with a blank in quotes; but without secrets.
+/// Returns the command line as in `mprof`, words with a blank in quotes, but without secrets.
 fn command_line(program: &[OsString]) -> String {
     let words: Vec<_> = program.iter().map(|word| word.to_string_lossy()).collect();
     let mut words = without_secrets(words.iter().map(AsRef::as_ref));
