@@ -38,10 +38,10 @@ pub(crate) async fn ready() -> Json<Value> {
 
 /// What the container's health check runs, so that no curl is needed there: asks a running job whether it is live.
 pub(crate) fn check(port: u16) -> Result<(), Box<dyn std::error::Error>> {
-    let patience = Some(Duration::from_secs(3));
+    let timeout = Some(Duration::from_secs(3));
     let mut job = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    job.set_read_timeout(patience)?;
-    job.set_write_timeout(patience)?;
+    job.set_read_timeout(timeout)?;
+    job.set_write_timeout(timeout)?;
     job.write_all(b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n")?;
     let mut answer = String::new();
     job.take(4096).read_to_string(&mut answer)?;
