@@ -1,5 +1,5 @@
-//! Says once for all modules and tests where heapray has an unwinder, hooks and timers of its own: `cfg(heapray_native)`.
-//! Everywhere else, and with `--cfg heapray_portable`, there is what compiles anywhere.
+//! Sets `cfg(heapray_native)` for all modules and tests where heapray has an unwinder, hooks and timers of its own. On all
+//! other systems, and with `--cfg heapray_portable`, only the portable code is used.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,5 @@
-//! Prints what a capture costs: `cargo run --release --example capture_cost [captures in thousands [library]]`.
+//! Prints the cost of capturing a call stack: `cargo run --release --example capture_cost [captures in thousands
+//! [library]]`.
 //!
 //! Under `valgrind --tool=callgrind --toggle-collect='*capture_in_a_run*'` it counts instructions instead.
 #![allow(clippy::print_stdout, clippy::unwrap_used, unreachable_pub)]
@@ -52,7 +53,7 @@ mod imp {
         }
     }
 
-    /// CPU time of this thread: the machine may be busy with other things.
+    /// Returns the CPU time of this thread, because the machine may be busy with other work.
     fn cpu_time() -> Duration {
         let mut now = libc::timespec {
             tv_sec: 0,
@@ -65,7 +66,7 @@ mod imp {
 
     type Step = fn(&mut Bench, u32);
 
-    /// One of many functions with frames of their own.
+    /// One of many functions with their own frames.
     #[inline(never)]
     fn step<const N: usize>(bench: &mut Bench, left: u32) {
         let room = [left as u8; 16];
@@ -79,7 +80,7 @@ mod imp {
         black_box(room[N % 16]);
     }
 
-    /// The way down always the same: warm stacks.
+    /// Goes down the same path each time: warm stacks.
     #[inline(never)]
     fn warm<const N: usize>(bench: &mut Bench, left: u32) {
         let room = black_box([left as u8; 24]);
@@ -95,7 +96,7 @@ mod imp {
         black_box(room[N % 16]);
     }
 
-    /// Eight allocations of one function.
+    /// Makes eight allocations in one function.
     #[inline(never)]
     fn capture_in_a_run(bench: &mut Bench) {
         bench.capture();
@@ -108,7 +109,7 @@ mod imp {
         bench.capture();
     }
 
-    /// The same three frames called from eight places.
+    /// Calls the same three frames from eight places.
     #[inline(never)]
     fn siblings(bench: &mut Bench) {
         shared_outer(bench);
@@ -155,7 +156,7 @@ mod imp {
     static STEPS: [Step; 1024] = table!(step; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27
         28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
 
-    /// Nanoseconds a capture: the better of five runs with captures, less the better without.
+    /// Prints the nanoseconds per capture: the best of five runs with captures, minus the best run without.
     fn cost(bench: &mut Bench, name: &str, run: impl Fn(&mut Bench)) {
         let mut best = [f64::INFINITY; 2];
         for round in 0..10 {

@@ -1,7 +1,7 @@
-//! CPU time of the memory log's sampler: `cargo run --release --example memory_log_cost -- SECONDS`.
+//! Prints the CPU time of the memory log's sampler: `cargo run --release --example memory_log_cost -- SECONDS`.
 //!
-//! For each metric, without children and with five, the sampler's thread for so many seconds at 0.1 s a reading; and what
-//! a mark of a function costs with and without a log.
+//! For each metric, without children and with five, it runs the sampler's thread for so many seconds at 0.1 s per reading.
+//! It also prints the cost of a mark of a function, with and without a log.
 #![allow(clippy::print_stdout)]
 
 use std::process::{Child, Command};
@@ -13,7 +13,7 @@ fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let seconds = seconds.unwrap_or(20);
     let dir = std::env::temp_dir().join(format!("memory-log-cost-{}", std::process::id()));
-    // A process of some size, as `smaps_rollup` costs by the page.
+    // The process must have some size, because the cost of `smaps_rollup` depends on its pages.
     let ballast = std::hint::black_box(vec![1_u8; 256 << 20]);
     println!("a mark without a log: {:.1} ns", mark());
     for metric in [MemoryMetric::Rss, MemoryMetric::Pss, MemoryMetric::Uss] {
@@ -38,7 +38,7 @@ fn main() {
                 spent * 3600.0 / seconds as f64,
                 mark.map_or(String::new(), |ns| format!("; a mark {ns:.0} ns"))
             );
-            // Nothing to report: there is no session.
+            // No report: there is no session.
             let _ = log.shutdown();
             for mut child in children {
                 let _ = child.kill();
@@ -50,7 +50,7 @@ fn main() {
     drop(ballast);
 }
 
-/// CPU time of the sampler's thread, in nanoseconds.
+/// Returns the CPU time of the sampler's thread, in nanoseconds.
 fn cpu_ns() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let sampler = tasks.flatten().find(|task| {
@@ -62,7 +62,7 @@ fn cpu_ns() -> u64 {
     first.and_then(|ns| ns.parse().ok()).unwrap_or_default()
 }
 
-/// Nanoseconds of a mark.
+/// Returns the nanoseconds of a mark.
 fn mark() -> f64 {
     const MARKS: u32 = 20_000;
     let begun = Instant::now();

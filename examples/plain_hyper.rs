@@ -21,9 +21,9 @@ async fn main() -> std::io::Result<()> {
     loop {
         let (stream, peer) = listener.accept().await?;
         let service = service.clone();
-        // Here is the place for a guard of everything, too: it sees each request to the app and to the profiler.
+        // A guard for everything goes here, too: it sees each request to the app and to the profiler.
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-            // Who calls: a stranger's page in a browser on this machine cannot call the profiler then.
+            // The client's address. With it, a stranger's page in a browser on this machine cannot call the profiler.
             request.extensions_mut().insert(peer);
             service.clone().oneshot(request)
         });

@@ -1,5 +1,5 @@
-//! What the profiles of single functions cost: `profile_cost MODE ROUNDS`, to be counted from outside
-//! (`perf stat -e instructions:u`, `valgrind --tool=callgrind`, `time`). It prints nothing but CPU time per round.
+//! Measures the cost of profiling single functions: `profile_cost MODE ROUNDS`, to be counted from outside (`perf stat -e
+//! instructions:u`, `valgrind --tool=callgrind`, `time`). It prints only CPU time per round.
 //!
 //! | mode | a round |
 //! |---|---|

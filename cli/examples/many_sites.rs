@@ -1,7 +1,7 @@
 //! Writes an aggregated capture with many call sites, for measuring: `many_sites OUT [SITES]`, 100,000 by default.
 //!
-//! The call tree is that of a service: eight frames deep, a few branches at each level, names of ordinary length. A
-//! capture with many events is written by heapray-report's example `capture_speed`.
+//! The call tree is like that of a service: eight frames deep, a few branches at each level, names of ordinary length.
+//! heapray-report's example `capture_speed` writes a capture with many events.
 #![allow(missing_docs)]
 
 use std::fs::File;
@@ -52,7 +52,7 @@ fn service(sites: u64) -> Report {
         });
     }
     for site in 0..sites {
-        // The digits of the site's number are its way through the tree, from the root: siblings share all but the last.
+        // The digits of the site's number are its path through the tree, from the root: siblings share all but the last.
         let frame = |level: u64| {
             let way = site / 7u64.pow((DEPTH - 1 - level) as u32);
             FrameId(((way * 31 + level * 611) % FUNCTIONS) as u32)

@@ -1,7 +1,7 @@
 //! Makes the first corpus: `cargo run --example seeds -- CORPUS_DIR [CAPTURE…]`.
 //!
-//! Captures of a small made-up service by our own writers: of both kinds, both versions, packed and bare (a fuzzer
-//! gets nowhere inside of compressed blocks). To them come the captures named, such as memray's own.
+//! It writes captures of a small made-up service with our own writers: of both kinds, both versions, packed and bare (a
+//! fuzzer cannot change compressed blocks in a useful way). It adds the given captures, such as memray's own.
 
 use std::fs;
 use std::io::{self, Read};
@@ -42,14 +42,15 @@ fn put(corpus: &Path, name: &str, capture: &[u8]) -> io::Result<()> {
     let mut bare = Vec::new();
     let mut frames = lz4_flex::frame::FrameDecoder::new(capture);
     if frames.read_to_end(&mut bare).is_ok() {
-        // What heapray adds has a frame of its own; memray adds nothing.
+        // heapray's extension has its own frame; memray's captures have no second frame.
         let _ = frames.read_to_end(&mut bare);
         fs::write(corpus.join(format!("{name}-bare")), bare)?;
     }
     Ok(())
 }
 
-/// Two threads, a few call stacks, every allocator, a leak, a mapping that is cut in pieces.
+/// Returns the report and events of a service: two threads, a few call stacks, every allocator, a leak, a mapping that is
+/// cut in pieces.
 fn service() -> (Report, Vec<Event>) {
     let mut report = Report {
         about: About {

@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         let event = event.expect("a slice does not fail");
         if let Event::Allocation { thread, stack, .. } = event {
             assert!((thread.0 as usize) < report.threads.len());
-            // What heapray adds to a capture may replace the call tree, and with it the handles of the events.
+            // heapray's extension of a capture may replace the call tree, and with it the handles of the events.
             if report.about.producer == "memray" {
                 assert!(stack.0 as usize <= report.stacks.len());
             }

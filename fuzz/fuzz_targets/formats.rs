@@ -1,4 +1,4 @@
-//! Every format can be written of whatever was read.
+//! Every format can be written for any report that can be read.
 #![no_main]
 
 use heapray_report::formats::{Format, Options};

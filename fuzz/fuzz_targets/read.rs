@@ -1,4 +1,4 @@
-//! Any bytes are a capture or an error, and what was read fits together.
+//! Any bytes are a capture or an error, and the parts of a report fit together.
 #![no_main]
 
 use heapray_report::Report;
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Whether every handle leads somewhere, and sums agree with their parts.
+/// Checks that every handle is valid, and that sums agree with their parts.
 fn check(report: &Report) {
     for frame in &report.frames {
         report.strings.get(frame.function);

@@ -1,4 +1,4 @@
-//! What was read can be written as an aggregated capture, and is read back with the same sums.
+//! Any report can be written as an aggregated capture, and is read back with the same sums.
 #![no_main]
 
 use heapray_report::memray::{Version, read, write_aggregated};

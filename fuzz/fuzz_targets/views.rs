@@ -1,4 +1,4 @@
-//! Every text, page and view can be made of whatever was read.
+//! Every text, page and view can be made for any report that can be read.
 #![no_main]
 
 use heapray_report::memray::{MemoryLimit, events, read};

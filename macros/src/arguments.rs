@@ -6,7 +6,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, ExprLit, Lit, MetaNameValue, Result, ReturnType, Token, Type};
 
-/// What stands in an attribute's parentheses.
+/// Arguments in an attribute's parentheses.
 pub(crate) struct Arguments {
     given: Vec<MetaNameValue>,
 }
@@ -32,13 +32,13 @@ impl Arguments {
         Ok(Arguments { given })
     }
 
-    /// The value of `name`, if it was given.
+    /// Returns the value of `name`, if it was given.
     pub(crate) fn get(&self, name: &str) -> Option<&Expr> {
         let named = |argument: &&MetaNameValue| argument.path.is_ident(name);
         self.given.iter().find(named).map(|found| &found.value)
     }
 
-    /// The text of `name`, which must be a literal one.
+    /// Returns the text of `name`, which must be a literal.
     pub(crate) fn text(&self, name: &str) -> Result<Option<(String, Span)>> {
         match self.get(name) {
             None => Ok(None),
@@ -50,15 +50,15 @@ impl Arguments {
         }
     }
 
-    /// Whether it says `enable = false`: then there is nothing to expand to.
+    /// Returns whether the arguments have `enable = false`: then the function stays as it is.
     pub(crate) fn is_disabled(&self) -> bool {
         let value = self.get("enable");
         matches!(value, Some(Expr::Lit(ExprLit { lit: Lit::Bool(enable), .. })) if !enable.value)
     }
 }
 
-/// Statements that tell the compiler what a block of a function's body returns, so that `?` and `into()` in it are
-/// inferred as in the function itself. They never run.
+/// Returns statements that give the compiler the return type of a block of a function's body, so that `?` and `into()` in it
+/// are inferred as in the function itself. They never run.
 pub(crate) fn typed(output: &ReturnType) -> TokenStream {
     match output {
         ReturnType::Type(_, of) if !has_unnamed(of) => quote::quote! {
@@ -75,7 +75,7 @@ pub(crate) fn typed(output: &ReturnType) -> TokenStream {
     }
 }
 
-/// Whether a type can't be written for a variable: `impl Trait` somewhere in it, or `!`.
+/// Returns whether a type cannot be written for a variable: `impl Trait` somewhere in it, or `!`.
 pub(crate) fn has_unnamed(of: &Type) -> bool {
     struct Unnamed(bool);
     impl syn::visit_mut::VisitMut for Unnamed {
@@ -91,7 +91,7 @@ pub(crate) fn has_unnamed(of: &Type) -> bool {
     found.0
 }
 
-/// The functions that a profile can be of.
+/// Refuses functions that cannot be profiled.
 pub(crate) fn must_run(function: &syn::ItemFn) -> Result<()> {
     match &function.sig.constness {
         Some(constness) => Err(Error::new(

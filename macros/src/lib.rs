@@ -1,6 +1,6 @@
-//! The attributes of heapray, which [re-exports](https://docs.rs/heapray) them; use them from there.
+//! The attributes of heapray, which [re-exports](https://docs.rs/heapray) them. Use them from there.
 //!
-//! What an attribute expands to calls `::heapray::__private` and nothing else, so a function needs no imports for it.
+//! The code that an attribute expands to calls only `::heapray::__private`, so a function needs no imports for it.
 
 #[cfg(feature = "expand")]
 mod arguments;
@@ -13,7 +13,7 @@ mod single_thread;
 
 use proc_macro::TokenStream;
 
-/// Prints what each line of a function did to the process's memory: the table of Python's memory_profiler, whenever a call
+/// Prints how each line of a function changed the process's memory: the table of Python's memory_profiler, whenever a call
 /// ends.
 ///
 /// ```
@@ -26,8 +26,8 @@ use proc_macro::TokenStream;
 /// assert_eq!(load("a b"), 2);
 /// ```
 ///
-/// It goes on free functions, methods, generic and `async` functions (axum handlers stay handlers), and on functions that
-/// return an `async` block. They behave as without it.
+/// It can be put on free functions, methods, generic and `async` functions (axum handlers stay handlers), and on functions
+/// that return an `async` block. They behave in the same way as without it.
 ///
 /// | option | values | default | |
 /// |---|---|---|---|
@@ -64,8 +64,7 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// Reports go to standard output, or to the file that `MEMRAY_PROFILER_FUNCTION_FILE` names, or PyCOMPSs' own
-/// `COMPSS_PROFILING_FILE`. How to read the table, and where it differs from memory_profiler's, stands in
-/// `docs/line-profile.md`.
+/// `COMPSS_PROFILING_FILE`. `docs/line-profile.md` explains the table, and its differences from memory_profiler's.
 ///
 /// A `const fn` can't be profiled:
 ///
@@ -87,8 +86,8 @@ pub fn profile(arguments: TokenStream, function: TokenStream) -> TokenStream {
 /// fn load(path: &Path) -> io::Result<Catalogue> { /* … */ }
 /// ```
 ///
-/// The function's result, its errors and its panics stay its own; the profile is written in any case. Of an `async fn`,
-/// only the polls are sampled, on whatever thread they are. What is measured and where:
+/// The function's result, its errors and its panics stay its own; the profile is written in any case. For an `async fn`,
+/// only the polls are sampled, on any thread. For what is measured, and on which systems, see
 /// [`heapray::cpu_profile`](https://docs.rs/heapray/latest/heapray/cpu_profile/).
 ///
 /// | argument | meaning | default |
@@ -106,7 +105,7 @@ pub fn single_thread_profiler(arguments: TokenStream, function: TokenStream) -> 
     expand!(single_thread, arguments, function)
 }
 
-/// Runs a function on a pool of workers, and writes a page of what they did: which task ran on which thread when, CPU and
+/// Runs a function on a pool of workers, and writes a page about their work: which task ran on which thread when, CPU and
 /// memory over time, time by function, and allocations by worker and call site.
 ///
 /// ```ignore
@@ -114,8 +113,8 @@ pub fn single_thread_profiler(arguments: TokenStream, function: TokenStream) -> 
 /// async fn load_all(paths: Vec<PathBuf>) -> Result<Vec<Catalogue>, Error> { /* … */ }
 /// ```
 ///
-/// The function's result, its errors and its panics stay its own; the page is written in any case. Used together with
-/// `single_thread_profiler`, that one comes first. More:
+/// The function's result, its errors and its panics stay its own; the page is written in any case. If it is used together
+/// with `single_thread_profiler`, that one comes first. See
 /// [`heapray::parallel_profile`](https://docs.rs/heapray/latest/heapray/parallel_profile/).
 ///
 /// | argument | meaning | default |
@@ -130,7 +129,7 @@ pub fn parallel_profiler(arguments: TokenStream, function: TokenStream) -> Token
     expand!(parallel, arguments, function)
 }
 
-/// What the module makes of the function; without the feature, the function itself.
+/// Expands to the module's expansion of the function, or, without the feature, to the function itself.
 macro_rules! expand {
     ($module:ident, $arguments:ident, $function:ident) => {{
         #[cfg(feature = "expand")]
@@ -142,7 +141,7 @@ macro_rules! expand {
 }
 use expand;
 
-/// The expansion, or the error in its place.
+/// Returns the expansion, or the error in its place.
 #[cfg(feature = "expand")]
 fn expanded(expansion: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     expansion

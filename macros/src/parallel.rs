@@ -78,7 +78,7 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     Ok(quote! { #function })
 }
 
-/// What a function runs on.
+/// Pool that a function runs on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pool {
     Present,

@@ -18,7 +18,7 @@ const KNOWN: [&str; 8] = [
     "callback",
 ];
 
-/// As `cpu_profile::SortBy::named` in heapray.
+/// Names of `cpu_profile::SortBy::named` in heapray.
 const ORDERS: [&str; 11] = [
     "cumulative",
     "cumtime",
@@ -66,7 +66,7 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
     Ok(quote! { #function })
 }
 
-/// Calls that set what was given.
+/// Returns calls that set the given options.
 fn options(arguments: &Arguments) -> Result<TokenStream> {
     let mut options = TokenStream::new();
     if let Some((order, span)) = arguments.text("sort_by")? {

@@ -1,8 +1,8 @@
-//! What the compiler and clippy say about a function is the same with the attribute as without it.
+//! The messages of the compiler and clippy about a function are the same with the attribute as without it.
 //!
 //! Each file of `diagnostics/` is checked twice, once with its attributes turned into comments of the same length, and all
-//! that is said is compared, whatever the compiler's version. In `refused.rs`, what is said of the attribute itself stands
-//! behind `//~` on its line.
+//! messages are compared, with any version of the compiler. In `refused.rs`, messages about the attribute itself stand after
+//! `//~` on its line.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde_json::Value;
 const WITH: &str = "#[heapray::profile]";
 const WITHOUT: &str = "/*eapray::profile*/";
 
-/// A package of its own, below the target folder, with a case an example.
+/// Package of its own, below the target directory, with one case per example.
 struct Package(PathBuf);
 
 impl Package {
@@ -34,7 +34,7 @@ impl Package {
         Package(dir)
     }
 
-    /// What is said of each case, its text made by `text`.
+    /// Returns the messages about each case, whose text is made by `text`.
     fn check(&self, cases: &[&str], text: impl Fn(&str) -> String) -> BTreeMap<String, Vec<Value>> {
         for case in cases {
             let file = format!("{case}.rs");
@@ -66,7 +66,7 @@ impl Package {
     }
 }
 
-/// All that is said of a case, in order.
+/// Returns all messages about a case, in order.
 fn rendered(said: &BTreeMap<String, Vec<Value>>, case: &str) -> String {
     let mut texts: Vec<String> = said
         .get(case)
@@ -74,12 +74,12 @@ fn rendered(said: &BTreeMap<String, Vec<Value>>, case: &str) -> String {
         .iter()
         .map(|message| message["rendered"].as_str().unwrap().replace(WITHOUT, WITH))
         .collect();
-    // Queries run in another order where there is other code.
+    // Queries run in another order if there is other code.
     texts.sort();
     texts.concat()
 }
 
-/// What is said and where, without notes and advice.
+/// Returns the messages and their places, without notes and advice.
 fn headlines(said: &BTreeMap<String, Vec<Value>>, case: &str) -> Vec<(String, String)> {
     let headline = |message: &Value| {
         let spans = message["spans"].as_array().unwrap().iter();
@@ -112,7 +112,7 @@ fn nothing_else_is_said_of_a_profiled_function() {
             "{case}\nwith:\n{with}\nwithout:\n{without}"
         );
     }
-    // The body of an `async` function becomes a block: what is said besides ("expected because of return type") differs.
+    // The body of an `async` function becomes a block, so additional messages ("expected because of return type") differ.
     assert_eq!(
         headlines(&with, "asynchronous"),
         headlines(&without, "asynchronous")

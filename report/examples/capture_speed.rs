@@ -1,7 +1,8 @@
-//! How fast captures are written and read: `cargo run --release -p heapray-report --example capture_speed [EVENTS]`.
+//! Prints the speed of writing and reading captures: `cargo run --release -p heapray-report --example capture_speed
+//! [EVENTS]`.
 //!
-//! The events are those of a service: 31 frames deep, runs of allocations that share most of their stack, short-lived
-//! blocks, four threads that take turns, and now and then a leak. Prints CPU time (Linux), size and the memory used so far.
+//! The events are like those of a service: 31 frames deep, runs of allocations that share most of their stack, short-lived
+//! blocks, four threads that take turns, and sometimes a leak. Prints CPU time (Linux), size and the memory used so far.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::fs::{self, File};
@@ -14,7 +15,7 @@ use heapray_report::{Report, stats};
 const DEPTH: u32 = 31;
 const LEAVES: u32 = 2000;
 
-/// The call tree: one trunk a thread, and leaves that part from it at various heights.
+/// Returns the call tree: one trunk per thread, and leaves that branch from it at various heights.
 fn report() -> (Report, Vec<StackId>) {
     let mut report = Report {
         about: About {
@@ -61,7 +62,7 @@ fn report() -> (Report, Vec<StackId>) {
     (report, leaves)
 }
 
-/// As many events as asked for, made as they are taken.
+/// Returns `count` events, each made when it is taken.
 fn service(leaves: Vec<StackId>, count: u64) -> impl Iterator<Item = std::io::Result<Event>> {
     let mut random = 1u64;
     let mut live: Vec<u64> = Vec::new();
@@ -85,7 +86,7 @@ fn service(leaves: Vec<StackId>, count: u64) -> impl Iterator<Item = std::io::Re
             leaf = (random >> 32) as usize % leaves.len();
         }
         if live.len() > 2000 || !live.is_empty() && random >> 63 == 0 {
-            // Mostly what came last.
+            // Mostly one of the last blocks.
             let back = (random >> 40) as usize % live.len().min(4);
             let address = live.swap_remove(live.len() - 1 - back);
             free.push(address);
@@ -114,7 +115,7 @@ fn service(leaves: Vec<StackId>, count: u64) -> impl Iterator<Item = std::io::Re
     })
 }
 
-/// What this thread has had of a CPU: on a busy machine wall time says little.
+/// Returns the CPU time of this thread: on a busy machine wall time means little.
 fn cpu_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split_whitespace().next();
@@ -165,7 +166,7 @@ fn main() {
     println!("{sum} events came back");
     let mut capture = None;
     time("read", &mut || {
-        // The report was empty, so its sums come from the events: take them as a reader of memray's file does.
+        // The report was empty, so its sums come from the events, as when a file of memray is read.
         capture = Some(read(BufReader::new(File::open(&path).unwrap())).unwrap());
     });
     let capture = capture.unwrap();

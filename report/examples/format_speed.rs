@@ -1,5 +1,5 @@
-//! What each format and text costs, on a made-up report: CPU time, bytes written, the process's peak memory, and how
-//! far it rose while it wrote. Each in a process of its own, since a peak never falls.
+//! Prints the cost of each format and text for a made-up report: CPU time, bytes written, the process's peak memory, and how
+//! far it rose while writing. Each runs in its own process, since a peak never falls.
 //!
 //! `format_speed NODES` for all, `format_speed NODES WRITER [OUT]` for one, written to `OUT` if that is given;
 //! `format_speed FILE WRITER [OUT]` takes the report from a capture file.
@@ -61,7 +61,7 @@ fn one(input: &str, writer: &str, out: Option<&String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes `report`, and returns how many bytes that took.
+/// Writes `report`, and returns the number of written bytes.
 fn write(report: &Report, writer: &str, out: impl Write) -> io::Result<u64> {
     let mut out = Counted {
         out: BufWriter::new(out),
@@ -103,14 +103,14 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// What this thread has had of a CPU: on a busy machine wall time says little.
+/// Returns the CPU time of this thread: on a busy machine wall time means little.
 fn cpu_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split_whitespace().next();
     first.and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// The highest resident size so far; 0 where `/proc` does not tell.
+/// Returns the highest resident size so far, or 0 without `/proc`.
 fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

@@ -1,4 +1,4 @@
-//! Writes the page of a made-up parallel run, for tests in a browser and for a look at it.
+//! Writes the page of a made-up parallel run, for tests in a browser and for viewing.
 //!
 //! `cargo run -p heapray-report --example sample_parallel -- page.html [TASKS] [empty]`
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! What stands in the attribute's parentheses.
+//! The arguments in the attribute's parentheses.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, ExprLit, Lit, MetaNameValue, Token};
 
-/// The options, each with its default.
+/// Options, each with its default.
 #[derive(Debug)]
 pub(super) struct Arguments {
     pub(super) enable: bool,
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     held: bool,
 }
 
-/// The word of an option and the variant of the run-time part's enum that it means.
+/// Word of an option, and its variant in the enum of the run-time part.
 type Word = (&'static str, &'static str);
 
 const METRICS: &[Word] = &[("rss", "Rss"), ("heap", "Heap")];
@@ -81,7 +81,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// What does not go together.
+    /// Refuses options that cannot be combined.
     fn check(&self, list: &Punctuated<MetaNameValue, Token![,]>) -> syn::Result<()> {
         let given = |name: &str| list.iter().find(|given| given.path.is_ident(name));
         let refuse = |name: &str, why: &str| match given(name) {
@@ -106,7 +106,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The run-time part's options.
+    /// Returns the options of the run-time part.
     pub(super) fn options(&self) -> TokenStream {
         let ident = |name: &str| syn::Ident::new(name, proc_macro2::Span::mixed_site());
         let metric = ident(self.metric);

@@ -1,4 +1,4 @@
-//! Functions that give a future: what is measured are its polls.
+//! Functions that return a future: their polls are measured.
 
 use proc_macro2::Span;
 use quote::quote_spanned;
@@ -21,14 +21,14 @@ pub(super) fn wrap_body(function: &mut ItemFn) {
     function.block.stmts = body;
 }
 
-/// Tells the compiler what the inner block gives, as the signature does for the body: by a `return` that is never
-/// reached. Where a type is `impl Trait`, the compiler has to find it out by itself.
+/// Returns a statement that gives the compiler the type of the inner block, as the signature does for the body: a `return`
+/// that is never reached. If a type is `impl Trait`, the compiler has to infer it.
 fn output_hint(output: &ReturnType) -> Stmt {
     let mut output: Type = match output {
         ReturnType::Default => syn::parse_quote!(()),
         ReturnType::Type(_, output) => (**output).clone(),
     };
-    // Where the compiler says that this is the type.
+    // The compiler's messages then name this place as the source of the type.
     let span = Span::mixed_site().located_at(output.span());
     NoImplTrait.visit_type_mut(&mut output);
     let tokens = quote_spanned! {span=>
@@ -56,8 +56,8 @@ impl VisitMut for NoImplTrait {
     }
 }
 
-/// `let a = a;` for each argument, in their order, as the compiler does it for any `async fn`: so all of them live in the
-/// inner block, whether used or not, and are dropped there, the last first. A pattern is taken apart there, too.
+/// Returns `let a = a;` for each argument, in their order, as the compiler does for any `async fn`. So all of them live in
+/// the inner block, used or not, and are dropped there, the last first. A pattern is also destructured there.
 fn rebound_arguments(function: &mut ItemFn) -> Vec<Stmt> {
     let span = Span::mixed_site();
     let mut rebound = Vec::new();
@@ -82,12 +82,12 @@ fn rebound_arguments(function: &mut ItemFn) -> Vec<Stmt> {
     rebound
 }
 
-/// The block of a function that ends in `async { … }` or `Box::pin(async { … })`: what `async_trait` makes, too.
+/// Returns the block of a function that ends in `async { … }` or `Box::pin(async { … })`, which `async_trait` makes, too.
 pub(super) fn returned_block(block: &mut Block) -> Option<&mut ExprAsync> {
     async_block(tail(block)?)
 }
 
-/// Puts the future of [`returned_block`] into the run-time part's.
+/// Wraps the future of [`returned_block`] in the run-time part's.
 pub(super) fn wrap_returned(block: &mut Block) {
     let future = tail(block).and_then(|tail| match tail {
         Expr::Call(call) => call.args.first_mut(),

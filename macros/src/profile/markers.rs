@@ -1,52 +1,52 @@
-//! Puts the markers into a body.
+//! Inserts the markers into a body.
 //!
-//! | where | what is put there | what it tells |
+//! | where | marker | what it notes |
 //! |---|---|---|
 //! | before a statement | `FUNCTION.line(7);` | control comes to line 7 |
 //! | before a block's last statement | `let _end = FUNCTION.at_end(9);` | when dropped: control comes to the brace |
 //! | first in a loop's body | `let _turn = FUNCTION.turn(4, 9);` | when dropped after line 9: back to line 4 |
 //! | last in a loop's body, before `continue` | `FUNCTION.line(4);` | back to the loop's head |
-//! | first in a closure | `let _inner = FUNCTION.nested(5);` | line 5; when dropped: back to whoever called it |
+//! | first in a closure | `let _inner = FUNCTION.nested(5);` | line 5; when dropped: back to the line of the call |
 //!
-//! Closing braces are told only of blocks with `let`: leaving those frees memory. A marker that would tell the line that
-//! is known already is left out.
+//! The end of a block is only marked if the block has a `let`: leaving it frees memory. A marker for a line that control is
+//! known to be on already is left out.
 //!
-//! Markers before statements have the statements' own spans, so that a lint about the statement ("unreachable") that the
-//! compiler reports for what comes first looks the same. All others are the macro's, where lints are silent.
+//! Markers before statements have the statements' own spans. So if the compiler reports a lint ("unreachable") for the first
+//! statement, the report looks the same. All other markers have the macro's spans, where lints are silent.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Block, Expr, Lifetime, Stmt};
 
-/// What happens where a block ends.
+/// What happens at the end of a block.
 #[derive(Clone, Copy)]
 enum End {
-    /// The code after it goes on.
+    /// The code after the block goes on.
     Plain,
     /// Control goes back to the loop's head on this line.
     Loop { head: usize },
 }
 
-/// A loop around the present statement.
+/// Loop around the present statement.
 struct Loop {
     label: Option<Lifetime>,
-    /// The line that `continue` leads to, if that is told.
+    /// The line that `continue` leads to, if that is noted.
     next: Option<usize>,
 }
 
-/// Walks through a body.
+/// Walker through a body.
 pub(super) struct Markers {
     first_line: usize,
     last_line: usize,
-    /// The line that the run-time part takes control to be on here, where that is certain.
+    /// The line on which the run-time part believes control to be here, if that is certain.
     current: Option<usize>,
     inserted: usize,
     loops: Vec<Loop>,
 }
 
 impl Markers {
-    /// For a function on these lines. Code from elsewhere (a macro's) gets no markers.
+    /// Makes a walker for a function on these lines. Code from elsewhere (from a macro) gets no markers.
     pub(super) fn new(first_line: usize, last_line: usize) -> Markers {
         Markers {
             first_line,
@@ -57,7 +57,7 @@ impl Markers {
         }
     }
 
-    /// The body of the function.
+    /// Inserts markers into the body of the function.
     pub(super) fn body(&mut self, block: &mut Block) {
         self.current = None;
         self.block(block, End::Plain, true);
@@ -70,7 +70,7 @@ impl Markers {
             .then_some(line)
     }
 
-    /// A marker of the macro's own.
+    /// Returns a marker of the macro's own.
     fn own(&mut self, line: usize, near: Span) -> Stmt {
         self.inserted += 1;
         let line = number(line);
@@ -81,18 +81,18 @@ impl Markers {
         )
     }
 
-    /// A guard that is dropped where its block ends.
+    /// Returns a guard that is dropped at the end of its block.
     fn guard(&mut self, call: TokenStream, near: Span) -> Stmt {
         self.inserted += 1;
         let span = ours(near);
         syn::parse_quote_spanned!(span=> let __heapray_end = __HEAPRAY_FUNCTION.#call;)
     }
 
-    /// The marker before `statement`, if its line is not known already.
+    /// Inserts the marker before `statement`, if its line is not known already.
     fn before(&mut self, statement: &Stmt, out: &mut Vec<Stmt>) {
         let (first, mut last) = ends(statement);
         if let Stmt::Macro(call) = statement {
-            // As the compiler has it: without the semicolon.
+            // The span without the semicolon, as the compiler uses it.
             last = ends(&call.mac).1;
         }
         let Some(line) = self.line_of(first) else {
@@ -134,7 +134,7 @@ impl Markers {
             let turn = self.guard(quote!(turn(#head, #close)), near);
             block.stmts.push(turn);
         }
-        // Where control is after the last statement: what is told there.
+        // The line that control is on after the last statement.
         let target = match end {
             End::Plain => close,
             End::Loop { head } => Some(close.unwrap_or(head)),
@@ -178,7 +178,7 @@ impl Markers {
         self.current = None;
     }
 
-    /// A block to which control comes from line `at`. Afterwards it is there again, if no marker was passed.
+    /// Handles a block to which control comes from line `at`. Control is there again afterwards, if no marker was passed.
     fn nested(&mut self, block: &mut Block, at: Option<usize>, end: End) {
         let before = self.inserted;
         self.current = at;
@@ -186,7 +186,7 @@ impl Markers {
         self.current = if self.inserted == before { at } else { None };
     }
 
-    /// Several ways from line `at`, of which control takes one.
+    /// Handles several ways from line `at`, of which control takes one.
     fn branches(&mut self, at: Option<usize>, walk: impl FnOnce(&mut Markers)) {
         let before = self.inserted;
         walk(self);
@@ -213,7 +213,7 @@ impl Markers {
         }
     }
 
-    /// A closure, or an `async` block: it runs when somebody calls it, from wherever.
+    /// Handles a closure, or an `async` block, which runs when it is called, from any line.
     fn inner(&mut self, body: &mut Block) {
         let line = body
             .stmts
@@ -231,7 +231,7 @@ impl Markers {
         (self.current, self.loops) = outer;
     }
 
-    /// Whether all of `tokens` is on the line that control is on anyway.
+    /// Returns whether all of `tokens` is on the line that control is on already.
     fn is_on_this_line(&self, tokens: &impl ToTokens) -> bool {
         let (first, last) = ends(tokens);
         self.line_of(first)
@@ -253,7 +253,7 @@ impl Markers {
         self.loops.pop();
     }
 
-    /// The line that `continue` leads to.
+    /// Returns the line that `continue` leads to.
     fn next_turn(&self, label: Option<&Lifetime>) -> Option<usize> {
         let mut loops = self.loops.iter().rev();
         let target = match label {
@@ -332,7 +332,7 @@ impl VisitMut for Markers {
                 }
             }
             Expr::Repeat(repeat) => self.visit_expr_mut(&mut repeat.expr),
-            // Evaluated while the program is compiled; not known; all on one line.
+            // Evaluated while the program is compiled; unstable; all on one line.
             Expr::Const(_) | Expr::TryBlock(_) | Expr::Async(_) | Expr::Closure(_) => {}
             _ => visit_mut::visit_expr_mut(self, expr),
         }
@@ -344,12 +344,12 @@ impl VisitMut for Markers {
         if let Some((_, otherwise)) = &mut init.diverge {
             let at = self.current;
             self.visit_expr_mut(otherwise);
-            // Whoever comes to the next statement has not been there.
+            // Control that comes to the next statement has not been there.
             self.current = at;
         }
     }
 
-    // What is not run, or not run now: items, types with their constants, patterns, macros' arguments.
+    // Code that does not run, or not now: items, types with their constants, patterns, macros' arguments.
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
     fn visit_type_mut(&mut self, _: &mut syn::Type) {}
     fn visit_generic_argument_mut(&mut self, _: &mut syn::GenericArgument) {}
@@ -358,13 +358,13 @@ impl VisitMut for Markers {
     fn visit_attribute_mut(&mut self, _: &mut Attribute) {}
 }
 
-/// Whether the end of a block is told by a marker after its last `statement`. Else by a guard before it: where a value may
-/// be expected of the block, its last statement must stay the last, or what the compiler says about it changes.
+/// Returns whether the end of a block is noted by a marker after its last `statement`. Otherwise a guard before it notes the
+/// end: if the block may have a value, its last statement must stay the last, or the compiler's messages about it change.
 fn appends(statement: &Stmt, end: End) -> bool {
     match (statement, end) {
-        // A guard would be dropped after what is declared here.
+        // A guard would be dropped after the variables that are declared here.
         (Stmt::Local(_), _) => true,
-        // The body of a loop gives nothing.
+        // The body of a loop has no value.
         (Stmt::Expr(_, Some(_)), End::Loop { .. }) => true,
         (Stmt::Expr(tail, None), End::Loop { .. }) => is_like_a_block(tail),
         (Stmt::Macro(call), End::Loop { .. }) => call.semi_token.is_some(),
@@ -385,7 +385,7 @@ fn is_like_a_block(expr: &Expr) -> bool {
     )
 }
 
-/// Whether control certainly does not come to the end of the block behind `statement`.
+/// Returns whether control certainly does not come to the end of the block after `statement`.
 fn diverges(statement: &Stmt) -> bool {
     matches!(
         statement,
@@ -409,7 +409,7 @@ fn attributes(statement: &Stmt) -> &[Attribute] {
     }
 }
 
-/// Where the first token of `tokens` begins, and the last one.
+/// Returns the spans of the first and the last token of `tokens`.
 fn ends(tokens: &impl ToTokens) -> (Span, Span) {
     let mut first = None;
     let mut last = Span::call_site();
@@ -426,7 +426,7 @@ fn ends(tokens: &impl ToTokens) -> (Span, Span) {
     (first.unwrap_or(last), last)
 }
 
-/// The macro's own, where lints are silent; in suggestions it lies where the code is.
+/// Returns the macro's own span, where lints are silent; in suggestions it lies at the code.
 fn ours(near: Span) -> Span {
     Span::mixed_site().located_at(near)
 }
@@ -440,7 +440,7 @@ fn number(line: usize) -> TokenStream {
 mod tests {
     use super::*;
 
-    /// The body of a function that is `text`, with its markers, in one line.
+    /// Returns the body of a function that is `text`, with its markers, in one line.
     fn marked(text: &str) -> String {
         let mut function: syn::ItemFn = syn::parse_str(text).unwrap();
         Markers::new(1, text.lines().count()).body(&mut function.block);

@@ -1,8 +1,8 @@
-//! `#[profile]`: statements that tell the run-time part which line begins, put between those of the function.
+//! `#[profile]`: inserts statements between those of the function that note which line begins.
 //!
-//! Nothing of the function is wrapped or moved: a *marker* before a statement is all there is, and a guard where the end
-//! of a block is to be noticed. So types, borrows, temporaries and the order of drops are what they were. The one
-//! exception is `async`, whose body becomes a block of its own, since its polls have to be seen.
+//! No code of the function is wrapped or moved. There is only a *marker* before a statement, and a guard where the end of a
+//! block is to be noted. So types, borrows, temporaries and the order of drops stay the same. The one exception is `async`,
+//! whose body becomes a block of its own, since its polls have to be measured.
 //!
 //! ```text
 //! arguments ─▶ what is measured, how it is shown     source ─▶ the function's text
@@ -23,8 +23,8 @@ use arguments::Arguments;
 use markers::Markers;
 use source::Source;
 
-/// The function with its markers. Where it cannot be profiled, the error and the function as it was, so that nothing
-/// else in the crate fails for want of it.
+/// Returns the function with its markers. If it cannot be profiled, returns the error and the unchanged function, so that
+/// nothing else in the crate fails because the function is missing.
 pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> syn::Result<TokenStream> {
     let profiled = Arguments::parse(arguments).and_then(|arguments| {
         if arguments.enable {
@@ -53,8 +53,8 @@ fn profiled(arguments: &Arguments, function: TokenStream) -> syn::Result<TokenSt
     } else {
         let span = Span::mixed_site();
         markers.body(&mut function.block);
-        // The outermost local, so the last to be dropped: what the others free is seen. Behind items at the start, which
-        // clippy wants there.
+        // The outermost local, so the last to be dropped: frees by the others are measured. It stands after items at the
+        // start, because clippy wants those first.
         let items = leading_items(&function.block.stmts);
         let call =
             syn::parse_quote_spanned!(span=> let __heapray_call = __HEAPRAY_FUNCTION.enter(););
@@ -105,7 +105,7 @@ fn leading_items(statements: &[Stmt]) -> usize {
     items.count()
 }
 
-/// What the run-time part knows of the function, once for all its calls.
+/// Returns the declaration for the run-time part, once for all calls of the function.
 fn declaration(arguments: &Arguments, source: &Source, name: &syn::Ident) -> Stmt {
     let name = name.to_string();
     let text = &source.text;

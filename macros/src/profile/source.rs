@@ -1,10 +1,10 @@
-//! The text of a function, taken while it is compiled, so that a table can be printed where there are no sources.
+//! The text of a function, read while the function is compiled, so that a table can be printed where there are no sources.
 
 use proc_macro2::Span;
 use syn::ItemFn;
 use syn::spanned::Spanned as _;
 
-/// The lines of a function, from the attribute on.
+/// Lines of a function, from the attribute on.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) first_line: usize,
@@ -41,14 +41,15 @@ impl Source {
     }
 }
 
-/// Lines `first` to `last` of `text`, counted from 1.
+/// Returns the lines `first` to `last` of `text`, counted from 1.
 fn lines_of(text: &str, first: usize, last: usize) -> String {
     let count = (last + 1).saturating_sub(first);
     let lines = text.lines().skip(first.saturating_sub(1)).take(count);
     joined(lines)
 }
 
-/// The compiler tells the text of the body alone: lines before it are empty, but for the one where it begins.
+/// Returns the lines if the compiler has the text of the body alone: lines before it are empty, except for the one where it
+/// begins.
 fn without_a_file(body: &str, signature: &str, first: usize, open: usize) -> String {
     let before = std::iter::repeat_n("", open.saturating_sub(first));
     let head = format!("{signature} {}", body.lines().next().unwrap_or_default());

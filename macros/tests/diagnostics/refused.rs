@@ -1,4 +1,4 @@
-//! What can't be profiled, and options that are wrong.
+//! Functions that cannot be profiled, and wrong options.
 
 #[heapray::profile]
 struct NoFunction; //~ only a function with a body can be profiled (expected `fn`)

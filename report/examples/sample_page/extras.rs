@@ -1,4 +1,4 @@
-//! What the made-up service's capture knows of time and of the process: survivors, marks, intervals, memory.
+//! Data of the made-up service's session over time and about the process: survivors, marks, intervals, memory.
 
 use heapray_report::Report;
 use heapray_report::model::{
@@ -6,12 +6,12 @@ use heapray_report::model::{
 };
 use heapray_report::views::{Interval, Intervals};
 
-/// Length of the capture.
+/// Length of the session.
 pub(crate) const END_MS: u64 = 184_200;
 const SLOTS: u64 = 60;
 const GENERATIONS: [u64; 6] = [0, 30_000, 60_000, 95_000, 130_000, 160_000];
 
-/// The part number `part` of `parts` nearly equal ones of `tally`; the first get what is left over.
+/// Returns part number `part` of `parts` nearly equal parts of `tally`. The first parts get the rest.
 fn part(tally: Tally, part: u64, parts: u64) -> Tally {
     let size = tally.bytes.checked_div(tally.count).unwrap_or(0);
     let count = tally.count / parts + u64::from(part < tally.count % parts);
@@ -21,7 +21,7 @@ fn part(tally: Tally, part: u64, parts: u64) -> Tally {
     }
 }
 
-/// How many generations hold survivors of site `index`: some sites grow all the time, some are set-up.
+/// Returns the number of generations with survivors of site `index`: some sites grow all the time, some are set-up.
 fn spread(index: usize) -> u64 {
     [6, 6, 1, 3, 6, 2][index % 6]
 }
@@ -105,7 +105,7 @@ fn sizes(report: &Report) -> Vec<SizeCount> {
         .collect()
 }
 
-/// Every block of `report`: survivors live on from their generation, the rest dies two slots after its birth.
+/// Returns every block of `report`: survivors live on from their generation, the others end two slots after their birth.
 pub(crate) fn intervals(report: &Report) -> Intervals {
     let starts_ms: Vec<u64> = (0..SLOTS).map(|slot| slot * END_MS / SLOTS).collect();
     let slot_of = |ms: u64| u32::try_from(ms * SLOTS / END_MS).expect("sixty") + 1;

@@ -1,5 +1,5 @@
-//! Writes the page of a made-up service, and beside it what the page must show:
-//! `sample_page OUT.html [NODES] [aggregated|sampled]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
+//! Writes the page of a made-up service, and a file with the values that the page must show: `sample_page OUT.html [NODES]
+//! [aggregated|sampled]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
 
 mod report;
 
@@ -60,7 +60,7 @@ fn main() -> io::Result<()> {
         .nodes
         .iter()
         .filter(|n| origins.kind(n.frame) == Kind::Own);
-    // Still live of each thread and allocator, added up from the call sites.
+    // Live memory of each thread and allocator, added up from the call sites.
     let mut threads = std::collections::BTreeMap::<String, u64>::new();
     for site in &sample.sites {
         let name = sample.threads[site.thread.0 as usize].name;
@@ -86,7 +86,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The process's highest resident size so far in KiB, where `/proc` tells.
+/// Returns the process's highest resident size so far in KiB, if there is `/proc`.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

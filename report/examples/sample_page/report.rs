@@ -9,14 +9,14 @@ use heapray_report::model::{
     StackId, Tally, Thread, ThreadId, Totals,
 };
 
-/// A name that would run a script on a page that wrote it as markup.
+/// Name that would run a script on a page that wrote it as markup.
 pub(crate) const HOSTILE: &str =
     "</script><script>alert(\"shop\")</script><img src=x onerror=alert(1)>";
 
 const STD: &str = "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library";
 const REGISTRY: &str = "/usr/local/cargo/registry/src/index-1949cf8c6b5b557f";
 
-/// (function, file without its base, line). The base follows from the function's crate.
+/// Function, file without its base, and line. The base follows from the function's crate.
 type Place = (&'static str, &'static str, u32);
 
 const THREAD: &[Place] = &[
@@ -106,7 +106,7 @@ const CONNECTION: &[Place] = &[
     ),
 ];
 
-/// The leaks and the rest of a small service: below [`CONNECTION`] or not, places, live and allocated blocks, bytes
+/// Group of allocations of a small service: whether they are below [`CONNECTION`], places, live and allocated blocks, bytes
 /// of one.
 type Story = (bool, &'static [Place], u64, u64, u64);
 
@@ -428,7 +428,7 @@ const POOL: &[Place] = &[
     ),
 ];
 
-/// Builds a report of at least `nodes` call tree nodes (of the built-in stories where `nodes` is 0).
+/// Builds a report of at least `nodes` call tree nodes, or of the built-in stories if `nodes` is 0.
 pub(crate) fn sample(nodes: usize) -> Report {
     let mut builder = Builder::default();
     for &(connected, places, live, allocated, size) in STORIES {
@@ -491,7 +491,7 @@ impl Builder {
         self.report.stacks.child(stack, id)
     }
 
-    /// One random path below `stack`, as deep as async services are, and a site at its end.
+    /// Adds one random path below `stack`, as deep as async services are, and a site at its end.
     fn wander(&mut self, mut stack: StackId) {
         let handler = self.random(40) * self.random(40) / 40;
         stack = self.push(
@@ -501,7 +501,7 @@ impl Builder {
             21,
         );
         for _ in 0..4 + self.random(14) {
-            // Squared: a few ways are taken often, most rarely, as in real services.
+            // Squared: a few paths are taken often, most rarely, as in real services.
             let pick = self.random(POOL.len()) * (1 + self.random(POOL.len())) / POOL.len();
             let (function, file, line) = POOL[pick];
             let line = line + u32::try_from(self.random(4) * self.random(9)).expect("small");
@@ -513,8 +513,8 @@ impl Builder {
         self.site(stack, [live, (live + allocated) / 2, allocated], size);
     }
 
-    /// `counts`: live, at the high-water mark, allocated in total. Blocks of collections that grow are mostly made by
-    /// `realloc`, and every third call stack runs on two threads.
+    /// Adds a site. `counts`: live, at the high-water mark, allocated in total. Blocks of collections that grow are mostly
+    /// made by `realloc`, and every third call stack runs on two threads.
     fn site(&mut self, stack: StackId, counts: [u64; 3], size: u64) {
         let number = self.report.sites.len();
         let grows = number % 6 == 2;
@@ -634,7 +634,7 @@ impl Builder {
         tally
     }
 
-    /// A rising saw: requests come in waves, and something stays behind after each.
+    /// Returns a rising saw: requests come in waves, and each wave leaves some memory behind.
     fn timeline(&mut self, totals: &Totals) -> Vec<Moment> {
         let mut rss = 21_000_000;
         (0..921u64)
@@ -662,7 +662,7 @@ impl Builder {
     }
 }
 
-/// How a sample of this report might have been taken.
+/// Returns a possible sampling of this report.
 #[allow(dead_code)] // not everything that includes this file samples
 pub(crate) fn sampling() -> Sampling {
     Sampling {

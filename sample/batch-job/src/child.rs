@@ -1,4 +1,4 @@
-//! The part that a process of its own does: in the memory log it is a child.
+//! The part of the job that runs in its own process, which is a child in the memory log.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Holds 64 MiB for half a second.
+/// Keeps 64 MiB for half a second.
 pub(crate) fn work() {
     let mut held = vec![0_u8; 64 << 20];
     held.iter_mut().step_by(4096).for_each(|byte| *byte = 1);

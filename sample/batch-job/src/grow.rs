@@ -1,11 +1,11 @@
-//! A job that takes more and more, for seeing what is left of it.
+//! A job that takes more and more memory, to show what a report has at the end.
 
 use std::error::Error;
 use std::time::Duration;
 
 const STEP: usize = 8 << 20;
 
-/// Until an allocation fails.
+/// Allocates until an allocation fails.
 pub(crate) fn without_end() -> Result<(), Box<dyn Error>> {
     let mut held: Vec<Vec<u8>> = Vec::new();
     loop {

@@ -1,21 +1,21 @@
-//! Loading, as each part wants to see it.
+//! Loading, with a different profile for each part.
 
 use crate::stations::{self, Measurement};
 
 /// Lines of the input.
 pub(crate) const LINES: usize = 400_000;
 
-/// With memory_profiler's table: resident memory, line by line.
+/// Loads with memory_profiler's table: resident memory, line by line.
 #[heapray::profile]
 pub(crate) fn load(lines: usize) -> Vec<Measurement> {
     let text = stations::text(lines);
-    // Each line's station is a string of its own.
+    // Each line's station is a separate string.
     let measurements: Vec<Measurement> = text.lines().filter_map(parse).collect();
     drop(text);
     measurements
 }
 
-/// The same, with what exactly this call allocates and keeps.
+/// Does the same, with exactly the memory that this call allocates and keeps.
 #[heapray::profile(metric = "heap", unit = "KiB", held = true)]
 pub(crate) fn load_exactly(lines: usize) -> Vec<Measurement> {
     let text = stations::text(lines);
@@ -26,7 +26,7 @@ pub(crate) fn load_exactly(lines: usize) -> Vec<Measurement> {
     measurements
 }
 
-/// The same, with the time that it takes.
+/// Does the same, with its CPU time.
 #[heapray::single_thread_profiler(report_name = "load.pstats", limit = 10)]
 pub(crate) fn load_timed(lines: usize) -> Vec<Measurement> {
     let text = stations::text(lines);

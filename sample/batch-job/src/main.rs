@@ -1,8 +1,8 @@
-//! A batch job: it loads measurements, sums them up in parallel, peaks, and has a child process do the rest.
+//! A batch job: it loads measurements, sums them up in parallel, has a peak of memory, and runs a child process.
 //!
-//! `docs/batch-job.md` walks through what heapray tells of each part. The first argument names the part.
+//! `docs/batch-job.md` explains what heapray reports about each part. The first argument names the part.
 
-#![allow(clippy::print_stdout)] // what a job has to say
+#![allow(clippy::print_stdout)] // the job's output
 
 mod child;
 mod grow;
@@ -24,7 +24,7 @@ usage: batch-job [PART]
   grow       takes memory until there is none";
 
 fn main() -> ExitCode {
-    // First of all: from here on every allocation is seen, and the memory log is written, if the environment says so.
+    // The first line: from here on every allocation is recorded, and the memory log is written, if the environment says so.
     let profiler = heapray::init();
     let done = run(std::env::args().nth(1).as_deref());
     let ended = profiler.shutdown();

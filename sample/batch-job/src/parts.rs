@@ -13,7 +13,7 @@ type Done = Result<(), Box<dyn Error>>;
 /// Mean temperatures by station.
 type Means = BTreeMap<String, f64>;
 
-/// The whole job.
+/// Runs the whole job.
 pub(crate) fn all() -> Done {
     let measurements = load::load(LINES);
     let means = {
@@ -69,7 +69,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// On two workers of one thread each, and with a page of what they did.
+/// Computes the means on two workers of one thread each, and writes a page about their work.
 #[heapray::parallel_profiler(n_workers = 2, threads_per_worker = 1, report_name = "batch-job.html")]
 async fn means_on_workers(
     measurements: Arc<Vec<Measurement>>,
@@ -77,7 +77,7 @@ async fn means_on_workers(
     means(measurements).await
 }
 
-/// Each task takes a part of the stations.
+/// Computes the means. Each task takes a part of the stations.
 async fn means(measurements: Arc<Vec<Measurement>>) -> Result<Means, tokio::task::JoinError> {
     const TASKS: usize = 16;
     let tasks: Vec<_> = (0..TASKS)
@@ -96,7 +96,7 @@ async fn means(measurements: Arc<Vec<Measurement>>) -> Result<Means, tokio::task
     Ok(means)
 }
 
-/// The means of those stations whose number is `task` modulo `tasks`.
+/// Returns the means of those stations whose number is `task` modulo `tasks`.
 fn sum_up(measurements: &[Measurement], task: usize, tasks: usize) -> Means {
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for measurement in measurements {
@@ -114,7 +114,7 @@ fn sum_up(measurements: &[Measurement], task: usize, tasks: usize) -> Means {
     sums.into_iter().map(mean).collect()
 }
 
-/// The job's peak: it sorts a copy of everything.
+/// Returns the median. This is the job's peak: it sorts a copy of everything.
 #[heapray::profile(full_report = false)]
 fn median(measurements: &[Measurement]) -> f64 {
     let mut sorted = measurements.to_vec();

@@ -1,13 +1,13 @@
-//! The measurements: made up, and always the same.
+//! The measurements: made up, and the same in every run.
 
-/// What one station measured at one time.
+/// Measurement of one station at one time.
 #[derive(Debug, Clone)]
 pub(crate) struct Measurement {
     pub(crate) station: String,
     pub(crate) celsius: f64,
 }
 
-/// The text that a job like this would read from a file: a line each measurement.
+/// Returns the text that such a job would read from a file: one line per measurement.
 pub(crate) fn text(lines: usize) -> String {
     let mut text = String::new();
     let mut random = 1_u64;

@@ -36,7 +36,7 @@ pub(crate) async fn ready() -> Json<Value> {
     Json(json!({ "ready": true }))
 }
 
-/// What the container's health check runs, so that no curl is needed there: asks a running job whether it is live.
+/// Asks a running job whether it is live. The container's health check runs this, so that the image needs no curl.
 pub(crate) fn check(port: u16) -> Result<(), Box<dyn std::error::Error>> {
     let timeout = Some(Duration::from_secs(3));
     let mut job = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;

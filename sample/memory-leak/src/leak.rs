@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Json;
 use axum::extract::State;
 
-/// What was "computed" so far. Nothing ever leaves it.
+/// Results so far. Nothing ever removes one.
 pub(crate) type Cache = Arc<Mutex<Vec<Vec<u64>>>>;
 
 /// `POST /api/v1/perform`: caches one more result, and returns how many there are.
@@ -13,7 +13,7 @@ pub(crate) async fn perform(State(cache): State<Cache>) -> Json<usize> {
     Json(leak_a_million_numbers(&cache))
 }
 
-/// Eight million bytes a call.
+/// Leaks eight million bytes per call.
 #[inline(never)]
 fn leak_a_million_numbers(cache: &Cache) -> usize {
     let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! A job that leaks a little with every call, for finding out where.
+//! A job that leaks with every call, to practise finding a leak.
 //!
-//! Start it with `MEMRAY_PROFILER=true` and do what it prints.
+//! Start it with `MEMRAY_PROFILER=true` and follow the printed instructions.
 
 mod health;
 mod leak;
@@ -23,13 +23,14 @@ use options::{Command, Options};
 fn main() -> ExitCode {
     let command = options::read(std::env::args().skip(1), std::env::var("PORT").ok());
     let done = match command {
-        // First of all that a service does: from here on every allocation is seen. Racetrack calls a job below a prefix: its
-        // own routes are to be there as well as the profiler's.
+        // The first line of a service: from here on every allocation is recorded. Racetrack calls a job below a prefix, so
+        // the job's own routes must be there as well as the profiler's.
         Ok(Command::Run(options)) => {
             let profiler = heapray::builder().routes_below_prefix(true).init();
             run(profiler, options)
         }
-        // A process of its own, every few seconds: it is not the service, and must not record, or write where that does.
+        // A separate process, every few seconds. It is not the service, so it must not record, or write to the service's
+        // files.
         Ok(Command::HealthCheck(options)) => health::check(options.port),
         Ok(Command::Help) => {
             say(options::HELP);
@@ -59,10 +60,10 @@ fn run(profiler: heapray::Profiler, options: Options) -> Result<(), Box<dyn std:
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    // It outlives the server: the last report shows what was held, not what went with the process.
+    // It outlives the server, so that the last report shows the leaked memory as live.
     let cache = Cache::default();
     let served = runtime.block_on(serve(profiler.clone(), cache.clone(), options));
-    // Whatever came of it: what was recorded becomes a report.
+    // After success or failure: the recorded session becomes a report.
     profiler.shutdown()?;
     drop(cache);
     served?;
@@ -78,7 +79,7 @@ async fn serve(profiler: heapray::Profiler, cache: Cache, options: Options) -> s
         .with_state(cache);
     let app = match profiler.is_enabled() {
         true => profiler.mount(routes),
-        // Not profiled it is called there, too.
+        // Without the profiler, a prefix must work too.
         false => Router::new()
             .nest("/pub/job/{name}/{version}", routes.clone())
             .merge(routes),
@@ -93,26 +94,26 @@ async fn serve(profiler: heapray::Profiler, cache: Cache, options: Options) -> s
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
-    let (told, telling) = tokio::sync::oneshot::channel();
-    // With the caller's address, so that a stranger's page in a browser on this machine cannot call the profiler.
+    let (closed, telling) = tokio::sync::oneshot::channel();
+    // With the client's address, so that a stranger's page in a browser on this machine cannot call the profiler.
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
     let server = axum::serve(listener, app).with_graceful_shutdown(async move {
         tokio::select! {
             _ = stop.0.recv() => {}
             _ = stop.1.recv() => {}
         }
-        // The other end waits as long as the server runs.
-        let _ = told.send(());
+        // The receiver waits as long as the server runs.
+        let _ = closed.send(());
     });
     tokio::select! {
         served = server.into_future() => served,
-        () = patience_after(telling) => Ok(()),
+        () = grace_after(telling) => Ok(()),
     }
 }
 
-/// Requests under way get three seconds to finish, as in a Racetrack job.
-async fn patience_after(told: tokio::sync::oneshot::Receiver<()>) {
-    if told.await.is_err() {
+/// Requests that are running get three seconds to finish, as in a Racetrack job.
+async fn grace_after(closed: tokio::sync::oneshot::Receiver<()>) {
+    if closed.await.is_err() {
         std::future::pending::<()>().await;
     }
     tokio::time::sleep(Duration::from_secs(3)).await;

@@ -1,13 +1,13 @@
 //! The command line.
 
-/// How the job is run.
+/// Options of the job.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Where it listens. `--port`, else `PORT`, else 7000; 0 lets the system choose.
+    /// Port of the job: `--port`, else `PORT`, else 7000; 0 lets the system choose.
     pub(crate) port: u16,
 }
 
-/// What it is to do.
+/// Command of the job.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Run(Options),
@@ -38,7 +38,11 @@ pub(crate) fn read(
             "--port" => port = Some(number("--port", &arguments.next().unwrap_or_default())?),
             other => match other.strip_prefix("--port=") {
                 Some(text) => port = Some(number("--port", text)?),
-                None => return Err(format!("unknown argument {other:?}; --help tells more")),
+                None => {
+                    return Err(format!(
+                        "unknown argument {other:?}; --help lists all arguments"
+                    ));
+                }
             },
         }
     }
@@ -58,7 +62,7 @@ fn number(name: &str, text: &str) -> Result<u16, String> {
         .map_err(|_| format!("{name} is {text:?}, but must be a port from 0 to 65535"))
 }
 
-/// What to call and open, for a job on `port`.
+/// Returns the commands and pages for a job on `port`.
 pub(crate) fn what_next(port: u16, profiled: bool) -> String {
     let job = format!("http://localhost:{port}");
     if !profiled {

@@ -1,4 +1,4 @@
-//! Takes heapray into a program that does not know it: `LD_PRELOAD=libheapray_preload.so MEMRAY_PROFILER=true program`.
+//! Loads heapray into a program that does not use it: `LD_PRELOAD=libheapray_preload.so MEMRAY_PROFILER=true program`.
 //!
 //! For tests only. It records from before `main`, and writes the report when the process exits.
 
@@ -14,7 +14,7 @@ extern "C" fn begin() {
 }
 
 extern "C" fn end() {
-    // Disabled, or a forked child: then there is nothing to write.
+    // If the profiler is disabled, or this is a forked child, there is nothing to write.
     if let Err(error) = heapray::shutdown() {
         let text = format!("heapray: {error}\n");
         if std::env::var_os("MEMRAY_PROFILER").is_some() {

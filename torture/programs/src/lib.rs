@@ -1,6 +1,6 @@
-//! What the programs share.
+//! Common parts of the programs.
 
-/// A deterministic source of numbers (splitmix64).
+/// Deterministic source of numbers (splitmix64).
 #[derive(Debug)]
 pub struct Random(pub u64);
 
@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// Text that compresses somewhat.
+/// Returns text that compresses somewhat.
 pub fn text(random: &mut Random, words: u64) -> String {
     let words: Vec<String> = (0..words)
         .map(|_| format!("word{}", random.below(5000)))
@@ -26,7 +26,7 @@ pub fn text(random: &mut Random, words: u64) -> String {
     words.join(" ")
 }
 
-/// Maps of strings, built, merged, sorted and dropped: the same requests whatever the allocator. Returns a check sum.
+/// Builds, merges, sorts and drops maps of strings: the same requests with any allocator. Returns a check sum.
 pub fn maps(rounds: u64) -> u64 {
     let mut random = Random(7);
     let mut sum = 0;

@@ -1,4 +1,4 @@
-//! zstd's C library: compressed and decompressed again at several levels, with a dictionary, and on several threads.
+//! zstd's C library: compresses and decompresses at several levels, with a dictionary, and on several threads.
 
 use programs::{Random, text};
 

@@ -1,4 +1,4 @@
-//! Maps of strings on jemalloc, seen through `heapray::Alloc`.
+//! Maps of strings on jemalloc, recorded through `heapray::Alloc`.
 
 use heapray::Alloc;
 

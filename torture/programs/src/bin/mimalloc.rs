@@ -1,4 +1,4 @@
-//! Maps of strings on mimalloc, seen through `heapray::Alloc`.
+//! Maps of strings on mimalloc, recorded through `heapray::Alloc`.
 
 use heapray::Alloc;
 

@@ -1,5 +1,5 @@
-//! A gRPC service of tonic (HTTP/2) and a JSON service of axum and hyper (HTTP/1), both asked by clients of their own on
-//! loopback.
+//! A gRPC service of tonic (HTTP/2) and a JSON service of axum and hyper (HTTP/1). Both get requests from their own clients
+//! on loopback.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

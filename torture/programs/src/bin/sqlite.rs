@@ -1,4 +1,4 @@
-//! SQLite, built from its C source: a service's store, filled, asked and changed from four threads.
+//! SQLite, built from its C source: a service's store that four threads fill, query and change.
 
 use programs::{Random, text};
 use rusqlite::{Connection, params};

@@ -1,4 +1,4 @@
-//! Maps of strings on system, seen through `heapray::Alloc`.
+//! Maps of strings on the system's allocator, recorded through `heapray::Alloc`.
 
 use heapray::Alloc;
 
