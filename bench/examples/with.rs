@@ -1,4 +1,4 @@
-//! A small service, built to be weighed: with heapray.
+//! A small service whose binary size is measured: with heapray.
 
 use axum::Router;
 use axum::routing::get;

@@ -1,4 +1,4 @@
-//! A small service, built to be weighed: without heapray.
+//! A small service whose binary size is measured: without heapray.
 
 use axum::Router;
 use axum::routing::get;

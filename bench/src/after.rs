@@ -1,4 +1,4 @@
-//! What comes after a peer's run: its recording weighed, and its flame graph made by the tools that come with it.
+//! Steps after a peer's run: measures the size of its recording, and makes its flame graph with the peer's tools.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::contenders::{Contender, Setup};
 use crate::process::Done;
 use crate::programs::Programs;
 
-/// Adds `recording_bytes`, `page_bytes` and `finish_ns` of a peer whose recording is looked at from outside.
+/// Adds `recording_bytes`, `page_bytes` and `finish_ns` of a peer whose recording is processed from outside.
 pub(crate) fn finish(contender: &Contender, programs: &Programs, done: &mut Done) -> Result<()> {
     let folder = done.folder.path().to_owned();
     let Some(recording) = recording(contender, &folder) else {
@@ -27,7 +27,7 @@ pub(crate) fn finish(contender: &Contender, programs: &Programs, done: &mut Done
         .as_ref()
         .map(|peers| peers.join("flamegraph"));
     let start = Instant::now();
-    // Not without bound: the machine may have other users.
+    // With limits, because the machine may have other users.
     let drawn = Command::new("timeout")
         .args([
             "120",
@@ -52,7 +52,7 @@ pub(crate) fn finish(contender: &Contender, programs: &Programs, done: &mut Done
     Ok(())
 }
 
-/// The file that holds what a peer has recorded.
+/// Returns the file with a peer's recording.
 pub(crate) fn recording(contender: &Contender, folder: &Path) -> Option<PathBuf> {
     let file = match (&contender.setup, contender.id) {
         (Setup::Heaptrack(_), _) => folder.join("heaptrack.zst"),
@@ -64,7 +64,7 @@ pub(crate) fn recording(contender: &Contender, folder: &Path) -> Option<PathBuf>
     file.exists().then_some(file)
 }
 
-/// The last of `gperftools.NNNN.heap`.
+/// Returns the last of `gperftools.NNNN.heap`.
 fn last_dump(folder: &Path) -> Option<PathBuf> {
     let files = std::fs::read_dir(folder)
         .ok()?
@@ -74,7 +74,8 @@ fn last_dump(folder: &Path) -> Option<PathBuf> {
         .max()
 }
 
-/// `$0` draws collapsed stacks; `$1` is the recording, `$2` the page to write, `$3` the program, `$4` the peer's tool.
+/// Returns a shell script for a flame graph. `$0` draws collapsed stacks; `$1` is the recording, `$2` the page to write,
+/// `$3` the program, `$4` the peer's tool.
 fn script(contender: &Contender) -> Option<&'static str> {
     match (&contender.setup, contender.id) {
         (Setup::Heaptrack(files), _) => {

@@ -1,4 +1,4 @@
-//! Whether a profiler does the work: how many allocations it recorded of a known number, and how deep its stacks are.
+//! Checks that a profiler does the work: how many of a known number of allocations it recorded, and how deep its stacks are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::process::Measured;
 /// Pairs that are made, besides one from each stack before.
 const PAIRS: u64 = 10_240;
 
-/// The case that is run for it.
+/// Returns the case of the check.
 pub(crate) fn case() -> Case {
     Case::counted_pairs("warm", 1, PAIRS)
 }
 
-/// Runs it and adds `stacks`, `deepest` and `recorded`.
+/// Runs the check and adds `stacks`, `deepest` and `recorded`.
 pub(crate) fn check(contender: &Contender) -> Result<BTreeMap<String, f64>> {
     let case = case();
     let done =
@@ -65,8 +65,8 @@ fn output(program: &Path, arguments: &[&str], file: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Reads heaptrack's own lines: `t` ip parent is a frame of the tree of calls, numbered from 1; `a` size trace an
-/// allocation's kind; `+` kind an allocation. Raw, before its interpreter, `+` size trace address is one.
+/// Reads heaptrack's lines: `t` ip parent is a frame of the tree of calls, numbered from 1; `a` size trace is a kind of
+/// allocation; `+` kind is an allocation. In a raw file, before its interpreter, `+` size trace address is an allocation.
 fn heaptrack(text: &str) -> Folded {
     let mut depths = vec![0_usize];
     let mut kinds: Vec<(usize, u64)> = Vec::new();
@@ -122,7 +122,7 @@ fn gperftools(text: &str) -> Folded {
     folded
 }
 
-/// Asks memray's own reader.
+/// Reads a file with memray's own reader.
 fn memray(python: &Path, file: &Path) -> Result<Folded> {
     const SCRIPT: &str = "\
 import sys

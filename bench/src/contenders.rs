@@ -1,4 +1,4 @@
-//! Who is measured: heapray in each of its ways, and its peers; how each is switched on; which are missing here.
+//! The contenders: heapray in each of its ways, and its peers, how each is switched on, and which are missing here.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,41 +8,41 @@ use heapray_bench_workloads::Result;
 use crate::machine::first_line;
 use crate::programs::Programs;
 
-/// A profiler in one of its settings, in one program.
+/// Profiler in one of its settings, in one program.
 #[derive(Debug, Clone)]
 pub(crate) struct Contender {
     pub(crate) id: &'static str,
     pub(crate) title: String,
     /// The contender without a profiler that it is compared with.
     pub(crate) against: &'static str,
-    /// Of the profiler.
+    /// Version of the profiler.
     pub(crate) version: String,
-    /// What is run.
+    /// Program that is run.
     pub(crate) program: PathBuf,
     pub(crate) setup: Setup,
 }
 
-/// What makes a program a profiled one.
+/// Way in which a program is profiled.
 #[derive(Debug, Clone)]
 pub(crate) enum Setup {
-    /// Variables; `@` stands for the run's folder.
+    /// Environment variables; `@` stands for the run's directory.
     Variables(Vec<(&'static str, String)>),
-    /// Preloaded, with its interpreter and zstd at the other end of a pipe, as its own script does it.
+    /// Preloaded, with its interpreter and zstd at the other end of a pipe, as in its own script.
     Heaptrack(HeaptrackFiles),
     /// Called by Python, without and with memray.
     Python { python: PathBuf, memray: bool },
 }
 
-/// An installed heaptrack.
+/// Files of an installed heaptrack.
 #[derive(Debug, Clone)]
 pub(crate) struct HeaptrackFiles {
     pub(crate) library: PathBuf,
-    /// None where it can't be had for a Rust program: 1.4 takes all the memory there is to read debug information.
+    /// `None` if it cannot be used for a Rust program: 1.4 takes all available memory to read debug information.
     pub(crate) interpreter: Option<PathBuf>,
     pub(crate) print: PathBuf,
 }
 
-/// Everyone who can be measured here, and what is missing for the others.
+/// Returns the contenders that can be measured here, and notes about the others.
 pub(crate) fn all(programs: &Programs) -> Result<(Vec<Contender>, Vec<String>)> {
     let mut all = Vec::new();
     let mut missing = Vec::new();
@@ -124,7 +124,7 @@ fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
         all.push(Contender {
             id,
             title: title.into(),
-            // The wrapper's cost is heapray's, whatever state it is in: all are compared with a program without it.
+            // The wrapper's cost is heapray's in any state, so all are compared with a program without it.
             against: "off",
             version: version.clone(),
             program: programs.subject.join(format!("subject-{way}")),
@@ -304,7 +304,7 @@ fn gperftools(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>)
         &["-W", "-f", "${Version}", "libgoogle-perftools4"],
     );
     let preloaded = || vec![("LD_PRELOAD", library.to_owned())];
-    // One dump at the end; by default there are others in between, which cost.
+    // One dump at the end; by default there are more, which cost time.
     let profiled = || {
         let mut variables = preloaded();
         for (name, value) in [

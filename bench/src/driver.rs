@@ -1,4 +1,4 @@
-//! Runs the plan: all contenders take turns in each round, so that other load on the machine meets all alike.
+//! Runs the plan. All contenders take turns in each round, so that other load on the machine affects all alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::{after, check, instructions, server};
 
 type Values = Result<BTreeMap<String, f64>>;
 
-/// Measures everything, and tells on the way. What there is stands in `file` after each case.
+/// Measures everything, and reports progress. The results so far are in `file` after each case.
 pub(crate) fn drive(
     plan: &Plan,
     contenders: &[Contender],
@@ -119,8 +119,8 @@ fn measure(contender: &Contender, case: &Case, programs: &Programs, round: u32) 
     Ok(done.values)
 }
 
-/// CPU time that a contender's helper process takes for next to nothing: it reads the program's debug information. That
-/// is not the price of an allocation, and no part of the figures.
+/// Returns the CPU time that a contender's helper process takes for almost no work, because it reads the program's debug
+/// information. That is not a cost of allocations, and is left out of the figures.
 fn helper_at_least(contender: &Contender) -> Result<f64> {
     if !matches!(contender.setup, Setup::Heaptrack(_)) {
         return Ok(0.0);
@@ -130,11 +130,12 @@ fn helper_at_least(contender: &Contender) -> Result<f64> {
     Ok(done.values.get("helper_cpu_ns").copied().unwrap_or(0.0))
 }
 
-/// heapray that does not know `MEMRAY_PROFILER_SAMPLE` yet records every allocation: no column for that.
+/// Leaves out a column for sampling if this heapray does not support `MEMRAY_PROFILER_SAMPLE`, and so records every
+/// allocation.
 fn leave_out_sampling(contenders: &mut Vec<Contender>, runs: &mut Runs) {
     let samples = |contender: &Contender| -> Result<bool> {
         let values = check::check(contender)?;
-        // A sample of 6 MB, one in 512 KiB, can't have met most of the stacks.
+        // A sample of 6 MB, one per 512 KiB, cannot have found most of the stacks.
         let stacks = values.get("stacks").copied().unwrap_or(0.0);
         Ok(stacks < heapray_bench_workloads::stacks::STACKS as f64 / 2.0)
     };

@@ -1,5 +1,5 @@
-//! Instructions of a pair, counted by callgrind: a figure that no other load on the machine moves. What the threads
-//! that make the pairs execute is counted, and nothing of other threads and processes.
+//! Instructions of a pair, counted by callgrind: a figure that other load on the machine does not change. Only the threads
+//! that make the pairs are counted, not other threads and processes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::machine::first_line;
 use crate::plan::Case;
 use crate::process::Measured;
 
-/// Why nothing is counted here, if so.
+/// Returns the reason why instructions cannot be counted here, if there is one.
 pub(crate) fn missing() -> Option<String> {
     let version = first_line("valgrind", &["--version"]);
     version
@@ -18,12 +18,13 @@ pub(crate) fn missing() -> Option<String> {
         .then(|| "instructions: no valgrind (apt-get install valgrind)".to_owned())
 }
 
-/// Whether callgrind can run it: not Python, whose own start takes minutes there.
+/// Returns whether callgrind can run the contender: not Python, whose own start takes minutes there.
 pub(crate) fn can_count(contender: &Contender) -> bool {
     !matches!(contender.setup, Setup::Python { .. })
 }
 
-/// Instructions a pair: two runs that differ in the number of pairs only, so that what else they execute cancels out.
+/// Returns the instructions of a pair, from two runs that differ only in the number of pairs, so that all other instructions
+/// cancel out.
 pub(crate) fn count(
     contender: &Contender,
     shape: &str,

@@ -1,4 +1,4 @@
-//! Load on loopback: keep-alive connections with one request under way on each, driven by the calling thread alone.
+//! Load on loopback: keep-alive connections with one running request each, all driven by the calling thread.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +9,11 @@ use heapray_bench_workloads::Result;
 
 const CONNECTIONS: usize = 8;
 
-/// What a load met.
+/// Result of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) elapsed: Duration,
-    /// From the moment a request was sent to the moment its answer was there, sorted, in nanoseconds.
+    /// Nanoseconds from sending each request to its answer, sorted.
     pub(crate) latencies: Vec<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Answers {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The latency that `part` of all requests did not exceed.
+    /// Returns the latency that `part` of all requests did not exceed.
     pub(crate) fn percentile(&self, part: f64) -> f64 {
         let last = self.latencies.len().saturating_sub(1);
         let place = (self.latencies.len() as f64 * part) as usize;
@@ -88,7 +88,7 @@ struct Connection<'a> {
     sent: Instant,
     answer: Vec<u8>,
     read: usize,
-    /// Bytes of the answer that is coming, once its head is there.
+    /// Bytes of the present answer, once its head is there.
     length: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Connection<'a> {
         Ok(self.stream.write_all(self.request)?)
     }
 
-    /// Reads what is there; whether that was the end of the answer.
+    /// Reads the available bytes. Returns whether that was the end of the answer.
     fn receive(&mut self) -> Result<bool> {
         let got = self.stream.read(&mut self.answer[self.read..])?;
         if got == 0 {
@@ -129,7 +129,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Bytes of head and body, once the head is there.
+/// Returns the bytes of head and body, once the head is there.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else {
         return Ok(None);

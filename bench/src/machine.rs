@@ -1,4 +1,4 @@
-//! On what and when it was measured.
+//! The machine and the time of a measurement.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,7 +17,7 @@ pub(crate) struct Machine {
     pub(crate) heapray: String,
     /// Year, month and day.
     pub(crate) date: String,
-    /// Load average at the beginning and at the end: above 0 at the beginning others had the machine, too.
+    /// Load average at the beginning and at the end: above 0 at the beginning, other programs used the machine too.
     pub(crate) load: [f64; 2],
 }
 
@@ -49,14 +49,14 @@ impl Machine {
     }
 }
 
-/// Load average of the last minute.
+/// Returns the load average of the last minute.
 pub(crate) fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split(' ').next().and_then(|text| text.parse().ok());
     first.unwrap_or(f64::NAN)
 }
 
-/// The first line that a program prints; nothing where there is no such program.
+/// Returns the first line that a program prints, or nothing if there is no such program.
 pub(crate) fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -64,7 +64,7 @@ pub(crate) fn first_line(program: &str, arguments: &[&str]) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// In UTC, by Howard Hinnant's algorithm.
+/// Returns the date in UTC, by Howard Hinnant's algorithm.
 fn date(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! Measures what heapray costs, beside its peers, and writes `docs/benchmarks.md`: see bench/README.md.
+//! Measures the cost of heapray and of its peers, and writes `docs/benchmarks.md`: see bench/README.md.
 //!
 //! ```text
 //! main ─▶ plan: cases and rounds ─▶ driver ─▶ process: one measured program ─▶ target/bench/runs.json ─▶ page
@@ -75,7 +75,7 @@ fn command(arguments: &[String]) -> Result<()> {
     }
 }
 
-/// What to measure, and how thoroughly.
+/// Choice of measurements, and their thoroughness.
 #[derive(Debug, Default)]
 struct Options {
     quick: bool,
@@ -133,7 +133,7 @@ fn measure(options: &Options) -> Result<()> {
     let chosen: Vec<_> = contenders
         .iter()
         .filter(|contender| {
-            // What another is compared with is measured, too.
+            // The base of comparison of a contender is measured, too.
             contenders.iter().any(|one| {
                 wanted(&options.contenders, one.id)
                     && (one.id == contender.id || one.against == contender.id)

@@ -1,13 +1,13 @@
-//! What is measured: each workload with its parameters.
+//! The plan: each workload with its parameters.
 
 use heapray_bench_workloads::Options;
 
-/// A workload with its parameters.
+/// Workload with its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) workload: &'static str,
     pub(crate) parameters: Vec<(&'static str, String)>,
-    /// Whether a report is made at the end, and timed.
+    /// Set if a report is made at the end, and timed.
     pub(crate) finish: bool,
 }
 
@@ -21,7 +21,7 @@ impl Case {
         }
     }
 
-    /// Pairs of one shape, as many as there is time for.
+    /// Returns a case with as many pairs of one shape as there is time for.
     fn pairs(shape: &str, depth: u32, threads: u32, ms: u32) -> Case {
         let (depth, threads, ms) = (depth.to_string(), threads.to_string(), ms.to_string());
         Case::new(
@@ -35,7 +35,7 @@ impl Case {
         )
     }
 
-    /// A fixed number of pairs, 60 frames deep.
+    /// Returns a case with a fixed number of pairs, 60 frames deep.
     pub(crate) fn counted_pairs(shape: &str, threads: u32, count: u64) -> Case {
         let (threads, count) = (threads.to_string(), count.to_string());
         Case::new(
@@ -49,7 +49,7 @@ impl Case {
         )
     }
 
-    /// The parameters as the measured program takes them.
+    /// Returns the parameters as arguments of the measured program.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let parameters = self.parameters.iter();
         let named = parameters.map(|(name, value)| format!("{name}={value}"));
@@ -58,27 +58,27 @@ impl Case {
             .collect()
     }
 
-    /// By what its runs are found: all but the time that was given to it.
+    /// Returns the key of its runs: all parameters except the time.
     pub(crate) fn key(&self) -> String {
         let kept = |word: &String| !word.starts_with("ms=");
         let words: Vec<String> = self.arguments().into_iter().filter(kept).collect();
         words.join(" ")
     }
 
-    /// The parameters, to be looked up.
+    /// Returns the parameters for look-up.
     pub(crate) fn options(&self) -> Options {
         Options::parse(&self.arguments()[1..]).unwrap_or_default()
     }
 }
 
-/// Everything that is measured.
+/// All cases.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) cases: Vec<Case>,
     pub(crate) rounds: u32,
-    /// Once a contender has spent this many seconds on a case it has no further rounds.
+    /// A contender that has spent this many seconds on a case gets no further rounds.
     pub(crate) enough_seconds: f64,
-    /// Shapes of `pairs` whose instructions are counted, and on how many threads.
+    /// Shapes of `pairs` whose instructions are counted, with the number of threads.
     pub(crate) instructions: &'static [(&'static str, u32)],
     pub(crate) check: bool,
 }

@@ -1,4 +1,4 @@
-//! A measured process: started as its contender wants it, read, and weighed when it has ended.
+//! A measured process: started with its contender's settings, read, and measured at its end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,21 +15,21 @@ use heapray_bench_workloads::Result;
 
 use crate::contenders::{Contender, Setup};
 
-/// A process that takes longer is ended, and has no figure.
+/// Time after which a process is killed, and has no figure.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// What Python does instead of a `main`.
+/// Python's code instead of a `main`.
 const CALL: &str = "import ctypes, sys; \
     sys.exit(ctypes.CDLL(sys.argv[1]).heapray_bench_run(' '.join(sys.argv[2:]).encode()))";
 
-/// What a measured process told, and its files for as long as this lives.
+/// Values of a measured process. Its files exist as long as this value.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) values: BTreeMap<String, f64>,
     pub(crate) folder: Folder,
 }
 
-/// A folder of a run's own, removed when it is dropped.
+/// Directory of a run, removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
@@ -54,7 +54,7 @@ impl Drop for Folder {
     }
 }
 
-/// A measured process under way.
+/// Running measured process.
 #[derive(Debug)]
 pub(crate) struct Measured {
     process: Child,
@@ -95,7 +95,7 @@ impl Measured {
                 if !Command::new("mkfifo").arg(&pipe).status()?.success() {
                     return Err("mkfifo failed".into());
                 }
-                // Its memory has a limit, so that the machine's has none to suffer.
+                // With a memory limit, so that it cannot use up the machine's memory.
                 let script = match files.interpreter {
                     Some(_) => r#"ulimit -v 6000000; "$0" < "$1" | zstd -q -c > "$2""#,
                     None => r#"zstd -q -c < "$1" > "$2""#,
@@ -137,7 +137,7 @@ impl Measured {
             .stdout(Stdio::piped())
             .stderr(File::create(folder.path().join("errors"))?);
         for (name, _) in std::env::vars_os() {
-            // What the caller has in his environment is not to be measured.
+            // Settings in the caller's environment must not affect the measurement.
             if name.to_string_lossy().starts_with("MEMRAY_") {
                 command.env_remove(name);
             }
@@ -158,7 +158,7 @@ impl Measured {
         })
     }
 
-    /// The value of the line `name=value`; those before it are read, too.
+    /// Reads up to the line `name=value`, and returns the value.
     pub(crate) fn until(&mut self, name: &str) -> Result<String> {
         for line in self.lines.by_ref() {
             let line = line?;
@@ -174,7 +174,7 @@ impl Measured {
         Err(format!("the process ended before it told {name}: {}", self.errors()).into())
     }
 
-    /// Adds what the caller has measured of it.
+    /// Adds a value that the caller has measured.
     pub(crate) fn add(&mut self, name: &str, value: f64) {
         self.values.insert(name.to_owned(), value);
     }
@@ -187,14 +187,14 @@ impl Measured {
         text.lines().last().unwrap_or_default().to_owned()
     }
 
-    /// Lets it end (its input is closed), and gives what it printed and what it took.
+    /// Lets the process end (its input is closed), and returns its output and its cost.
     pub(crate) fn finish(mut self) -> Result<Done> {
         drop(self.input.take());
-        // Reads to the end: no line has that name.
+        // Reads to the end, because no line has this name.
         drop(self.until("\0"));
         let (status, usage) = wait(&self.process)?;
         drop(self.watch);
-        // The helper of a process that never opened the pipe waits for somebody to do so.
+        // If the process never opened the pipe, its helper still waits for a writer.
         let pipe = self.folder.path().join("pipe");
         let mut options = File::options();
         options.write(true).custom_flags(libc::O_NONBLOCK);
@@ -225,7 +225,7 @@ impl Measured {
     }
 }
 
-/// Ends process `pid` when the limit has passed, unless what is given back is dropped before.
+/// Kills process `pid` when the limit has passed, unless the returned value is dropped before.
 fn watch(pid: u32) -> mpsc::Sender<()> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -237,7 +237,7 @@ fn watch(pid: u32) -> mpsc::Sender<()> {
     sender
 }
 
-/// Waits for a child; gives what it and those it waited for have used.
+/// Waits for a child. Returns its resource usage, including that of the children it waited for.
 fn wait(child: &Child) -> Result<(ExitStatus, libc::rusage)> {
     let mut status = 0;
     // SAFETY: a `rusage` is numbers only.

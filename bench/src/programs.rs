@@ -1,20 +1,20 @@
-//! The programs that are measured: built from this repository, each with another profiler.
+//! The measured programs, built from this repository, each with another profiler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heapray_bench_workloads::Result;
 
-/// Where the programs are.
+/// Paths of the programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
-    /// Those with heapray.
+    /// Directory of the programs with heapray.
     pub(crate) subject: PathBuf,
-    /// Those with peers, if they could be built.
+    /// Directory of the programs with peers, if they could be built.
     pub(crate) peers: Option<PathBuf>,
 }
 
-/// The root of the repository that this program was built from.
+/// Returns the root of the repository that this program was built from.
 fn root() -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     Ok(root
@@ -22,7 +22,7 @@ fn root() -> Result<PathBuf> {
         .to_owned())
 }
 
-/// `target/` of the workspace.
+/// Returns `target/` of the workspace.
 pub(crate) fn target_folder() -> Result<PathBuf> {
     // This program is target/release/heapray-bench.
     let this = std::env::current_exe()?;
@@ -32,7 +32,7 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
         .to_owned())
 }
 
-/// Builds all of them.
+/// Builds all programs.
 pub(crate) fn build() -> Result<Programs> {
     let (root, target) = (root()?, target_folder()?);
     let mut subject = cargo(&root, &target);
@@ -42,8 +42,8 @@ pub(crate) fn build() -> Result<Programs> {
     }
     let with_peers = target.join("peers");
     let mut peers = cargo(&root.join("bench/peers"), &with_peers);
-    // heapscope walks frame pointers; all peers, and what they are compared with, are built alike. It asks for a newer
-    // compiler than it needs.
+    // heapscope walks frame pointers, so all peers and their base of comparison are built in the same way. It asks for a
+    // newer compiler than it needs.
     peers
         .env("RUSTFLAGS", "-C force-frame-pointers=yes")
         .args(["--ignore-rust-version", "--keep-going"]);

@@ -1,4 +1,4 @@
-//! What was measured, as JSON: every run, with the machine and the versions.
+//! The measurements as JSON: every run, with the machine and the versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::contenders::Contender;
 use crate::machine::Machine;
 
-/// One measured process.
+/// Measured process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Run {
-    /// The workload with its parameters.
+    /// Workload with its parameters.
     pub(crate) case: String,
     pub(crate) contender: String,
     pub(crate) round: u32,
@@ -21,17 +21,17 @@ pub(crate) struct Run {
     pub(crate) failed: Option<String>,
 }
 
-/// A contender, as a reader of the file has to know it.
+/// Facts about a contender.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct About {
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What it is compared with.
+    /// The contender that it is compared with.
     pub(crate) against: String,
     pub(crate) version: String,
 }
 
-/// All of a benchmark.
+/// All runs of a benchmark.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Runs {
     pub(crate) machine: Machine,
@@ -41,7 +41,7 @@ pub(crate) struct Runs {
     pub(crate) runs: Vec<Run>,
 }
 
-/// What was measured at one time, of what a page is made of.
+/// Measurements of one time that a page is made from.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) machine: Machine,
@@ -75,8 +75,8 @@ impl Runs {
         Ok(std::fs::write(file, serde_json::to_vec_pretty(self)?)?)
     }
 
-    /// Puts the cases of `later` in the place of those of the same name: contenders are compared within a case, and a case
-    /// was measured at one time.
+    /// Replaces cases by those of `later` with the same name: contenders are compared within a case, and all runs of a case
+    /// must be of one time.
     pub(crate) fn replace(&mut self, later: Runs) {
         let replaced: BTreeSet<&str> = later.runs.iter().map(|run| run.case.as_str()).collect();
         self.runs
@@ -90,7 +90,7 @@ impl Runs {
         self.runs.extend(later.runs);
     }
 
-    /// When and where all of it was measured.
+    /// Returns when and where all of it was measured.
     pub(crate) fn part(&self) -> Part {
         let workload = |run: &Run| run.case.split(' ').next().unwrap_or_default().to_owned();
         Part {
@@ -100,12 +100,12 @@ impl Runs {
         }
     }
 
-    /// The median of a value over the rounds, if there is one.
+    /// Returns the median of a value over the rounds, if there is one.
     pub(crate) fn median(&self, case: &str, contender: &str, value: &str) -> Option<f64> {
         self.median_of(case, contender, |values| values.get(value).copied())
     }
 
-    /// The median of what `of` makes of each run's values.
+    /// Returns the median of `of` over each run's values.
     pub(crate) fn median_of(
         &self,
         case: &str,
@@ -120,7 +120,7 @@ impl Runs {
         (!values.is_empty()).then(|| median(values))
     }
 
-    /// Why there is no figure.
+    /// Returns the reason why there is no figure.
     pub(crate) fn failure(&self, case: &str, contender: &str) -> Option<&str> {
         let of_case = self
             .runs
@@ -129,7 +129,8 @@ impl Runs {
         of_case.filter_map(|run| run.failed.as_deref()).next()
     }
 
-    /// The full name of the case that begins so: sizes differ between a quick benchmark and a whole one.
+    /// Returns the full name of the case that begins with `beginning`: sizes differ between a quick benchmark and a whole
+    /// one.
     pub(crate) fn case(&self, beginning: &str) -> Option<&str> {
         let mut cases = self.runs.iter().map(|run| run.case.as_str());
         cases.find(|case| {
@@ -143,7 +144,7 @@ impl Runs {
     }
 }
 
-/// The middle one; of an even number the mean of the two in the middle.
+/// Returns the middle value; of an even number, the mean of the two middle values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let (below, above) = (values.len().saturating_sub(1) / 2, values.len() / 2);

@@ -9,7 +9,7 @@ use crate::load;
 use crate::plan::Case;
 use crate::process::{Done, Measured};
 
-/// Starts it, loads it, and adds what the load met.
+/// Starts the service, loads it, and adds the results.
 pub(crate) fn measure(contender: &Contender, case: &Case) -> Result<Done> {
     let seconds = case.options().text("seconds").unwrap_or("2").parse()?;
     let duration = Duration::from_secs_f64(seconds);
@@ -41,7 +41,7 @@ pub(crate) fn measure(contender: &Contender, case: &Case) -> Result<Done> {
     service.finish()
 }
 
-/// CPU time of a process's threads: those of the service, and those that heapray or bytehound has for itself, by name.
+/// CPU time of a process's threads: those of the service, and those of heapray or bytehound, recognized by name.
 #[derive(Debug, Clone, Copy, Default)]
 struct ThreadTimes {
     service: Duration,
@@ -54,7 +54,7 @@ impl ThreadTimes {
         let mut times = ThreadTimes::default();
         for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
             let task = task?.path();
-            // A thread may end between the two looks.
+            // A thread may end between the two readings.
             let Ok(name) = std::fs::read_to_string(task.join("comm")) else {
                 continue;
             };

@@ -6,7 +6,7 @@ fn main() {
         .cpp(true)
         .std("c++17")
         .opt_level(2)
-        // Its functions stay functions: they make the call stacks.
+        // Tail calls stay calls, because they are the frames of the call stacks.
         .flag("-fno-optimize-sibling-calls")
         .flag("-fno-omit-frame-pointer")
         .warnings(true)

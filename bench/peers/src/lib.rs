@@ -1,10 +1,10 @@
-//! The workloads as a shared library, for Python to call: memray sees what a Python process does.
+//! The workloads as a shared library that Python calls, because memray profiles Python processes.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use heapray_bench_workloads::{Unprofiled, run};
 
-/// Runs the workload that `arguments` (separated by spaces) name. 0 if it went well.
+/// Runs the workload that `arguments` (separated by spaces) name. Returns 0 on success.
 ///
 /// # Safety
 ///

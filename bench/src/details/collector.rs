@@ -1,7 +1,7 @@
-//! What the collector's tables cost, fed straight with events of several kinds of program: no hook, no ring, no thread.
+//! The cost of the collector's tables, which get events of several kinds of program directly: no hook, no ring, no thread.
 //!
-//! Times are CPU time. Instructions are counted by callgrind, in this section run again below it: no other load on the
-//! machine moves them.
+//! Times are CPU time. Instructions are counted by callgrind, in this section run again under it: other load on the machine
+//! does not change them.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -19,19 +19,19 @@ const CLOCK: Clock = Clock {
     start_stamp: 0,
     ticks_per_ms: 3_000_000.0,
 };
-/// Events handed over at once, as the merge does.
+/// Events passed at once, as in the merge.
 const BATCH: usize = 2048;
-/// Events made at once, between two looks at the clock: few enough for the second-level cache.
+/// Events made at once, between two readings of the clock: few enough for the second-level cache.
 const MADE: usize = 8 * BATCH;
 const EVENTS: usize = 8_000_000;
 const ROUNDS: usize = 5;
-/// Events of a count: callgrind is slow.
+/// Events for counting instructions: callgrind is slow.
 const COUNTED: usize = 1_000_000;
 
-/// Tells this section to feed events and nothing else: the program, `log` or `plain`, how many.
+/// Variable that tells this section only to feed events: the program, `log` or `plain`, how many.
 const COUNT: &str = "HEAPRAY_BENCH_COLLECTOR";
 
-/// Begins one.
+/// Function that begins a program.
 type Make = fn() -> Program;
 
 /// Each kind of program, by name.
@@ -110,7 +110,7 @@ fn each(time: Duration) -> f64 {
     time.as_nanos() as f64 / EVENTS as f64
 }
 
-/// CPU time of the tables for so many events, and the tables.
+/// Returns the CPU time of the tables for so many events, and the tables.
 fn run(mut program: Program, events: usize, log: bool) -> Result<(Duration, Tables)> {
     let mut tables = Tables::new(CLOCK);
     if log {
@@ -129,7 +129,7 @@ fn run(mut program: Program, events: usize, log: bool) -> Result<(Duration, Tabl
     Ok((time, tables))
 }
 
-/// Its own function, by whose name callgrind finds it.
+/// Applies events. A separate function, so that callgrind finds it by name.
 #[inline(never)]
 fn measured(tables: &mut Tables, events: &[Event]) {
     feed(tables, events);
@@ -183,7 +183,7 @@ fn instructions(program: &str, log: &str) -> Result<f64> {
     Ok(sum.ok_or("callgrind told no sum")? / whole as f64)
 }
 
-/// What is counted.
+/// Runs the part that is counted.
 fn count(what: &str) -> Result<()> {
     let (name, log) = what.split_once(' ').ok_or("PROGRAM plain|log")?;
     let (_, make) = PROGRAMS
@@ -194,7 +194,7 @@ fn count(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// xorshift: the same events in each run.
+/// Random numbers by xorshift: the same events in each run.
 struct Random(u64);
 
 impl Random {
@@ -211,7 +211,7 @@ impl Random {
     }
 }
 
-/// A heap with size classes and last-in-first-out reuse, as allocators have.
+/// Heap with size classes and last-in-first-out reuse, as in allocators.
 #[derive(Default)]
 struct Addresses {
     free: Vec<Vec<u64>>,
@@ -240,7 +240,7 @@ struct Block {
     size: u64,
 }
 
-/// A program that never ends: what it does next, and what it has.
+/// Endless program: its next actions, and its blocks.
 struct Program {
     random: Random,
     heap: Addresses,
@@ -251,7 +251,7 @@ struct Program {
     open: Vec<Vec<Block>>,
     sites: Vec<u64>,
     turn: Vec<usize>,
-    /// Events before it is as large as it gets.
+    /// Events before it reaches its full size.
     before: usize,
     step: fn(&mut Program),
 }
@@ -274,7 +274,7 @@ impl Program {
         }
     }
 
-    /// The next [`MADE`] events.
+    /// Returns the next [`MADE`] events.
     fn make(&mut self) -> &[Event] {
         self.events.clear();
         while self.events.len() < MADE {
@@ -321,7 +321,7 @@ impl Program {
 
     fn service() -> Program {
         Program::new(1_000_000, |this| {
-            // A run of a few events of one thread, as the merge of two busy cores gives.
+            // A run of a few events of one thread, as in the merge of two busy cores.
             if this.random.below(6) == 0 {
                 this.thread = 1 + this.random.below(8) as u32;
             }

@@ -1,4 +1,4 @@
-//! Figures of heapray alone, each in a process of its own: this binary again.
+//! Figures of heapray alone, each in its own process, which runs this binary again.
 
 pub(crate) mod collector;
 pub(crate) mod report;
@@ -11,24 +11,24 @@ use std::process::Command;
 use heapray::Profiler;
 use heapray_bench_workloads::Result;
 
-/// A profiler that records, in this process.
+/// Starts a profiler that records in this process.
 fn recording() -> Result<Profiler> {
     let directory = directory(std::process::id());
     let builder = heapray::builder().ignore_environment().enabled(true);
     Ok(builder.dir(directory).try_init()?)
 }
 
-/// Where the profiler of child `process` writes.
+/// Returns the directory of child `process`.
 fn directory(process: u32) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("heapray-bench-{process}"))
 }
 
-/// What a child has told.
+/// Values that a child has printed.
 #[derive(Debug)]
-struct Told(BTreeMap<String, f64>);
+struct Values(BTreeMap<String, f64>);
 
-impl Told {
-    /// Not a number where the child did not tell.
+impl Values {
+    /// Returns a value, or NaN if the child did not print it.
     fn get(&self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(f64::NAN)
     }
@@ -39,7 +39,7 @@ impl Told {
 }
 
 /// Runs this binary as a child that measures.
-fn measured(arguments: &[&str]) -> Result<Told> {
+fn measured(arguments: &[&str]) -> Result<Values> {
     let child = Command::new(std::env::current_exe()?)
         .arg("child")
         .args(arguments)
@@ -54,10 +54,10 @@ fn measured(arguments: &[&str]) -> Result<Told> {
     let text = String::from_utf8(output.stdout)?;
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     let pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
-    Ok(Told(pairs.collect()))
+    Ok(Values(pairs.collect()))
 }
 
-/// `12.3 MiB`.
+/// Returns `12.3 MiB`.
 pub(crate) fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

@@ -9,7 +9,7 @@ use super::{measured, mib, recording};
 
 const EVENTS: usize = 10_000_000;
 const LIVE: usize = 1_000_000;
-/// Call stacks that the events come from, as a power of two.
+/// Number of call stacks of the events, as a power of two.
 const PATHS: u32 = 11;
 
 /// Prints the figures.

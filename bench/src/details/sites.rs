@@ -1,4 +1,4 @@
-//! Memory that heapray needs for itself: for live blocks, for call sites, for threads.
+//! Memory that heapray uses itself: for live blocks, for call sites, for threads.
 
 use std::hint::black_box;
 use std::thread;
@@ -62,7 +62,7 @@ pub(crate) fn child(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// A pair from each of `count` call stacks.
+/// Makes a pair from each of `count` call stacks.
 fn paths(first: u32, count: u32) {
     for path in first..first + count {
         stacks::along(path, 17, &mut || stacks::pair(64));

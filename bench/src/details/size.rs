@@ -1,4 +1,4 @@
-//! What heapray adds to a program: a small axum service without it, with it, and with it but without Swagger UI.
+//! The size that heapray adds to a program: a small axum service without it, with it, and with it but without Swagger UI.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Figures that tables and plot have in common, each a comparison with the unprofiled run of the same program.
+//! Figures for tables and plot, each a comparison with the unprofiled run of the same program.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(crate) struct Figures<'a> {
     pub(crate) against: &'a str,
 }
 
-/// CPU time of the process and of the peer's helper process.
+/// Returns the CPU time of the process and of the peer's helper process.
 pub(crate) fn cpu(values: &BTreeMap<String, f64>) -> Option<f64> {
     Some(values.get("cpu_ns")? + values.get("helper_cpu_ns").unwrap_or(&0.0))
 }
@@ -27,7 +27,7 @@ impl<'a> Figures<'a> {
         self.id != self.against
     }
 
-    /// This one's median and that of the unprofiled run.
+    /// Returns this contender's median and that of the unprofiled run.
     fn both(
         &self,
         case: &str,
@@ -42,7 +42,8 @@ impl<'a> Figures<'a> {
         self.runs.median(self.runs.case(case)?, self.id, name)
     }
 
-    /// Until its page is on disk, of those rounds in which it made one: some peers do so in the first alone.
+    /// Returns the time until the page is on disk, of those rounds in which one was made: some peers make one in the first
+    /// round only.
     pub(crate) fn until_page(&self, case: &str) -> Option<f64> {
         self.runs
             .median_of(self.runs.case(case)?, self.id, |values| {
@@ -51,7 +52,7 @@ impl<'a> Figures<'a> {
             })
     }
 
-    /// Of CPU time, with the helper's.
+    /// Returns the ratio of CPU time, including the helper's.
     pub(crate) fn cpu_ratio(&self, case: &str) -> Option<f64> {
         self.both(case, cpu).map(|(own, off)| own / off)
     }
@@ -61,7 +62,7 @@ impl<'a> Figures<'a> {
             .map(|(own, off)| own / off)
     }
 
-    /// Nanoseconds of CPU a pair.
+    /// Returns the nanoseconds of CPU time per pair.
     pub(crate) fn pair(&self, case: &str) -> Option<f64> {
         self.runs
             .median_of(self.runs.case(case)?, self.id, |values| {
@@ -69,13 +70,13 @@ impl<'a> Figures<'a> {
             })
     }
 
-    /// Nanoseconds of CPU that the profiler adds to a pair, wherever it spends them.
+    /// Returns the nanoseconds of CPU time that the profiler adds to a pair, on any thread.
     pub(crate) fn added(&self, case: &str) -> Option<f64> {
         self.both(case, |values| Some(cpu(values)? / values.get("pairs")?))
             .map(|(own, off)| own - off)
     }
 
-    /// Of these, those on the thread that makes the pairs.
+    /// Returns the part of them on the thread that makes the pairs.
     pub(crate) fn added_on_thread(&self, case: &str) -> Option<f64> {
         self.both(case, |values| {
             Some(values.get("thread_cpu_ns")? / values.get("pairs")?)
@@ -83,7 +84,7 @@ impl<'a> Figures<'a> {
         .map(|(own, off)| own - off)
     }
 
-    /// Bytes of memory for each live block that the unprofiled run does not have.
+    /// Returns the bytes of memory per live block that the unprofiled run does not have.
     pub(crate) fn bytes_a_block(&self) -> Option<f64> {
         let (own, off) = self.both("live", |values| values.get("rss_live").copied())?;
         Some((own - off) / self.value("live", "blocks")?)

@@ -1,4 +1,4 @@
-//! `benchmarks.md` and `benchmarks.svg`, made of what was measured.
+//! `benchmarks.md` and `benchmarks.svg`, made from the measurements.
 
 mod figures;
 mod plot;
@@ -11,10 +11,10 @@ use heapray_bench_workloads::Result;
 
 use crate::runs::{Part, Runs};
 
-/// What is to be known about the figures, whatever they are.
+/// Notes about the figures.
 const NOTES: &str = include_str!("notes.md");
 
-/// Writes both files. Of several benchmarks the later ones stand for what they measured anew.
+/// Writes both files. If a case was measured in several benchmarks, the latest counts.
 pub(crate) fn write(benchmarks: Vec<Runs>, folder: &Path) -> Result<()> {
     let mut benchmarks = benchmarks.into_iter();
     let mut runs = benchmarks.next().ok_or("a page of nothing")?;
@@ -56,7 +56,7 @@ fn text(runs: &Runs, parts: &[Part]) -> String {
     out
 }
 
-/// What was measured, where and when.
+/// Writes what was measured, where and when.
 fn put_part(part: &Part, out: &mut String) {
     let machine = &part.machine;
     let _ = writeln!(

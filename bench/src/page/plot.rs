@@ -7,22 +7,22 @@ use crate::runs::Runs;
 
 const WIDTH: f64 = 860.0;
 const ROW: f64 = 20.0;
-/// Where bars begin and how long they can be.
+/// Start of the bars, and their largest length.
 const LEFT: f64 = 330.0;
 const LONGEST: f64 = 430.0;
 
-/// A group of bars.
+/// Group of bars.
 struct Panel<'a> {
     title: &'a str,
     of: &'a dyn Fn(&Figures) -> Option<f64>,
     print: &'a dyn Fn(f64) -> String,
-    /// Shorter than this is drawn as this; the axis is logarithmic from here.
+    /// Smallest drawn value; the logarithmic axis begins here.
     least: f64,
-    /// Whether the axis is linear, up to 1.
+    /// Set if the axis is linear, up to 1.
     linear: bool,
 }
 
-/// The picture.
+/// Returns the picture.
 pub(crate) fn svg(runs: &Runs) -> String {
     let panels = [
         Panel {
@@ -58,7 +58,7 @@ pub(crate) fn svg(runs: &Runs) -> String {
     )
 }
 
-/// Draws a panel from `y` on; gives where the next begins.
+/// Draws a panel from `y` on. Returns where the next one begins.
 fn draw(runs: &Runs, panel: &Panel, mut y: f64, out: &mut String) -> f64 {
     let mut bars: Vec<(&str, &str, f64)> = Vec::new();
     for about in &runs.contenders {

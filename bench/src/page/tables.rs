@@ -18,7 +18,7 @@ pub(crate) fn all(runs: &Runs, out: &mut String) {
     versions(runs, out);
 }
 
-/// A row for each contender that has a figure.
+/// Writes a row for each contender that has a figure.
 fn table(runs: &Runs, out: &mut String, with_unprofiled: bool, columns: &[Column]) {
     let _ = write!(out, "| |");
     for (title, _) in columns {
@@ -411,7 +411,7 @@ fn mib(value: Option<f64>) -> Option<String> {
     value.map(|value| format!("{:.1} MiB", value / f64::from(1 << 20)))
 }
 
-/// The time until there is a page, where there is one.
+/// Returns the time until there is a page, if there is one.
 fn graph(one: &Figures) -> Option<String> {
     seconds(one.until_page("live"))
 }

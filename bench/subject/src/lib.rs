@@ -1,5 +1,5 @@
-//! heapray as the profiler of a workload. Its settings are those of the environment (`MEMRAY_PROFILER` and so on), as in
-//! any service; `HEAPRAY_BENCH_STOPPED` ends the session that they began before the work begins.
+//! heapray as the profiler of a workload. Its settings come from the environment (`MEMRAY_PROFILER` and so on), as in any
+//! service. `HEAPRAY_BENCH_STOPPED` ends the session before the work begins.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,12 +9,12 @@ use axum::Router;
 use heapray::{Format, Measure, OutputKey, OutputKind, Unit};
 use heapray_bench_workloads::{Folded, Profiler, Result, Written};
 
-/// The process's profiler, enabled or not.
+/// Profiler of the process, enabled or not.
 #[derive(Debug, Clone)]
 pub struct Heapray(heapray::Profiler);
 
 impl Heapray {
-    /// Begins as the environment says.
+    /// Begins with the settings of the environment.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Profiler for Heapray {
     }
 
     fn settle(&mut self) {
-        // The collector answers when it has handled what happened before the question.
+        // The collector answers after it has handled all earlier events.
         drop(self.0.status());
     }
 

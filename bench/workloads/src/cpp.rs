@@ -11,7 +11,7 @@ unsafe extern "C" {
     fn heapray_bench_index(threads: u32, words: u32) -> u64;
 }
 
-/// Lets the library work.
+/// Runs the library.
 pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<()> {
     let threads = options.number("threads", 8)? as u32;
     let words = options.number("words", 200_000)? as u32;

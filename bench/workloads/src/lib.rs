@@ -1,12 +1,12 @@
-//! The benchmark's workloads, and what each process that is measured does with one: begin, work, tell, finish.
+//! The benchmark's workloads, and the steps of each measured process: begin, work, report, finish.
 //!
-//! Nothing here knows heapray or any other profiler. A measured program is a `main` of three lines that hands its
-//! profiler to [`main`]; so all of them run the very same code.
+//! Nothing here depends on heapray or any other profiler. A measured program is a `main` of three lines that passes its
+//! profiler to [`main`], so all of them run the same code.
 //!
 //! ```text
 //! program WORKLOAD name=value…        prints name=value lines; with finish=FOLDER it writes its report there
 //! ```
-#![allow(clippy::print_stdout)] // printing is how a measured process tells
+#![allow(clippy::print_stdout)] // the measured process prints its values
 
 mod cpp;
 mod live;
@@ -28,11 +28,11 @@ pub use options::Options;
 pub use profiler::{Folded, Profiler, Unprofiled, Written};
 pub use server::REQUEST;
 
-/// Runs what the arguments name below the profiler that `begin` starts, and ends the process.
+/// Runs the workload of the arguments with the profiler that `begin` starts, and ends the process.
 pub fn main<P: Profiler>(begin: impl FnOnce() -> Result<P>) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match run(&arguments, begin) {
-        // Without destructors: what a profiler does at its end is timed above, or not wanted.
+        // Without destructors: the profiler's work at its end is timed above, or not wanted.
         Ok(()) => std::process::exit(0),
         Err(error) => {
             eprintln!("error: {error}");
@@ -45,20 +45,20 @@ pub fn main<P: Profiler>(begin: impl FnOnce() -> Result<P>) -> ExitCode {
 ///
 /// # Errors
 ///
-/// An unknown workload, or whatever goes wrong in it.
+/// An unknown workload, or an error in it.
 pub fn run<P: Profiler>(arguments: &[String], begin: impl FnOnce() -> Result<P>) -> Result<()> {
     let (workload, rest) = arguments.split_first().ok_or("which workload?")?;
     let options = Options::parse(rest)?;
     let mut profiler = begin()?;
     println!("pid={}", std::process::id());
-    // What is live stays so until the report is written.
+    // Live blocks stay live until the report is written.
     let kept: Box<dyn Any> = match workload.as_str() {
         "pairs" => Box::new(pairs::run(&options, &mut profiler)?),
         "live" => Box::new(live::run(&options, &mut profiler)?),
         "server" => Box::new(server::run(&mut profiler)?),
         "threads" => Box::new(threads::run(&options, &mut profiler)?),
         "cpp" => Box::new(cpp::run(&options, &mut profiler)?),
-        _ => return Err(format!("{workload} is no workload").into()),
+        _ => return Err(format!("{workload} is not a workload").into()),
     };
     for (name, value) in profiler.facts() {
         println!("{name}={value}");

@@ -1,4 +1,4 @@
-//! A heap of many live blocks, as a service has it that keeps documents, maps and texts.
+//! A heap of many live blocks, like that of a service that keeps documents, maps and texts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
@@ -11,16 +11,16 @@ use crate::profiler::Profiler;
 use crate::random::Random;
 use crate::stacks;
 
-/// A document, parsed again and again; about thirty blocks.
+/// Document that is parsed again and again; about thirty blocks.
 const DOCUMENT: &str = r#"{"id": 4711, "customer": {"name": "Ada", "city": "London", "tags": ["new", "paper", "post"]},
     "lines": [{"item": "bolt M4", "count": 200, "price": 3.5}, {"item": "nut M4", "count": 200, "price": 2.25},
               {"item": "washer", "count": 1000, "price": 1.0}], "note": "to be delivered before noon"}"#;
 
-/// Blocks of each: a document, and an entry of each map.
+/// Number of blocks of each: a document, and an entry of each map.
 const OF_DOCUMENT: usize = 31;
 const OF_ENTRIES: usize = 5;
 
-/// Frames below which all of it happens.
+/// Number of frames below which all of it happens.
 const DEPTH: usize = 20;
 
 #[derive(Debug, Default)]
@@ -31,14 +31,14 @@ pub(crate) struct Heap {
     texts: Vec<Option<String>>,
 }
 
-/// Builds, churns, frees half; prints what each part took in memory. What is left is handed back.
+/// Builds the heap, replaces blocks, frees half; prints the memory of each part. Returns the rest.
 pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<Heap> {
     let blocks = options.number("blocks", 2_000_000)? as usize;
     let mut heap = Heap::default();
     let mut random = Random::new(1);
     let process = std::process::id();
-    // A service has more than one thread, and so has every process with a profiler in it. With one alone glibc's allocator
-    // takes no locks, and the unprofiled run would be compared with another allocator.
+    // A service has more than one thread, and so has every process with a profiler in it. With a single thread glibc's
+    // allocator takes no locks, so the unprofiled run would use a faster allocator.
     std::thread::spawn(|| {
         loop {
             std::thread::park();
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<Heap
 }
 
 impl Heap {
-    /// Half of the blocks in documents, half in maps and texts.
+    /// Builds half of the blocks in documents, half in maps and texts.
     #[inline(never)]
     fn build(&mut self, blocks: usize) {
         for _ in 0..blocks / 2 / OF_DOCUMENT {

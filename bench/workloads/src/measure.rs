@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use crate::profiler::Profiler;
 
-/// An error is printed and ends the process.
+/// Result whose error is printed and ends the process.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 #[must_use]
 pub fn thread_cpu() -> Duration {
     cpu_time(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of all threads of this process, ended ones included.
+/// Returns the CPU time of all threads of this process, including ended ones.
 #[must_use]
 pub fn process_cpu() -> Duration {
     cpu_time(libc::CLOCK_PROCESS_CPUTIME_ID)
@@ -30,20 +30,20 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Resident bytes of a process: now (`VmRSS`) and at the most (`VmHWM`).
+/// Resident bytes of a process: now (`VmRSS`) and at most (`VmHWM`).
 #[derive(Debug, Clone, Copy)]
 pub struct Resident {
-    /// At this moment.
+    /// Bytes at this moment.
     pub now: u64,
-    /// Since the process began, or since [`reset_most`].
+    /// Largest number of bytes since the process began, or since [`reset_most`].
     pub most: u64,
 }
 
-/// Reads what the kernel says about process `pid`.
+/// Reads the kernel's figures of process `pid`.
 ///
 /// # Errors
 ///
-/// There is no such process.
+/// The process does not exist.
 pub fn resident(pid: u32) -> Result<Resident> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let bytes = |name: &str| {
@@ -60,16 +60,16 @@ pub fn resident(pid: u32) -> Result<Resident> {
     Ok(Resident { now, most })
 }
 
-/// Lets [`Resident::most`] of a process begin again from what it has now (proc(5), `clear_refs`).
+/// Resets [`Resident::most`] of a process to its present memory (proc(5), `clear_refs`).
 ///
 /// # Errors
 ///
-/// There is no such process.
+/// The process does not exist.
 pub fn reset_most(pid: u32) -> Result<()> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
 }
 
-/// A stretch of work that is measured.
+/// Measured part of the work.
 #[derive(Debug)]
 pub(crate) struct Stretch {
     cpu: Duration,
@@ -84,7 +84,7 @@ impl Stretch {
         }
     }
 
-    /// Prints what it took: time on the wall, and CPU time of the whole process, what the profiler put off included.
+    /// Prints the cost: elapsed time, and CPU time of the whole process, including work that the profiler has put off.
     pub(crate) fn end(self, profiler: &mut dyn Profiler) {
         let wall = self.start.elapsed();
         profiler.settle();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::measure::Result;
 
-/// What a measured process was told besides its workload.
+/// Arguments of a measured process after its workload.
 #[derive(Debug, Clone, Default)]
 pub struct Options(BTreeMap<String, String>);
 
@@ -25,17 +25,17 @@ impl Options {
         Ok(Options(options))
     }
 
-    /// The text of that name.
+    /// Returns the text of an argument.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The number of that name, or `default`.
+    /// Returns the number of an argument, or `default`.
     ///
     /// # Errors
     ///
-    /// What is no number.
+    /// The argument is not a number.
     pub fn number(&self, name: &str, default: u64) -> Result<u64> {
         match self.text(name) {
             Some(text) => Ok(text.parse().map_err(|_| format!("{name}={text}"))?),

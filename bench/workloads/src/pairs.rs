@@ -1,4 +1,4 @@
-//! A `malloc` and a `free` after the other, from about a thousand call stacks, on one thread or several.
+//! Pairs of `malloc` and `free`, one after the other, from about a thousand call stacks, on one thread or several.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -11,12 +11,12 @@ use crate::profiler::Profiler;
 use crate::random::Random;
 use crate::stacks;
 
-/// Pairs between two looks at the clock.
+/// Pairs between two readings of the clock.
 const BATCH: u64 = 1024;
 /// Pairs on one stack before a warm thread goes to another.
 const RUN: u64 = 8;
 
-/// How the call stack of a pair follows from that of the pair before.
+/// Relation of a pair's call stack to that of the pair before.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     /// Runs of eight on one stack; stacks differ in their innermost ten frames.
@@ -27,13 +27,13 @@ enum Shape {
     Scattered,
 }
 
-/// Makes pairs; prints how many, and the CPU time of the threads that made them.
+/// Makes pairs. Prints their number, and the CPU time of the threads that made them.
 pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<()> {
     let shape = match options.text("shape") {
         None | Some("warm") => Shape::Warm,
         Some("cold") => Shape::Cold,
         Some("scattered") => Shape::Scattered,
-        Some(other) => return Err(format!("{other} is no shape").into()),
+        Some(other) => return Err(format!("{other} is not a shape").into()),
     };
     let depth = options.number("depth", 60)? as usize;
     let threads = options.number("threads", 1)?;
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<()> 
         0 => Until::Time(Duration::from_millis(options.number("ms", 200)?)),
         count => Until::Count(count),
     };
-    // Three meetings: all threads are warm; the clocks have been read; all have done.
+    // Three meetings: all threads are warm; the clocks have been read; all have finished.
     let barrier = Barrier::new(threads as usize + 1);
     let (pairs, cpu) = thread::scope(|scope| -> Result<(u64, Duration)> {
         let running: Vec<_> = (0..threads)
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<()> 
 
 #[derive(Debug, Clone, Copy)]
 enum Until {
-    /// CPU time of the thread: other load on the machine does not shorten the measurement.
+    /// CPU time of the thread, so that other load on the machine does not shorten the measurement.
     Time(Duration),
     Count(u64),
 }
@@ -85,7 +85,7 @@ fn thread(
     let mut result = (0, Duration::ZERO);
     let mut random = Random::new(number + 1);
     let mut work = || {
-        // Each stack once, so that what is done once for a stack is not measured.
+        // Each stack once, so that the first capture of a stack is not measured.
         for stack in 0..stacks::STACKS {
             once(shape, depth, stack, 1, &mut random);
         }
@@ -105,7 +105,7 @@ fn thread(
     result
 }
 
-/// Its own function, by whose name callgrind finds it.
+/// Makes the measured pairs. A separate function, so that callgrind finds it by name.
 #[inline(never)]
 fn measured(shape: Shape, depth: usize, until: Until, random: &mut Random) -> u64 {
     let (start, mut pairs) = (thread_cpu(), 0);

@@ -1,4 +1,4 @@
-//! What the workloads need to know of the profiler that they run below.
+//! The interface of profilers for the workloads.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use axum::Router;
 
 use crate::measure::Result;
 
-/// A profiler inside the measured process.
+/// Profiler inside the measured process.
 pub trait Profiler {
-    /// The service's routes with the profiler's beside them.
+    /// Returns the service's routes with the profiler's beside them.
     fn mount(&self, app: Router) -> Router {
         app
     }
 
-    /// Waits until all that happened so far is accounted for, so that work which was put off is measured too.
+    /// Waits until everything that happened so far is processed, so that work that was put off is measured too.
     fn settle(&mut self) {}
 
-    /// What it says of itself: `recorded` allocations, `lost` events, `own_bytes` of memory, …
+    /// Returns the profiler's own figures: `recorded` allocations, `lost` events, `own_bytes` of memory, …
     fn facts(&mut self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
@@ -26,22 +26,22 @@ pub trait Profiler {
     ///
     /// # Errors
     ///
-    /// What could not be written.
+    /// An error of writing.
     fn finish(&mut self, _folder: &Path) -> Result<Written> {
         Ok(Written::default())
     }
 
-    /// The call stacks it recorded, once it is finished.
+    /// Returns the recorded call stacks, after the profiler is finished.
     ///
     /// # Errors
     ///
-    /// What could not be read.
+    /// An error of reading.
     fn folded(&mut self) -> Result<Option<Folded>> {
         Ok(None)
     }
 }
 
-/// No profiler in the process, or one that the process knows nothing of.
+/// No profiler in the process, or one that the process cannot see.
 #[derive(Debug, Clone, Copy)]
 pub struct Unprofiled;
 
@@ -50,7 +50,7 @@ impl Profiler for Unprofiled {}
 /// Files that a finished profiler has left.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
-    /// Size of the file that holds what was recorded.
+    /// Size of the recording's file.
     pub recording_bytes: Option<u64>,
     /// The flame graph, or the page that the profiler has instead.
     pub page: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl Written {
     }
 }
 
-/// Call stacks that a profiler recorded, to see that it did.
+/// Call stacks that a profiler recorded, to check its work.
 #[derive(Debug, Clone, Default)]
 pub struct Folded {
     stacks: BTreeSet<u64>,
@@ -79,7 +79,7 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// Adds a stack of `depth` frames, known by `hash`, with its number of allocations.
+    /// Adds a stack of `depth` frames, identified by `hash`, with its number of allocations.
     pub fn add(&mut self, hash: u64, depth: usize, allocations: u64) {
         self.stacks.insert(hash);
         self.deepest = self.deepest.max(depth);
@@ -106,7 +106,7 @@ impl Folded {
         println!("stack_allocations={}", self.allocations);
     }
 
-    /// Different stacks, frames of the deepest, and allocations in all.
+    /// Returns the number of different stacks, the frames of the deepest, and all allocations.
     #[must_use]
     pub fn sums(&self) -> (usize, usize, u64) {
         (self.stacks.len(), self.deepest, self.allocations)

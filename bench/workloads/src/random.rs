@@ -17,7 +17,7 @@ impl Random {
         self.0
     }
 
-    /// Below `end`.
+    /// Returns a number below `end`.
     #[inline]
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         // The upper half times `end`, without a division.

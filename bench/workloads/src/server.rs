@@ -1,5 +1,5 @@
-//! An axum service whose handler does what handlers do: JSON in, a map of strings, JSON out. About 160 allocations and
-//! reallocations a request, hyper's and tokio's own included.
+//! An axum service with a typical handler: JSON in, a map of strings, JSON out. About 160 allocations and reallocations per
+//! request, including hyper's and tokio's own.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::measure::Result;
 use crate::profiler::Profiler;
 
-/// The body that clients send to `POST /orders`.
+/// Body that clients send to `POST /orders`.
 pub const REQUEST: &str = r#"[
     {"id": 71, "customer": "Ada", "lines": [{"item": "bolt M4", "count": 200, "price": 3}, {"item": "nut M4", "count": 200, "price": 2}, {"item": "hook", "count": 12, "price": 40}]},
     {"id": 72, "customer": "Grace", "lines": [{"item": "washer", "count": 1000, "price": 1}, {"item": "rod 1 m", "count": 4, "price": 850}]}
@@ -36,7 +36,7 @@ async fn orders(Json(orders): Json<Vec<Value>>) -> Json<Value> {
     Json(summary(&orders).unwrap_or(Value::Null))
 }
 
-/// Sums the orders up by customer, and writes a line for each of theirs.
+/// Sums the orders up by customer, and writes a line for each order line.
 fn summary(orders: &[Value]) -> Option<Value> {
     let mut totals: HashMap<String, String> = HashMap::new();
     let mut rows = Vec::new();

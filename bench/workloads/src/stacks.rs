@@ -1,10 +1,10 @@
-//! Call stacks of a wanted depth and shape, of functions that the compiler can neither inline nor merge.
+//! Call stacks of a given depth and shape, made of functions that the compiler can neither inline nor merge.
 
 use std::hint::black_box;
 
-/// Choices of two on the way to a leaf of [`branch`].
+/// Number of binary choices on the way to a leaf of [`branch`].
 pub const BITS: u32 = 10;
-/// Different call stacks that [`branch`] and [`scatter`] make.
+/// Number of different call stacks that [`branch`] and [`scatter`] make.
 pub const STACKS: u64 = 1 << BITS;
 
 type Step = fn(u64, usize, &mut dyn FnMut()) -> usize;
@@ -15,7 +15,7 @@ macro_rules! steps {
         $(
             #[inline(never)]
             fn $name(path: u64, depth: usize, leaf: &mut dyn FnMut()) -> usize {
-                // A local of another size in each function, so that their frames differ as those of real code do.
+                // A local of another size in each function, so that their frames differ, as in real code.
                 let kept = black_box([depth; $weight]);
                 if depth <= 1 {
                     leaf();
@@ -39,7 +39,7 @@ steps! {
     resume 6;
 }
 
-/// Calls `leaf` below `depth` frames, always the same ones.
+/// Calls `leaf` below `depth` frames, which are always the same.
 pub fn trunk(depth: usize, leaf: &mut dyn FnMut()) {
     if depth == 0 {
         leaf();
@@ -55,7 +55,8 @@ pub fn scatter(number: u64, depth: usize, leaf: &mut dyn FnMut()) {
     black_box(STEPS[path as usize & 7](path.rotate_right(3), depth, leaf));
 }
 
-/// Calls `leaf` below [`BITS`] frames that `number` chooses: each number is another call stack, near ones share most.
+/// Calls `leaf` below [`BITS`] frames that `number` chooses: each number gives another call stack, and near numbers share
+/// most frames.
 pub fn branch(number: u64, leaf: &mut dyn FnMut()) {
     along(number as u32, BITS, leaf);
 }
@@ -81,17 +82,17 @@ fn left(path: u32, bits: u32, leaf: &mut dyn FnMut()) {
 #[inline(never)]
 fn right(path: u32, bits: u32, leaf: &mut dyn FnMut()) {
     along(path, bits, leaf);
-    // Differs from `left`, or the two would be one function.
+    // Differs from `left`; otherwise the compiler would merge the two functions.
     black_box(path);
 }
 
-/// A `malloc` and a `free` of `size` bytes.
+/// Makes a `malloc` and a `free` of `size` bytes.
 #[inline(always)]
 pub fn pair(size: usize) {
     drop(block(size));
 }
 
-/// A block of `size` bytes, not written to.
+/// Returns a block of `size` bytes, not written to.
 #[inline(always)]
 pub fn block(size: usize) -> Vec<u8> {
     black_box(Vec::with_capacity(black_box(size)))

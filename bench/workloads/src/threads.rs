@@ -8,9 +8,9 @@ use crate::options::Options;
 use crate::profiler::Profiler;
 use crate::stacks;
 
-/// Threads that live at one time.
+/// Number of threads that live at one time.
 const AT_ONCE: usize = 8;
-/// Pairs of each.
+/// Number of pairs of each thread.
 const PAIRS: usize = 16;
 
 /// Starts and ends threads, one after the other.

@@ -1,5 +1,5 @@
-//! The workloads below stats_alloc: a handful of counters that all threads share, and nothing else. What a profiler that keeps
-//! whole stacks has to be compared with where several threads allocate.
+//! The workloads with stats_alloc: a handful of counters that all threads share, and nothing else. Profilers that keep whole
+//! stacks are compared with this where several threads allocate.
 
 use std::alloc::System;
 use std::process::ExitCode;

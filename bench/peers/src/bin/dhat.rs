@@ -1,4 +1,4 @@
-//! The workloads below dhat.
+//! The workloads with dhat.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Profiler for Dhat {
     }
 
     fn finish(&mut self, _folder: &Path) -> Result<Written> {
-        // Writes the file when it is dropped. There is no flame graph: dhat's viewer shows trees.
+        // Dropping it writes the file. There is no flame graph: dhat's viewer shows trees.
         drop(self.profiler.take());
         Ok(Written {
             recording_bytes: Some(self.file.metadata()?.len()),

@@ -1,4 +1,4 @@
-//! Draws a flame graph from collapsed stacks: `flamegraph STACKS SVG`. For peers that leave this step to others.
+//! Draws a flame graph from collapsed stacks: `flamegraph STACKS SVG`. For peers that do not draw one themselves.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};

@@ -1,4 +1,4 @@
-//! The workloads below heapscope. `HEAPSCOPE_SAMPLE`: bytes between samples; without it every allocation.
+//! The workloads with heapscope. `HEAPSCOPE_SAMPLE`: bytes between samples; without it every allocation is recorded.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;

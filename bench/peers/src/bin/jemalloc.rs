@@ -32,12 +32,12 @@ impl Profiler for Jemalloc {
         // SAFETY: `prof.dump` takes a pointer to a text that ends with a zero byte, and only reads it.
         unsafe { tikv_jemalloc_ctl::raw::write(b"prof.dump\0", name.as_ptr()) }?;
         let recording_bytes = Some(dump.metadata()?.len());
-        // After the dump, since what it allocates is profiled, too.
+        // After the dump, since this allocates, and jemalloc profiles that too.
         let control = jemalloc_pprof::PROF_CTL
             .as_ref()
             .ok_or("jemalloc does not profile")?;
         let page = folder.join("jemalloc.svg");
-        // jemalloc_pprof 0.9 panics where next to nothing is live.
+        // jemalloc_pprof 0.9 panics if almost nothing is live.
         let drawn = catch_unwind(AssertUnwindSafe(|| {
             control.blocking_lock().dump_flamegraph()
         }));

@@ -1,4 +1,4 @@
-//! The workloads without a profiler, built as the peers are: what they are compared with, and what is preloaded into.
+//! The workloads without a profiler, built like the peers: the base of comparison, and the program for preloaded profilers.
 
 use std::process::ExitCode;
 

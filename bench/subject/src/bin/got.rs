@@ -1,4 +1,4 @@
-//! The workloads, with heapray that patches the GOT.
+//! The workloads, with heapray patching the GOT.
 
 use std::process::ExitCode;
 
