@@ -82,7 +82,7 @@ pub struct Event {
     pub stamp: u64,
     /// The recording thread. Threads are numbered from 1 in the order of their first event; numbers are never reused.
     pub thread: u32,
-    /// What happened.
+    /// Kind of the event.
     pub kind: Kind,
     /// Address of the block or the range.
     pub address: u64,

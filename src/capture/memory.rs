@@ -60,7 +60,7 @@ pub fn map(bytes: usize) -> Option<NonNull<u8>> {
 /// Unmaps memory that [`map`] returned for the same `bytes`.
 ///
 /// # Safety
-/// Nobody uses the memory any more.
+/// Nothing uses the memory any more.
 pub unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     let bytes = whole_pages(bytes).unwrap_or(bytes);
     // SAFETY: the caller's duty.

@@ -20,9 +20,9 @@ pub enum MemoryRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MemoryChildren {
-    /// Nothing.
+    /// Child processes are left out.
     None,
-    /// They count into `MEM`, as with `mprof run --include-children`.
+    /// Child processes count into `MEM`, as with `mprof run --include-children`.
     Include,
     /// `MEM` is the process alone, and each has `CHLD` lines of its own, as with `mprof run --multiprocess`.
     #[default]

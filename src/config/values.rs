@@ -235,7 +235,7 @@ pub(crate) fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// One of some words, in any case.
+/// One of several words, in any case.
 pub(crate) struct Words<T: 'static>(pub(crate) &'static [(&'static str, T)]);
 
 impl<T: Copy> Values for Words<T> {

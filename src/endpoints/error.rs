@@ -18,9 +18,9 @@ use heapray_report::error_chain;
     "type": "ReportNotFound"
 }))]
 pub(crate) struct ErrorBody {
-    /// What happened and what to do about it, for people.
+    /// The error and what to do about it, for users.
     pub(crate) error: String,
-    /// What kind of failure it is, for programs.
+    /// The kind of the failure, for programs.
     #[serde(rename = "type")]
     pub(crate) kind: ErrorKind,
 }

@@ -52,7 +52,7 @@ enum TimelineFormat {
 pub(crate) struct Timeline {
     /// The log's file, as a path in the service's file system.
     pub(crate) file: String,
-    /// When the log began.
+    /// Start of the log.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
     #[schema(value_type = String, format = DateTime)]
     pub(crate) started: SystemTime,

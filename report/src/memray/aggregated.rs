@@ -25,7 +25,7 @@ pub(super) struct Aggregated {
     header: Header,
     native: Native,
     frames: Vec<FrameId>,
-    /// Node n is `nodes[n - 1]`.
+    /// Call stack of each node. Node n is `nodes[n - 1]`.
     nodes: Vec<StackId>,
     current: Option<ThreadId>,
     /// The index of a site, by thread, stack and allocator.

@@ -41,10 +41,10 @@ pub struct Capture {
 
 /// Reads a capture of either kind, version 12 or 13, packed or not, written by heapray or by memray.
 ///
-/// What heapray wrote comes back whole. From memray's own files, an all-allocations capture gives every sum by
-/// memray's rules; a report of an aggregated capture has only the high-water mark and the live memory. Native frames have
-/// their addresses as names. For a capture that is cut short or damaged after its header, the report has everything before
-/// that, as in memray, and a note in its conditions.
+/// A capture of heapray gives the whole report. An all-allocations capture of memray gives every sum by memray's rules; an
+/// aggregated one gives only the high-water mark and the live memory. Native frames have their addresses as names. For a
+/// capture that is cut short or damaged after its header, the report has everything before that, as in memray, and a note in
+/// its conditions.
 ///
 /// Memory grows with the content of the capture (call stacks, live blocks), not with the number of events, nor with claimed
 /// lengths, and not beyond [`MemoryLimit`].

@@ -19,8 +19,8 @@ pub struct Mark {
 /// in every generation grows; a call site with survivors in the first generation only is set-up.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survivors {
-    /// Where each generation begins, in milliseconds since the start of the capture: 0 first, then rising. The last one
-    /// ends with the capture. Empty where births are not known.
+    /// Start of each generation, in milliseconds since the start of the session: 0 first, then rising. The last generation
+    /// ends with the session. Empty if births are not known.
     pub starts_ms: Vec<u64>,
     /// Live memory of each site and generation, ordered by both, without sites that have no survivors. A site's entries add
     /// up to its `live`.

@@ -71,14 +71,14 @@ pub struct Interrupted {
     pub link: Option<u64>,
 }
 
-/// One row of a module's call frame information, in DWARF's terms (DWARF 5, section 6.4.1).
+/// Row of a module's call frame information, in DWARF's terms (DWARF 5, section 6.4.1).
 #[derive(Debug, Clone, Copy)]
 pub struct DwarfRow<'a> {
-    /// How the canonical frame address is computed.
+    /// Rule of the canonical frame address.
     pub cfa: DwarfCfa<'a>,
-    /// Where the caller's frame pointer register is.
+    /// Place of the caller's frame pointer register.
     pub frame_pointer: DwarfPlace<'a>,
-    /// Where the return address is.
+    /// Place of the return address.
     pub return_address: DwarfPlace<'a>,
     /// The frame belongs to a signal trampoline (augmentation `S`): its caller was interrupted, it called nothing.
     pub is_signal_frame: bool,

@@ -33,7 +33,7 @@ use super::shared::{AtomicBool, AtomicPtr, AtomicU64, fence};
 
 mod slot;
 
-/// One slot: see the drawing above.
+/// Slot of a ring: see the drawing above.
 pub type Slot = [u64; 3];
 
 /// Slots of a thread's first segment: 12 KiB, so that thousands of threads stay cheap.
@@ -558,7 +558,7 @@ pub struct ThreadStart {
 pub struct Decoded {
     /// Time stamp counter.
     pub stamp: u64,
-    /// What happened.
+    /// Kind of the event.
     pub kind: Kind,
     /// As that of an [`Event`](super::event::Event).
     pub address: u64,

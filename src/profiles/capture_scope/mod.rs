@@ -76,7 +76,7 @@ pub async fn capture_scope_async<T>(
 /// | `memray-report.bin` | for `memray` from PyPI: sums (memray's aggregated format) |
 /// | `memray-flamegraph.html` | heapray's own page, with everything |
 ///
-/// Where the process's session samples, the report holds estimates, and says so.
+/// If the process's session samples, the report has estimates, and says so.
 #[derive(Debug, Clone)]
 #[must_use = "a scope does nothing until `run` or `run_async`"]
 pub struct CaptureScope {

@@ -2,7 +2,7 @@
 
 use super::function::Semantics;
 
-/// One reading.
+/// Reading of a metric.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) bytes: u64,

@@ -65,9 +65,9 @@ pub(in crate::memray) struct Extension {
     pub(in crate::memray) survivors: Survivors,
     pub(in crate::memray) process_memory: Option<ProcessMemory>,
     pub(in crate::memray) modules: Vec<Module>,
-    /// By code object.
+    /// Code addresses by code object.
     pub(in crate::memray) places: Vec<(u32, Place)>,
-    /// By code object.
+    /// Full names by code object.
     pub(in crate::memray) full_names: Vec<(u32, String)>,
 }
 

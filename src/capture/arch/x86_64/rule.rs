@@ -1,4 +1,4 @@
-//! How to step from a frame to its caller, in one word.
+//! The unwind rule of x86-64: how to step from a frame to its caller, in one word.
 //!
 //! ```text
 //! bits  31 .................. 11 | 10 ........ 3 | 2..0

@@ -1,11 +1,11 @@
-// The question for the token, where the service wants one.
+// The dialog for the token, if the service requires one.
 
 import { byId } from "../../../../../report/page/js/dom.js";
 import { setToken, token } from "./connection.js";
 
 /**
  * Asks for the token and waits for it.
- * @returns {Promise<void>} when there is one to try
+ * @returns {Promise<void>} when the user has entered one
  */
 export function askForToken() {
   const form = byId("access", HTMLFormElement);

@@ -1,12 +1,12 @@
-// What the page asks of the service: JSON answers, and the stream of events. All addresses are relative to the page,
-// so that it works at the root, below a prefix, and behind a proxy that takes one off.
+// The page's requests to the service: JSON answers, and the stream of events. All addresses are relative to the page, so
+// that it works at the root, below a prefix, and behind a proxy that removes one.
 
 const TOKEN = "heapray-token";
 
-/** A request that was answered with a failure, or not at all. */
+/** Request that failed, or that was not answered. */
 export class Failure extends Error {
   /**
-   * @param {string} text for people
+   * @param {string} text for users
    * @param {number} status of the answer; 0 if there was none
    */
   constructor(text, status) {
@@ -15,7 +15,7 @@ export class Failure extends Error {
   }
 }
 
-/** @returns {string} the token that was given on this page; empty if none was */
+/** @returns {string} the token that the user entered on this page; empty if there is none */
 export function token() {
   return sessionStorage.getItem(TOKEN) ?? "";
 }
@@ -54,7 +54,7 @@ async function ask(path, method, signal) {
 /**
  * @param {string} path
  * @param {string} method
- * @returns {Promise<any>} the answer's JSON; nothing where there is none
+ * @returns {Promise<any>} the answer's JSON; nothing if the answer is empty
  */
 export async function call(path, method) {
   const response = await ask(path, method);

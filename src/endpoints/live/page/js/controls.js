@@ -5,7 +5,7 @@ import { bytes, duration } from "../../../../../report/page/js/format.js";
 import { Failure, call } from "./connection.js";
 import { showFacts, showTrouble } from "./facts.js";
 
-/** Whether a call is under way: until then the buttons stay as they are. */
+/** True while a call is running; the buttons do not change until it ends. */
 let busy = false;
 /** @type {string} */
 let state = "";
@@ -26,7 +26,7 @@ function showControls() {
 }
 
 /**
- * @param {() => Promise<string>} work what it says is told below the buttons
+ * @param {() => Promise<string>} work its text is shown below the buttons
  */
 async function doing(work) {
   busy = true;
@@ -51,7 +51,7 @@ export function setUpControls() {
       const status = await call(sample === "" ? "start" : `start?sample=${sample}`, "POST");
       showFacts(status);
       setState(status.state);
-      // The button that had the focus is off now.
+      // The button that had the focus is disabled now.
       byId("stop", HTMLButtonElement).focus();
       return status.sampling === null ? "Recording: every allocation from now on." : "Recording: samples from now on.";
     }),

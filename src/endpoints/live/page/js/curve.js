@@ -1,4 +1,4 @@
-// Memory over time. What is kept is bounded by the server: each answer of the stream begins with the whole curve, thinned.
+// Memory over time. The server limits its size: each answer of the stream begins with the whole curve, thinned out.
 
 import { byId, prepare, themed } from "../../../../../report/page/js/dom.js";
 import { bytes, duration } from "../../../../../report/page/js/format.js";
@@ -8,14 +8,14 @@ import { bytes, duration } from "../../../../../report/page/js/format.js";
  * @typedef {{ name: string, at_ms: number, live: { count: number, bytes: number } }} Mark
  */
 
-/** Rows that are kept at most, should the server send more than it says. */
+/** Largest number of rows, even if the server sends more than it should. */
 const MOST_ROWS = 2000;
 
 /** @type {Row[]} */
 let rows = [];
 /** @type {Mark[]} */
 let marks = [];
-/** @type {number | undefined} the row that is read out */
+/** @type {number | undefined} the row that the reading below shows */
 let picked;
 
 /** @param {{ points: Row[], marks: Mark[] }} curve */
@@ -39,7 +39,7 @@ export function addRow(row) {
   drawCurve();
 }
 
-/** Draws it anew: after a change of data, size or theme. */
+/** Redraws the curve: after a change of data, size or theme. */
 export function drawCurve() {
   const canvas = byId("curve", HTMLCanvasElement);
   const box = canvas.parentElement?.getBoundingClientRect();
@@ -112,7 +112,7 @@ function drawMarks(context, x, width, top, bottom) {
     const name = mark.name.length > 24 ? `${mark.name.slice(0, 23)}…` : mark.name;
     const length = context.measureText(name).width;
     const left = at + 5 + length > width ? at - 5 - length : at + 5;
-    // A name that would cover another is left out: the reading below the curve has it.
+    // A name that would cover another one is left out: the reading below the curve shows it.
     if (left > free) {
       context.textAlign = "left";
       context.fillStyle = themed("--ink");
@@ -137,7 +137,7 @@ function describe(canvas) {
   canvas.setAttribute("aria-label", `Memory over time. At ${text}`);
 }
 
-/** Lets pointer and arrow keys read the curve. */
+/** Shows the reading at the pointer, or at the position of the arrow keys. */
 export function setUpCurve() {
   const canvas = byId("curve", HTMLCanvasElement);
   canvas.addEventListener("pointermove", (event) => {

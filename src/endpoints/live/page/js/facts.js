@@ -34,7 +34,7 @@ const STATES = {
 export function showFacts(status) {
   const since = status.recording_since === null ? undefined : Date.now() - Date.parse(status.recording_since);
   const text = since === undefined ? STATES[status.state] : `Recording for ${duration(1000 * Math.max(1, Math.round(since / 1000)))}`;
-  // Every second another time: a screen reader is told of a new state only.
+  // The time changes every second: a screen reader should announce only a new state.
   const shown = byId("state-text", HTMLElement);
   shown.parentElement?.setAttribute("aria-live", shown.dataset["state"] === status.state ? "off" : "polite");
   shown.dataset["state"] = status.state;
@@ -81,7 +81,7 @@ function lost(status) {
   return status.lost_events === 0 ? null : `${plural(status.lost_events, "event")} were lost${since}: all sums are too low.`;
 }
 
-/** @param {string} text nothing where all is well */
+/** @param {string} text empty if there is no trouble */
 export function showTrouble(text) {
   const trouble = byId("trouble", HTMLElement);
   if (trouble.textContent !== text) {
@@ -90,7 +90,7 @@ export function showTrouble(text) {
   trouble.hidden = text === "";
 }
 
-/** @param {string} text why nothing is heard of the service */
+/** @param {string} text why the service does not answer */
 export function showGone(text) {
   byId("state-text", HTMLElement).dataset["state"] = "";
   byId("state-text", HTMLElement).textContent = text;

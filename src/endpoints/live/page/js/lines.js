@@ -1,4 +1,4 @@
-// The lines of the service that hold the most.
+// The service's lines with the most live bytes.
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, count, percent } from "../../../../../report/page/js/format.js";
@@ -10,9 +10,9 @@ import { logical, segments, shortPath } from "../../../../../report/page/js/name
  * @typedef {{ lines: Line[], seen: Held }} Top
  */
 
-/** @type {Map<string, number>} what each line held when it was first seen */
+/** @type {Map<string, number>} live bytes of each line when it was first seen */
 const before = new Map();
-/** Lines that are remembered: those that come and go must not fill a page that is open for a day. */
+/** Largest number of remembered lines: a page that is open for a day must not grow without limit. */
 const MOST_LINES = 500;
 
 /**
@@ -48,7 +48,7 @@ export function place(line) {
 
 /**
  * @param {Top | null} top
- * @param {Held} live all that is live
+ * @param {Held} live sum of everything that is live
  */
 export function showLines(top, live) {
   const lead = byId("lines-lead", HTMLElement);
@@ -56,11 +56,11 @@ export function showLines(top, live) {
   byId("lines-scroll", HTMLElement).hidden = lines.length === 0;
   if (top === null) {
     before.clear();
-    lead.textContent = "Shown while recording, by the line of your own code that asked for the memory.";
+    lead.textContent = "Shown while recording, by the line of your own code that allocated the memory.";
     return;
   }
   const share = percent(Math.min(top.seen.bytes, live.bytes), live.bytes);
-  lead.textContent = `By the line of your own code; of a library, where none of yours is in the stack. From the 200 call sites that hold the most: ${share} of what is live.`;
+  lead.textContent = `By the line of your own code; of a library, where none of yours is in the stack. From the 200 call sites with the most live bytes: ${share} of the live bytes.`;
   if (before.size > MOST_LINES) {
     before.clear();
   }

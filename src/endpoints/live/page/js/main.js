@@ -1,4 +1,4 @@
-// Listens to the service as long as somebody can see the page, and shows what it hears.
+// Listens to the service as long as the page is visible, and shows its events.
 
 import { byId, forgetTheme } from "../../../../../report/page/js/dom.js";
 import { askForToken } from "./access.js";
@@ -47,7 +47,7 @@ function heard(event, data) {
 /** @param {number} ms */
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Resolves when the page can be seen. */
+/** Resolves when the page is visible. */
 function seen() {
   return new Promise((resolve) => {
     const look = () => {
@@ -61,7 +61,7 @@ function seen() {
   });
 }
 
-/** For ever: each answer lasts some seconds. */
+/** Runs forever: each answer lasts some seconds. */
 async function watch() {
   let failed = 0;
   for (;;) {

@@ -1,4 +1,4 @@
-// The kept reports, with links to all that can be made of them.
+// The kept reports, with links to all their outputs.
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, clock, duration, plural } from "../../../../../report/page/js/format.js";
@@ -54,7 +54,7 @@ export function showReports(kept) {
       ? "None yet: a report is written when a recording is stopped."
       : "Of the last few recordings, and of moments when memory ran short, the latest first. Older ones make room by themselves.";
   const list = byId("reports", HTMLElement);
-  // What has the focus keeps it: the list changes when nobody touched it.
+  // The focused element keeps the focus: the list changes without the user.
   const focused = document.activeElement?.getAttribute("data-key");
   list.replaceChildren(...kept.map(entry));
   if (focused !== null && focused !== undefined) {
@@ -69,7 +69,7 @@ export function showReports(kept) {
 /** @param {Kept} kept */
 function entry(kept) {
   const began = Date.parse(kept.started);
-  // One that was written by itself is of its own moment.
+  // A report that the flight recorder wrote shows its own moment.
   const title = el("h3", "", clock(kept.trigger === null ? began : Date.parse(kept.ended)));
   if (kept.present) {
     title.append(el("span", "tag", "latest"));
@@ -121,12 +121,12 @@ function link(kept, [name, path, saved]) {
 }
 
 /**
- * Opens what only a token opens: a browser sends none with a link, so a ticket goes into its address.
+ * Opens a path that needs a token: a browser sends no token with a link, so a ticket is put into the address.
  * @param {string} address
  * @param {boolean} saved
  */
 async function follow(address, saved) {
-  // Opened while the click is being handled, or it would be taken for an advertisement.
+  // Opened while the click is being handled; otherwise the browser would block it as an advertisement.
   const tab = saved ? null : window.open("", "_blank");
   try {
     const ticketed = await linkable(address);
