@@ -20,12 +20,12 @@ use core::ptr::NonNull;
 use super::call_tree::Nodes;
 use super::event::Kind;
 use super::memory::{self, GrowArray};
-pub use super::scope_blocks::{Block, Figures};
+pub use super::scope_blocks::{Block, ScopeSums};
 use super::scope_blocks::{FIRST_CAPACITY, ScopeBlocks};
 use super::thread::{Local, with_local};
 use super::{control, sampling};
 
-/// All that a scope has at first, in one piece: its sums and the first table.
+/// Bytes of a new scope, in one piece: its sums and the first table.
 const PIECE: usize = 8192;
 
 const _: () = assert!(size_of::<ScopeBlocks>() + FIRST_CAPACITY * size_of::<Block>() <= PIECE);
@@ -70,7 +70,7 @@ impl Scope {
 
     /// Returns the sums so far.
     #[must_use]
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> ScopeSums {
         // SAFETY: owned by `self`; no thread is in it, so no hook writes.
         unsafe { self.0.as_ref() }.figures
     }
@@ -111,7 +111,7 @@ impl Entered {
 
     /// Returns the sums so far.
     #[must_use]
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self) -> ScopeSums {
         // SAFETY: on this thread's list, so hooks of this thread alone write to it, and none is under way: this is not
         // called from a hook. The reference ends here.
         unsafe { self.inner.as_ref() }.figures
@@ -219,7 +219,7 @@ mod tests {
         inner.note(block(4096, 8192));
         inner.end(Kind::Munmap, 4096, 4096);
         inner.end(Kind::Munmap, 1 << 20, 4096);
-        let expected = Figures {
+        let expected = ScopeSums {
             allocations: 2,
             allocated: 8292,
             live_blocks: 2,

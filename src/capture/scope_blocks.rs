@@ -1,4 +1,4 @@
-//! The blocks that a [scope](super::scope) knows, and its sums.
+//! The blocks in a [scope](super::scope), and its sums.
 
 use core::cell::Cell;
 use core::ptr;
@@ -7,13 +7,13 @@ use super::call_tree::Nodes;
 use super::event::Kind;
 use super::memory::{GrowArray, Plain};
 
-/// A block that a scope knows, or an empty place (address 0).
+/// Block in a scope, or an empty place (address 0).
 #[derive(Debug, Clone, Copy)]
 pub struct Block {
     pub(super) address: usize,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub size: u64,
-    /// The call tree that `node` is of. Trees are never released, but in loom's models, which know no scopes.
+    /// The call tree of `node`. Trees are released only in loom's models, which have no scopes.
     pub nodes: Option<Nodes>,
     /// The call stack.
     pub node: u32,
@@ -24,14 +24,14 @@ unsafe impl Plain for Block {}
 
 const _: () = assert!(size_of::<Block>() == 32 && align_of::<Block>() <= align_of::<ScopeBlocks>());
 
-/// Places of the first table.
+/// Number of places of the first table.
 pub(super) const FIRST_CAPACITY: usize = 128;
 
-/// Live blocks by address: open addressing, without marks for what was removed.
+/// Live blocks by address: open addressing, without marks for removed blocks.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) places: GrowArray<Block>,
-    /// Places in use, of a power of two.
+    /// Number of places, a power of two.
     pub(super) capacity: usize,
     used: usize,
 }
@@ -56,7 +56,7 @@ impl Table {
         &mut self.places.as_mut_slice()[..capacity]
     }
 
-    /// The place of `address`, or the empty one where it would be.
+    /// Returns the place of `address`, or the empty place where it belongs.
     fn find(&mut self, address: usize) -> usize {
         let (home, mask) = (self.home(address), self.capacity - 1);
         let slots = self.slots();
@@ -67,7 +67,7 @@ impl Table {
         at
     }
 
-    /// False without memory: the block is not known then.
+    /// Inserts a block. Returns false without memory: the block is not known then.
     fn insert(&mut self, block: Block) -> bool {
         if (self.used + 1) * 4 > self.capacity * 3
             && !self.double()
@@ -106,7 +106,7 @@ impl Table {
             return None;
         }
         self.used -= 1;
-        // What lies behind moves up, unless it is nearer to its home than the gap is.
+        // The blocks after the gap move up, unless a block is nearer to its home place than the gap is.
         let (mut gap, mut at) = (found, (found + 1) & mask);
         while self.slots()[at].address != 0 {
             let address = self.slots()[at].address;
@@ -124,38 +124,38 @@ impl Table {
 
 /// Sums of a scope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Blocks that were allocated.
+pub struct ScopeSums {
+    /// Allocated blocks.
     pub allocations: u64,
-    /// Their bytes.
+    /// Bytes of the allocated blocks.
     pub allocated: u64,
     /// Blocks that were allocated and not freed.
     pub live_blocks: u64,
-    /// Their bytes.
+    /// Bytes of the live blocks.
     pub live: u64,
-    /// The most that `live` was.
+    /// The maximum of `live`.
     pub peak: u64,
-    /// Blocks that could not be noted, for want of memory: they count as allocated, not as live.
+    /// Blocks that could not be noted for lack of memory. They count as allocated, but not as live.
     pub missed: u64,
 }
 
-/// What hooks write to. Only the thread on whose list it is, or else its owner, touches it.
+/// Part that hooks write to. Only the thread on whose list it is touches it, or else its owner.
 #[derive(Debug)]
 pub(super) struct ScopeBlocks {
     pub(super) outer: Cell<*mut ScopeBlocks>,
     pub(super) table: Table,
-    pub(super) figures: Figures,
-    /// The block that a `realloc` under way may free.
+    pub(super) figures: ScopeSums,
+    /// The block that a running `realloc` may free.
     reallocated: Option<Block>,
 }
 
 impl ScopeBlocks {
-    /// Of a scope that no thread has entered yet. `places` is the first table.
+    /// Makes the blocks of a scope that no thread has entered yet. `places` is the first table.
     pub(super) fn new(places: GrowArray<Block>) -> ScopeBlocks {
         ScopeBlocks {
             outer: Cell::new(ptr::null_mut()),
             table: Table::new(places),
-            figures: Figures::default(),
+            figures: ScopeSums::default(),
             reallocated: None,
         }
     }
@@ -167,7 +167,7 @@ impl ScopeBlocks {
     }
 
     fn add(&mut self, block: Block) {
-        // Handed out again: another thread, which is not asked, has freed the one before.
+        // The address is handed out again: another thread, which this scope does not see, has freed the earlier block.
         let _before = self.remove(block.address);
         let figures = &mut self.figures;
         if self.table.insert(block) {
@@ -200,8 +200,8 @@ impl ScopeBlocks {
         Some(block)
     }
 
-    /// A mapping is known by its start. One that loses its first part, or several at once, is looked up no further: the
-    /// part that is given back counts as far as it belongs to the mapping that begins there.
+    /// Removes a mapping, which is known by its start. If the range begins or ends elsewhere, only the part that belongs to
+    /// the mapping at this start is counted.
     fn unmap(&mut self, address: usize, size: u64) {
         let Some(mut block) = self.remove(address) else {
             return;
@@ -235,7 +235,7 @@ mod tests {
             let mut table = Table::new(GrowArray::mapped(FIRST_CAPACITY).unwrap());
             let mut model = HashMap::new();
             for (address, size) in changes {
-                // Near each other, so that they meet.
+                // Near each other, so that they collide.
                 let address = address * 16;
                 if size == 0 {
                     prop_assert_eq!(table.remove(address).map(|block| block.size), model.remove(&address));

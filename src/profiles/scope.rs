@@ -74,7 +74,7 @@ impl Scope {
             }
             Err(why) => ScopeUsage {
                 name: self.name,
-                figures: capture::Figures::default(),
+                figures: capture::ScopeSums::default(),
                 sites: Vec::new(),
                 note: Some(why),
             },
@@ -86,7 +86,7 @@ impl Scope {
 #[derive(Debug, Clone)]
 pub struct ScopeUsage {
     name: Cow<'static, str>,
-    figures: capture::Figures,
+    figures: capture::ScopeSums,
     sites: Vec<(Nodes, u32, Tally)>,
     note: Option<&'static str>,
 }

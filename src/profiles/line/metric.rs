@@ -2,7 +2,7 @@
 
 use super::function::Metric;
 use super::lines::Reading;
-use crate::capture::scope::{Blind, Entered, Figures, Scope, session};
+use crate::capture::scope::{Blind, Entered, ScopeSums, Scope, session};
 use crate::os::memory;
 
 /// Way in which a call is measured, as decided at its beginning.
@@ -41,7 +41,7 @@ pub(super) fn read(scope: Option<&Entered>, line: u32) -> Reading {
     }
     match scope {
         Some(scope) => {
-            let Figures {
+            let ScopeSums {
                 live, allocations, ..
             } = scope.figures();
             Reading {
