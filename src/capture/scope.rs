@@ -143,7 +143,7 @@ impl Drop for Entered {
 
 /// Reason why a scope would see nothing now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blind {
+pub enum NoExactSession {
     /// No session is open.
     NotRecording,
     /// The session records samples.
@@ -154,10 +154,10 @@ pub enum Blind {
 ///
 /// # Errors
 /// The reason why there is no such session.
-pub fn session() -> Result<u32, Blind> {
+pub fn session() -> Result<u32, NoExactSession> {
     match control::session() {
-        0 => Err(Blind::NotRecording),
-        _ if sampling::is_on() => Err(Blind::Sampling),
+        0 => Err(NoExactSession::NotRecording),
+        _ if sampling::is_on() => Err(NoExactSession::Sampling),
         session => Ok(session),
     }
 }

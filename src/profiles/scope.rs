@@ -11,7 +11,7 @@ use heapray_report::views;
 use crate::capture::call_tree::{self, Nodes};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules;
-use crate::capture::scope::{self as capture, Blind, Entered};
+use crate::capture::scope::{self as capture, Entered, NoExactSession};
 use crate::capture::untracked;
 use crate::collector::snapshot::{RawNode, RawSite, StackTable};
 use crate::profiler::{Blocks, CallSite};
@@ -46,8 +46,8 @@ pub fn scope(name: impl Into<Cow<'static, str>>) -> Scope {
             Some(scope) => Ok((session, scope.enter())),
             None => Err(NO_MEMORY),
         },
-        Err(Blind::NotRecording) => Err(NOT_RECORDING),
-        Err(Blind::Sampling) => Err(SAMPLING),
+        Err(NoExactSession::NotRecording) => Err(NOT_RECORDING),
+        Err(NoExactSession::Sampling) => Err(SAMPLING),
     };
     Scope {
         name: name.into(),
@@ -175,7 +175,7 @@ impl ScopeUsage {
         sites.iter().filter_map(line).collect()
     }
 
-    /// The call sites as symbols are looked up for them.
+    /// Returns the call sites as a table for symbolization.
     fn stacks(&self) -> StackTable {
         let root = RawNode {
             parent: NodeId::ROOT,

@@ -2,7 +2,7 @@
 
 use super::function::Metric;
 use super::lines::Reading;
-use crate::capture::scope::{Blind, Entered, ScopeSums, Scope, session};
+use crate::capture::scope::{Entered, NoExactSession, Scope, ScopeSums, session};
 use crate::os::memory;
 
 /// Way in which a call is measured, as decided at its beginning.
@@ -13,7 +13,7 @@ pub(super) enum Source {
     /// The heap: the session of this number records every allocation.
     Heap(u32),
     /// Resident memory, because the heap was requested and no session sees it.
-    Instead(Blind),
+    Instead(NoExactSession),
     /// Resident memory, because there was no memory for a scope.
     NoMemory,
 }
@@ -22,7 +22,7 @@ pub(super) enum Source {
 pub(super) fn begin(metric: Metric) -> (Source, Option<Entered>) {
     match (metric, session()) {
         (Metric::Rss, _) => (Source::Resident, None),
-        (Metric::Heap, Err(blind)) => (Source::Instead(blind), None),
+        (Metric::Heap, Err(reason)) => (Source::Instead(reason), None),
         (Metric::Heap, Ok(number)) => match Scope::new() {
             Some(scope) => (Source::Heap(number), Some(scope.enter())),
             None => (Source::NoMemory, None),
@@ -62,11 +62,11 @@ pub(super) fn note(source: Source) -> Option<&'static str> {
         Source::Resident => None,
         Source::Heap(number) if session() == Ok(number) => None,
         Source::Heap(_) => Some("recording ended during the call: later frees are missing"),
-        Source::Instead(Blind::NotRecording) => Some(
+        Source::Instead(NoExactSession::NotRecording) => Some(
             "no session records allocations (MEMRAY_PROFILER=true starts one): this is the process's resident memory, \
              not the call's heap",
         ),
-        Source::Instead(Blind::Sampling) => Some(
+        Source::Instead(NoExactSession::Sampling) => Some(
             "the session records samples only (MEMRAY_PROFILER_SAMPLE=0 records every allocation): this is the \
              process's resident memory, not the call's heap",
         ),
