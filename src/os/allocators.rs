@@ -1,4 +1,4 @@
-//! Figures that allocators report about themselves. Read outside of hooks, on heapray's own threads.
+//! AllocatorFigures that allocators report about themselves. Read outside of hooks, on heapray's own threads.
 //!
 //! Functions are found by name at run time: an older libc does not have `mallinfo2`, and other allocators are rarely linked.
 //! A static jemalloc or mimalloc exports no name; see `heapray::allocator_memory` for those.
@@ -6,9 +6,9 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 
-/// Figures of an allocator, in bytes.
+/// AllocatorFigures of an allocator, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Figures {
+pub(crate) struct AllocatorFigures {
     /// The allocator.
     pub(crate) name: &'static str,
     /// Bytes in blocks that are handed out.
@@ -18,7 +18,7 @@ pub(crate) struct Figures {
 }
 
 /// Returns the figures of all allocators that are found.
-pub(crate) fn figures() -> impl Iterator<Item = Figures> {
+pub(crate) fn figures() -> impl Iterator<Item = AllocatorFigures> {
     [glibc(), jemalloc(), mimalloc()].into_iter().flatten()
 }
 
@@ -29,13 +29,13 @@ fn function(name: &CStr) -> Option<*mut c_void> {
 }
 
 #[cfg(target_env = "gnu")]
-fn glibc() -> Option<Figures> {
+fn glibc() -> Option<AllocatorFigures> {
     let address = function(c"mallinfo2")?;
     // SAFETY: glibc alone has a function of this name, with this signature since 2.33.
     let mallinfo2: unsafe extern "C" fn() -> libc::mallinfo2 = unsafe { transmute(address) };
     // SAFETY: no precondition. It takes each arena's lock for a moment; this thread holds none of them.
     let info = unsafe { mallinfo2() };
-    Some(Figures {
+    Some(AllocatorFigures {
         name: "glibc",
         in_use: (info.uordblks as u64).saturating_add(info.hblkhd as u64),
         kept: info.fordblks as u64,
@@ -43,7 +43,7 @@ fn glibc() -> Option<Figures> {
 }
 
 #[cfg(not(target_env = "gnu"))]
-fn glibc() -> Option<Figures> {
+fn glibc() -> Option<AllocatorFigures> {
     None
 }
 
@@ -51,7 +51,7 @@ fn glibc() -> Option<Figures> {
 type Mallctl =
     unsafe extern "C" fn(*const c_char, *mut c_void, *mut usize, *mut c_void, usize) -> c_int;
 
-fn jemalloc() -> Option<Figures> {
+fn jemalloc() -> Option<AllocatorFigures> {
     let address = function(c"mallctl").or_else(|| function(c"_rjem_mallctl"))?;
     // SAFETY: jemalloc's function, by its manual.
     let mallctl: Mallctl = unsafe { transmute(address) };
@@ -81,7 +81,7 @@ fn jemalloc() -> Option<Figures> {
         (failed == 0).then_some(bytes as u64)
     };
     let in_use = read(c"stats.allocated")?;
-    Some(Figures {
+    Some(AllocatorFigures {
         name: "jemalloc",
         in_use,
         kept: read(c"stats.resident")?.saturating_sub(in_use),
@@ -100,7 +100,7 @@ type ProcessInfo = unsafe extern "C" fn(
     *mut usize,
 );
 
-fn mimalloc() -> Option<Figures> {
+fn mimalloc() -> Option<AllocatorFigures> {
     let address = function(c"mi_process_info")?;
     // SAFETY: mimalloc's function, by its header.
     let process_info: ProcessInfo = unsafe { transmute(address) };
@@ -108,7 +108,7 @@ fn mimalloc() -> Option<Figures> {
     let [a, b, c, d, e, committed, g, h] = &mut numbers;
     // SAFETY: eight live places, each of its own.
     unsafe { process_info(a, b, c, d, e, committed, g, h) };
-    Some(Figures {
+    Some(AllocatorFigures {
         // It does not report how much of its memory is handed out.
         name: "mimalloc (in use or kept)",
         in_use: *committed as u64,

@@ -20,19 +20,19 @@ fn parse(meminfo: &str) -> Option<u64> {
     field("MemTotal:")?.checked_sub(field("MemAvailable:")?)
 }
 
-/// Figures that a job's reports have in common.
+/// JobFigures that a job's reports have in common.
 #[derive(Debug)]
-pub(super) struct Figures {
+pub(super) struct JobFigures {
     start: f64,
     elapsed: f64,
     initial: u64,
     last: u64,
 }
 
-impl Figures {
-    pub(super) fn of(job: &Job) -> Figures {
+impl JobFigures {
+    pub(super) fn of(job: &Job) -> JobFigures {
         let start = job.time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Figures {
+        JobFigures {
             start: start.as_secs_f64(),
             elapsed: job.since.elapsed().as_secs_f64(),
             initial: job.memory,

@@ -18,7 +18,7 @@ pub(super) fn call_ended(state: &State, scope: Option<&Scope>, ended: Ended) {
         return sums::add(function, &state.lines, scope.is_some(), note, ended);
     }
     let missed = scope.map_or(0, |scope| scope.figures().missed);
-    let job = state.job.as_ref().map(pycompss::Figures::of);
+    let job = state.job.as_ref().map(pycompss::JobFigures::of);
     let mut text = if options.full_report {
         let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
         if missed > 0 {
@@ -74,7 +74,7 @@ pub(super) fn full(
 }
 
 /// Returns `file function peak MiB`, or the line of PyCOMPSs.
-fn short(function: &Function, peak: u64, job: Option<&pycompss::Figures>) -> String {
+fn short(function: &Function, peak: u64, job: Option<&pycompss::JobFigures>) -> String {
     let style = style(&function.options, false);
     let peak = table::bytes(signed(peak), style);
     let (source, peak) = (&function.source, peak.trim_start());
