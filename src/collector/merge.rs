@@ -161,7 +161,7 @@ impl Merge {
                     }
                     source.reached = stamp;
                 } else {
-                    events += hand_on(&self.batch, &mut self.filled, recording);
+                    events += pass_on(&self.batch, &mut self.filled, recording);
                     source.commit();
                 }
             };
@@ -172,7 +172,7 @@ impl Merge {
                 self.queue.push(Reverse((stamp, index)));
             }
         }
-        events += hand_on(&self.batch, &mut self.filled, recording);
+        events += pass_on(&self.batch, &mut self.filled, recording);
         for source in &mut self.sources {
             if source.taken > 0 {
                 source.commit();
@@ -213,7 +213,7 @@ impl Merge {
 }
 
 /// Passes the first `filled` events of `batch` on. Returns how many there were.
-fn hand_on(batch: &[Event], filled: &mut usize, recording: &mut Recording) -> u64 {
+fn pass_on(batch: &[Event], filled: &mut usize, recording: &mut Recording) -> u64 {
     let events = std::mem::take(filled);
     recording.apply_batch(&batch[..events]);
     events as u64

@@ -102,12 +102,12 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     match slot {
         // SAFETY: the handler's own context.
         Some(slot) => unsafe { slot.on_signal(context) },
-        None => hand_on(signal, info, context),
+        None => pass_on(signal, info, context),
     }
 }
 
 /// Does with a signal that is not ours what would have been done without us.
-fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let flags = BEFORE_FLAGS.load(Ordering::Acquire);
     match BEFORE.load(Ordering::Relaxed) {
         libc::SIG_IGN => {}
