@@ -228,7 +228,7 @@ impl Tables {
         let old = samples.remove(event.address);
         let (stands_for, variance) = samples.weigh(event.thread, event.size);
         if let Some(old) = old {
-            let thread = self.who_freed(event);
+            let thread = self.freeing_thread(event);
             self.count_free_sampled(event.stamp, thread, &old, false);
         }
         let slot = self.threads.slot(event.thread);
@@ -286,7 +286,7 @@ impl Tables {
 
     fn count_free_sampled(&mut self, stamp: u64, thread: u32, sample: &Sample, temporary: bool) {
         let Sample { block, times, .. } = *sample;
-        self.lower(stamp, block.site, times as i64, block.size);
+        self.subtract(stamp, block.site, times as i64, block.size);
         let entry = self.threads.slot(thread).entry;
         if temporary && self.sites.entry(block.site) == entry {
             let blocks = Tally {

@@ -74,13 +74,13 @@ impl Tables {
     /// Handles a block that was handed out at the address of the live block `old`.
     #[cold]
     pub(super) fn replaced(&mut self, event: &Event, old: &Block) {
-        let thread = self.who_freed(event);
+        let thread = self.freeing_thread(event);
         self.count_free(event.stamp, thread, event.address, old);
     }
 
     /// Returns the thread that freed the block whose address was handed out again: one with a running realloc, or, if there
     /// is none, the event's own thread, because the free was lost.
-    pub(in crate::collector) fn who_freed(&mut self, event: &Event) -> u32 {
+    pub(in crate::collector) fn freeing_thread(&mut self, event: &Event) -> u32 {
         match self.reallocs.end_at(event.address) {
             Some(realloc) => {
                 self.counters.events += 1;
@@ -151,14 +151,14 @@ impl Tables {
     #[inline(always)]
     pub(super) fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
         let slot = self.threads.slot(thread);
-        self.lower(stamp, block.site, 1, block.size);
+        self.subtract(stamp, block.site, 1, block.size);
         self.notice_temporary(slot, address, block.site, block.size);
         self.log_free(address, slot);
     }
 
     /// Subtracts live bytes, and blocks (or adds one).
     #[inline(always)]
-    pub(in crate::collector) fn lower(
+    pub(in crate::collector) fn subtract(
         &mut self,
         stamp: u64,
         site: SiteId,

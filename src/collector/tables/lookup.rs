@@ -7,7 +7,7 @@ use crate::collector::sites;
 use crate::collector::threads::Threads;
 
 /// Number of events in a group.
-pub(super) const TOGETHER: usize = 32;
+pub(super) const GROUP: usize = 32;
 /// Number of sites above which the cache does not hold them all.
 const MANY_SITES: usize = 2048;
 
@@ -47,7 +47,7 @@ impl Tables {
     /// Finds the places at which `events` are looked up, for a short-lived block for both events at once. Prefetches those
     /// places. Returns the number of lookups.
     #[inline]
-    pub(super) fn look_up(&self, events: &[Event], lookups: &mut [Lookup; TOGETHER]) -> usize {
+    pub(super) fn look_up(&self, events: &[Event], lookups: &mut [Lookup; GROUP]) -> usize {
         let (many_blocks, many_sites) = (self.live.is_large(), self.sites.len() > MANY_SITES);
         let (mut found, mut at) = (0, 0);
         while at < events.len() {
@@ -64,7 +64,7 @@ impl Tables {
             if many_sites {
                 self.sites.prefetch_tag(lookup.tag);
             }
-            lookups[found % TOGETHER] = lookup;
+            lookups[found % GROUP] = lookup;
             found += 1;
             at += 1 + usize::from(short_lived);
         }

@@ -38,7 +38,7 @@ impl Tables {
         while let Some(cut) = self.ranges.cut(event.address, event.size) {
             let slot = self.threads.slot(event.thread);
             found = Some(slot);
-            self.lower(event.stamp, cut.site, cut.blocks, cut.bytes);
+            self.subtract(event.stamp, cut.site, cut.blocks, cut.bytes);
             // A temporary range is unmapped in the same piece in which it was mapped.
             if cut.whole && cut.start == event.address && cut.bytes == event.size {
                 self.notice_temporary(slot, cut.start, cut.site, cut.bytes);

@@ -9,7 +9,7 @@ mod short_lived;
 use heapray_report::model::{Mark, Moment, Tally};
 
 pub(super) use self::lookup::Lookup;
-use self::lookup::TOGETHER;
+use self::lookup::GROUP;
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
 use super::live::LiveTable;
@@ -215,9 +215,9 @@ impl Tables {
             return;
         }
         // While one group is applied, the data for the next one is being loaded.
-        let mut lookups = [[Lookup::default(); TOGETHER]; 2];
+        let mut lookups = [[Lookup::default(); GROUP]; 2];
         let mut found = 0;
-        let mut groups = events.chunks(TOGETHER).enumerate().peekable();
+        let mut groups = events.chunks(GROUP).enumerate().peekable();
         if let Some((_, first)) = groups.peek() {
             found = self.look_up(first, &mut lookups[0]);
         }
@@ -228,7 +228,7 @@ impl Tables {
                 .map_or(0, |(_, next)| self.look_up(next, &mut lookups[1 - now]));
             let found = std::mem::replace(&mut found, next);
             self.prefetch_sites(group, &lookups[now][..found]);
-            self.take_group(events, number * TOGETHER, &lookups[now][..found]);
+            self.take_group(events, number * GROUP, &lookups[now][..found]);
         }
     }
 
