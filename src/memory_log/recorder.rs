@@ -138,7 +138,7 @@ impl Recorder {
     }
 
     fn stop(&self) {
-        if !self.shared.is_here() {
+        if !self.shared.is_writer() {
             return;
         }
         let _untracked = untracked::enter();
@@ -217,12 +217,12 @@ impl Shared {
     }
 
     /// Returns whether this process writes the log, and is not a child that was forked from the writer.
-    pub(super) fn is_here(&self) -> bool {
+    pub(super) fn is_writer(&self) -> bool {
         self.pid == std::process::id()
     }
 
     /// Waits for `time`, or until the log is to end; returns true in the second case.
-    pub(super) fn rest(&self, time: Duration) -> bool {
+    pub(super) fn wait(&self, time: Duration) -> bool {
         let rested = self
             .stopped
             .wait_timeout_while(self.stop(), time, |stop| !*stop);

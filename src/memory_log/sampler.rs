@@ -76,7 +76,7 @@ impl Sampler {
             if left.is_zero() {
                 return false;
             }
-            if self.shared.rest(left.min(SLICE)) {
+            if self.shared.wait(left.min(SLICE)) {
                 return true;
             }
             self.write_calls();

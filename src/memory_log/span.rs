@@ -130,7 +130,7 @@ impl Drop for Span {
         let _untracked = untracked::enter();
         self.home.give_back(self.level);
         // A child that was forked meanwhile has no log, and its parent's lock may be held forever.
-        if !self.shared.is_here() {
+        if !self.shared.is_writer() {
             return;
         }
         if let Some(to) = self.shared.now() {
