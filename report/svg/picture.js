@@ -58,7 +58,7 @@ for (const svg of document.querySelectorAll("svg.flames")) {
         matches = (text) => text.includes(wanted);
       }
     }
-    // A box below another that was found adds nothing.
+    // A box below another match adds nothing.
     const hits = [];
     for (const box of boxes) {
       const hit = matches(box.name) || matches(box.place);

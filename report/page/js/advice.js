@@ -1,5 +1,5 @@
-// Advice, only where the numbers are certain: blocks that grow by `realloc` again and again, blocks that live for
-// no time, and call sites with survivors from every part of the capture.
+// Advice, only if the numbers are certain: blocks that grow by `realloc` again and again, blocks that live for no time, and
+// call sites with survivors from every part of the capture.
 
 import { measureOf } from "./decode.js";
 import { bytes, count, percent, plural } from "./format.js";
@@ -14,14 +14,14 @@ import { ownSites, responsibleNodes } from "./sites.js";
  * @property {CallSite} site
  * @property {string} headline
  * @property {string} text
- * @property {number} weight of its kind: more is more urgent
+ * @property {number} weight within its kind; a larger one is more urgent
  */
 
 /** Numbers of `realloc` among the allocators. */
 const REALLOC = [4, 7];
-/** Fewer are not worth a person's time. */
+/** Smallest number that is worth advice. */
 const ENOUGH = 1000;
-/** Of each kind. */
+/** Largest number of pieces of advice of each kind. */
 const MOST_ADVICE = 12;
 
 /**

@@ -1,4 +1,4 @@
-// Advice as a list, each piece with the way to its place in the graph.
+// Advice as a list. Each piece leads to its place in the graph.
 
 import { adviceOn } from "./advice.js";
 import { el } from "./dom.js";

@@ -6,7 +6,7 @@ import { Nodes } from "./nodes.js";
 /** @typedef {import("./decode.js").Profile} Profile */
 
 /**
- * What the graph needs of a tree; {@link CallTree} and `InvertedTree` are two.
+ * Tree that the graph can show: {@link CallTree} or `InvertedTree`.
  * @typedef {object} Tree
  * @property {(node: number) => number} frameOf the frame; -1 for node 0
  * @property {(node: number) => number} parentOf -1 for node 0
@@ -40,7 +40,7 @@ export class CallTree extends Nodes {
 
   /**
    * @param {number} measure
-   * @returns {Float64Array} by node, what it holds itself
+   * @returns {Float64Array} by node, its own value
    */
   ownColumn(measure) {
     let column = this.owns[measure];
@@ -58,7 +58,7 @@ export class CallTree extends Nodes {
 
   /**
    * @param {number} measure
-   * @returns {Float64Array} by node, with everything below it
+   * @returns {Float64Array} by node, its value with everything below it
    */
   totalColumn(measure) {
     let column = this.totals[measure];
@@ -146,7 +146,7 @@ export class CallTree extends Nodes {
 }
 
 /**
- * The node that a path of frames leads to. Frames that the tree does not have there, folded ones say, are skipped.
+ * The node that a path of frames leads to. Frames that the tree does not have there, such as folded ones, are skipped.
  * @param {Tree} tree
  * @param {number[]} frames from the tree's first level on
  * @returns {number}

@@ -1,6 +1,6 @@
-// A colour for each package: warm for the service's own crates, cool for those it depends on, greys for the
-// language's and for native code. Orange against blue stays apart for every common kind of colour blindness, shades
-// differ in lightness, and the legend, the tooltip and the status line always name the package.
+// A colour for each package: warm for the service's own crates, cool for its dependencies, greys for the standard library
+// and native code. Orange and blue differ for every common kind of colour blindness, shades differ in lightness, and the
+// legend, the tooltip and the status line always name the package.
 
 import { LANGUAGE, NATIVE, OWN, measureOf } from "./decode.js";
 
@@ -21,7 +21,7 @@ const COOL = 6;
 export function swatches(tree) {
   const { profile } = tree;
   const packages = profile.head.packages;
-  // By the area a package covers in the graph, the same for every view so that colours never change.
+  // By the area that a package covers in the graph, the same for every view, so that colours never change.
   const area = new Float64Array(packages.length);
   for (const view of /** @type {const} */ (["live", "peak"])) {
     const total = tree.totalColumn(measureOf(view, "bytes"));
@@ -42,7 +42,7 @@ export function swatches(tree) {
     }
   };
   const each = (/** @type {number[]} */ members, /** @type {string} */ prefix, /** @type {number} */ most) => {
-    // A group of one is named like the rest.
+    // A group of one is named like the others.
     const cut = members.length === most + 1 ? most + 1 : most;
     members.slice(0, cut).forEach((index, i) => add(packages[index][0], `--${prefix}-${Math.min(i, most - 1)}`, [index]));
     return members.slice(cut);

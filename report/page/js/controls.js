@@ -1,4 +1,4 @@
-// Tabs, radios, filters and search: what they say follows from the state, and what is done to them is a change of it.
+// Tabs, radios, filters and search: they show the state, and a user's action changes it.
 
 import { VIEWS } from "./decode.js";
 import { threadName } from "./details.js";
@@ -17,7 +17,7 @@ const UNTILS = {
   all: "all that was allocated",
 };
 
-/** Keys of the state that the filter row is about, with what "no filter" is. */
+/** Keys of the state in the filter row, each with its value for "no filter". */
 const FILTERS = /** @type {const} */ (["thread", "allocator", "only", "fold", "matching"]);
 
 export class Controls {
@@ -34,7 +34,7 @@ export class Controls {
     this.wireTabs();
     this.wireForm();
     for (const view of VIEWS) {
-      // The range view stays where it is not to be had, and says why.
+      // The range view stays visible if it is not available, and says why.
       byId(`view-${view}`, HTMLElement).hidden = view !== "range" && !model.has(view);
     }
     byId("range-note", HTMLElement).textContent = this.rangeNote();
@@ -142,7 +142,7 @@ export class Controls {
       this.toast("Drag in the timeline to choose another range.");
       return;
     }
-    // Another order is another tree: a path through one says nothing in the other.
+    // Another order is another tree: a path through one tree means nothing in the other.
     this.change({ [name]: value, ...(name === "order" ? { zoom: [] } : {}) }, true);
   }
 

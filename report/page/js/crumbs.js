@@ -1,4 +1,4 @@
-// The path to the zoomed node, a button a frame.
+// The path to the zoomed node, with a button for each frame.
 
 import { pathTo } from "./call_tree.js";
 import { OWN } from "./decode.js";
@@ -6,7 +6,7 @@ import { byId, el } from "./dom.js";
 import { count } from "./format.js";
 import { kindOf } from "./sites.js";
 
-/** More crumbs than this are not made: nobody reads ten thousand. */
+/** Largest number of crumbs. */
 const CRUMBS = 60;
 
 /**
@@ -41,7 +41,7 @@ export function showCrumbs({ ordered: tree, names }, zoomed, zoom) {
   }
   const list = byId("crumbs", HTMLElement);
   list.replaceChildren(...items);
-  // Asking for its width makes the browser lay out the page: not when there is nothing to scroll.
+  // Reading its width makes the browser lay out the page, so do it only if there is something to scroll.
   if (path.length > 0) {
     list.scrollLeft = list.scrollWidth;
   }

@@ -1,5 +1,5 @@
-// The report as it lies in the page: base64 of zlib of columns. `report/src/page/payload.rs` is the writer and shows
-// the layout.
+// The data of the report in the page: base64 of zlib of columns. `report/src/page/payload.rs` writes them and shows the
+// layout.
 
 import { Shape } from "./shape.js";
 
@@ -12,12 +12,12 @@ import { Shape } from "./shape.js";
  * @property {number} pid
  * @property {number} start_ms since the Unix epoch
  * @property {number} end_ms since the Unix epoch
- * @property {number} events allocations and frees that were seen
+ * @property {number} events recorded allocations and frees
  * @property {{name: string, tid: number, threads: number}[]} threads
  * @property {{allocated: Pair, freed: Pair, live: Pair, high_water: Pair, high_water_ms: number | null,
  *   sizes_rounded: boolean}} totals
  * @property {[string, Pair][]} by_allocator
- * @property {[number, string][]} allocators number and name of all that there can be
+ * @property {[number, string][]} allocators number and name of all possible ones
  * @property {Conditions} conditions
  * @property {[string, number][]} packages name and kind: {@link OWN}, …
  * @property {{name: string, at_ms: number, live: Pair}[]} marks
@@ -30,10 +30,10 @@ import { Shape } from "./shape.js";
  *
  * @typedef {{count: number, bytes: number}} Amount
  *
- * @typedef {object} Sampling of margins: a sum is right to so much on either side with 95 % confidence
+ * @typedef {object} Sampling margins: the true value of a sum is within its margin with 95 % confidence
  * @property {number} mean_bytes between two samples
  * @property {number} samples that were recorded
- * @property {Amount} asked for in all, exactly
+ * @property {Amount} requested memory, counted exactly
  * @property {Amount} live_margin
  * @property {Amount} high_water_margin
  * @property {Amount} allocated_margin
@@ -53,7 +53,7 @@ import { Shape } from "./shape.js";
  * @property {number} collector_cpu_ns
  * @property {number} log_bytes
  *
- * @typedef {object} Memory in bytes, as `model::ProcessMemory` in Rust tells
+ * @typedef {object} Memory in bytes, as in `model::ProcessMemory` in Rust
  * @property {number} rss
  * @property {number | null} anonymous
  * @property {number | null} files
@@ -67,7 +67,7 @@ import { Shape } from "./shape.js";
  * @property {number | null} cgroup
  * @property {number | null} cgroup_limit
  *
- * @typedef {object} Rows what one thread allocated with one function from one call stack, by node
+ * @typedef {object} Rows allocations of one thread with one function from one call stack, by node
  * @property {Int32Array} node 0 is the empty stack
  * @property {Int32Array} thread
  * @property {Int32Array} allocator its number
@@ -102,10 +102,10 @@ export const NATIVE = 3;
 /** @type {View[]} in the order of the columns; those of a range are computed when one is chosen */
 export const VIEWS = ["live", "peak", "total", "temporary", "range"];
 
-/** Columns of values that a page carries. */
+/** Number of columns of values in a page's data. */
 const CARRIED = 8;
 
-/** How many columns of values there are. */
+/** Number of columns of values. */
 export const MEASURES = 10;
 
 /**
@@ -132,7 +132,7 @@ class Reader {
     if (byte < 128) {
       return byte;
     }
-    // Not shifts: those end at 32 bits.
+    // Not shifts: those are limited to 32 bits.
     let value = byte & 127;
     let scale = 128;
     do {

@@ -1,5 +1,5 @@
-// The part of a profile that is looked at: some of its rows, a range's values, some of its frames. A profile again,
-// so that every tree and table is made from the part as it is from the whole.
+// The selected part of a profile: some of its rows, a range's values, some of its frames. It is a profile again, so that
+// every tree and table is made from a part in the same way as from the whole.
 
 import { measureOf } from "./decode.js";
 
@@ -62,7 +62,7 @@ export function foldedBy(profile, fold, same = null) {
   const { shape, nodeOf } = profile.shape.without(fold, allocated, same);
   const node = profile.rows.node.map((at) => nodeOf[at]);
   const order = Int32Array.from(node.keys());
-  // Rows stand by node; most are in order already.
+  // Rows are sorted by node; most are in order already.
   if (node.some((at, row) => row > 0 && at < node[row - 1])) {
     order.sort((a, b) => node[a] - node[b] || a - b);
   }
@@ -70,7 +70,7 @@ export function foldedBy(profile, fold, same = null) {
 }
 
 /**
- * Frames that differ in full names alone: the first of them stands for all.
+ * Joins frames that differ only in full names: the first of them stands for all.
  * @param {Profile} profile
  * @returns {{same: Int32Array, versions: Int32Array} | null} by frame, which stands for it, and how many it stands for;
  *   null where each stands for itself

@@ -1,4 +1,4 @@
-// One frame in words: the tooltip, the status line, the spoken line, and the stack to copy.
+// One frame as text: the tooltip, the status line, the spoken line, and the stack to copy.
 
 import { byId, el } from "./dom.js";
 import { explained } from "./fold.js";
@@ -24,7 +24,7 @@ import { measureOf } from "./decode.js";
  * @property {string} note what is odd about the name, or empty
  */
 
-/** Threads that are named. */
+/** Number of threads that are named. */
 const NAMED = 3;
 
 /**
@@ -58,7 +58,7 @@ export function factsOf({ tree: all, state, title, names, variables, measure }, 
 }
 
 /**
- * Of a whole the margin is told, narrower than what is known of a part.
+ * Returns the margin of a whole, which is narrower than that of a part.
  * @param {import("./decode.js").Head} head
  * @param {number} value
  * @returns {number}

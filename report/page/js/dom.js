@@ -1,4 +1,4 @@
-// Elements from plain data. Text is always text: nothing here or elsewhere on the page parses markup.
+// Makes elements from plain data. Text is always text: nothing here or elsewhere on the page parses markup.
 
 /**
  * @template {keyof HTMLElementTagNameMap} T
@@ -55,7 +55,7 @@ export function prepare(canvas, width, height) {
   return context;
 }
 
-/** @type {Map<string, string>} asking the browser costs a pass over the page's styles */
+/** @type {Map<string, string>} kept, because reading a style costs a pass over the page's styles */
 const known = new Map();
 
 /**
@@ -74,7 +74,7 @@ export function themed(name) {
   return color;
 }
 
-/** To be called when the theme has changed. */
+/** Call this when the theme has changed. */
 export function forgetTheme() {
   known.clear();
 }
@@ -88,7 +88,7 @@ export async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // No clipboard API without https: the old way.
+    // There is no clipboard API without https, so use a selection.
     const focused = document.activeElement;
     const area = el("textarea", "hidden", text);
     document.body.append(area);

@@ -1,4 +1,4 @@
-// Which frames are left out so that a stack reads like the code was written.
+// The frames that are left out, so that a stack reads like the source code.
 
 import { LANGUAGE, NATIVE, OWN, PACKAGE } from "./decode.js";
 import { logical, segments } from "./names.js";
@@ -14,16 +14,16 @@ export const FOLDS = ["none", "runtime", "crates", "own"];
 const RUNTIME =
   /^(tokio|hyper|axum|tower|http|h2|mio|futures|tracing|async_std|async_executor|async_io|async_task|smol|polling|actix|warp|rocket|poem|salvo|tonic|rayon|crossbeam|pin_project_lite)(_|$)/;
 
-/** Native code that does not belong to anybody's library. */
+/** Native code of the system, which does not belong to any library. */
 const SYSTEM = /^(libc|libpthread|libgcc_s|ld-linux-x86-64|ld-linux-aarch64|ld-musl)\b/;
 
-/** Functions that only poll, call or catch what others wrote, by their last segment. */
+/** Functions that only poll, call or catch the code of others, by their last segment. */
 const PLUMBING =
   /^(poll(_.*)?|call|call_mut|call_once|call_once_force|with|with_mut|try_with|catch_unwind|do_call|do_catch|try_call|__rust_try|__rust_(begin|end)_short_backtrace|in_scope|budget|with_budget|enter_runtime|block_on)$/;
 
 /**
  * @param {string} name a plain one
- * @returns {boolean} whether a function only passes on what was asked; `views::is_plumbing` in Rust
+ * @returns {boolean} whether a function only passes a call on; `views::is_plumbing` in Rust
  */
 export function isPlumbing(name) {
   const parts = logical(segments(name));
@@ -33,7 +33,7 @@ export function isPlumbing(name) {
 
 /**
  * @param {string} name
- * @returns {string} what an odd name means, or empty
+ * @returns {string} the explanation of an odd name, or empty
  */
 export function explained(name) {
   if (name.includes("{vtable.shim}") || name.includes("{shim:vtable")) {
@@ -58,7 +58,7 @@ export function hiding(profile, fold, plain) {
   return Uint8Array.from(frames.line, (_, frame) => {
     const [crate, kind] = head.packages[frames.package[frame]] ?? ["", NATIVE];
     const how = folding(fold, crate, kind);
-    // A service's own `poll` is code that somebody wrote.
+    // The service's own `poll` is real code.
     if (how !== VISIBLE || !plain || kind === OWN) {
       return how;
     }
@@ -89,6 +89,6 @@ function folding(fold, crate, kind) {
   if (kind === LANGUAGE || (kind === PACKAGE && RUNTIME.test(crate)) || (kind === NATIVE && SYSTEM.test(crate))) {
     return HIDDEN;
   }
-  // What starts a program is native, and of the runtime.
+  // The code that starts a program is native, and belongs to the runtime.
   return kind === NATIVE ? HIDDEN_FIRST : VISIBLE;
 }

@@ -1,4 +1,4 @@
-// Numbers as people read them. Sizes are in powers of 1000, as memray's are.
+// Numbers for users. Sizes are in powers of 1000, as in memray.
 
 const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
 
@@ -9,7 +9,7 @@ const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
 export function bytes(value) {
   let unit = 0;
   let scaled = value;
-  // 999.5 would be written as 1000 of its unit.
+  // 999.5 would be rounded to 1000 of its unit.
   while (scaled >= 999.5 && unit < UNITS.length - 1) {
     scaled /= 1000;
     unit += 1;
@@ -47,7 +47,7 @@ export function plural(number, noun) {
 /**
  * @param {number} part
  * @param {number} whole
- * @returns {string} `12.3 %`; what is there is never written as none
+ * @returns {string} `12.3 %`; more than 0 is never written as 0
  */
 export function percent(part, whole) {
   if (whole <= 0) {

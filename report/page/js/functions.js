@@ -1,4 +1,4 @@
-// What each function holds with everything it calls, and alone. Recursion counts once.
+// The sums of each function, with its callees and alone. Recursion counts once.
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
 
@@ -23,7 +23,7 @@ export function functionSums(tree, measure) {
   const self = new Float64Array(strings.length);
   const frame = new Int32Array(strings.length).fill(-1);
   const most = new Float64Array(strings.length);
-  // Where the outermost call that is open ends: a call inside it is part of it.
+  // End of the outermost open call of each function: a call inside it is part of it.
   const openUntil = new Int32Array(strings.length);
   for (let node = 1; node < tree.size; node += 1) {
     const name = frames.function[tree.frame[node]];

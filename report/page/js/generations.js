@@ -1,4 +1,4 @@
-// Survivors by the time of their birth, and what came between two moments of the capture.
+// Survivors by the time of their allocation, and the differences between two generations.
 
 /** @typedef {import("./decode.js").Head} Head */
 /** @typedef {import("./sites.js").CallSite} CallSite */
@@ -32,7 +32,7 @@ export function generationsOf(head) {
  */
 
 /**
- * What each call site left behind in two generations. They may differ in length: both are scaled to a minute.
+ * Returns the survivors of each call site in two generations. These may differ in length, so both are scaled to a minute.
  * @param {CallSite[]} sites
  * @param {Generation[]} generations
  * @param {number} first

@@ -1,5 +1,5 @@
-// The flame graph on its canvas. The canvas is as high as its window and stays in place while a spacer behind it
-// scrolls, so that a graph may be ten thousand frames deep.
+// The flame graph on its canvas. The canvas is as high as its window and stays in place while a spacer behind it scrolls, so
+// that a graph may be ten thousand frames deep.
 
 import { prepare, themed } from "./dom.js";
 import { boxAt, layout, spanOf } from "./layout.js";
@@ -14,7 +14,7 @@ import { fitted } from "./names.js";
  * @property {"down" | "up"} grow
  * @property {number} zoom node
  * @property {string} title what node 0 is called
- * @property {Uint8Array | null} hits by frame: 1 stands out, the rest fades; null: nothing is sought
+ * @property {Uint8Array | null} hits by frame: 1 is highlighted, the others fade; null: no search
  *
  * @typedef {{node: number, more: number}} Box what lies under the pointer
  */
@@ -22,9 +22,9 @@ import { fitted } from "./names.js";
 const SLIDE_MS = 140;
 const PADDING = 5;
 const FAMILY = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-/** Ancestors that stay in sight above a zoomed box, besides the outermost one, which always does. */
+/** Number of ancestors that stay visible above a zoomed box, besides the outermost one, which always is. */
 const CONTEXT = 2;
-/** Neighbours of one crate differ a little, or its functions would melt into one surface. */
+/** Neighbours of one crate differ a little, since otherwise its functions would look like one box. */
 const SHADES = [0, 0.1, 0.2];
 
 /**
@@ -61,24 +61,24 @@ export class Graph {
     this.rows = [];
     this.span = { from: 0, to: 1 };
     this.height = 0;
-    // The window's size and place, kept: asking the browser may cost a layout of the page.
+    // The window's size and place are kept, because reading them may cost a layout of the page.
     this.width = 0;
     this.inner = 0;
     this.scrolled = 0;
-    /** The frame of an animation that is due; 0 none. */
+    /** The requested animation frame; 0 if there is none. */
     this.slide = 0;
     this.paintDue = 0;
     this.selected = 0;
     /** @type {Box | null} */
     this.hovered = null;
-    /** Whether the window scrolls to where the graph branches first. */
+    /** Set if the window scrolls to the first branch of the graph. */
     this.leads = true;
-    /** To be called after each relayout of what is shown. */
+    /** Called after each new layout. */
     this.settled = () => {};
     this.theme = this.readTheme();
 
     scroller.addEventListener("scroll", () => this.paintSoon());
-    // Tells the first size too, once the page is laid out: nothing is painted before.
+    // Also reports the first size, once the page is laid out: nothing is painted before.
     this.sized = false;
     new ResizeObserver(() => this.resize()).observe(scroller);
   }
@@ -103,7 +103,7 @@ export class Graph {
   }
 
   /**
-   * Shows `scene`; slides there where only the zoom differs.
+   * Shows `scene`; slides if only the zoom differs.
    * @param {Scene} scene
    */
   show(scene) {
@@ -137,7 +137,7 @@ export class Graph {
       const passed = Math.min(1, (performance.now() - began) / SLIDE_MS);
       const ease = 1 - (1 - passed) ** 3;
       const between = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * ease;
-      // Exactly the target at the end, whatever rounding did on the way.
+      // Exactly the target at the end, without rounding errors.
       this.span =
         passed === 1 ? target : { from: between(origin.from, target.from), to: between(origin.to, target.to) };
       this.relayout();
@@ -152,7 +152,7 @@ export class Graph {
 
   resize() {
     if (this.scroller.clientWidth === 0) {
-      // In a pane that is not shown.
+      // The pane is not shown.
       return;
     }
     this.width = this.scroller.clientWidth;
@@ -175,7 +175,7 @@ export class Graph {
     }
     this.rows = layout(scene.tree, scene.measure, this.span, this.width);
     const height = Math.max(this.rows.length * this.rowHeight, inner);
-    // Scrolled to its end, the window shows whole rows.
+    // If it is scrolled to its end, the window shows whole rows.
     this.height = Math.ceil((height - inner) / this.rowHeight) * this.rowHeight + inner;
     this.spacer.style.height = `${this.height}px`;
     this.spacer.style.marginTop = `${-inner}px`;
@@ -183,7 +183,7 @@ export class Graph {
     this.settled();
   }
 
-  /** Brings the zoomed box into sight, or where the whole graph branches first: there may be a long way to it. */
+  /** Scrolls to the zoomed box, or to the first branch of the whole graph, which may be far away. */
   scrollToZoom() {
     const { scene } = this;
     if (scene === null) {
@@ -198,7 +198,7 @@ export class Graph {
       }
       node = largest;
     }
-    // The window does not scroll farther than to the last row: callers stay in sight where there is room.
+    // The window does not scroll beyond the last row: callers stay visible if there is room.
     this.scrollToDepth(Math.max(0, tree.depthOf(node) - CONTEXT - 1));
   }
 
@@ -216,7 +216,7 @@ export class Graph {
     }
     this.scrolled = this.scroller.scrollTop;
     const top = this.top(this.scene.tree.depthOf(node));
-    // One row at the outer edge is the pinned one's.
+    // The pinned row takes one row at the outer edge.
     const down = this.scene.grow === "down";
     const first = down ? this.rowHeight : 0;
     const last = this.inner - (down ? 1 : 2) * this.rowHeight;
@@ -318,7 +318,7 @@ export class Graph {
       const node = row.node[i];
       const left = Math.max(row.left[i], 0);
       const right = Math.min(row.right[i], width);
-      // Wide boxes keep a gap of a pixel; a stretch of narrow ones reads as one surface.
+      // Wide boxes keep a gap of a pixel; a run of narrow ones looks like one surface.
       const box = right - left > 3 ? right - left - 1 : Math.max(right - left, 0.5);
       const frame = scene.tree.frameOf(node);
       const faded = scene.hits !== null && (row.more[i] > 0 || frame < 0 || scene.hits[frame] === 0);

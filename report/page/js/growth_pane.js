@@ -1,4 +1,4 @@
-// Survivors by generation: who grows, and how two stretches between marks compare.
+// Survivors by generation: which call sites grow, and how two generations compare.
 
 import { el } from "./dom.js";
 import { amount, bytes, count, duration, plural } from "./format.js";

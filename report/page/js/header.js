@@ -1,4 +1,4 @@
-// Who was profiled, and what a reader must know before believing the numbers.
+// The profiled process, and what a reader must know before believing the numbers.
 
 import { byId, el } from "./dom.js";
 import { bytes, clock, count, duration, plural } from "./format.js";
@@ -45,7 +45,7 @@ export function threadCount(head) {
  */
 
 /**
- * What makes numbers wrong.
+ * Returns the reasons why numbers may be wrong.
  * @param {import("./call_tree.js").CallTree} tree
  * @returns {Banner[]}
  */

@@ -3,7 +3,7 @@
 /** @typedef {import("./graph.js").Graph} Graph */
 
 /**
- * What the graph's user can ask for.
+ * Actions of the graph's user.
  * @typedef {object} Wishes
  * @property {(node: number) => void} zoom
  * @property {(node: number) => void} select with words for a screen reader

@@ -1,5 +1,5 @@
-// The call tree, leaf first: below each function stand its callers. It can have as many nodes as all stacks have
-// frames, so a node's children are made when somebody looks at them.
+// The call tree, leaf first: below each function stand its callers. It can have as many nodes as all stacks have frames, so
+// a node's children are made only when they are needed.
 
 import { MEASURES } from "./decode.js";
 import { Nodes } from "./nodes.js";
@@ -17,7 +17,7 @@ export class InvertedTree extends Nodes {
     super([-1], [-1], [0]);
     const { node } = tree.profile.rows;
     this.tree = tree;
-    /** The profile's rows, each with its call stack; a node's are one run of them. */
+    /** The profile's rows, each with its call stack; those of a node are one run. */
     this.stacks = Int32Array.from(node.keys());
     /** Per stack, the call-tree node of the frame that the deepest node made so far stands for. */
     this.cursor = node.slice();
@@ -26,7 +26,7 @@ export class InvertedTree extends Nodes {
     this.first = [0];
     /** @type {number[]} */
     this.last = [node.length];
-    /** @type {number[][]} sums over a node's stacks, added up when asked for; -1 before */
+    /** @type {number[][]} sums over a node's stacks, added up when needed; -1 before */
     this.values = Array.from({ length: MEASURES }, () => [-1]);
     /** @type {(number[] | undefined)[]} */
     this.made = [undefined];
@@ -35,7 +35,7 @@ export class InvertedTree extends Nodes {
     /** By frame: which child of the node being expanded it is, if `seenBy` names that node. */
     this.slot = new Int32Array(tree.profile.frames.line.length);
     this.seenBy = new Int32Array(tree.profile.frames.line.length).fill(-1);
-    /** Room for one expansion: thousands happen for a picture, of few stacks each. */
+    /** Buffers for one expansion: a picture needs thousands, of few stacks each. */
     this.group = new Int32Array(node.length);
     this.before = new Int32Array(node.length);
   }
@@ -127,7 +127,7 @@ export class InvertedTree extends Nodes {
       if (node !== 0) {
         cursor[stack] = tree.parent[cursor[stack]];
       }
-      // The stack has no further caller: it stays with `node`, behind its children's runs.
+      // The stack has no further caller: it stays with `node`, after its children's runs.
       if (cursor[stack] <= 0) {
         group[i] = -1;
         continue;
@@ -146,7 +146,7 @@ export class InvertedTree extends Nodes {
     let at = from;
     for (let index = 0; index < children.length; index += 1) {
       this.first[children[index]] = at;
-      // From here on where the next stack of that child goes.
+      // From here on the position of that child's next stack.
       this.last[children[index]] = at;
       at += sizes[index];
     }

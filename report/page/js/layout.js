@@ -1,4 +1,4 @@
-// Where each box lies. Pure: a tree, a measure and a stretch of it in, boxes out.
+// Computes the boxes. It is pure: a tree, a measure and a span go in, boxes come out.
 
 /** @typedef {import("./call_tree.js").Tree} Tree */
 
@@ -57,7 +57,7 @@ export function layout(tree, measure, span, width) {
       for (let i = 0; i < children.length; i += 1) {
         const childValue = tree.valueOf(children[i], measure);
         if (childValue * scale < NARROW) {
-          // The rest is narrower still.
+          // All others are narrower still.
           addRest(depth + 1, start, node, children, i);
           break;
         }

@@ -1,4 +1,4 @@
-// Reads the report that lies in the page and shows it, or says why it cannot.
+// Reads the report in the page and shows it, or says why it cannot.
 
 import { decode } from "./decode.js";
 import { byId } from "./dom.js";
@@ -8,12 +8,12 @@ import { listenToKeys, switchThemes } from "./shortcuts.js";
 try {
   document.documentElement.dataset.theme = localStorage.getItem("heapray-theme") ?? "";
 } catch {
-  // Pages from disk may have no storage: the system's theme then.
+  // Pages from disk may have no storage. Then the system's theme is used.
 }
 try {
   const data = byId("data", HTMLScriptElement);
   const profile = await decode(data.textContent ?? "");
-  // The text is the largest string of the page and has served.
+  // The text is the largest string of the page and is not needed any more.
   data.remove();
   performance.mark("decoded");
   const { opens } = document.documentElement.dataset;

@@ -1,4 +1,4 @@
-// Where did the RSS go: one bar, and what each part of it is.
+// The question "where did the RSS go": one bar, and an explanation of each part.
 
 import { el } from "./dom.js";
 import { bytes, percent } from "./format.js";

@@ -1,4 +1,4 @@
-// Where the resident memory went: the figures of the system, of the allocator and of the capture put together.
+// The parts of the resident memory, from the figures of the system, of the allocator and of the capture.
 
 /** @typedef {import("./decode.js").Profile} Profile */
 
@@ -7,7 +7,7 @@
  * @property {string} key which colour
  * @property {string} name
  * @property {number} bytes
- * @property {string} note where the figure is from
+ * @property {string} note the source of the figure
  *
  * @typedef {object} MemoryParts
  * @property {Part[]} parts that add up to the RSS
@@ -21,7 +21,7 @@ const MMAP = 14;
 
 /**
  * @param {Profile} profile the whole report
- * @returns {MemoryParts | null} null: the process was not asked
+ * @returns {MemoryParts | null} null: the process's memory was not read
  */
 export function memoryParts({ head, rows }) {
   const { memory, totals } = head;
@@ -37,7 +37,7 @@ export function memoryParts({ head, rows }) {
   const names = memory.allocators.map(([name]) => name).join(" and ");
   const inUse = memory.allocators.reduce((sum, [, used]) => sum + used, 0);
   const kept = memory.allocators.reduce((sum, [, , size]) => sum + size, 0);
-  /** @type {Part[]} what is surely resident first: what may not be is cut first, from the end */
+  /** @type {Part[]} certainly resident parts first: parts that may not be resident are cut first, from the end */
   const parts = [
     part("files", "Mapped files", memory.files ?? 0, "resident pages of code, libraries and data (RssFile)"),
     part("shared", "Shared memory", memory.shared ?? 0, "RssShmem"),

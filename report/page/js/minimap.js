@@ -1,10 +1,10 @@
-// The whole graph in a strip, with a frame around the part that is zoomed: where one is when deep inside.
+// The whole graph in a strip, with a frame around the zoomed part, for orientation.
 
 import { prepare } from "./dom.js";
 import { boxAt, layout } from "./layout.js";
 
 const HEIGHT = 42;
-/** A row is at most so high, and rows beyond what fits share pixels. */
+/** Largest height of a row. If there are too many rows, several share a pixel. */
 const ROW = 3;
 
 export class Minimap {
@@ -22,7 +22,7 @@ export class Minimap {
     this.made = { tree: null, measure: -1, width: 0 };
     canvas.addEventListener("click", (event) => {
       const depth = Math.min(this.rows.length - 1, Math.floor(event.offsetY / this.rowHeight()));
-      // A click beside the deepest boxes means the nearest one above them.
+      // A click beside the deepest boxes means the nearest box above them.
       for (let at = depth; at >= 0; at -= 1) {
         const index = boxAt(this.rows[at], event.offsetX);
         if (index >= 0) {
@@ -37,7 +37,7 @@ export class Minimap {
     return Math.min(ROW, HEIGHT / Math.max(1, this.rows.length));
   }
 
-  /** Follows the graph; hides where the whole graph is in sight. */
+  /** Follows the graph. Hides the strip if the whole graph is visible. */
   follow() {
     const { scene, span, width } = this.graph;
     const zoomed = scene !== null && (span.from > 0 || span.to < 1);

@@ -1,4 +1,4 @@
-// From the whole report and the state to what is shown: the chosen part as trees, with the last few kept.
+// Makes the shown data from the whole report and the state: the chosen part as trees, with the last few kept.
 
 import { CallTree } from "./call_tree.js";
 import { swatches } from "./colors.js";
@@ -17,7 +17,7 @@ import { START, rangeOf } from "./state.js";
 /** @typedef {import("./call_tree.js").Tree} Tree */
 
 /**
- * @typedef {object} Look what every pane shows a side of
+ * @typedef {object} Look data that the panes show
  * @property {State} state
  * @property {CallTree} whole the chosen part with every frame, for tables: call sites do not depend on what is folded
  * @property {CallTree} tree the chosen part without folded frames, root first
@@ -38,7 +38,7 @@ const TITLES = {
   range: "of the range",
 };
 
-/** Parts that are kept: going back and forth costs nothing. */
+/** Number of parts that are kept, so that going back and forth costs nothing. */
 const KEPT = 4;
 
 export class Model {
@@ -64,7 +64,7 @@ export class Model {
 
   /** @param {import("./decode.js").View} view */
   has(view) {
-    // memray's aggregated captures tell neither what was allocated in total nor what was temporary.
+    // memray's aggregated captures have neither the total of allocations nor temporary ones.
     const known = this.whole.valueOf(0, measureOf("total", "count")) > 0;
     return view === "range" ? this.source !== null : known || (view !== "total" && view !== "temporary");
   }

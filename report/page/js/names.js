@@ -1,4 +1,4 @@
-// Function names and paths made short enough to read. The full ones stay in tooltips and copied stacks.
+// Shortens function names and paths. The full ones are in tooltips and copied stacks.
 
 /**
  * The parts of a function's plain name between `::`; what stands in parentheses, as parameters of C++ do, is not cut.
@@ -61,7 +61,7 @@ export function fit(parts, most) {
     length -= parts[first].length + 2;
     first += 1;
   }
-  // `{closure}` alone says nothing: the function it is in comes along, cut if it must be.
+  // `{closure}` alone means nothing: the function that contains it is added, shortened if necessary.
   if (first > 0 && first === parts.length - 1 && parts[first].startsWith("{")) {
     first -= 1;
   }

@@ -1,4 +1,4 @@
-// The nodes of a tree of call stacks as columns. What they hold and which lie below them, each kind of tree finds in its own way.
+// The nodes of a tree of call stacks as columns. Each kind of tree has its own way to find values and children.
 
 /** @template {ArrayLike<number>} Column */
 export class Nodes {

@@ -1,16 +1,16 @@
-// The call tree as an outline: top-down or bottom-up, as the order says, opened along what is largest.
+// The call tree as an outline, top-down or bottom-up according to the order, opened along the largest nodes.
 
 import { el } from "./dom.js";
 import { amount, count, percent } from "./format.js";
 
 /** @typedef {import("./model.js").Look} Look */
 
-/** Children that are shown at once. */
+/** Number of children that are shown at once. */
 const OUTLINE_STEP = 60;
-/** What is opened on its own: so large a share of the whole, so many levels below the zoomed node. */
+/** Nodes that are opened automatically: those with this share of the whole, at most so many levels below the zoomed node. */
 const LARGE = 0.2;
 const LEVELS = 24;
-/** Deeper lines are not set farther in. */
+/** Largest depth of indentation. */
 const DEEPEST = 40;
 
 export class Outline {

@@ -1,4 +1,4 @@
-// Puts the page together: one state, and everything shown is a function of it and the report.
+// Connects the parts of the page: there is one state, and everything shown is a function of the state and the report.
 
 import { showAdvice } from "./advice_pane.js";
 import { nodeAt, pathTo } from "./call_tree.js";
@@ -41,7 +41,7 @@ export class Page {
     /** Outermost matches of the search, largest first, and which was shown last. */
     this.matches = /** @type {number[]} */ ([]);
     this.match = -1;
-    /** Which of a call site's places was gone to last. */
+    /** The place of a call site that was shown last. */
     this.walk = { nodes: /** @type {number[]} */ ([]), at: 0 };
     /** @type {{key: string, sites: import("./sites.js").CallSite[]}} of the rail */
     this.rail = { key: "", sites: [] };

@@ -1,4 +1,4 @@
-// The graph as it is shown now, as a file to keep.
+// Saves the graph as it is shown now.
 
 import { factsOf, spoken } from "./details.js";
 import { byId } from "./dom.js";

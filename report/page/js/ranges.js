@@ -1,4 +1,4 @@
-// What was allocated in a stretch of the capture and is still live at some later moment.
+// Allocations in a time range of the capture that are still live at some later moment.
 
 /** @typedef {import("./decode.js").Profile} Profile */
 
@@ -7,9 +7,9 @@
  *
  * @typedef {object} RangeSource
  * @property {number[]} bounds where slots begin, and the capture's end, in milliseconds since the start
- * @property {Until[]} untils that it can tell
+ * @property {Until[]} untils that are available
  * @property {Profile["intervals"] | Profile["survivors"]} rows
- * @property {string} note on what it cannot tell; may be empty
+ * @property {string} note about what is not available; may be empty
  *
  * @typedef {object} Range
  * @property {number} from in milliseconds
@@ -68,7 +68,7 @@ export function snap({ bounds }, a, b) {
   };
   let [first, last] = [nearest(Math.min(a, b)), nearest(Math.max(a, b))];
   if (first === last) {
-    // The slot that the middle lies in.
+    // The slot of the range's middle.
     const middle = (a + b) / 2;
     first = Math.max(0, Math.min(bounds.length - 2, bounds.findLastIndex((bound) => bound <= middle)));
     last = first + 1;

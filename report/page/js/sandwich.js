@@ -1,5 +1,5 @@
-// One function between its callers and what it calls: two trees that are merged from all of its calls. Node 0 of
-// both is the function itself.
+// One function between its callers and its callees: two trees that are merged from all of its calls. Node 0 of both is the
+// function itself.
 
 import { MEASURES } from "./decode.js";
 import { outermostCalls } from "./functions.js";
@@ -115,7 +115,7 @@ class Merged extends Nodes {
   }
 
   /**
-   * Names what lies one step on from `node`.
+   * Calls `found` for each neighbour of `node`.
    * @param {number} _node
    * @param {(at: number, call: number) => void} _found
    */

@@ -1,4 +1,4 @@
-// One function in the middle: who calls it above, what it calls below.
+// One function in the middle: its callers above, its callees below.
 
 import { byId, el } from "./dom.js";
 import { amount, count, percent, plural } from "./format.js";
@@ -10,7 +10,7 @@ import { sandwich } from "./sandwich.js";
 /** @typedef {import("./model.js").Look} Look */
 /** @typedef {import("./call_tree.js").Tree} Tree */
 
-/** Functions that the list shows. */
+/** Number of functions in the list. */
 const LISTED = 150;
 
 /**

@@ -1,9 +1,9 @@
-// Files to keep: the present graph as SVG or PNG, a table as CSV.
+// Saves files: the present graph as SVG or PNG, a table as CSV.
 
 import { fit } from "./names.js";
 
 const FONT = 12;
-/** A character is about so wide, in parts of the font's size: for labels that nobody measures. */
+/** Approximate width of a character, as a part of the font's size, for labels that are not measured. */
 const WIDE = 0.58;
 
 /**
@@ -12,7 +12,7 @@ const WIDE = 0.58;
  */
 export function escaped(text) {
   const names = /** @type {Record<string, string>} */ ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" });
-  // Characters that XML does not know, even escaped, are shown as unknown ones.
+  // Characters that XML does not have, even escaped, are replaced.
   return text.replace(/[&<>"]/g, (found) => names[found]).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
 }
 
@@ -25,7 +25,7 @@ export function escaped(text) {
  * @property {(node: number) => string} fill
  * @property {string} rest colour of what was too narrow
  * @property {(node: number) => string[]} parts of the label
- * @property {(node: number) => string} title what a pointer is told
+ * @property {(node: number) => string} title the tooltip
  * @property {string} ink
  * @property {string} ground
  * @property {string} heading
@@ -77,7 +77,7 @@ export function csvText(rows) {
 }
 
 /**
- * Hands the browser a file to keep.
+ * Saves a file through the browser.
  * @param {string} name
  * @param {Blob} blob
  */
@@ -86,6 +86,6 @@ export function download(name, blob) {
   link.download = name;
   link.href = URL.createObjectURL(blob);
   link.click();
-  // The browser has taken hold of it by the next minute.
+  // The browser has opened the file within a minute.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }

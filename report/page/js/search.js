@@ -14,7 +14,7 @@ export function compile(text) {
   try {
     return { regex: new RegExp(text, /[A-Z]/.test(text) ? "" : "i"), error: "" };
   } catch (failure) {
-    // Engines write "Invalid regular expression: /…/: what is wrong".
+    // Engines write "Invalid regular expression: /…/: " and the reason.
     const message = failure instanceof Error ? failure.message : String(failure);
     const reason = message.slice(message.lastIndexOf(": ") + 1).trim();
     return { regex: null, error: `Not a regular expression: ${reason.toLowerCase()}` };

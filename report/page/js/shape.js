@@ -1,5 +1,5 @@
-// Which call stacks there are: a tree of frames in preorder, so that a subtree is one run of nodes. Node 0 is the
-// empty stack, the parent of every root frame.
+// The shape of the call stacks: a tree of frames in preorder, so that a subtree is one run of nodes. Node 0 is the empty
+// stack, the parent of every root frame.
 
 /** How a frame is folded: not at all, everywhere, where it did not allocate itself, or where every caller is folded. */
 export const VISIBLE = 0;
@@ -41,8 +41,8 @@ export class Shape {
   }
 
   /**
-   * The same call stacks without some of their frames: what a hidden frame held belongs to its nearest visible
-   * caller then, and stacks that have become equal are one.
+   * Returns the same call stacks without some of their frames: the values of a hidden frame then belong to its nearest
+   * visible caller, and stacks that have become equal are joined.
    * @param {Uint8Array} fold by frame, {@link VISIBLE} and so on
    * @param {Uint8Array} allocated by node, 1: it allocated itself
    * @param {Int32Array | null} same by frame, the frame that stands for it; null: itself
@@ -102,7 +102,7 @@ export class Shape {
     const place = new Int32Array(size);
     let at = 0;
     let node = 0;
-    // Down to the first child, else on to the next sibling of the nearest ancestor that has one.
+    // Goes down to the first child, or else to the next sibling of the nearest ancestor that has one.
     for (;;) {
       place[node] = at;
       shape.frame[at] = frames[node];

@@ -44,7 +44,7 @@ export function switchThemes(page) {
     }
     page.retheme();
   });
-  // Paper is white.
+  // Print in the light theme, because paper is white.
   let before = "";
   addEventListener("beforeprint", () => {
     before = root.dataset.theme ?? "";

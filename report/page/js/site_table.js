@@ -1,4 +1,4 @@
-// The answer to "what leaks?": call sites by the service's own code.
+// Call sites by the service's own code, for the question "what leaks?".
 
 import { byId, el } from "./dom.js";
 import { amount, bytes, count, duration, percent, plural } from "./format.js";
@@ -7,7 +7,7 @@ import { spark } from "./spark.js";
 
 /** @typedef {import("./sites.js").CallSite} CallSite */
 
-/** Rows that are shown at first: what fits beside the graph, and some everywhere. */
+/** Returns the number of rows at first: as many as fit beside the graph, and some in any case. */
 function few() {
   if (matchMedia("(max-width: 999px)").matches) {
     return 6;
@@ -115,7 +115,7 @@ export class SiteTable {
     const places = site.nodes.length > 1 ? `\nat ${count(site.nodes.length)} places of the graph` : "";
     button.title = names.full(site.frame) + places;
     button.addEventListener("click", () => this.choose(site));
-    // Cut on the left where it is too long: the end tells more. `bdi` keeps the text itself left to right.
+    // Cut on the left if it is too long: the end matters most. `bdi` keeps the text itself left to right.
     const where = el("span", "place", el("bdi", "", names.place(site.frame)));
     where.title = names.fullPlace(site.frame);
     const other = by === "bytes" ? plural(site.count, "block") : bytes(site.bytes);

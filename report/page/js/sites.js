@@ -1,4 +1,4 @@
-// Call sites: rows put together by the frame that answers for them. The rule for the service's own code is that of
+// Call sites: rows joined by the frame that they are charged to. The rule for the service's own code is that of
 // `views::own_sites` in Rust.
 
 import { MEASURES, NATIVE, OWN, PACKAGE, measureOf } from "./decode.js";
@@ -91,7 +91,7 @@ function sitesBy(tree, answers, view, by) {
     if (oldest[row] >= 0 && (site.oldest < 0 || oldest[row] < site.oldest)) {
       site.oldest = oldest[row];
     }
-    // Places where the present view has nothing are not to be gone to.
+    // Places without a value in the present view must not be navigated to.
     if (seen[at] === 0 && (bytes[row] > 0 || counts[row] > 0)) {
       seen[at] = 1;
       site.nodes.push(at);

@@ -1,4 +1,4 @@
-// What is looked at, and its spelling in the URL's hash, so that a view can be linked and walked back to.
+// The state of the page, and its form in the URL's hash, so that a view can be linked and the back button works.
 
 import { VIEWS } from "./decode.js";
 import { FOLDS } from "./fold.js";
@@ -58,7 +58,7 @@ export const START = Object.freeze({
   growth: "",
 });
 
-/** What each key may say; the rest are free text. */
+/** Allowed values of each key; the other keys are free text. */
 const ALLOWED = {
   tab: TABS,
   view: VIEWS,
@@ -72,7 +72,7 @@ const ALLOWED = {
   group: /** @type {const} */ (["own", "leaf", "function"]),
 };
 
-/** Free text, and how it must look. */
+/** Patterns of free text. */
 const TEXTS = {
   search: /^/,
   crate: /^/,

@@ -10,7 +10,7 @@ import { threadCount } from "./header.js";
 /** @typedef {import("./decode.js").Profile} Profile */
 /** @typedef {import("./decode.js").Head} Head */
 
-/** Threads and functions that are listed. */
+/** Number of threads and functions in a list. */
 const MOST_BARS = 40;
 
 /**

@@ -1,4 +1,4 @@
-// All call sites in a table: sorted by any column, filtered by text, each a way into the graph.
+// All call sites in a table: sorted by any column, filtered by text, each with a link to the graph.
 
 import { measureOf } from "./decode.js";
 import { byId, el } from "./dom.js";
@@ -30,7 +30,7 @@ import { spark } from "./spark.js";
  * @property {boolean} [text] left-aligned, smallest first
  */
 
-/** Rows that are made at a time. */
+/** Number of rows that are made at a time. */
 const TABLE_STEP = 200;
 
 export class TablePane {
@@ -74,7 +74,7 @@ export class TablePane {
     const head = el("thead", "", el("tr", "", ...columns.map((column) => this.heading(column, state))));
     const body = el("tbody", "", ...rows.slice(0, this.most).map((row) => this.line(row, columns)));
     const grid = byId("grid", HTMLTableElement);
-    // Sorting by keyboard keeps the focus on its heading.
+    // Sorting by keyboard keeps the focus on the heading.
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.sort : undefined;
     grid.replaceChildren(head, body);
     if (focused !== undefined) {

@@ -1,5 +1,5 @@
-// Memory over time: resident size as a surface, live heap as a line, the high-water mark and the marks that were set
-// on the way. A range of it is dragged, or made with Shift and the arrow keys.
+// Memory over time: resident size as a surface, live heap as a line, the high-water mark, and the user's marks. A range is
+// selected by dragging, or with Shift and the arrow keys.
 
 import { el, prepare, themed } from "./dom.js";
 import { bytes, duration } from "./format.js";
@@ -31,11 +31,11 @@ export class Timeline {
     this.marks = profile.head.marks;
     this.peak = profile.head.totals.high_water_ms;
     this.peakBytes = profile.head.totals.high_water[1];
-    /** The moment that is read; -1 none. */
+    /** The moment whose reading is shown; -1 if there is none. */
     this.at = -1;
     /** @type {{from: number, to: number} | null} in milliseconds */
     this.range = null;
-    /** Where a drag or a selection by keys began, in milliseconds; -1 none. */
+    /** Start of a drag or a selection by keys, in milliseconds; -1 if there is none. */
     this.anchor = -1;
     const { at, rss, heap } = this.curves;
     this.first = Math.min(0, at[0] ?? 0);
@@ -48,7 +48,7 @@ export class Timeline {
     this.describe();
     this.write();
 
-    // Tells the first size too.
+    // Also reports the first size.
     new ResizeObserver(() => this.paint()).observe(box);
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
@@ -213,7 +213,7 @@ export class Timeline {
   }
 
   /**
-   * A path through a curve. Of the moments that share a pixel the highest and the lowest are drawn: no spike is lost.
+   * A path through a curve. Of the moments that share a pixel, the highest and the lowest are drawn, so that no spike is lost.
    * @param {CanvasRenderingContext2D} context
    * @param {Float64Array} curve
    * @param {(ms: number) => number} x

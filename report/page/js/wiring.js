@@ -1,4 +1,4 @@
-// What the search field, the buttons and the browser's own back and forward do to the page.
+// Connects the search field, the buttons and the browser's back and forward to the page.
 
 import { byId } from "./dom.js";
 import { savePng, saveSvg } from "./pictures.js";

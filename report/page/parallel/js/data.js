@@ -1,4 +1,4 @@
-// The report as it lies in the page: base64 of zlib of JSON. `report/src/parallel/` is the writer and has the meanings.
+// The data of the report in the page: base64 of zlib of JSON. `report/src/parallel/` writes them and explains the fields.
 
 /**
  * @typedef {[number, number]} Tally samples and nanoseconds, or blocks and bytes
@@ -33,7 +33,7 @@
  *
  * @typedef {object} Run
  * @property {Data} data
- * @property {number} ms how long it was
+ * @property {number} ms its duration
  * @property {Row[]} rows
  * @property {Named[]} names by index, as tasks have it
  * @property {number[]} ranked names, the most time first

@@ -1,4 +1,4 @@
-// Reads the report that lies in the page and shows it, or says why it cannot.
+// Reads the report in the page and shows it, or says why it cannot.
 
 import { decode } from "./data.js";
 import { Stream } from "./stream.js";
@@ -10,7 +10,7 @@ import { byId, forgetTheme } from "../../js/dom.js";
 try {
   document.documentElement.dataset.theme = localStorage.getItem("heapray-theme") ?? "";
 } catch {
-  // Pages from disk may have no storage: the system's theme then.
+  // Pages from disk may have no storage. Then the system's theme is used.
 }
 try {
   const lies = byId("data", HTMLScriptElement);
@@ -49,7 +49,7 @@ try {
     try {
       localStorage.setItem("heapray-theme", dataset.theme);
     } catch {
-      // It lasts as long as the page, then.
+      // The choice then lasts as long as the page.
     }
     repaint();
   });

@@ -1,5 +1,5 @@
-// The task stream: a row of boxes for each worker, zoomed and moved without a pause however many there are. What would
-// fall on pixels that are painted already is left out.
+// The task stream: a row of boxes for each worker, which zooms and moves smoothly with any number of tasks. Boxes on pixels
+// that are painted already are skipped.
 
 import { short } from "./data.js";
 import { el, prepare, themed } from "../../js/dom.js";
@@ -25,7 +25,7 @@ export class Stream {
     this.parts = parts;
     this.from = 0;
     this.to = run.ms;
-    /** The name that stands out; -1 all. */
+    /** The highlighted name; -1 for all. */
     this.chosen = -1;
     /** @type {{from: number, to: number} | null} what a drag has marked, in pixels */
     this.marked = null;
@@ -312,7 +312,7 @@ export class Stream {
       const name = row.name[at];
       const faded = this.chosen >= 0 && this.chosen !== name;
       if (end <= painted && this.chosen < 0) {
-        // All that ends on pixels that are painted is passed by at once.
+        // All tasks that end on painted pixels are skipped at once.
         at = Math.max(at, firstBehind(row.end, this.from + (painted - this.left) / scale) - 1);
         continue;
       }
@@ -334,7 +334,7 @@ export class Stream {
   }
 
   /**
-   * The whole run in small: painted when its size or the theme has changed.
+   * Returns the miniature of the whole run, painted when its size or the theme has changed.
    * @param {number} width
    * @param {number} height
    * @returns {HTMLCanvasElement}
@@ -366,7 +366,7 @@ export class Stream {
     return canvas;
   }
 
-  /** The whole run in small, with the stretch that is seen. */
+  /** Paints the miniature of the whole run, with the visible range. */
   strip() {
     const { overview } = this.parts;
     const width = overview.parentElement?.clientWidth ?? 0;

@@ -1,4 +1,4 @@
-// Who, when, how much; and what the reader should know.
+// The process, the time and the size of the run, and notes for the reader.
 
 import { short } from "./data.js";
 import { byId, el } from "../../js/dom.js";

@@ -22,7 +22,7 @@ export class System {
     this.cpu = cpu;
     this.memory = memory;
     this.reading = reading;
-    /** The moment that is read; -1 none. */
+    /** The moment whose reading is shown; -1 if there is none. */
     this.at = -1;
     const { at, rss, cpu: used } = run.data.moments;
     /** Cores by worker and moment. */
@@ -154,7 +154,7 @@ export class System {
 }
 
 /**
- * Values that hold since the moment before.
+ * Draws values that are valid since the moment before.
  * @param {CanvasRenderingContext2D} context
  * @param {number[]} at
  * @param {number[]} values

@@ -5,7 +5,7 @@ import { el } from "../../js/dom.js";
 import { bytes, count, percent } from "../../js/format.js";
 import { logical, segments } from "../../js/names.js";
 
-/** Rows at first. */
+/** Number of rows at first. */
 const FEW = 25;
 
 /**
@@ -14,11 +14,11 @@ const FEW = 25;
  * @property {string} title
  * @property {(row: R) => string | Node} cell
  * @property {(row: R) => number} [by] what it is sorted by, the largest first; a column without it is text
- * @property {boolean} [optional] left out where there is little room
+ * @property {boolean} [optional] left out if there is little room
  */
 
 /**
- * A table that is sorted by a click and begins with few rows.
+ * Makes a table that is sorted by a click and begins with few rows.
  * @template R
  * @param {HTMLElement} box
  * @param {R[]} rows
