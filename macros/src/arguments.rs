@@ -22,7 +22,7 @@ impl Arguments {
                 let known = known.join("`, `");
                 return Err(Error::new(
                     path.span(),
-                    format!("there is no such argument; those that there are: `{known}`"),
+                    format!("unknown argument; the arguments are `{known}`"),
                 ));
             }
             if given[..nth].iter().any(|earlier| earlier.path == *path) {

@@ -109,7 +109,7 @@ fn pool(arguments: &Arguments, is_async: bool) -> Result<Pool> {
         "present" => Ok(Pool::Present),
         _ => Err(Error::new(
             span,
-            "there is no such pool; those that there are: `tokio`, `rayon`, `present`",
+            "unknown pool; the pools are `tokio`, `rayon` and `present`",
         )),
     }
 }
@@ -142,12 +142,12 @@ mod tests {
             (
                 quote! { workers = 1 },
                 quote! { fn f() {} },
-                "no such argument",
+                "unknown argument",
             ),
             (
                 quote! { pool = "threads" },
                 quote! { fn f() {} },
-                "no such pool",
+                "unknown pool",
             ),
             (
                 quote! { pool = "rayon" },

@@ -74,7 +74,7 @@ fn options(arguments: &Arguments) -> Result<TokenStream> {
             let orders = ORDERS.join("`, `");
             return Err(Error::new(
                 span,
-                format!("there is no such order; those that there are: `{orders}`"),
+                format!("unknown order; the orders are `{orders}`"),
             ));
         }
         options.extend(quote! { .sort_by(#order) });
@@ -130,9 +130,9 @@ mod tests {
     fn what_is_wrong_is_said() {
         let f = quote! { fn f() {} };
         let cases = [
-            (quote! { name = 1 }, f.clone(), "no such argument"),
+            (quote! { name = 1 }, f.clone(), "unknown argument"),
             (quote! { limit = 1, limit = 2 }, f.clone(), "given before"),
-            (quote! { sort_by = "weight" }, f.clone(), "no such order"),
+            (quote! { sort_by = "weight" }, f.clone(), "unknown order"),
             (quote! {}, quote! { const fn f() {} }, "const fn"),
         ];
         for (arguments, function, expected) in cases {

@@ -68,7 +68,7 @@ impl Arguments {
                 "sum" => arguments.sum = truth(value)?,
                 "held" => arguments.held = truth(value)?,
                 _ => {
-                    let message = format!("there is no such option; the options are {NAMES}");
+                    let message = format!("unknown option; the options are {NAMES}");
                     return Err(Error::new(path.span(), message));
                 }
             }
@@ -94,13 +94,13 @@ impl Arguments {
         if self.sum && self.held {
             refuse(
                 "held",
-                "`held` is told for each call: it does not go with `sum = true`",
+                "`held` is reported for each call: it cannot be combined with `sum = true`",
             )?;
         }
         if self.sum && !self.full_report {
             refuse(
                 "full_report",
-                "the short line is one call's: `full_report = false` does not go with `sum = true`",
+                "the short line is for one call: `full_report = false` cannot be combined with `sum = true`",
             )?;
         }
         Ok(())
@@ -209,7 +209,7 @@ mod tests {
         for (text, error) in [
             ("rss", "expected `=`"),
             ("metric = rss", "expected \"rss\" or \"heap\""),
-            ("a::b = 1", "there is no such option"),
+            ("a::b = 1", "unknown option"),
             ("precision = -1", "expected a number of decimals"),
             ("sum = true, held = true", "`held = true` needs"),
         ] {

@@ -11,7 +11,7 @@ trait Trait {
     fn declared(&self); //~ only a function with a body can be profiled (expected curly braces)
 }
 
-#[heapray::profile(metrics = "heap")] //~ there is no such option; the options are enable, metric, semantics, precision, unit, sum, full_report, format and held
+#[heapray::profile(metrics = "heap")] //~ unknown option; the options are enable, metric, semantics, precision, unit, sum, full_report, format and held
 fn no_such_option() {}
 
 #[heapray::profile(metric = "pss")] //~ expected "rss" or "heap"
@@ -32,10 +32,10 @@ fn twice() {}
 #[heapray::profile(held = true)] //~ `held = true` needs `metric = "heap"`
 fn held_what() {}
 
-#[heapray::profile(sum = true, full_report = false)] //~ the short line is one call's: `full_report = false` does not go with `sum = true`
+#[heapray::profile(sum = true, full_report = false)] //~ the short line is for one call: `full_report = false` cannot be combined with `sum = true`
 fn short_sum() {}
 
-#[heapray::profile(metric = "heap", held = true, sum = true)] //~ `held` is told for each call: it does not go with `sum = true`
+#[heapray::profile(metric = "heap", held = true, sum = true)] //~ `held` is reported for each call: it cannot be combined with `sum = true`
 fn held_sum() {}
 
 #[heapray::profile(enable = false)]

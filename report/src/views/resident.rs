@@ -56,7 +56,7 @@ pub fn resident_parts(report: &Report) -> Vec<Part> {
 
     let mut parts = Parts::default();
     let cannot_tell = if memory.allocators.is_empty() {
-        " The allocator does not tell what it has besides."
+        " The allocator does not report what else it has."
     } else {
         ""
     };
@@ -112,7 +112,7 @@ pub fn resident_parts(report: &Report) -> Vec<Part> {
     parts.add(
         "Unexplained",
         memory.rss.saturating_sub(explained),
-        format!("Resident, but nobody claims it: mappings of libraries, static data, the loader, page tables' rounding.{maps}"),
+        format!("Resident, but not accounted for: mappings of libraries, static data, the loader, page tables' rounding.{maps}"),
     );
     parts.share = Share::NotResident;
     parts.add(
