@@ -1,5 +1,5 @@
-//! From a call of an allocator function to an event in the thread's ring. Both ways of seeing allocations come here,
-//! with the thread marked busy.
+//! Turns a call of an allocator function into an event in the thread's ring. The GOT hooks and the global allocator both
+//! call this module, with the thread marked busy.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,15 +10,16 @@ use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
 use super::{clock, control, sampling, scope};
 
-/// How long a thread waits for room in its ring, all in all. Past it events are lost, counted and told.
+/// Longest total time that a thread waits for room in its ring. After that, events are lost, and the lost events are counted
+/// and reported.
 pub const LONGEST_WAIT_MS: u64 = 200;
 
 /// The longest sleep while waiting: the collector wakes the thread as soon as there is room.
 const SLEEP_NS: u64 = 10_000_000;
 
-/// Who saw an allocation: bits of [`Local::probe`].
+/// Ways in which an allocation was seen: bits of [`Local::probe`].
 pub mod seen {
-    /// A probe is under way: note who sees the call, record nothing.
+    /// A probe is running: calls are noted here and not recorded.
     pub const ARMED: u8 = 1;
     /// The patched GOT entries of `malloc` and its like saw it.
     pub const GOT: u8 = 2;
@@ -32,31 +33,31 @@ pub mod seen {
     pub const OPERATOR: u8 = 32;
 }
 
-/// Whether no session records: the one relaxed load that the global allocator's wrapper costs then.
+/// Returns whether no session records. This relaxed load is all that the global allocator's wrapper costs then.
 #[inline(always)]
 pub fn is_off() -> bool {
     control::session() == 0
 }
 
-/// Whether the calling thread records, for an allocation.
+/// Returns whether an allocation of the calling thread is recorded.
 #[inline(always)]
 pub fn wants_allocation(local: &Local) -> bool {
     control::session() != 0 && records(local)
 }
 
-/// Whether the calling thread's allocations are the service's.
+/// Returns whether the calling thread's allocations are the service's.
 #[inline(always)]
 pub fn records(local: &Local) -> bool {
     !local.is_busy() && !local.is_untracked()
 }
 
-/// Whether the calling thread records, for a free: an untracked thread's frees count.
+/// Returns whether a free by the calling thread is recorded. Frees of an untracked thread are.
 #[inline(always)]
 pub fn wants_free(local: &Local) -> bool {
     control::session() != 0 && !local.is_busy()
 }
 
-/// A probe's note instead of an event. True if the thread is probing.
+/// Notes a call for a probe instead of recording it. Returns true if the thread is probing.
 #[inline(always)]
 pub fn probed(local: &Local, by: u8) -> bool {
     let probe = local.probe.get();
@@ -66,7 +67,8 @@ pub fn probed(local: &Local, by: u8) -> bool {
     probe != 0
 }
 
-/// Who sees what `work` allocates: bits of [`seen`]. Nothing of it is recorded. Called while a session is open.
+/// Returns the ways in which the allocations of `work` are seen: bits of [`seen`]. Nothing is recorded. Called while a
+/// session is open.
 pub fn probe(work: impl FnOnce()) -> u8 {
     let was_busy = thread::with_local(|local| {
         let was_busy = local.is_busy();
@@ -144,9 +146,9 @@ pub fn free_block(local: &Local, address: usize) {
     end(local, Kind::Free, address, size_of_free(temporary));
 }
 
-/// What is recorded of a `realloc` of a block: its end before the real call, the outcome after it.
+/// Records of a `realloc`: the end of the old block before the real call, the outcome after it.
 ///
-/// While sampling, either of the two blocks may be one that is not recorded.
+/// While sampling, either of the two blocks may be unrecorded.
 #[derive(Debug, Clone, Copy)]
 pub struct Reallocation {
     block: usize,
@@ -157,7 +159,7 @@ pub struct Reallocation {
 }
 
 impl Reallocation {
-    /// The calling thread is about to reallocate the block at `block` to `size` bytes. It is not busy yet.
+    /// Begins a reallocation of the block at `block` to `size` bytes by the calling thread, which is not busy yet.
     #[inline(always)]
     pub fn begin(local: &Local, block: usize, size: usize) -> Reallocation {
         let untracked = local.is_untracked();
@@ -170,14 +172,14 @@ impl Reallocation {
         }
     }
 
-    /// Records what is so before the real call. The thread is busy.
+    /// Records the end of the old block, before the real call. The thread is busy.
     #[inline(always)]
     pub fn before(&self, local: &Local) {
         if !self.old {
             return;
         }
-        // Gone for good where no outcome will be told: on an untracked thread (a call that fails leaves a block there that is
-        // taken for freed), and with size 0, which frees (glibc) and may give another block (other allocators).
+        // Recorded as a final end if no outcome will follow: on an untracked thread (if the call fails, the block counts as
+        // freed although it is live), and with size 0, which frees (glibc) and may return another block (other allocators).
         let kind = if self.untracked || self.size == 0 {
             Kind::Free
         } else {
@@ -189,7 +191,7 @@ impl Reallocation {
     /// Records the outcome: the new block, or 0.
     ///
     /// # Safety
-    /// As [`allocation`].
+    /// The same as for [`allocation`].
     #[inline(always)]
     pub unsafe fn after(&self, local: &Local, block: usize, registers: Registers) {
         if self.untracked {
@@ -212,7 +214,7 @@ impl Reallocation {
 pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
     let private = unsafe { &mut *state.private.get() };
-    // A thread that recorded nothing in this session has no name to tell.
+    // A thread that recorded nothing in this session needs no name.
     if control::session() == 0
         || private.session != control::session()
         || private.number != thread::number(local)
@@ -243,14 +245,14 @@ pub(super) fn publish(
     {
         return;
     }
-    // Here, where all of this is kept over cold calls anyway: elsewhere the test costs registers.
+    // Tested here, where all of these values are kept across cold calls anyway. Elsewhere the test would cost registers.
     if !local.scope.get().is_null() {
         scope::seen(local, state.nodes, kind, address, size, node);
     }
     if !room(state) {
         return;
     }
-    // What is handed out was written by others before: its stamp must not be taken before the allocator's loads.
+    // Other threads may have written to this memory before: take the stamp after the allocator's loads.
     let stamp = || {
         if kind.is_allocation() {
             clock::stamp_after_loads()
@@ -264,7 +266,7 @@ pub(super) fn publish(
     }
 }
 
-/// The first event of a thread in a session, or of a new owner of a state: tell who writes here.
+/// Records the thread's number: before its first event in a session, or for a new owner of a state.
 #[cold]
 fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
     if session == 0 || !room(state) {
@@ -298,7 +300,7 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
     true
 }
 
-/// Makes room for one event. False: the event is lost, and counted.
+/// Makes room for one event. Returns false if the event is lost; the loss is counted.
 #[inline]
 fn room(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns the ring.
@@ -319,9 +321,9 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
         fence(Ordering::SeqCst);
         // SAFETY: the calling thread owns the ring.
         let found = unsafe { state.ring.reserve() };
-        // Where nothing was published since, there was no room.
+        // If nothing was published since, there was no room.
         let enough = *gave_up_at == position || clock::milliseconds() - began >= LONGEST_WAIT_MS;
-        // Of a session that was closed meanwhile the event is none.
+        // The session ended while the thread waited: drop the event.
         let closed = control::session() == 0;
         if found || enough || closed {
             state.ring.waiting.store(false, Ordering::Relaxed);
@@ -336,16 +338,16 @@ fn wait_for_room(state: &'static ThreadState) -> bool {
     }
 }
 
-/// Goes up when the collector made room in a ring whose thread waits.
+/// Counter that goes up when the collector makes room in a ring whose thread waits.
 static ROOM: AtomicU32 = AtomicU32::new(0);
 
-/// The collector made room in a ring whose thread waits: wake it.
+/// Wakes the threads that wait, because the collector has made room in a ring.
 pub fn made_room() {
     ROOM.fetch_add(1, Ordering::SeqCst);
     arch::futex_wake(&ROOM, u32::MAX);
 }
 
-/// Events lost since the process began.
+/// Returns the events that were lost since the process began.
 pub fn lost() -> u64 {
     let of_threads: u64 = thread::states()
         .map(|state| state.lost.load(Ordering::Acquire))

@@ -11,10 +11,10 @@ pub use super::state::{ThreadState, states};
 /// The last number given to a thread.
 static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The key whose destructor tells that a thread ends; `u32::MAX` before [`prepare`].
+/// Key whose destructor runs when a thread ends; `u32::MAX` before [`prepare`].
 static END_KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Marks the calling thread busy for as long as it lives: neither its allocations nor its frees are recorded.
+/// Guard that marks the calling thread busy: neither its allocations nor its frees are recorded.
 #[derive(Debug)]
 pub struct Busy {
     before: bool,
@@ -22,7 +22,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Marks the calling thread, to its very end.
+    /// Marks the calling thread until it ends.
     pub fn for_good() {
         with_local(|local| local.set_busy(true));
     }
@@ -74,7 +74,7 @@ pub fn state(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     }
 }
 
-/// A state in use by the calling thread. One that was only borrowed goes back when this is dropped.
+/// State in use by the calling thread. Dropping it returns a state that was only borrowed.
 #[derive(Debug)]
 pub struct Borrowed {
     release: bool,
@@ -82,7 +82,7 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// Whether the state is the thread's for this one use only.
+    /// Returns whether the state is borrowed for this one use only.
     pub fn is_for_one_event(&self) -> bool {
         self.release
     }
@@ -97,7 +97,7 @@ impl Drop for Borrowed {
     }
 }
 
-/// The number of the calling thread; given at its first event.
+/// Returns the number of the calling thread, which is given at its first event.
 pub fn number(local: &Local) -> u32 {
     if local.number.get() == 0 {
         local
@@ -142,7 +142,7 @@ pub(super) fn end(local: &Local, last: impl FnOnce(&Local, &'static ThreadState)
     local.set_busy(was_busy);
 }
 
-/// In a forked child: the parent's states are not this process's.
+/// Forgets the parent's states. Called in a forked child.
 pub fn forget_in_child() {
     with_local(|local| {
         local.state.set(ptr::null_mut());
