@@ -1,6 +1,6 @@
-//! What travels from a hook to the collector.
+//! The events that travel from a hook to the collector.
 //!
-//! An event is a few words, so that it is written fast. What they say depends on the kind, and is written and read by name:
+//! An event is a few words, so that it is written fast. Their meaning depends on the kind. They are written and read by name:
 //! by [`Ring`](super::ring::Ring)'s `push_…` and the functions here, and by the methods of [`Event`].
 
 /// Kind of an [`Event`]. Fits in a byte; the allocation kinds equal memray's allocator numbers.
@@ -86,14 +86,14 @@ pub struct Event {
     pub kind: Kind,
     /// Address of the block or the range.
     pub address: u64,
-    /// Bytes asked for; of `Munmap`, the length of the range. Of other kinds see the methods.
+    /// Requested bytes; for `Munmap`, the length of the range. For other kinds see the methods.
     pub size: u64,
-    /// Of an allocation the call stack: a node of the collector's call tree. Of a free see [`Event::is_untracked`].
+    /// Call stack of an allocation, as a node of the collector's call tree. For a free see [`Event::is_untracked`].
     pub node: NodeId,
 }
 
 impl Event {
-    /// `thread`, which is the system's `tid`, begins to record.
+    /// Makes the event of `thread`, which is the system's `tid`, for its first event.
     #[must_use]
     pub fn thread_start(stamp: u64, thread: u32, tid: u32) -> Event {
         Event {
@@ -106,42 +106,42 @@ impl Event {
         }
     }
 
-    /// Of a [`Kind::ThreadStart`]: the operating system's number of the thread.
+    /// Returns the operating system's number of the thread, for a [`Kind::ThreadStart`].
     #[inline]
     #[must_use]
     pub fn tid(&self) -> u32 {
         u32::try_from(self.size).unwrap_or(0)
     }
 
-    /// Of a [`Kind::ThreadName`]: the name, zero padded.
+    /// Returns the name, padded with zeros, for a [`Kind::ThreadName`].
     #[must_use]
     pub fn name(&self) -> [u8; 16] {
         unpacked_name([self.address, self.size])
     }
 
-    /// Of a [`Kind::Sampling`]: the mean distance of sampling points in bytes.
+    /// Returns the mean distance of sampling points in bytes, for a [`Kind::Sampling`].
     #[inline]
     #[must_use]
     pub fn mean_bytes(&self) -> u64 {
         self.size
     }
 
-    /// Of a [`Kind::Free`] while sampling: whether the thread knows the block for a temporary one.
+    /// Returns whether the thread knows that the block is a temporary one, for a [`Kind::Free`] while sampling.
     #[inline]
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.size == size_of_free(true)
     }
 
-    /// Of a free, a `Munmap` or a `ReallocFree`: whether the thread was untracked. If the block is unknown, it is one that was
-    /// not to be seen.
+    /// Returns whether the thread was untracked, for a free, a `Munmap` or a `ReallocFree`. Such an event may be of an unknown
+    /// block, which is then not counted as unknown.
     #[inline(always)]
     #[must_use]
     pub fn is_untracked(&self) -> bool {
         self.node == NodeId::of_free(true)
     }
 
-    /// The same free by a thread that is untracked.
+    /// Returns the same free by an untracked thread.
     #[inline]
     #[must_use]
     pub fn as_untracked(self) -> Event {
@@ -152,14 +152,14 @@ impl Event {
     }
 }
 
-/// What a [`Kind::Free`] has for its size: see [`Event::is_temporary`].
+/// Returns the size of a [`Kind::Free`]: see [`Event::is_temporary`].
 #[inline(always)]
 #[must_use]
 pub const fn size_of_free(is_temporary: bool) -> u64 {
     is_temporary as u64
 }
 
-/// The words of a thread's name.
+/// Returns the words of a thread's name.
 pub(super) fn packed_name(name: [u8; 16]) -> [u64; 2] {
     let [first, last] = [0, 8].map(|at| {
         let mut word = [0; 8];
@@ -177,7 +177,7 @@ fn unpacked_name(words: [u64; 2]) -> [u8; 16] {
     name
 }
 
-/// A node of the collector's call tree: a call stack by return addresses.
+/// Node of the collector's call tree: a call stack by return addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct NodeId(pub u32);
 
@@ -185,7 +185,7 @@ impl NodeId {
     /// The empty stack.
     pub const ROOT: NodeId = NodeId(0);
 
-    /// What an event that frees has in the place of a call stack: see [`Event::is_untracked`].
+    /// Returns the node of an event that frees: see [`Event::is_untracked`].
     #[inline(always)]
     #[must_use]
     pub const fn of_free(is_untracked: bool) -> NodeId {

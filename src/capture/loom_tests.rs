@@ -130,7 +130,7 @@ fn threads_whose_end_was_noticed_borrow_a_state_for_each_event() {
             let local = Local::new();
             allocate(&local, 0x1000, 1);
             thread_end::end(&local);
-            // Another destructor of the thread's.
+            // Another destructor of the thread.
             free(&local, 0x1000);
         };
         let one = spawn(late);

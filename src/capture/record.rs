@@ -115,7 +115,7 @@ fn end(local: &Local, kind: Kind, address: usize, size: u64) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
-    // An untracked thread mostly frees what it allocated while untracked: nobody should count that as unknown.
+    // An untracked thread mostly frees blocks that it allocated while untracked. They must not count as unknown.
     let NodeId(node) = NodeId::of_free(local.is_untracked());
     publish_end(local, state, kind, address as u64, size, node);
 }
@@ -133,7 +133,7 @@ fn publish_end(
     publish(local, state, kind, address, size, node);
 }
 
-/// Records the end of a range of `length` bytes that is about to be given back.
+/// Records the end of a range of `length` bytes that is about to be unmapped.
 #[inline]
 pub fn unmapping(local: &Local, address: usize, length: usize) {
     end(local, Kind::Munmap, address, length as u64);

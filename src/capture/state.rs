@@ -1,9 +1,9 @@
-//! What a recording thread has of its own besides its [thread-local words](super::local): its state, handed on from
-//! thread to thread.
+//! The state of a recording thread, besides its [thread-local words](super::local). States are passed on from thread to
+//! thread.
 //!
-//! A [`ThreadState`] is made when a thread records its first event and none is free. It is never given back to the
-//! system: the thread that ends leaves it in the list, with its grown tables and its call tree (which knows no
-//! thread), for the next one. So memory follows the number of threads that live at one time.
+//! A [`ThreadState`] is made when a thread records its first event and no state is free. It is never unmapped: a thread that
+//! ends leaves its state in the list, with its grown tables and its call tree (which does not depend on a thread), for the
+//! next thread. So memory follows the largest number of threads that live at one time.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -16,21 +16,21 @@ use super::ring::Ring;
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64, OwnersOnly, shared};
 use super::unwind::ThreadUnwinder;
 
-/// Everything a recording thread owns besides its thread-local words.
+/// Data that a recording thread owns besides its thread-local words.
 #[derive(Debug)]
 pub struct ThreadState {
     owned: AtomicBool,
     next: *mut ThreadState,
     /// Events that found the ring full for too long.
     pub lost: AtomicU64,
-    /// What its thread asks for, while sampling.
+    /// Counter of the thread's allocations, while sampling.
     pub meter: Meter,
-    /// Where its events go.
+    /// The ring for the thread's events.
     pub ring: Ring,
-    /// The call stacks that its events name.
+    /// The call stacks that the events name.
     pub nodes: Nodes,
     hands_off: OwnersOnly,
-    /// Only the owner touches it.
+    /// Part that only the owner touches.
     pub private: UnsafeCell<Private>,
 }
 
@@ -38,7 +38,7 @@ pub struct ThreadState {
 // state, and ownership passes through `owned` (release, then acquire); the rest is made to be shared.
 unsafe impl Sync for ThreadState {}
 
-/// The owner's part of a [`ThreadState`].
+/// Owner's part of a [`ThreadState`].
 #[derive(Debug)]
 pub struct Private {
     /// Takes call stacks.
@@ -49,19 +49,20 @@ pub struct Private {
     pub session: u32,
     /// The number under which events are published.
     pub number: u32,
-    /// The ring's [position](Ring::position) when it was full for too long: do not wait again before there was room.
+    /// The ring's [position](Ring::position) when it was full for too long. The thread does not wait again before there was
+    /// room.
     pub gave_up_at: u64,
-    /// Which allocations are recorded, if not all are.
+    /// Choice of the allocations that are recorded, if not all are.
     pub(super) sampling: meter::Private,
 }
 
 shared! {
-    /// All states ever made, newest first.
+    /// All states that were ever made, newest first.
     static STATES: AtomicPtr<ThreadState> = AtomicPtr::new(ptr::null_mut());
 }
 
 impl ThreadState {
-    /// The calling thread takes itself for the owner.
+    /// Touches the state as its owner.
     #[inline(always)]
     pub(super) fn touch(&self) {
         self.hands_off.touch();
@@ -69,14 +70,14 @@ impl ThreadState {
 
     /// Leaves the state to the next thread.
     ///
-    /// The calling thread owns it, and does not use it any more.
+    /// The calling thread owns the state, and does not use it any more.
     #[inline(always)]
     pub(super) fn hand_on(&self) {
         self.owned.store(false, Ordering::Release);
     }
 }
 
-/// A state that the calling thread owns from now on: a free one, or else a new one. `None` without memory.
+/// Returns a state that the calling thread owns from now on: a free one, or else a new one. Returns `None` without memory.
 pub(super) fn take() -> Option<&'static ThreadState> {
     take_free().or_else(create)
 }
@@ -129,7 +130,7 @@ fn create() -> Option<&'static ThreadState> {
     }
 }
 
-/// Every state there is.
+/// Returns all states.
 pub fn states() -> impl Iterator<Item = &'static ThreadState> {
     let mut at = STATES.load(Ordering::Acquire);
     core::iter::from_fn(move || {
@@ -140,7 +141,7 @@ pub fn states() -> impl Iterator<Item = &'static ThreadState> {
     })
 }
 
-/// Gives all memory back.
+/// Unmaps all memory.
 ///
 /// # Safety
 /// All threads of the model have ended, and so has the collector.

@@ -46,8 +46,8 @@ impl Drop for Busy {
     }
 }
 
-/// Creates the key. `on_end` is called at the end of a thread that had a state. Called once, outside of every hook. False
-/// if the process has no key left.
+/// Creates the key. `on_end` is called at the end of a thread that had a state. Called once, outside of every hook. Returns
+/// false if the process has no key left.
 pub(super) fn prepare(on_end: extern "C" fn(*mut libc::c_void)) -> bool {
     let mut key = 0;
     // SAFETY: `key` is a valid place for the result; the destructor is an `extern "C"` function that may run on any
@@ -59,7 +59,7 @@ pub(super) fn prepare(on_end: extern "C" fn(*mut libc::c_void)) -> bool {
     true
 }
 
-/// The state of the calling thread, for one event; `None` without memory.
+/// Returns the state of the calling thread, for one event, or `None` without memory.
 #[inline]
 pub fn state(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     let state = local.state.get();
@@ -126,7 +126,7 @@ fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     Some((state, Borrowed { release, state }))
 }
 
-/// The thread ends: it leaves its state, to which `last` writes before, to the next one.
+/// Ends the thread: calls `last`, which may still write to the thread's state, and leaves the state to the next thread.
 pub(super) fn end(local: &Local, last: impl FnOnce(&Local, &'static ThreadState)) {
     let was_busy = local.is_busy();
     local.set_busy(true);

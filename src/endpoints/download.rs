@@ -21,7 +21,7 @@ const SNAPSHOT: HeaderName = HeaderName::from_static("x-heapray-snapshot");
 /// Header with the moment that an answer describes.
 const TAKEN: HeaderName = HeaderName::from_static("x-heapray-taken");
 
-/// An output as the answer to a request with these headers.
+/// Returns an output as the answer to a request with these headers.
 pub(super) fn download(
     reports: &Arc<Reports>,
     output: Output,

@@ -236,8 +236,7 @@ mod tests {
             path: "/var/profiles".into(),
             source: Arc::new(io::Error::from_raw_os_error(28)),
         });
-        let text =
-            "the output could not be written to /var/profiles: No space left on device (os error 28)";
+        let text = "the output could not be written to /var/profiles: No space left on device (os error 28)";
         assert_eq!(error.text(), text);
     }
 }

@@ -101,7 +101,7 @@ impl Profiler {
             });
         let thread = thread.map_err(fail)?;
         core.listeners().add(move || {
-            // Its thread is gone already: so much the better.
+            // If its thread is gone already, there is nothing to close.
             let _ = close.send(());
             let _ = thread.join();
         });

@@ -253,9 +253,9 @@ impl Ring {
         true
     }
 
-    /// Publishes what happened to a block or a range: an allocation with its `size` and a `node` of the thread's call tree,
-    /// or an end with [`size_of_free`](super::event::size_of_free) or the length of the range, and
-    /// [`NodeId::of_free`]. `stamp` is called inside the window. True if the consumer should be woken.
+    /// Publishes an event of a block or a range: an allocation with its `size` and a `node` of the thread's call tree, or an
+    /// end with [`size_of_free`](super::event::size_of_free) or the length of the range, and [`NodeId::of_free`]. `stamp` is
+    /// called inside the window. Returns true if the consumer should be woken.
     ///
     /// # Safety
     /// The calling thread owns the ring, and [`Ring::reserve`] has returned true since the last push.
@@ -282,10 +282,10 @@ impl Ring {
         }
     }
 
-    /// Publishes who writes here from now on.
+    /// Publishes the thread that writes to the ring from now on.
     ///
     /// # Safety
-    /// As [`Ring::push`].
+    /// The same as for [`Ring::push`].
     pub unsafe fn push_thread_start(
         &self,
         start: ThreadStart,
@@ -296,16 +296,16 @@ impl Ring {
         unsafe { self.push(Kind::ThreadStart, session, tid, start.number, stamp) }
     }
 
-    /// Publishes that what follows are samples, with a point each `mean_bytes` on average.
+    /// Publishes that the following events are samples, with a point every `mean_bytes` on average.
     ///
     /// # Safety
-    /// As [`Ring::push`].
+    /// The same as for [`Ring::push`].
     pub unsafe fn push_sampling(&self, mean_bytes: u64, stamp: impl FnOnce() -> u64) -> bool {
         // SAFETY: the caller's promise.
         unsafe { self.push(Kind::Sampling, 0, mean_bytes, 0, stamp) }
     }
 
-    /// Publishes a thread's name: 16 bytes, zero padded.
+    /// Publishes a thread's name: 16 bytes, padded with zeros.
     ///
     /// # Safety
     /// The same as for [`Ring::push`].
@@ -542,18 +542,18 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A thread that begins to write to a ring.
+/// Thread that begins to write to a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadStart {
-    /// The session that it records for.
+    /// The session.
     pub session: u32,
     /// The operating system's number of the thread.
     pub tid: u32,
-    /// The number under which its events go.
+    /// The number of the thread in its events.
     pub number: u32,
 }
 
-/// A slot, decoded. What is in a second slot comes with [`add`](Decoded::add).
+/// Decoded slot. [`add`](Decoded::add) adds the content of a second slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoded {
     /// Time stamp counter.
@@ -566,26 +566,26 @@ pub struct Decoded {
     pub size: u64,
     /// See the methods.
     node: u32,
-    /// A second slot belongs to the event.
+    /// Set if a second slot belongs to the event.
     pub more: bool,
 }
 
 impl Decoded {
-    /// Of an allocation: its call stack, a node of the thread's own call tree.
+    /// Returns the call stack of an allocation, as a node of the thread's own call tree.
     #[inline(always)]
     #[must_use]
     pub fn stack(&self) -> u32 {
         self.node
     }
 
-    /// Of an event that frees: [`NodeId::of_free`].
+    /// Returns the [`NodeId::of_free`] of an event that frees.
     #[inline(always)]
     #[must_use]
     pub fn node_of_free(&self) -> NodeId {
         NodeId(self.node)
     }
 
-    /// Of a [`Kind::ThreadStart`].
+    /// Returns the thread of a [`Kind::ThreadStart`].
     #[must_use]
     pub fn thread_start(&self) -> ThreadStart {
         ThreadStart {
@@ -595,7 +595,7 @@ impl Decoded {
         }
     }
 
-    /// Takes in the second slot.
+    /// Adds the second slot.
     #[inline]
     pub fn add(&mut self, more: Slot) {
         if self.kind == Kind::ThreadName {
@@ -606,7 +606,7 @@ impl Decoded {
     }
 }
 
-/// Reads a first slot.
+/// Decodes a first slot.
 #[inline]
 pub fn decode(slot: Slot) -> Decoded {
     let kind = Kind::from_byte((slot[1] >> 56) as u8);

@@ -8,8 +8,8 @@ mod short_lived;
 
 use heapray_report::model::{Mark, Moment, Tally};
 
-pub(super) use self::lookup::Lookup;
 use self::lookup::GROUP;
+pub(super) use self::lookup::Lookup;
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
 use super::live::LiveTable;

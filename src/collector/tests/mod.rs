@@ -540,7 +540,7 @@ fn sites_without_room_are_summed_up_and_every_sum_stays_exact() {
     assert_eq!(sum(|site| site.allocated), totals.allocated);
     assert_eq!(sum(|site| site.live), totals.live);
     assert_eq!(sum(|site| site.high_water), totals.high_water);
-    // Each thread and function has one site for all others, beside those that had room.
+    // Each thread and function has one site for all others, besides those that had room.
     let others =
         |site: &&RawSite| export.stacks.nodes[site.node.0 as usize].address == RawNode::OTHER;
     assert_eq!(export.stacks.sites.iter().filter(others).count(), 6);

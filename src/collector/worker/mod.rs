@@ -27,7 +27,7 @@ use heapray_report::model::{ProcessMemory, Sampling, Tally};
 pub use request::{BeginScope, Request, Visibility};
 use scopes::OpenScope;
 
-/// Where a session stands.
+/// State and sums of a session.
 #[derive(Debug, Clone)]
 pub struct Counters {
     /// Start of the session.
@@ -58,9 +58,9 @@ pub struct Counters {
     pub ended: Option<String>,
     /// Reason why new call stacks are cut nearer to the root, if they are.
     pub stacks_bounded: Option<String>,
-    /// How allocations are seen.
+    /// Way in which allocations are recorded.
     pub hooks: Hooks,
-    /// What limits what the session sees.
+    /// Limits on what the session records.
     pub notes: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ impl Worker {
         }
     }
 
-    /// Runs until [`Request::Stop`] or [`Request::Abandon`], or until nobody can ask any more.
+    /// Runs until [`Request::Stop`] or [`Request::Abandon`], or until all senders of requests are gone.
     pub fn run(mut self, requests: &Receiver<Request>) {
         let mut modules_due = Instant::now() + MODULES_EVERY;
         let mut flush_due = Instant::now() + FLUSH_EVERY;
@@ -241,7 +241,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what is left, and ends the scopes that are open.
+    /// Applies the remaining events, and ends the open scopes.
     fn end(&mut self) {
         self.unfinished = self.merge.drain(&mut self.recording, LAST_WAIT);
         self.read_memory(Instant::now());
@@ -250,7 +250,7 @@ impl Worker {
         }
     }
 
-    /// Takes in what happened before a request was made: who asks after an allocation must find it.
+    /// Applies the events from before a request: a client that asks after an allocation must find the allocation.
     fn catch_up(&mut self) {
         for _ in 0..CATCH_UP_TRIES {
             if self.pass().open_windows == 0 {
@@ -432,7 +432,7 @@ impl Worker {
     }
 
     fn snapshot(&mut self, visibility: Visibility, still_recording: bool) -> Snapshot {
-        // Before the export, whose copies are part of nothing.
+        // Read before the export, whose copies do not belong to any of these figures.
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
         let exported = self.recording.session_mut().export();

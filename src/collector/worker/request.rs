@@ -1,4 +1,4 @@
-//! What a session, and whoever has a scope in it, asks of the collector.
+//! The requests of a session and its scopes to the collector.
 
 #[cfg(test)]
 use std::sync::mpsc::Receiver;
@@ -9,56 +9,56 @@ use crate::collector::recording::ScopeId;
 use crate::collector::snapshot::{Hooks, Snapshot};
 use heapray_report::model::Mark;
 
-/// How a session sees allocations. The session finds that out when its collector runs already, so it comes with each request
-/// whose answer tells of it.
+/// Way in which a session sees allocations. The session finds it out after its collector has started, so it comes with each
+/// request whose answer contains it.
 #[derive(Debug, Clone)]
 pub struct Visibility {
-    /// The way.
+    /// The hooks.
     pub hooks: Hooks,
-    /// What limits what the session sees: a sentence each.
+    /// Limits on what the session records: a sentence each.
     pub notes: Vec<String>,
 }
 
-/// A request to the collector. The answer is a consistent view up to the moment at which it was taken.
+/// Request to the collector. The answer is a consistent view up to the moment at which the request was taken.
 #[derive(Debug)]
 pub enum Request {
     /// The sums.
     Counters(Visibility, SyncSender<Counters>),
-    /// Everything; recording goes on.
+    /// Everything. Recording goes on.
     Snapshot(Visibility, SyncSender<Snapshot>),
     /// Names the present moment; `None` if there are too many marks.
     Mark(String, SyncSender<Option<Mark>>),
-    /// What matters most while somebody watches: the timeline, and that many call sites with the most live bytes.
+    /// The most important data for a live page: the timeline, and that many call sites with the most live bytes.
     Top(usize, Visibility, SyncSender<Snapshot>),
-    /// Samples with a point each so many bytes from now on.
+    /// Change of the rate: samples with a point every so many bytes from now on.
     Resample(u64, SyncSender<()>),
-    /// Begins a scope.
+    /// Begin of a scope.
     BeginScope(BeginScope),
-    /// Ends a scope: whoever began it gets the answer.
+    /// End of a scope. The client that began it gets the answer.
     EndScope(ScopeId),
-    /// Everything; the thread ends. Hooks were closed before.
+    /// Everything, after which the thread ends. Hooks were closed before.
     Stop(Visibility, SyncSender<Snapshot>),
-    /// The thread ends, and nobody wants to know what was recorded but those who have a scope. Hooks were closed before.
+    /// End of the thread. Only clients with a scope get an answer. Hooks were closed before.
     Abandon,
-    /// A fault in the collector, for the test of what becomes of the service then.
+    /// A fault in the collector, to test what happens to the service then.
     #[cfg(test)]
     Panic,
-    /// A collector that gets no processor until the other end is dropped.
+    /// A wait until the other end is dropped, like that of a collector that gets no processor.
     #[cfg(test)]
     Stall(Receiver<()>),
 }
 
-/// A scope: a part of a session that is to be summed up by itself from now on.
+/// Scope: a part of a session that is summed up separately from now on.
 #[derive(Debug)]
 pub struct BeginScope {
-    /// Its number.
+    /// Number of the scope.
     pub id: ScopeId,
-    /// Whose allocations count, if not everybody's.
+    /// The thread whose allocations count, or `None` for all threads.
     pub thread: Option<u32>,
-    /// How the session sees allocations.
+    /// Way in which the session sees allocations.
     pub hooks: Hooks,
-    /// Told when it has begun.
+    /// Receives a message when the scope has begun.
     pub begun: SyncSender<()>,
-    /// Where its snapshot goes when it ends, or the session does before it.
+    /// Receives the snapshot when the scope ends, or when the session ends before it.
     pub ended: SyncSender<Snapshot>,
 }
