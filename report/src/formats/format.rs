@@ -184,6 +184,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_those_that_there_are() {
         let error = "pprf\n".parse::<Format>().unwrap_err().to_string();
-        assert!(error.starts_with("unknown format \"pprf\\n\"; there are pprof, speedscope"));
+        assert!(error.starts_with("unknown format \"pprf\\n\": use one of pprof, speedscope"));
     }
 }

@@ -79,7 +79,7 @@ impl<'a> Line<'a> {
     pub fn parse(line: &'a str) -> Result<Line<'a>, String> {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.is_empty() {
-            return Err("the line is empty, which mprof takes for a run that was too short".into());
+            return Err("it is empty, which mprof takes for a run that was too short".into());
         }
         let (field, rest) = line
             .split_once(' ')

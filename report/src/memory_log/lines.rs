@@ -26,10 +26,10 @@ pub(super) fn each_line(
         }
         let bad = |reason: String| ReadError::Line { number, reason };
         if !whole && bytes.len() as u64 == LONGEST {
-            return Err(bad(format!("the line is longer than {LONGEST} bytes")));
+            return Err(bad(format!("it is longer than {LONGEST} bytes")));
         }
         let parsed = std::str::from_utf8(&bytes)
-            .map_err(|_| "the line is not UTF-8".to_owned())
+            .map_err(|_| "it is not UTF-8".to_owned())
             .and_then(Line::parse);
         match parsed {
             // Half of a time is a number too, long before the first time.
@@ -37,7 +37,7 @@ pub(super) fn each_line(
                 if !whole
                     && time(&line).is_some_and(|at| first.is_some_and(|first| at < first)) =>
             {
-                return Ok(Some(bad("the line ends in the middle of its time".into())));
+                return Ok(Some(bad("it ends in the middle of its time".into())));
             }
             Ok(line) => {
                 first = first.or_else(|| time(&line));

@@ -106,7 +106,7 @@ mod tests {
     fn a_cut_last_line_is_told_and_a_bad_one_in_between_is_an_error() {
         for (end, reason) in [
             ("MEM 3.5", "line 3: the time in seconds is missing"),
-            ("MEM 3.5 17", "line 3: it ends before its time does"),
+            ("MEM 3.5 17", "line 3: it ends in the middle of its time"),
             ("ME", "line 3: there is no blank in \"ME\""),
         ] {
             let text = format!("MEM 1 1795278525.7620\nMEM 2 1795278525.8620\n{end}");
