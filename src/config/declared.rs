@@ -103,7 +103,7 @@ macro_rules! every_setting {
                 example: "false",
             }
 
-            /// Memory below a limit at which such a report is written: bytes, or a percentage of the limit.
+            /// Remaining memory of a limit below which such a report is written: bytes, or a percentage of the limit.
             fn oom_threshold(threshold: OomThreshold) -> OomThreshold {
                 variable: "MEMRAY_PROFILER_OOM_THRESHOLD",
                 given: threshold,
