@@ -100,7 +100,7 @@ const HEADERS: [(&str, &str); 6] = [
     ),
     (
         "Accept-Ranges",
-        "`bytes`: a `Range` header, such as `bytes=1000-`, asks for a part of the output; `If-Range` with an `ETag` makes that conditional.",
+        "`bytes`: a `Range` header, such as `bytes=1000-`, asks for a part; `If-Range` with an `ETag` makes that conditional.",
     ),
     (
         "Cache-Control",

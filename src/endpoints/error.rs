@@ -165,8 +165,8 @@ impl ApiError {
                 "cross-site request refused: only this service's own pages may change, watch or load anything here".into()
             }
             ApiError::Host(host) => format!(
-                "the profiler does not answer under the host name {host:?}: if the name belongs to this service, list it in MEMRAY_PROFILER_HOSTS, \
-                 or set MEMRAY_PROFILER_TOKEN"
+                "the profiler does not answer under the host name {host:?}: if the name belongs to this service, list it \
+                 in MEMRAY_PROFILER_HOSTS, or set MEMRAY_PROFILER_TOKEN"
             ),
             ApiError::NotFound => "the profiler has no endpoint at this path".into(),
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
