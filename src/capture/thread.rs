@@ -1,4 +1,4 @@
-//! The calling thread: whether it is busy, its number, and its [state](super::state), from its first event to its end.
+//! The calling thread: whether it is busy, its number, and its state (`state`), from its first event to its end.
 
 use core::marker::PhantomData;
 use core::ptr;

@@ -44,8 +44,8 @@ impl MappedCode {
     }
 }
 
-/// Index into [`Snapshot::modules`](crate::collector::snapshot::Snapshot::modules); `ModuleId::NONE` for an address outside
-/// of every module.
+/// Index into [`StackTable::modules`](crate::collector::snapshot::StackTable::modules); `ModuleId::NONE` for an address
+/// outside of every module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u16);
 
