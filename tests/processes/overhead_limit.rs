@@ -173,9 +173,11 @@ fn ever_more_live_blocks() {
         held.extend((0..10_000).map(|number| black_box(Box::new(number))));
     }
     let service = (held.len() * (32 + 8)) as u64;
-    while profiler.status().state != State::Stopped {
+    // Its reason and its report follow a moment after the end.
+    while profiler.status().trouble.is_none() || profiler.kept_reports().unwrap().is_empty() {
         thread::sleep(Duration::from_millis(5));
     }
+    assert_eq!(profiler.status().state, State::Stopped);
     let trouble = profiler.status().trouble.unwrap();
     assert!(trouble.contains("OVERHEAD_LIMIT"), "{trouble}");
     let most = limit + SLACK + service;
