@@ -1,4 +1,4 @@
-//! The file, written a whole line at a time, so that it can be read even if the process is killed.
+//! The file. Each line is one write, so that the file can be read even if the process is killed.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
