@@ -33,7 +33,7 @@ import { Shape } from "./shape.js";
  * @typedef {object} Sampling margins: the true value of a sum is within its margin with 95 % confidence
  * @property {number} mean_bytes between two samples
  * @property {number} samples that were recorded
- * @property {Amount} requested memory, counted exactly
+ * @property {Amount} asked requested memory, counted exactly
  * @property {Amount} live_margin
  * @property {Amount} high_water_margin
  * @property {Amount} allocated_margin
