@@ -1,4 +1,4 @@
-//! Which process was captured, and where its sources lie.
+//! The process that was recorded, and the directories of its sources.
 
 use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,10 +14,10 @@ use crate::collector::snapshot::Module;
 /// memray's number for `malloc` (capture format, section 1).
 const MALLOC: u8 = 3;
 
-/// Directories of one sort that a report names.
+/// The most directories of one kind that a report names.
 const DIRS_LIMIT: usize = 64;
 
-/// Where the sources of the frames in `table` lie.
+/// Returns the directories of the sources of the frames in `table`.
 pub(super) fn code(table: &FrameTable) -> About {
     let dirs = Dirs::of(
         table
@@ -35,7 +35,7 @@ pub(super) fn code(table: &FrameTable) -> About {
     }
 }
 
-/// `about`, of `process` from its session's start on.
+/// Returns `about` with the data of `process`.
 pub(crate) fn process(about: About, process: Process) -> About {
     About {
         command_line: process.command_line,
@@ -45,9 +45,9 @@ pub(crate) fn process(about: About, process: Process) -> About {
     }
 }
 
-/// `module` as formats that name addresses need it.
+/// Converts `module` for formats that contain addresses.
 pub(super) fn module(module: &Module) -> model::Module {
-    // Without code there is no place in it; the module counts all the same, so that numbers stay.
+    // A module without code has no addresses, but it stays in the list, so that the numbers of the others do not change.
     let (start, limit, offset) = module.code.map_or((module.start, module.end, 0), |code| {
         (code.start, code.end, code.offset)
     });
@@ -64,7 +64,7 @@ pub(super) fn module(module: &Module) -> model::Module {
     }
 }
 
-/// `mark` with a name that harms nothing that shows it.
+/// Returns `mark` with a name that is safe to show: one line without control characters.
 pub(crate) fn mark(mark: &Mark) -> Mark {
     Mark {
         name: in_one_line(&mark.name).into_owned(),
@@ -81,7 +81,7 @@ pub(super) fn unix_ms(time: SystemTime) -> i64 {
     }
 }
 
-/// Where sources lie, as the compiler saw it.
+/// Directories of sources, as the compiler named them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Dirs {
     library: String,
@@ -107,8 +107,8 @@ impl Dirs {
     }
 }
 
-/// cargo unpacks packages below `$CARGO_HOME/registry/src/<index>`, and checks git dependencies out below
-/// `$CARGO_HOME/git/checkouts/<repository>/<commit>`.
+/// Returns the directory of a cargo package. Cargo unpacks packages below `$CARGO_HOME/registry/src/<index>`, and checks git
+/// dependencies out below `$CARGO_HOME/git/checkouts/<repository>/<commit>`.
 fn package_dir(file: &str) -> Option<&str> {
     let below = |marker: &str, depth: usize| {
         let start = file.find(marker)? + marker.len();
@@ -118,7 +118,7 @@ fn package_dir(file: &str) -> Option<&str> {
     below("/registry/src/", 1).or_else(|| below("/git/checkouts/", 2))
 }
 
-/// The directory of a Rust source outside of the library and packages: up to `src`, where there is one.
+/// Returns the directory of a Rust source outside of the library and packages: up to `src`, if the path has one.
 fn source_dir(file: &str) -> Option<&str> {
     let dir = &file[..=file.strip_suffix(".rs")?.rfind('/')?];
     if file.starts_with("/rustc/") || file.starts_with("/rust/deps/") {

@@ -1,17 +1,18 @@
-//! Which events of threads that are counted as one are told apart, so that memray concludes what is so.
+//! Gives some events of threads that share an entry a thread number of their own, so that memray finds the right temporary
+//! blocks.
 //!
-//! memray calls a block temporary if the thread that allocated it frees it after at most one other allocation; it goes by
-//! the thread numbers of the file, in the file's order. Under one number for several threads it would see blocks of one
-//! thread that another one frees, and miss those between which another thread allocates. Its flame graphs, on the other
-//! hand, fall apart into a branch a number. So:
+//! memray calls a block temporary if the thread that allocated it frees it after at most one other allocation. It compares
+//! the thread numbers in the file, in the file's order. With one number for several threads, memray would count a block of
+//! one thread that another thread frees, and miss a block if another thread allocates before the free. But memray's flame
+//! graphs have one branch per thread number. So:
 //!
 //! ```text
-//! a temporary block, and its free     the thread's own number      gone before the peak, with few exceptions
-//! any other block                     the number of all of them    what reports of the peak and of leaks show
-//! any other free                      a number of its own, under which nothing is allocated
+//! a temporary block, and its free     the thread's own number      freed before the peak, with few exceptions
+//! any other block                     the shared number            shown in reports of the peak and of leaks
+//! any other free                      a separate number            no allocation has this number
 //! ```
 //!
-//! That takes two readings of the log: whether a block is temporary is known when it is freed.
+//! This reads the log twice, because only the free of a block shows whether the block is temporary.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,25 +24,26 @@ use crate::capture::event::Kind;
 use crate::collector::snapshot::{EventLog, RawThread};
 use crate::collector::{LogEntry, LogReader, Map};
 
-/// A block is temporary if its thread frees it among its last so many allocations: with memray's default threshold.
+/// A block is temporary if its thread frees it while it is among the thread's last so many allocations (memray's default
+/// threshold).
 const WINDOW: usize = 2;
 
-/// Entries read between two looks at whether this is still wanted.
+/// Entries that are read between two checks of [`Wanted`].
 const LOOK: usize = 4096;
 
-/// The threads of a log that are told apart in parts of it.
+/// The threads of a log that share an entry, and which of their allocations are temporary.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
-    /// Entries behind the report's, for the file. They stand for no thread of their own.
+    /// Additional entries of the file, after the report's threads. They do not count as threads.
     threads: Vec<Thread>,
-    /// By the log's number of a thread that is counted with others: its own entry, if it has one.
+    /// The own entry, if any, of each thread that shares an entry, by the thread's number in the log.
     own: HashMap<u32, Option<ThreadId>>,
-    /// The entry of frees.
+    /// The entry of the frees of other blocks.
     frees: ThreadId,
     temporary: Marks,
 }
 
-/// A bit for each allocation of such threads.
+/// A bit for each allocation of threads that share an entry.
 #[derive(Debug, Default)]
 struct Marks(Vec<u64>);
 
@@ -68,7 +70,7 @@ struct Recent {
 }
 
 impl Apart {
-    /// Reads `log`, if some of its `threads` are counted as one.
+    /// Reads `log` if some of its `threads` share an entry.
     pub(crate) fn of(
         resolved: &Resolved,
         threads: &[RawThread],
@@ -86,12 +88,12 @@ impl Apart {
         Ok(apart)
     }
 
-    /// What the file has behind the report's threads.
+    /// Returns the additional entries of the file, after the report's threads.
     pub(crate) fn threads(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// `log` as [`Resolved::events`] has it, with the threads told apart.
+    /// Returns the events of `log` as [`Resolved::events`] does, with the thread numbers changed as described above.
     pub(crate) fn events(
         &self,
         resolved: &Resolved,
@@ -145,7 +147,7 @@ impl Apart {
         let mut allocations = 0;
         for (read, entry) in log.enumerate() {
             if read % LOOK == 0 && !wanted.still() {
-                // What is made of this is thrown away.
+                // The caller discards the result.
                 return Ok(());
             }
             match entry? {
@@ -155,7 +157,7 @@ impl Apart {
                     size,
                     ..
                 } => {
-                    // Whoever had a block there has it no more.
+                    // An earlier block at this address is gone, even if its free was lost.
                     recent.remove(&address);
                     let Some(own) = self.own.get(&thread) else {
                         continue;
@@ -202,7 +204,7 @@ impl Apart {
         Ok(())
     }
 
-    /// Gives each thread that is told apart its entry.
+    /// Adds an entry for each thread in `own`, and the entry of frees.
     fn list(&mut self, resolved: &Resolved, threads: &[RawThread]) {
         let report = &resolved.report;
         let mut add = |thread| {
@@ -228,8 +230,8 @@ impl Apart {
     }
 }
 
-/// Those of `threads` whose entry in the report stands for others too, by their numbers: with that entry, or with none if
-/// they are not known one by one.
+/// Returns the numbers of those `threads` that share an entry of the report, each with that entry. A number that itself
+/// stands for several threads has `None`.
 fn counted_together(resolved: &Resolved, threads: &[RawThread]) -> HashMap<u32, Option<ThreadId>> {
     let entry = |number| (number, resolved.thread_of(number));
     threads

@@ -1,4 +1,4 @@
-//! From a session's snapshot to its whole report: the call stacks with symbols, and beside them what needs none.
+//! Makes the whole report of a session from its snapshot: the call stacks with symbols, and the data that needs no symbols.
 
 use heapray_report::Report;
 use heapray_report::model::{Allocator, Conditions, Overhead, Survivor, Survivors, Tally, Totals};
@@ -14,14 +14,14 @@ use crate::collector::Process;
 use crate::collector::snapshot::Snapshot;
 use crate::os::command_line;
 
-/// Returns the whole report of a session of this process. Its call stacks are those of [`resolve`](super::resolve()), which
-/// says what that takes.
+/// Returns the whole report of a session of this process. [`resolve`](super::resolve()) makes its call stacks, and states
+/// the cost.
 #[must_use]
 pub fn report(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
     assemble(snapshot, options, &mut ElfLookup::default())
 }
 
-/// [`report`], as long as it is wanted: what is looked up later than that has no names.
+/// Makes a report like [`report`] while it is wanted. Addresses that are looked up later have no names.
 pub(crate) fn report_while(
     wanted: &Wanted,
     snapshot: &Snapshot,
@@ -34,7 +34,7 @@ pub(crate) fn report_while(
     )
 }
 
-/// [`report`] of a session whose call stacks were looked up before, as far as they are `known`.
+/// Makes a report like [`report`]. `known` caches the results of earlier calls.
 pub(crate) fn report_again(
     snapshot: &Snapshot,
     options: &ReportOptions,
@@ -43,7 +43,7 @@ pub(crate) fn report_again(
     assemble(snapshot, options, known)
 }
 
-/// [`report`] with symbols from `lookup`.
+/// Makes a report like [`report`], with symbols from `lookup`.
 pub(super) fn assemble(
     snapshot: &Snapshot,
     options: &ReportOptions,
@@ -74,7 +74,7 @@ pub(super) fn assemble(
     resolved
 }
 
-/// The survivors with the report's sites.
+/// Returns the survivors with the report's sites.
 fn merged_survivors(raw: &Survivors, site_of: &[Option<u32>]) -> Survivors {
     let known = raw.list.iter().filter_map(|survivor| {
         let site = (*site_of.get(survivor.site as usize)?)?;

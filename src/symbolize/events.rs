@@ -1,4 +1,4 @@
-//! The event log in the report's terms.
+//! The event log with the report's handles.
 
 use std::io;
 
@@ -9,9 +9,9 @@ use crate::collector::snapshot::EventLog;
 use crate::collector::{LogEntry, LogReader};
 
 impl Resolved {
-    /// The `log` of the session that this was made from, event by event in the order of time.
+    /// Returns the events of `log`, in the order of time. `log` is that of the session that this report was made from.
     ///
-    /// Ends after the first error, which is that of reading the spool file.
+    /// Ends after the first error of reading the event log.
     pub fn events(&self, log: &EventLog) -> impl Iterator<Item = io::Result<Event>> {
         let reader = LogReader::new(log.file.clone(), log.bytes);
         reader.map(|entry| self.event(entry?))
@@ -50,5 +50,5 @@ impl Resolved {
 
 fn allocator(kind: u8) -> io::Result<Allocator> {
     let allocator = Allocator::from_id(kind);
-    allocator.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no event of the log"))
+    allocator.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unknown allocator"))
 }

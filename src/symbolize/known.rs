@@ -1,4 +1,4 @@
-//! Frames that were looked up before, for who asks for the same few addresses again and again.
+//! A cache of frames, for reports that look up the same few addresses again and again.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,16 +9,16 @@ use super::names::FunctionName;
 use super::resolver::ElfLookup;
 use crate::collector::snapshot::Module;
 
-/// Addresses that are remembered. With more, all are forgotten: those in use come back at the next turn.
+/// The most addresses in the cache. If there are more, the cache is emptied, and the addresses in use are looked up again.
 const MOST: usize = 20_000;
 
-/// A lookup that remembers what it found, by file and offset.
+/// A lookup that caches its results by file and offset.
 #[derive(Debug, Default)]
 pub struct Known {
     files: HashMap<(PathBuf, Vec<u8>), HashMap<u64, Vec<Remembered>>>,
 }
 
-/// A [`Place`] with its texts.
+/// A [`Place`] that owns its texts.
 #[derive(Debug, Clone)]
 struct Remembered {
     function: FunctionName,

@@ -1,4 +1,4 @@
-//! The frames of call stacks that are not of allocations and belong to no report.
+//! The frames of call stacks outside of a report, such as those of CPU samples.
 
 use super::options::NameMode;
 use super::places::Places;
@@ -17,9 +17,9 @@ pub(crate) struct Located {
 pub(crate) struct LocatedFrame<'l> {
     /// The plain name, or `module+0xoffset`.
     pub(crate) function: &'l str,
-    /// The source file, or the module's path; empty if neither is known.
+    /// The source file, or the module's path. Empty if both are unknown.
     pub(crate) file: &'l str,
-    /// From 1; 0 if unknown.
+    /// The line, from 1. 0 if unknown.
     pub(crate) line: u32,
 }
 
@@ -31,7 +31,8 @@ impl Located {
         }
     }
 
-    /// The frames of node `number` alone, outermost first: its function, with what was inlined into it.
+    /// Returns the frames of node `number`, without its callers, outermost first: its function and the functions that were
+    /// inlined into it.
     pub(crate) fn of(
         &self,
         number: u32,

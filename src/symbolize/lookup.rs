@@ -1,4 +1,4 @@
-//! The seam between the pure assembly of a report and whatever knows symbols.
+//! The interface between the assembly of a report and the source of symbols.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::collector::snapshot::Module;
 /// One frame that an address stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// Its name; the texts in it are empty if it is unknown.
+    /// The function's name. Its texts are empty if it is unknown.
     pub(crate) function: Cow<'a, FunctionName>,
     /// The source file as the compiler saw it; empty if unknown.
     pub(crate) file: Cow<'a, str>,
@@ -16,15 +16,15 @@ pub(crate) struct Place<'a> {
     pub(crate) line: u32,
 }
 
-/// Called with the index of an address and its frames, outermost first; no frame if nothing is known.
+/// A callback that gets the index of an address and its frames, outermost first, or no frames if the address is unknown.
 pub(crate) type Found<'f> = dyn FnMut(usize, &[Place<'_>]) + 'f;
 
-/// Something that knows the code of modules.
+/// A source of symbols for the code of modules.
 pub(crate) trait Lookup {
-    /// Calls `found` once for each of `offsets`: virtual addresses in the file of `module` (of the call
-    /// instruction, not of the return), ascending. Order of the calls is free.
+    /// Calls `found` once for each of `offsets`, in any order. `offsets` are virtual addresses in the file of `module`, in
+    /// ascending order: those of the call instructions, not the return addresses.
     fn lookup(&mut self, module: &Module, offsets: &[u64], found: &mut Found<'_>);
 
-    /// Sentences for the reader of the report about what could not be looked up.
+    /// Returns notes for the reader of the report about addresses that could not be looked up.
     fn notes(&self) -> Vec<String>;
 }

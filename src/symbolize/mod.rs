@@ -1,7 +1,7 @@
-//! From return addresses to functions, files and lines; the only user of debug information.
+//! Symbolization: turns return addresses into functions, files and lines. No other module reads debug information.
 //!
-//! Runs when a report is made, never while capturing, on whatever thread asks: the caller keeps that thread's
-//! own allocations out of the capture. Data flow one way:
+//! Symbolization runs on the thread that makes a report, never on a thread that records. The caller marks that thread as
+//! untracked, so that its allocations are not recorded. Data flow one way:
 //!
 //! ```text
 //! StackTable ─▶ places (distinct addresses) ─▶ frames of each node ─▶ trimmed stacks ─▶ merged sites ─▶ resolve: Report
@@ -10,7 +10,7 @@
 //!                                                                                                    report: Report
 //! ```
 //!
-//! Nothing here fails: what has no symbols becomes `module+0xoffset`, and the report's notes say why.
+//! No function here fails: an address without symbols becomes `module+0xoffset`, and the report's notes say why.
 
 pub(crate) mod about;
 mod apart;

@@ -1,4 +1,4 @@
-//! Names of functions as people write them.
+//! Names of functions in the form that people read.
 
 use std::borrow::Cow;
 
@@ -6,22 +6,23 @@ use heapray_report::views::{plain_name, short_name, trait_name};
 
 use super::v0;
 
-/// Bytes of the longest name that is kept: generic code within generic code can have names of megabytes.
+/// The longest name that is kept, in bytes. Nested generic code can have names of megabytes.
 const LONGEST: usize = 64 << 10;
 
-/// What a report calls a function.
+/// The name of a function in a report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FunctionName {
-    /// As the compiler calls it.
+    /// The full name, as the compiler writes it.
     pub(crate) full: String,
-    /// The same whatever the mangling, and short enough to be shown.
+    /// The plain name: the same for both manglings, and short enough to be shown.
     pub(crate) plain: String,
-    /// As `full`, but where that has only the type for which generic code was made: the trait that has the code.
+    /// The name with the trait in place of the type, if `full` names only the type that the trait's code was instantiated
+    /// for. Else empty.
     pub(crate) of_whom: String,
 }
 
 impl FunctionName {
-    /// The name of `symbol`, mangled or not.
+    /// Returns the name of `symbol`, mangled or not.
     pub(crate) fn of(symbol: &str) -> FunctionName {
         let mut full = demangle(symbol).into_owned();
         if full.len() > LONGEST {
@@ -43,7 +44,7 @@ impl FunctionName {
         }
     }
 
-    /// A name that is not a symbol's.
+    /// Returns a name that does not come from a symbol.
     pub(crate) fn plain(name: String) -> FunctionName {
         FunctionName {
             plain: name.clone(),
@@ -56,7 +57,7 @@ impl FunctionName {
         self.full.is_empty()
     }
 
-    /// The name by which it is decided whose code it is.
+    /// Returns the name that shows whether the code is the library's or the program's.
     pub(crate) fn whose(&self) -> &str {
         if self.of_whom.is_empty() {
             &self.full
@@ -66,9 +67,10 @@ impl FunctionName {
     }
 }
 
-/// `symbol` demangled: Rust (v0, and legacy without its hash) or C++; any other name as it is.
+/// Demangles `symbol`: Rust (v0, and legacy without its hash) or C++. Returns any other name unchanged.
 ///
-/// C names are told apart by their prefix, since to a C++ demangler `f` is the type `float`.
+/// Only names with the prefix of C++ are demangled as C++, because a C++ demangler takes the C name `f` for the type
+/// `float`.
 pub(crate) fn demangle(symbol: &str) -> Cow<'_, str> {
     if let Ok(name) = rustc_demangle::try_demangle(symbol) {
         return Cow::Owned(format!("{name:#}"));
@@ -89,7 +91,7 @@ mod tests {
     use super::{FunctionName, LONGEST, demangle};
     use heapray_report::views::LONGEST_SHOWN;
 
-    /// The same functions as rustc 1.95 mangles them in both ways, and their plain name.
+    /// Functions with both manglings of rustc 1.95 and their plain name.
     #[test]
     fn a_function_has_one_plain_name_whatever_the_mangling() {
         let cases = [
@@ -123,13 +125,13 @@ mod tests {
                 "_RNvXs2_CskK9ONXSS8Nz_4shopINtB5_3RowhENtNtCsgEmfK2I1SDS_4core3fmt7Display3fmt",
                 "shop::Row::fmt",
             ),
-            // The trait's own code.
+            // A default method of the trait.
             (
                 "_ZN4shop3Job5twice17h71f168dc59508da6E",
                 "_RNvYINtCskK9ONXSS8Nz_4shop3RowhENtB5_3Job5twiceB5_",
                 "shop::Job::twice",
             ),
-            // Generic over the type, which is a function and a closure.
+            // Generic over the type. The type is a function, then a closure.
             (
                 "_ZN35_$LT$F$u20$as$u20$shop..Handler$GT$4call17h7bdcb287119f7c4cE",
                 "_RNvXs1_CskK9ONXSS8Nz_4shopNvB5_5fortyNtB5_7Handler4callB5_",
@@ -150,7 +152,7 @@ mod tests {
             assert_eq!(FunctionName::of(legacy).plain, plain, "{legacy}");
             assert_eq!(FunctionName::of(v0).plain, plain, "{v0}");
         }
-        // Generic over the type, which has a name: only a build with the other mangling can tell.
+        // Generic over the type, and the type has a name. The v0 symbol does not show that the code is generic.
         let legacy =
             FunctionName::of("_ZN33_$LT$T$u20$as$u20$shop..Spawn$GT$5spawn17h91d5c3d5e82998f4E");
         let v0 = FunctionName::of("_RNvXCskK9ONXSS8Nz_4shopINtB2_3RowhENtB2_5Spawn5spawnB2_");
@@ -170,7 +172,7 @@ mod tests {
         );
         assert_eq!(name.plain, "alloc::string::ToString::to_string");
         assert_eq!(name.whose(), name.plain);
-        // Its code for a type of its own.
+        // The library's code for one of its own types.
         let name = FunctionName::of(
             "_RNvXsZ_NtCslNYArtu3iFV_5alloc6stringNtB5_6StringNtNtCsgEmfK2I1SDS_4core3fmt5Write9write_str",
         );
@@ -207,7 +209,7 @@ mod tests {
     #[test]
     fn names_of_each_language_are_demangled() {
         let cases = [
-            // Rust, legacy: the hash goes.
+            // Rust, legacy: without the hash.
             (
                 "_ZN4core9panicking9panic_fmt17h5f1a6fd39197ad62E",
                 "core::panicking::panic_fmt",
@@ -216,7 +218,7 @@ mod tests {
                 "_ZN60_$LT$alloc..string..String$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
                 "<alloc::string::String as core::fmt::Display>::fmt",
             ),
-            // Rust, v0: the crate's disambiguator goes.
+            // Rust, v0: without the crate's disambiguator.
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             (
                 "_RNvCshp2wtCDdZ6T_7___rustc12___rust_alloc",

@@ -1,11 +1,11 @@
-//! Sentences for people about what a report could not find, and what to do about it.
+//! Notes for people about symbols that a report lacks, and what to do about it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::places::Coverage;
 
-/// What to know about the program's own symbols.
+/// Returns the note about missing symbols of the program itself.
 pub(super) fn about_program(main: &Coverage) -> Option<String> {
     if main.addresses == 0 || main.with_lines > 0 {
         None
@@ -24,26 +24,26 @@ pub(super) fn about_program(main: &Coverage) -> Option<String> {
     }
 }
 
-/// At most this many modules are named in one sentence.
+/// The most modules that one note names.
 const NAMED: usize = 8;
 
-/// `modules` have debug information that is compressed in a way that is not read.
+/// Returns the note about `modules` whose debug information is compressed with zstd.
 pub(super) fn about_compressed(modules: &[String]) -> Option<String> {
     (!modules.is_empty()).then(|| {
         format!(
-            "the debug information of {} is compressed with zstd, which is not read: files, lines and inlined functions \
-             are missing; link with `--compress-debug-sections=zlib` or none",
+            "the debug information of {} is compressed with zstd, which heapray does not read: files, lines and inlined \
+             functions are missing; link with `--compress-debug-sections=zlib` or without compression",
             listed(modules)
         )
     })
 }
 
-/// `files` of split debug information were not found.
+/// Returns the note about `files` of split debug information that were not found.
 pub(super) fn about_missing_units(files: &BTreeSet<PathBuf>) -> Option<String> {
     let first = files.first()?;
     Some(format!(
-        "{} files of split debug information (`.dwo`) are missing, {} among them: inlined functions in that code are not \
-         shown, and lines may be those of inlined code; keep the files where they were made, or build with \
+        "{} files of split debug information (`.dwo`) are missing, for example {}: inlined functions in that code are not \
+         shown, and lines may be those of inlined code; keep the files where the compiler wrote them, or build with \
          `split-debuginfo = \"packed\"` and keep the `.dwp` file beside the program",
         files.len(),
         first.display()
@@ -58,7 +58,7 @@ fn listed(modules: &[String]) -> String {
     names
 }
 
-/// `modules` could not be read for the reason given: one sentence for all of them.
+/// Returns one note about all `modules` that could not be read for the given reason.
 pub(super) fn about_modules(modules: &[String], reason: &str) -> Option<String> {
     if modules.is_empty() {
         return None;

@@ -1,16 +1,16 @@
-//! What the reader of a report may choose.
+//! The options of a report.
 
-/// How a report is made. The default leaves out what hides the answer: the standard library's frames at the
-/// leaf of each call stack, and the difference between threads of one pool.
+/// The options of a report. By default, a report leaves out the standard library's frames at the leaf of each call stack,
+/// and joins the threads of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReportOptions {
-    /// Keep every frame. Default `false`: a call stack ends at the code that asked for memory, without the
-    /// frames of `alloc`, `core` and `std` (and heapray's own) that it asked through.
+    /// Whether every frame is kept. Default `false`: a call stack ends at the code that called the library to allocate,
+    /// without the frames of `alloc`, `core` and `std` (and heapray's own) in between.
     pub full: bool,
-    /// How threads are told apart.
+    /// The grouping of threads.
     pub threads: ThreadMode,
-    /// How functions are called.
+    /// The form of function names.
     pub names: NameMode,
 }
 
@@ -47,27 +47,28 @@ impl ReportOptions {
     }
 }
 
-/// How a report calls functions.
+/// The form of function names in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum NameMode {
-    /// By plain names, which are the same whatever the mangling: without generic arguments (the default). Call sites that
-    /// differ in type parameters alone are one.
+    /// Plain names without generic arguments (the default). They are the same for both manglings. Call sites that differ
+    /// only in type parameters are one.
     #[default]
     Plain,
-    /// As the compiler calls them.
+    /// Full names, as the compiler writes them.
     Full,
-    /// Both: frames that differ in full names are apart, and their plain names show what belongs together.
+    /// Both names. Frames with different full names are different frames, and their plain names show which ones belong
+    /// together.
     Both,
 }
 
-/// How a report tells threads apart.
+/// The grouping of threads in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ThreadMode {
-    /// Threads whose names are exactly equal are one entry (the default): a pool's workers run the same code.
-    /// Threads without a name are one entry too. `worker-1` and `worker-2` stay apart, because a number in a
-    /// name may mean something.
+    /// Threads whose names are exactly equal are one entry (the default), because the workers of a pool run the same code.
+    /// Threads without a name are one entry too. `worker-1` and `worker-2` are two entries, because a number in a name may
+    /// have a meaning.
     #[default]
     ByName,
     /// One entry for each thread.

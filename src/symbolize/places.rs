@@ -1,7 +1,7 @@
-//! The frames of every address in a snapshot: each distinct (module, address) is looked up once.
+//! The frames of every address in a snapshot. Each distinct (module, address) is looked up once.
 //!
-//! One address is one to many frames, since inlined calls are frames like any other. Frames are kept
-//! outermost first, as stacks are root first.
+//! One address has one or more frames, because an inlined call is a frame too. Frames are stored outermost first, as call
+//! stacks are stored root first.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::trim::{Role, is_c_runtime, role};
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, ModuleId, RawNode};
 
-/// A frame, the full name of its function where the report is to have both, and the part it plays when stacks are trimmed.
+/// A frame, the full name of its function (if the report has both names), and its role in trimming.
 type Row = (Frame, StrId, Role);
 
 /// Distinct frames.
@@ -24,13 +24,13 @@ pub(super) struct FrameTable {
     pub(super) strings: Strings,
     names: NameMode,
     rows: Vec<Row>,
-    /// Where each frame was met first.
+    /// The place at which each frame first occurred.
     places: Vec<model::Place>,
     index: HashMap<Row, u32>,
 }
 
 impl FrameTable {
-    /// The frame of `named`, which is met at `place`.
+    /// Returns the number of the frame `named`, and adds the frame if it is new. It occurs at `place`.
     fn add(&mut self, named: &Place<'_>, role: Role, place: model::Place) -> u32 {
         let name = &named.function;
         let (function, full) = match self.names {
@@ -55,7 +55,7 @@ impl FrameTable {
         self.rows[id as usize].0
     }
 
-    /// The full name of a frame's function; nothing where the frame has the only name that the report is to have.
+    /// Returns the full name of a frame's function, or `None` if the report has only one name per function.
     pub(super) fn full_name(&self, id: u32) -> Option<&str> {
         let of_both = self.names == NameMode::Both;
         of_both.then(|| self.strings.get(self.rows[id as usize].1))
@@ -73,7 +73,7 @@ impl FrameTable {
         self.rows.len()
     }
 
-    /// The distinct source files (and, where unknown, modules' paths) of all frames.
+    /// Returns the distinct source files of all frames. A frame whose source file is unknown has its module's path instead.
     pub(super) fn files(&self) -> Vec<StrId> {
         let mut files: Vec<StrId> = self.rows.iter().map(|(frame, ..)| frame.file).collect();
         files.sort_unstable();
@@ -82,15 +82,15 @@ impl FrameTable {
     }
 }
 
-/// How much is known of the program's own addresses.
+/// The number of the program's own addresses, and of those with symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Coverage {
     /// Distinct addresses in the program itself.
     pub(super) addresses: u64,
-    /// Those with a function's name.
+    /// Addresses with a function name.
     pub(super) named: u64,
-    /// Those with a file and line of code outside the language's library: the library comes with debug
-    /// information even where the program is built without.
+    /// Addresses with file and line of code outside the standard library. The standard library has debug information even if
+    /// the program is built without.
     pub(super) with_lines: u64,
 }
 
@@ -99,14 +99,14 @@ pub(super) struct Coverage {
 pub(super) struct Places {
     pub(super) table: FrameTable,
     pub(super) main: Coverage,
-    /// For each node, which span of `frames` is its own.
+    /// For each node, the index in `spans` of its frames.
     span_of_node: Vec<u32>,
     spans: Vec<(u32, u32)>,
     frames: Vec<u32>,
 }
 
 impl Places {
-    /// Looks up every address of `nodes`; functions are called as `names` says.
+    /// Looks up every address of `nodes`. `names` selects the form of function names.
     pub(super) fn find(
         nodes: &[RawNode],
         modules: &[Module],
@@ -129,7 +129,7 @@ impl Places {
             },
             main: Coverage::default(),
             span_of_node: vec![0; nodes.len()],
-            // The empty stack's node has no frame.
+            // The node of the empty stack has no frames.
             spans: vec![(0, 0)],
             frames: Vec::new(),
         };
@@ -153,14 +153,14 @@ impl Places {
         places
     }
 
-    /// The frames of `node` alone, outermost first; none for the empty stack.
+    /// Returns the frames of `node`, without its callers, outermost first. The empty stack has none.
     pub(super) fn of(&self, node: NodeId) -> &[u32] {
         let span = self.span_of_node.get(node.0 as usize).copied().unwrap_or(0);
         let (start, end) = self.spans[span as usize];
         &self.frames[start as usize..end as usize]
     }
 
-    /// Adds a span for each of `addresses`, ascending return addresses in `module`.
+    /// Adds a span for each of `addresses`: return addresses in `module`, in ascending order.
     fn add_module(
         &mut self,
         id: ModuleId,
@@ -172,7 +172,7 @@ impl Places {
         let c_runtime = is_c_runtime(&path);
         let first = self.spans.len();
         self.spans.resize(first + addresses.len(), (0, 0));
-        // Saturating keeps them ascending, even if a module says that it lies where it does not.
+        // `saturating_sub` keeps the offsets in ascending order even if the module's load bias is wrong.
         let offsets: Vec<u64> = addresses
             .iter()
             .map(|address| (address - 1).saturating_sub(module.load_bias))
@@ -229,7 +229,7 @@ impl Places {
         });
     }
 
-    /// Adds a span for each of `addresses` outside of every module, marks among them.
+    /// Adds a span for each of `addresses` outside of every module. Marks such as [`RawNode::CUT`] are among them.
     fn add_unknown(&mut self, addresses: &[u64]) {
         for &address in addresses {
             let start = index(self.frames.len());
@@ -255,7 +255,7 @@ impl Places {
     }
 }
 
-/// The module of `node` if there is such a one. Marks are in none, and neither is address 0.
+/// Returns the module of `node`, or [`ModuleId::NONE`] if it is not known. Marks and address 0 are not in a module.
 fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
     if node.address <= RawNode::OTHER || usize::from(node.module.0) >= modules.len() {
         ModuleId::NONE
@@ -264,7 +264,8 @@ fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
     }
 }
 
-/// `module+0xoffset`: what `addr2line -e module 0xoffset` takes, so of the call and not of its return.
+/// Returns `module+0xoffset`, as `addr2line -e module 0xoffset` takes it. So `offset` is that of the call, not of the return
+/// address.
 fn name_by_offset(path: &str, offset: u64) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     format!("{name}+{offset:#x}")

@@ -1,4 +1,4 @@
-//! From a table of call stacks to a report of them: everything but the knowledge of symbols.
+//! Makes a report from a table of call stacks. The symbols come from a [`Lookup`].
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -18,8 +18,8 @@ use super::threads::Threads;
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{RawSite, StackTable};
 
-/// A report, and the way from the numbers of a stack table to the report's handles (for the event log, which speaks in
-/// the former).
+/// A report, and a map from the numbers of the stack table to the report's handles. The event log uses the numbers of the
+/// stack table.
 #[derive(Debug, Default)]
 pub struct Resolved {
     /// The report.
@@ -29,42 +29,42 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// The report's call stack of the table's `node`, trimmed as the sites are; the empty stack for a node
-    /// that the table does not have.
+    /// Returns the report's call stack of the table's `node`, trimmed in the same way as the sites. Returns the empty stack
+    /// for a node that the table does not have.
     #[must_use]
     pub fn stack_of(&self, node: NodeId) -> StackId {
         let stack = self.stacks.get(node.0 as usize);
         stack.copied().unwrap_or_default()
     }
 
-    /// The report's thread of the table's thread `number`; the first one for a number that the table
-    /// does not have.
+    /// Returns the report's thread of the table's thread `number`. Returns the first thread for a number that the table does
+    /// not have.
     #[must_use]
     pub fn thread_of(&self, number: u32) -> ThreadId {
         self.threads.id(number)
     }
 }
 
-/// Returns the report of call stacks alone, of this process: finds functions, files and lines of every return address,
-/// trims and merges call sites as `options` say. What only a session knows is left empty: times, totals, memory.
+/// Returns a report of the call stacks of this process. It finds function, file and line of every return address, and trims
+/// and merges call sites as `options` say. Fields that only a session can fill stay empty: times, totals, memory.
 ///
-/// Never fails: code without symbols is shown as `module+0xoffset` (what `addr2line -e module` takes), and
-/// [`Conditions::notes`] says what was missing. Reads the ELF objects that the table names, anew at each
-/// call, and keeps nothing but the report: 20,000 addresses of a program of 81 MB took 0.4 s of CPU time and
-/// 19 MB of heap at their height, 13 of them the report's. The caller keeps the calling thread's allocations out of the capture.
+/// Never fails: code without symbols is shown as `module+0xoffset` (the form that `addr2line -e module` takes), and
+/// [`Conditions::notes`] says what was missing. Each call reads the ELF objects of the table again and keeps only the
+/// report: 20,000 addresses of a program of 81 MB took 0.4 s of CPU time and at most 19 MB of heap, 13 MB of them for the
+/// report. The caller must mark the calling thread as untracked, so that its allocations are not recorded.
 #[must_use]
 pub fn resolve(table: &StackTable, options: &ReportOptions) -> Resolved {
     with_sites(table, options, &mut ElfLookup::default()).0
 }
 
-/// [`resolve`] for small tables that are taken one after the other: what was looked up before is `known`.
+/// Resolves like [`resolve`], for small tables in a row. `known` caches the results of earlier calls.
 #[must_use]
 pub fn resolve_again(table: &StackTable, options: &ReportOptions, known: &mut Known) -> Resolved {
     with_sites(table, options, known).0
 }
 
-/// [`resolve`] for call stacks of another process, which `started` then and has perhaps ended: its modules' files are
-/// looked for where they were.
+/// Resolves like [`resolve`], but call stacks of another process, which may have ended. Looks for the files of its modules
+/// at their old paths. `started` is the time at which that process started to record.
 pub(crate) fn resolve_elsewhere(
     table: &StackTable,
     options: &ReportOptions,
@@ -73,7 +73,8 @@ pub(crate) fn resolve_elsewhere(
     with_sites(table, options, &mut ElfLookup::elsewhere(started)).0
 }
 
-/// [`resolve`] with symbols from `lookup`. Also the place that each of the table's sites has among those of the report.
+/// Resolves like [`resolve`], with symbols from `lookup`. Also returns the index of each of the table's sites among the
+/// report's sites.
 pub(super) fn with_sites(
     table: &StackTable,
     options: &ReportOptions,
@@ -117,14 +118,14 @@ pub(super) fn with_sites(
     (resolved, site_of)
 }
 
-/// The sites with the report's handles. Those that became equal by trimming, or whose threads are one entry,
-/// are added up. Also the place that each of `raw` has among them.
+/// Returns the sites with the report's handles, and for each of `raw` its index among them. Sites that became equal by
+/// trimming, or whose threads share an entry, are added up.
 fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> (Vec<Site>, Vec<Option<u32>>) {
     let mut sites: Vec<Site> = Vec::new();
     let mut site_of = vec![None; raw.len()];
     let mut index = HashMap::new();
     for (raw, site_of) in raw.iter().zip(&mut site_of) {
-        // Sites are of allocations only.
+        // A site belongs to an allocation function, never to a free.
         let Some(allocator) = Allocator::from_id(raw.kind as u8) else {
             continue;
         };

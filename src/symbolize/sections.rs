@@ -1,7 +1,7 @@
-//! The sections of an ELF file, read one by one: no more of a large file is in memory than is asked for.
+//! The sections of an ELF file. They are read one by one, so only the requested parts of a large file are in memory.
 //!
-//! Files may be damaged or hostile: whatever does not fit is not there. Only 64-bit little-endian files are read, which is
-//! what all supported machines have.
+//! Files may be damaged or hostile: a section that does not fit into the file counts as missing. Only 64-bit little-endian
+//! files are read. All supported machines have these.
 
 use std::fs::File;
 use std::io;
@@ -32,7 +32,7 @@ struct Section {
 }
 
 impl Sections {
-    /// The sections of the file at `path`; `None` if it is not such a file.
+    /// Reads the table of sections of the file at `path`. Returns `None` if it is not a 64-bit little-endian ELF file.
     pub(super) fn of(path: &Path) -> Option<Sections> {
         let file = File::open(path).ok()?;
         let metadata = file.metadata().ok()?;
@@ -70,12 +70,12 @@ impl Sections {
         found.filter(|section| section.size > 0)
     }
 
-    /// Whether there is something in a section of that name.
+    /// Returns whether the file has a section of that name that is not empty.
     pub(super) fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
-    /// The bytes of a section; none if it is not there, is compressed, or is not whole.
+    /// Returns the bytes of a section, or no bytes if it is missing, compressed or incomplete.
     pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
         let Some(section) = self.find(name) else {
             return Vec::new();
@@ -86,7 +86,7 @@ impl Sections {
         read(&self.file, self.length, section.offset, section.size).unwrap_or_default()
     }
 
-    /// Whether debug information is compressed by zstd.
+    /// Returns whether debug information is compressed with zstd.
     pub(super) fn has_zstd(&self) -> bool {
         self.list
             .iter()
@@ -99,7 +99,7 @@ impl Sections {
     }
 }
 
-/// `size` bytes at `offset` of a file of `length` bytes.
+/// Reads `size` bytes at `offset` of a file of `length` bytes.
 fn read(file: &File, length: u64, offset: u64, size: u64) -> io::Result<Vec<u8>> {
     let whole = offset.checked_add(size).is_some_and(|end| end <= length);
     let size = usize::try_from(size).ok().filter(|_| whole);

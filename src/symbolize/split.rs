@@ -1,8 +1,8 @@
-//! Debug information that is not in the program but in files beside its objects (`split-debuginfo=unpacked`: `.dwo`).
+//! Split debug information: `.dwo` files beside the objects, not in the program (`split-debuginfo=unpacked`).
 //!
-//! The program has a skeleton of each unit, which names the unit's file. blazesym reads packages of them (`.dwp`, beside the
-//! program) and not the files: without them it has no inlined calls, and the line of the innermost one. The files are
-//! looked for where the compiler left them.
+//! The program has a skeleton of each unit, which names the unit's file. blazesym reads a package of these files (`.dwp`,
+//! beside the program), but not the files. Without a package it finds no inlined calls and reports the line of the innermost
+//! one. This module looks for the files where the compiler wrote them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -19,7 +19,7 @@ use super::sections::Sections;
 
 type Reader = EndianArcSlice<LittleEndian>;
 
-/// A frame that was found: its function, file and line.
+/// A frame: its function, file and line.
 #[derive(Debug, Clone)]
 pub(super) struct SplitFrame {
     pub(super) function: FunctionName,
@@ -27,11 +27,11 @@ pub(super) struct SplitFrame {
     pub(super) line: u32,
 }
 
-/// A program whose debug information is split. Keeps what it has read of it until it is dropped.
+/// A program whose debug information is split. Keeps the units that it has read until it is dropped.
 pub(super) struct SplitProgram {
     context: Context<Reader>,
     names: RefCell<HashMap<String, FunctionName>>,
-    /// Files that are not where they were, or not of this program.
+    /// Files that were not found, or that belong to another build.
     missing: RefCell<BTreeSet<PathBuf>>,
 }
 
@@ -43,14 +43,15 @@ impl std::fmt::Debug for SplitProgram {
     }
 }
 
-/// Whether the program at `path` has units whose debug information is elsewhere, and not in a package beside it.
+/// Returns whether the program at `path` has units whose debug information is in other files, without a package beside the
+/// program.
 pub(super) fn is_split(path: &Path) -> bool {
     let mut package = path.as_os_str().to_owned();
     package.push(".dwp");
     if Path::new(&package).exists() {
         return false;
     }
-    // All forms of it have this table; few other programs do.
+    // All forms of split debug information have this section. Few other programs have it.
     let Some(sections) = Sections::of(path).filter(|sections| sections.has(".debug_addr")) else {
         return false;
     };
@@ -80,7 +81,7 @@ fn load(
 }
 
 impl SplitProgram {
-    /// The program at `path`, if [`is_split`].
+    /// Opens the program at `path`, for which [`is_split`] is true.
     pub(super) fn open(path: &Path) -> Option<SplitProgram> {
         let sections = Sections::of(path)?;
         let dwarf = load(&sections, |id| Some(id.name()));
@@ -91,7 +92,7 @@ impl SplitProgram {
         })
     }
 
-    /// The frames of the code at `address`, outermost first; none if a function of theirs is not known.
+    /// Returns the frames of the code at `address`, outermost first, or no frames if the function of one is unknown.
     pub(super) fn frames(&self, address: u64) -> Vec<SplitFrame> {
         let mut found = self.context.find_frames(address);
         let frames = loop {
@@ -134,7 +135,7 @@ impl SplitProgram {
         name
     }
 
-    /// A unit's debug information, from its file.
+    /// Reads a unit's debug information from its file.
     fn unit(&self, load: &SplitDwarfLoad<Reader>) -> Option<Arc<gimli::Dwarf<Reader>>> {
         let mut path = PathBuf::new();
         for part in [load.comp_dir.as_ref(), Some(load.path.as_ref()?)] {
@@ -148,7 +149,7 @@ impl SplitProgram {
         read
     }
 
-    /// How many files were missing so far.
+    /// Takes the files that were missing so far.
     pub(super) fn missing(&self) -> BTreeSet<PathBuf> {
         self.missing.take()
     }
@@ -159,7 +160,7 @@ fn read_unit(path: &Path, load: &SplitDwarfLoad<Reader>) -> Option<Arc<gimli::Dw
     let mut dwarf = self::load(&sections, SectionId::dwo_name);
     let header = dwarf.units().next().ok()??;
     let unit = dwarf.unit(header).ok()?;
-    // Built anew since: other code.
+    // The file belongs to another build.
     if unit.dwo_id != Some(load.dwo_id) {
         return None;
     }

@@ -1,7 +1,7 @@
-//! From nodes to the report's call tree, trimmed at the leaf.
+//! Builds the report's call tree from nodes, with stacks trimmed at the leaf.
 //!
-//! Parents come before children, so each table is filled in one pass without recursion, however deep a stack
-//! is. Only stacks and frames that a trimmed stack needs are put into the report.
+//! Parents come before children, so each table is filled in one pass without recursion, however deep a stack is. The report
+//! contains only the stacks and frames that the trimmed stacks need.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::trim::Role;
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::RawNode;
 
-/// The call tree of a report, and where each node of the snapshot went.
+/// The call tree of a report, and the report's stack of each node of the snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) strings: Strings,
@@ -23,18 +23,18 @@ pub(super) struct Tree {
     pub(super) of_node: Vec<StackId>,
 }
 
-/// Where a node's trimmed stack ends.
+/// The end of a node's trimmed stack.
 #[derive(Debug, Clone, Copy)]
 struct End {
     /// The node itself or one of its callers.
     node: u32,
-    /// How many of that node's own frames are kept, from the outermost.
+    /// The number of that node's own frames that are kept, counted from the outermost.
     frames: u32,
-    /// Whether a frame of [`Role::Code`] is kept; if not, nothing was trimmed.
+    /// Whether a frame with [`Role::Code`] is kept. If not, nothing was trimmed.
     has_code: bool,
 }
 
-/// Builds the call tree of `nodes`; `full` keeps every frame.
+/// Builds the call tree of `nodes`. With `full`, every frame is kept.
 pub(super) fn build(nodes: &[RawNode], places: &Places, full: bool) -> Tree {
     let ends = ends(nodes, places, full);
     let needed = needed_in_full(nodes, &ends);
@@ -67,7 +67,8 @@ pub(super) fn build(nodes: &[RawNode], places: &Places, full: bool) -> Tree {
     builder.tree
 }
 
-/// Where each node's stack ends: at the last frame of code from the root, or at its leaf if there is none.
+/// Returns the end of each node's stack: the frame with [`Role::Code`] that is nearest to the leaf, or the leaf if the stack
+/// has no such frame.
 fn ends(nodes: &[RawNode], places: &Places, full: bool) -> Vec<End> {
     let table = &places.table;
     let mut ends = vec![
@@ -78,7 +79,7 @@ fn ends(nodes: &[RawNode], places: &Places, full: bool) -> Vec<End> {
         };
         nodes.len()
     ];
-    // Whether a stack has nothing but entry frames: only there do they count as such.
+    // Whether a stack has only entry frames so far. `Role::Entry` counts only there.
     let mut at_entry = vec![true; nodes.len()];
     for node in 1..nodes.len() {
         let caller = parent(nodes, node);
@@ -112,7 +113,7 @@ fn ends(nodes: &[RawNode], places: &Places, full: bool) -> Vec<End> {
     ends
 }
 
-/// Which nodes the trimmed stacks need with all their frames, because such a stack ends further in.
+/// Returns which nodes are needed with all their frames, because a trimmed stack ends nearer to the leaf.
 fn needed_in_full(nodes: &[RawNode], ends: &[End]) -> Vec<bool> {
     let mut needed = vec![false; nodes.len()];
     for end in ends {
@@ -130,7 +131,7 @@ struct Builder<'p> {
     tree: Tree,
     table: &'p FrameTable,
     used: Vec<Option<FrameId>>,
-    /// Frames that differ in nothing but their part in trimming are one.
+    /// The report's frames. Frames of the table that differ only in their role are one frame here.
     known: HashMap<(Frame, Option<StrId>), FrameId>,
 }
 
@@ -142,7 +143,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The report's handle of a frame, which is copied there when first used.
+    /// Returns the report's handle of a frame, and copies the frame into the report at its first use.
     fn frame(&mut self, id: u32) -> FrameId {
         if let Some(used) = self.used[id as usize] {
             return used;
@@ -172,7 +173,7 @@ impl Builder<'_> {
     }
 }
 
-/// The caller of `node`. A parent that does not come before its child would be a broken snapshot: the root.
+/// Returns the caller of `node`, or the root if the parent does not come before its child (a broken snapshot).
 fn parent(nodes: &[RawNode], node: usize) -> usize {
     match nodes.get(node) {
         Some(raw) if (raw.parent.0 as usize) < node => raw.parent.0 as usize,

@@ -1,4 +1,4 @@
-//! Threads of a stack table as threads of the report.
+//! Converts the threads of a stack table to threads of the report.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use heapray_report::model::{Strings, Thread, ThreadId};
 use super::options::ThreadMode;
 use crate::collector::snapshot::StackTable;
 
-/// The report's threads, and which of them each of the table's is.
+/// The report's threads, and the report's thread of each of the table's threads.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     pub(super) list: Vec<Thread>,
@@ -15,8 +15,8 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// The threads of `table`, in the order of their numbers; names go to `strings`. A thread that only a
-    /// site mentions is there too, without name and system number.
+    /// Returns the threads of `table`, in the order of their numbers, and adds their names to `strings`. A thread that only
+    /// a site mentions is included, without a name and a system number.
     pub(super) fn of(table: &StackTable, mode: ThreadMode, strings: &mut Strings) -> Threads {
         let mut raw: Vec<(u32, u32, &str, u32)> = table
             .threads
@@ -24,7 +24,7 @@ impl Threads {
             .map(|thread| (thread.number, thread.tid, &*thread.name, thread.threads))
             .chain(table.sites.iter().map(|site| (site.thread, 0, "", 1)))
             .collect();
-        // Stable: a thread's own entry stays ahead of its mention by a site.
+        // A stable sort keeps a thread's own entry before its mention by a site.
         raw.sort_by_key(|&(number, ..)| number);
         raw.dedup_by_key(|&mut (number, ..)| number);
 
@@ -53,7 +53,7 @@ impl Threads {
         threads
     }
 
-    /// The entry of the table's thread `number`; the first entry for a number that it does not know.
+    /// Returns the entry of the table's thread `number`, or the first entry if the number is unknown.
     pub(super) fn id(&self, number: u32) -> ThreadId {
         self.by_number.get(&number).copied().unwrap_or_default()
     }
@@ -66,7 +66,7 @@ impl Threads {
     fn merge(&mut self, id: ThreadId, other: Thread) {
         let thread = &mut self.list[id.0 as usize];
         thread.threads = thread.threads.saturating_add(other.threads);
-        // 0 stands for a number that was never learnt.
+        // 0 stands for an unknown number.
         if other.tid != 0 && (thread.tid == 0 || other.tid < thread.tid) {
             thread.tid = other.tid;
         }

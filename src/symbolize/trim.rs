@@ -1,25 +1,28 @@
-//! Which frames stand between the code that asks for memory and the allocator.
+//! The role of a frame in trimming: library frames between the code that allocates and the allocator are removed.
 //!
-//! A call stack's leaf should be the code that asked. Three roles decide: frames of the language's own
-//! library are passed over from the leaf on, until a frame of anything else. A name decides that is the program's beyond
-//! doubt: without the debug information of its unit (`.dwo`) a function has its own name and the file of what was inlined
-//! into it. Else the file decides, because a generic of the library that is instantiated in the user's crate bears the
-//! user's types in its name, and where no file is known, the name again.
+//! The leaf of a trimmed stack is the code that called the library to allocate. Trimming removes frames with
+//! [`Role::Library`] from the leaf on, up to the first frame with another role. Name and file give the role:
+//!
+//! 1. A name that can only be the program's own decides. Without the debug information of its unit (`.dwo`) a function has
+//!    its own name, but the file of code that was inlined into it.
+//! 2. Else the file decides. A generic function of the library that is instantiated in the user's crate has the user's
+//!    types in its name.
+//! 3. If the file is unknown, the name decides.
 
 use heapray_report::views::distributions_library;
 
-/// The part that a frame plays when a stack's leaf is sought.
+/// The role of a frame when a stack is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
-    /// Code that may be answerable for an allocation: the service, its dependencies, C.
+    /// Code that can be the cause of an allocation: the service, its dependencies, C code.
     Code,
-    /// The language's own library, or an allocator's wrapper: passed over.
+    /// The standard library, or an allocator's wrapper. Trimming removes it.
     Library,
-    /// What the C runtime runs before any code of the program; counts as such at the root only.
+    /// Code of the C runtime that runs before the program's code. Only at the root; elsewhere it counts as [`Role::Code`].
     Entry,
 }
 
-/// What the C library calls between the kernel and a program's or thread's first function.
+/// Functions of the C library that run before the first function of a program or thread.
 const ENTRIES: [&str; 9] = [
     "_start",
     "main", // the shim that rustc makes; a C program's own has a file
@@ -32,7 +35,7 @@ const ENTRIES: [&str; 9] = [
     "start_thread",
 ];
 
-/// The role of a frame; `file` is empty if unknown, and so is a `line` of 0. `function` is
+/// Returns the role of a frame. An empty `file` and a `line` of 0 stand for unknown. `function` is
 /// [`FunctionName::whose`](super::names::FunctionName::whose).
 pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     if is_allocator(function) {
@@ -41,7 +44,7 @@ pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     if file.is_empty() && ENTRIES.contains(&function) {
         return Role::Entry;
     }
-    // Code that the compiler made has line 0, and then its file is often that of the crate's root.
+    // Code that the compiler generated has line 0, and its file is often the crate's root file.
     let name_decides = line == 0 || has_library_sources(file);
     let library = (library_dir(file).is_some() && !is_own_name(function))
         || is_vendored(file)
@@ -49,8 +52,8 @@ pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     if library { Role::Library } else { Role::Code }
 }
 
-/// Whether the module at `path` is the C library, whose code at a stack's root is [`Role::Entry`] under
-/// whatever name: `start_thread` is a local symbol, and distributions strip those.
+/// Returns whether the module at `path` is the C library. Its code at a stack's root is [`Role::Entry`] under any name:
+/// `start_thread` is a local symbol, and distributions strip local symbols.
 pub(crate) fn is_c_runtime(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ["libc.so", "libc-2", "libpthread", "ld-linux", "ld-musl"]
@@ -58,9 +61,9 @@ pub(crate) fn is_c_runtime(path: &str) -> bool {
         .any(|start| name.starts_with(start))
 }
 
-/// The directory of the language's library that `file` lies in: `/rustc/<commit>/library` as official builds
-/// name it, rustup's `…/lib/rustlib/src/rust/library` where its sources are installed, or `…/rustc-<version>/library`
-/// where a distribution has built it (Debian: `/usr/src/rustc-1.97.1/library`).
+/// Returns the directory of the standard library that contains `file`: `/rustc/<commit>/library` in official builds,
+/// rustup's `…/lib/rustlib/src/rust/library` if its sources are installed, or `…/rustc-<version>/library` in a
+/// distribution's build (Debian: `/usr/src/rustc-1.97.1/library`).
 pub(crate) fn library_dir(file: &str) -> Option<&str> {
     if let Some(rest) = file.strip_prefix("/rustc/") {
         let commit = rest.find('/')?;
@@ -77,9 +80,9 @@ pub(crate) fn library_dir(file: &str) -> Option<&str> {
     Some(library)
 }
 
-/// Crates that the standard library is made of: below `/rust/deps` in its own build. hashbrown (with the
-/// allocator interface it uses) is passed over from crates.io too, because `HashMap` *is* hashbrown: its raw
-/// table as the leaf would lump every map of the program together.
+/// Returns whether `file` belongs to a dependency of the standard library, which its build has below `/rust/deps`. hashbrown
+/// and its allocator interface count as library also if they come from crates.io: `HashMap` is made of hashbrown, and with
+/// its raw table as the leaf, all maps of the program would be one call site.
 fn is_vendored(file: &str) -> bool {
     file.starts_with("/rust/deps/")
         || ["/hashbrown-", "/allocator-api2-"].iter().any(|package| {
@@ -89,8 +92,8 @@ fn is_vendored(file: &str) -> bool {
         })
 }
 
-/// A library built from sources elsewhere, as distributions do. A user's directory may look the same: the
-/// name must agree.
+/// Returns whether `file` looks like a source of a standard library that was built in another directory, as distributions
+/// do. A user's directory may look the same, so the function's name must also be the library's.
 fn has_library_sources(file: &str) -> bool {
     ["alloc", "core", "std"].iter().any(|name| {
         let dir = format!("library/{name}/src/");
@@ -98,8 +101,8 @@ fn has_library_sources(file: &str) -> bool {
     })
 }
 
-/// The compiler's allocation shims, whose file is that of the user's `#[global_allocator]`, heapray's own
-/// wrapper with what is inlined into it, and every other `GlobalAlloc`.
+/// Returns whether `function` is one of the compiler's allocation shims (their file is that of the user's
+/// `#[global_allocator]`), heapray's wrapper or code inlined into it, or a method of another `GlobalAlloc`.
 fn is_allocator(function: &str) -> bool {
     let shim = function.strip_prefix("__rustc::").unwrap_or(function);
     ["__rust_", "__rdl_", "__rg_"].iter().any(|kind| {
@@ -119,14 +122,14 @@ fn is_allocator(function: &str) -> bool {
         .any(|ours| function.starts_with(ours))
 }
 
-/// Crates whose names are as good as their files; see [`is_vendored`] for the last two.
+/// Crates whose name alone shows that code is the library's. See [`is_vendored`] for the last two.
 const LIBRARIES: [&str; 5] = ["alloc", "core", "std", "hashbrown", "allocator_api2"];
 
-/// Whether a demangled name is of the language's library, as far as a name can tell.
+/// Returns whether a demangled name belongs to the standard library, as far as the name shows that.
 ///
-/// In `<T as Trait>::f` both must be of the library; a `T` without a path (a generic parameter, a primitive,
-/// a reference) leaves it to the trait, by the orphan rule. In `<T>::f` such a `T` is the library's: nobody else can give
-/// it methods.
+/// In `<T as Trait>::f` both must belong to the library. If `T` has no path (a generic parameter, a primitive, a reference),
+/// the trait decides, because of the orphan rule. In `<T>::f` such a `T` is the library's: only the library can define
+/// methods of it.
 fn is_library_name(function: &str) -> bool {
     let Some(inner) = function.strip_prefix('<') else {
         return is_library_path(function);
@@ -139,13 +142,13 @@ fn is_library_name(function: &str) -> bool {
     }
 }
 
-/// Whether the `T` in `<T>::f` is a slice, an array, a tuple, a pointer, or a name without a path.
+/// Returns whether the `T` in `<T>::f` is a slice, an array, a tuple, a pointer, or a name without a path.
 fn is_of_primitive(inner: &str) -> bool {
     let is_name = |of: &str| !of.is_empty() && of.chars().all(char::is_alphanumeric);
     inner.starts_with(['[', '(', '*']) || inner.split_once(">::").is_some_and(|(of, _)| is_name(of))
 }
 
-/// What the library's directory holds besides.
+/// Other crates in the library's directory.
 const BUNDLED: [&str; 18] = [
     "__rustc",
     "addr2line",
@@ -167,11 +170,11 @@ const BUNDLED: [&str; 18] = [
     "unwind",
 ];
 
-/// Whether a demangled name is of code outside of the library, whatever the file: a path of another crate, or a method of
-/// a type or trait of one.
+/// Returns whether a demangled name belongs to code outside of the library, whatever the file is: a path of another crate,
+/// or a method of another crate's type or trait.
 fn is_own_name(function: &str) -> bool {
     let is_own = |path: &str| {
-        // Methods of slices and the like are the library's, whatever they are made of.
+        // Methods of slices, arrays, tuples and pointers are the library's, whatever the element type is.
         let is_made_of = path.starts_with(['[', '(', '*']);
         !is_made_of
             && head(path).is_some_and(|head| !LIBRARIES.contains(&head) && !BUNDLED.contains(&head))
@@ -189,7 +192,7 @@ fn is_library_path(path: &str) -> bool {
     head(path).is_some_and(|head| LIBRARIES.contains(&head))
 }
 
-/// The first segment of a path of several; `None` for a single one. References and pointers are seen through.
+/// Returns the first segment of a path, or `None` if the path has a single segment. Skips `&`, `*`, `dyn` and `[`.
 fn head(path: &str) -> Option<&str> {
     let path = ["&mut ", "&", "*const ", "*mut ", "dyn ", "["]
         .iter()
@@ -206,7 +209,7 @@ fn split_as(inner: &str) -> Option<(&str, &str)> {
     for (at, c) in inner.char_indices() {
         match c {
             '<' | '(' | '[' | '{' => depth += 1,
-            // The head of `->` closes nothing.
+            // The `>` of `->` is not a bracket.
             '>' if inner[..at].ends_with('-') => {}
             '>' | ')' | ']' | '}' => depth = depth.checked_sub(1)?,
             ' ' if depth == 0 && inner[at..].starts_with(" as ") => {
@@ -230,20 +233,20 @@ mod tests {
         let cases = [
             ("alloc::raw_vec::finish_grow", std_file("alloc/src/raw_vec/mod.rs"), Role::Library),
             ("<alloc::vec::Vec<app::Row>>::push", std_file("alloc/src/vec/mod.rs"), Role::Library),
-            // A generic of the library that is made for the user's type.
+            // A generic function of the library, instantiated for the user's type.
             ("core::convert::Into::into", std_file("core/src/convert/mod.rs"), Role::Library),
             ("<[app::Row] as alloc::slice::Join>::join", std_file("alloc/src/slice.rs"), Role::Library),
             ("<alloc::boxed::Box<app::Row>>::new", std_file("alloc/src/boxed.rs"), Role::Library),
             ("push<app::Row>", std_file("alloc/src/vec/mod.rs"), Role::Library),
             ("panic_unwind::real_imp::panic", std_file("panic_unwind/src/gcc.rs"), Role::Library),
-            // Without the unit's debug information: the file of what was inlined.
+            // Without the unit's debug information, the file is that of inlined code.
             ("app::cart::add", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
             ("app::cart::add::{closure#0}", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
             ("<app::Row>::add", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
             ("<app::Row as core::clone::Clone>::clone", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
             ("<alloc::vec::Vec<u8> as app::Encode>::encode", std_file("alloc/src/raw_vec/mod.rs"), Role::Code),
             ("__rust_begin_short_backtrace", std_file("std/src/sys/backtrace.rs"), Role::Library),
-            // The user's closure bears the library's name in none of its parts that matter.
+            // The user's code with names of the library in it.
             ("<alloc::vec::Vec<u8> as app::Encode>::encode", "/home/me/app/src/encode.rs".into(), Role::Code),
             ("std::fmt::helper", "/home/me/app/src/std.rs".into(), Role::Code),
             ("alloc::alloc::alloc", "/home/dev/.rustup/toolchains/stable/lib/rustlib/src/rust/library/alloc/src/alloc.rs".into(), Role::Library),
@@ -253,7 +256,7 @@ mod tests {
             ("app::cart::add", "/usr/src/rustc-1.97.1/library/alloc/src/raw_vec/mod.rs".into(), Role::Code),
             ("<[app::Row]>::to_vec", "/build/rust/library/alloc/src/slice.rs".into(), Role::Library),
             ("alloc::alloc::alloc", "library/alloc/src/alloc.rs".into(), Role::Library),
-            // The user's own directory of that shape.
+            // A user's directory that looks like the library's.
             ("catalogue::books::load", "/home/me/library/core/src/books.rs".into(), Role::Code),
             ("hashbrown::raw::RawTableInner::new_uninitialized", "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs".into(), Role::Library),
             ("hashbrown::raw::RawTableInner::new_uninitialized", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/hashbrown-0.17.1/src/raw/mod.rs".into(), Role::Library),

@@ -1,21 +1,21 @@
-//! What names in Rust's v0 mangling hold and their demangled form does not: whether a method's code is that of the trait,
-//! or of every type, although the name has the type that it was made for.
+//! Reads from v0-mangled Rust names whether a method is a default method of the trait, or generic over the type. The
+//! demangled name does not show that: it contains the type that the code was instantiated for.
 //!
 //! ```text
-//! _RNvXs_4app4MailNtB_3Run3run      <app::Mail as app::Run>::run    X: of an impl, which stands at app
-//! _RNvYNtB_4MailNtB_3Run3run        <app::Mail as app::Run>::run    Y: of the trait itself
+//! _RNvXs_4app4MailNtB_3Run3run      <app::Mail as app::Run>::run    X: in an impl, which is in the crate app
+//! _RNvYNtB_4MailNtB_3Run3run        <app::Mail as app::Run>::run    Y: in the trait itself
 //! ```
 //!
-//! The grammar is that of RFC 2603. Symbols come from files: whatever does not read as expected is of one type.
+//! The grammar is that of RFC 2603. Symbols come from files: an unexpected symbol counts as code for one type.
 
-/// Crates that know no others, but each other.
+/// Crates of the standard library. They depend on each other, but not on the program's crates.
 const LIBRARY: [&str; 3] = ["alloc", "core", "std"];
 
-/// Whether `symbol`, which is `full` when demangled, is `<T as Trait>::f` for any `T`: legacy names of such code have the
-/// type parameter, or the trait alone.
+/// Returns whether `symbol`, which is `full` when demangled, is `<T as Trait>::f` for any `T`. The legacy name of such code
+/// has the type parameter, or only the trait.
 ///
-/// Not every `impl<T> Trait for T` can be told from that of one type. It can where the type is a closure or a function,
-/// which nobody can implement traits for by name, and where the language's library cannot know the type's crate.
+/// Not every `impl<T> Trait for T` differs from an `impl` for one type. Two kinds do: if the type is a closure or a
+/// function, because an `impl` can't name such a type, and if the `impl` is in the standard library and the type is not.
 pub(super) fn is_of_any_type(symbol: &str, full: &str) -> bool {
     let mut symbol = Symbol::of(symbol);
     match symbol.root() {
@@ -31,7 +31,7 @@ pub(super) fn is_of_any_type(symbol: &str, full: &str) -> bool {
     }
 }
 
-/// Whether the type in `<T as Trait>::f` is, or may be, one that the library knows.
+/// Returns whether the type in `<T as Trait>::f` is, or may be, a type of the library.
 fn is_library_type(full: &str) -> bool {
     let kind = full.strip_prefix('<').unwrap_or(full);
     let kind = kind.trim_start_matches("&").trim_start_matches("mut ");
@@ -40,7 +40,7 @@ fn is_library_type(full: &str) -> bool {
     !rest.starts_with("::") || LIBRARY.contains(&head)
 }
 
-/// A mangled name behind its prefix, and how far it is read.
+/// A mangled name without its prefix, and the read position.
 struct Symbol<'s> {
     text: &'s str,
     at: usize,
@@ -71,7 +71,8 @@ impl<'s> Symbol<'s> {
         is_next
     }
 
-    /// What kind of path the outermost function's path begins with: arguments and the function's own name are passed over.
+    /// Returns the kind of the path that contains the outermost function. Skips generic arguments and the function's own
+    /// name.
     fn root(&mut self) -> Option<char> {
         loop {
             match self.next()? {
@@ -84,7 +85,7 @@ impl<'s> Symbol<'s> {
         }
     }
 
-    /// The crate of the path at which an `impl` stands; reads that path.
+    /// Reads the path that contains an `impl`, and returns its crate.
     fn impl_crate(&mut self) -> Option<&'s str> {
         self.disambiguator()?;
         let mut names = 0;
@@ -105,11 +106,11 @@ impl<'s> Symbol<'s> {
         Some(at_crate)
     }
 
-    /// Whether the type that follows is that of a function or a closure.
+    /// Returns whether the type that follows is that of a function or a closure.
     fn is_function_or_closure(&mut self) -> bool {
         for _ in 0..8 {
             match self.next() {
-                // References to it are as nameless; `R` may have a lifetime.
+                // A reference to such a type can't be named either. `R` may have a lifetime.
                 Some('R' | 'Q') => {
                     if self.skip('L') && self.number().is_none() {
                         return false;
@@ -118,7 +119,7 @@ impl<'s> Symbol<'s> {
                 Some('I') => {}
                 Some('N') => return matches!(self.next(), Some('v' | 'C')),
                 Some('B') => match self.number() {
-                    // Backwards only.
+                    // Only backwards, so that the loop ends.
                     Some(to) if to < self.at => self.at = to,
                     _ => return false,
                 },
@@ -128,7 +129,7 @@ impl<'s> Symbol<'s> {
         false
     }
 
-    /// `s`, and a number that is not needed; or nothing.
+    /// Skips an optional disambiguator: `s` and a number.
     fn disambiguator(&mut self) -> Option<()> {
         if self.skip('s') {
             self.number()?;
@@ -149,7 +150,7 @@ impl<'s> Symbol<'s> {
         Some(name)
     }
 
-    /// A number of base 62: `_` is 0, `0_` is 1.
+    /// Reads a number of base 62: `_` is 0, `0_` is 1.
     fn number(&mut self) -> Option<usize> {
         let mut number = 0usize;
         let mut is_zero = true;

@@ -1,8 +1,8 @@
-//! Symbols from ELF files, by blazesym.
+//! Symbols from ELF files, read with blazesym.
 //!
-//! Memory is the scarce thing: this runs in the service that is being profiled, perhaps because it is short
-//! of memory. blazesym keeps the debug information of every compilation unit it has touched, so addresses
-//! are looked up in ascending chunks and the symbolizer is dropped after each.
+//! Symbolization must take little memory: it runs in the profiled service, which may be short of memory. blazesym keeps the
+//! debug information of every compilation unit that it has read. So addresses are looked up in chunks, in ascending order,
+//! and the symbolizer is dropped after each chunk.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -25,29 +25,29 @@ use super::split::{SplitProgram, is_split};
 use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
 
-/// Addresses that one symbolizer looks up at most.
+/// The most addresses that one symbolizer looks up.
 const CHUNK: usize = 2500;
 
-/// Bytes of code that one symbolizer looks at. Memory goes with the compilation units that are touched, so a
-/// few addresses all over a large program cost as much as many: 2,000 in a program of 81 MB take 40 MB in one
-/// go and 13 MB so, for a fifth more time (a symbolizer costs some 7 ms to begin with).
+/// The most bytes of code that one symbolizer spans. The memory depends on the compilation units that are read, so a few
+/// addresses all over a large program take as much as many: 2,000 addresses in a program of 81 MB take 40 MB in a single
+/// chunk and 13 MB in chunks of this span, in a fifth more time (the start of a symbolizer takes some 7 ms).
 const CHUNK_SPAN: u64 = 2 << 20;
 
-/// Looks into the ELF files of modules, and into their separate debug files.
+/// A lookup in the ELF files of modules and in their separate debug files.
 #[derive(Debug)]
 pub(super) struct ElfLookup {
-    /// Where separate debug files are, as gdb has it: `<dir>/.build-id/ab/cdef….debug`, or by debug link.
+    /// Directories of separate debug files, with gdb's layout: `<dir>/.build-id/ab/cdef….debug`, or by debug link.
     debug_dirs: Vec<PathBuf>,
-    /// Modules are those of another process, perhaps long ended, that began to record then.
+    /// The time at which another process started to record, if the modules are those of that process. It may have ended.
     elsewhere: Option<SystemTime>,
-    /// Whoever asks throws the rest away where it is not wanted any more.
+    /// Whether the rest is still needed.
     wanted: Wanted,
     gone: Vec<String>,
     replaced: Vec<String>,
     unreadable: Vec<String>,
-    /// Debug information that is compressed in a way that is not read.
+    /// Modules whose debug information is compressed with zstd.
     compressed: Vec<String>,
-    /// Files of split debug information that were not found, over all modules.
+    /// Files of split debug information that were not found, of all modules.
     missing: BTreeSet<PathBuf>,
 }
 
@@ -103,7 +103,7 @@ impl Lookup for ElfLookup {
 }
 
 impl ElfLookup {
-    /// Looks for the modules of another process.
+    /// Returns a lookup for the modules of another process, which `started` to record at that time.
     pub(super) fn elsewhere(started: SystemTime) -> Self {
         ElfLookup {
             elsewhere: Some(started),
@@ -111,7 +111,7 @@ impl ElfLookup {
         }
     }
 
-    /// Looks up names as long as they are wanted.
+    /// Returns a lookup that finds no more symbols when they are not wanted any more.
     pub(super) fn while_wanted(wanted: Wanted) -> Self {
         ElfLookup {
             wanted,
@@ -132,7 +132,7 @@ impl ElfLookup {
         }
     }
 
-    /// The files that may know the code of `module`, best first.
+    /// Returns the files that may have symbols of `module`, best first.
     fn sources(&mut self, module: &Module) -> Vec<PathBuf> {
         let mut sources = Vec::new();
         sources.extend(self.debug_file(&module.build_id));
@@ -140,10 +140,10 @@ impl ElfLookup {
         sources
     }
 
-    /// The file that `module` was loaded from. Another file of its name would give wrong names, which is
-    /// worse than none.
+    /// Returns the file that `module` was loaded from. Another file of the same name would give wrong names, which are worse
+    /// than no names.
     fn object(&mut self, module: &Module) -> Option<PathBuf> {
-        // The kernel's own has a bare name, `linux-vdso.so.1`; a relative path is as `dlopen` was given it.
+        // The kernel's module has a bare name, `linux-vdso.so.1`. A relative path is the one that `dlopen` was given.
         if !module.path.as_os_str().as_bytes().contains(&b'/') {
             return None;
         }
@@ -156,7 +156,7 @@ impl ElfLookup {
         match read_elf_build_id(&path) {
             Ok(found) => {
                 let found = found.unwrap_or_default();
-                // Without a build id only its time tells a file that came later.
+                // Without a build id, only the modification time shows that the file is a later one.
                 let is_same = if module.build_id.is_empty() {
                     self.elsewhere
                         .is_none_or(|started| !is_newer(&path, started))
@@ -174,7 +174,7 @@ impl ElfLookup {
         None
     }
 
-    /// The separate debug file of a build id. blazesym looks for one only where a debug link names it.
+    /// Returns the separate debug file of a build id. blazesym looks for one only if a debug link names it.
     fn debug_file(&self, build_id: &[u8]) -> Option<PathBuf> {
         let (first, rest) = build_id.split_first()?;
         let mut name = format!(".build-id/{first:02x}/");
@@ -189,7 +189,7 @@ impl ElfLookup {
             .find(|path| matches!(read_elf_build_id(path), Ok(Some(found)) if found == build_id))
     }
 
-    /// Looks up those of `offsets` that `chunk` names in split debug information. Returns what was not found.
+    /// Looks up the `offsets` with the indices `chunk` in split debug information. Returns the indices that were not found.
     fn look_up_split(
         &mut self,
         path: &Path,
@@ -202,7 +202,7 @@ impl ElfLookup {
         };
         let mut left = Vec::new();
         for &nth in chunk {
-            // As with blazesym: what is damaged must not take the service down.
+            // As with blazesym, a damaged file must not end the service.
             let frames = catch_unwind(AssertUnwindSafe(|| program.frames(offsets[nth])));
             let frames = frames.unwrap_or_default();
             if frames.is_empty() {
@@ -220,8 +220,8 @@ impl ElfLookup {
         left
     }
 
-    /// Looks up those of `offsets` that `chunk` names, first with debug information, then, where that is
-    /// broken, by symbol table alone. Returns what was not found.
+    /// Looks up the `offsets` with the indices `chunk`: first with debug information, then, if that is broken, with the
+    /// symbol table alone. Returns the indices that were not found.
     fn look_up_chunk(
         &self,
         path: &Path,
@@ -300,7 +300,7 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// What the file says about each address; nothing if it says nonsense.
+/// Returns the symbol of each address, or `None` if the file is damaged.
 fn symbolize<'s>(
     symbolizer: &'s Symbolizer,
     path: &Path,
@@ -309,15 +309,15 @@ fn symbolize<'s>(
 ) -> Option<Vec<Symbolized<'s>>> {
     let mut elf = Elf::new(path);
     elf.debug_syms = debug_syms;
-    // blazesym indexes tables of the file it reads: a corrupt one must not take the service down.
+    // blazesym indexes tables of the file without checks: a corrupt file must not end the service.
     let symbols = catch_unwind(AssertUnwindSafe(|| {
         symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(addresses))
     }));
     symbols.ok()?.ok()
 }
 
-/// Gives functions that are called `new` in the debug information of `debug = "line-tables-only"` the symbol table's name,
-/// which has their path. (Inlined calls are not in that table.)
+/// Replaces names without a path, such as `new`, by the symbol table's names, which have the path. The debug information of
+/// `debug = "line-tables-only"` has only names without a path. (The symbol table has no inlined calls.)
 fn name_in_full<'s>(
     symbols: &mut [Symbolized<'s>],
     symbolizer: &'s Symbolizer,
@@ -343,7 +343,7 @@ fn name_in_full<'s>(
     }
 }
 
-/// Whether it is a function of Rust that is not called by its mangled name.
+/// Returns whether `sym` is a Rust function whose name is not mangled.
 fn is_bare(sym: &Sym<'_>) -> bool {
     let in_rust = sym
         .code_info
@@ -364,7 +364,7 @@ fn chunks<'l>(left: &'l [usize], offsets: &[u64]) -> impl Iterator<Item = &'l [u
     })
 }
 
-/// What a file says about an address.
+/// The answer of a file about an address.
 enum Answer<'a> {
     Frames(&'a [Place<'a>]),
     Unknown,
@@ -372,7 +372,7 @@ enum Answer<'a> {
     Broken,
 }
 
-/// Demangled names of one chunk: most occur many times.
+/// The demangled names of one chunk. Most of them occur many times.
 #[derive(Debug, Default)]
 struct Names<'s>(HashMap<&'s str, FunctionName>);
 
@@ -408,8 +408,8 @@ impl<'s> Names<'s> {
     }
 }
 
-/// The program's own file: by its path as long as that is still the same file, because debug links and
-/// packages (`.dwp`) are found beside it; else through `/proc/self/exe`, which outlives it.
+/// Returns the program's own file: its path if that is still the same file, because debug links and packages (`.dwp`) are
+/// relative to it. Else `/proc/self/exe`, which also works after the file was deleted or replaced.
 fn own_program(path: &Path) -> PathBuf {
     let exe = Path::new("/proc/self/exe");
     let id = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
@@ -420,7 +420,7 @@ fn own_program(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether the file at `path` was written after that moment.
+/// Returns whether the file at `path` was written after `moment`.
 fn is_newer(path: &Path, moment: SystemTime) -> bool {
     let modified = path.metadata().and_then(|about| about.modified());
     modified.is_ok_and(|at| at > moment)

@@ -1,9 +1,9 @@
-//! Against small libraries that the C compiler and rustc make here.
+//! Tests with small libraries that the C compiler and rustc build here.
 
 use super::*;
 use std::process::Command;
 
-/// A directory that goes with its owner.
+/// A directory that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -14,7 +14,7 @@ impl Scratch {
         Scratch(dir)
     }
 
-    /// Runs a tool here; `false` if it is not installed, which CI does not accept.
+    /// Runs a tool in this directory. Returns `false` if it is not installed; on CI that is a failure.
     fn run(&self, tool: &str, args: &[&str]) -> bool {
         match Command::new(tool).args(args).current_dir(&self.0).status() {
             Ok(status) => assert!(status.success(), "{tool} {args:?}"),
@@ -27,7 +27,7 @@ impl Scratch {
         true
     }
 
-    /// A library of C functions, an inlined one among them; `None` without a compiler.
+    /// Builds a library of C functions, one of them inlined. Returns `None` without a compiler.
     fn library(&self) -> Option<Module> {
         let source = "static inline __attribute__((always_inline)) int inner(int *x) { return *x / 3; }\n\
                       int f(int *x) {\n\
@@ -73,7 +73,7 @@ fn build_id(path: &Path) -> Vec<u8> {
     id.unwrap_or_default().to_vec()
 }
 
-/// Looks `offsets` up and checks that each is answered once.
+/// Looks up `offsets`, and checks that each is answered once.
 fn look_up(
     lookup: &mut ElfLookup,
     module: &Module,
@@ -94,7 +94,7 @@ fn look_up(
     answers.into_iter().map(Option::unwrap).collect()
 }
 
-/// Every address that may be in the code of a small library.
+/// Returns every address that may be in the code of a small library.
 fn all_offsets() -> Vec<u64> {
     (0x1000..0x1200).collect()
 }
@@ -141,7 +141,7 @@ fn functions_of_rust_have_their_paths_where_debug_information_is_lines_only() {
     }
 }
 
-/// Where the code of `lib::cart::add` begins in a library, and its size.
+/// Returns the range of the code of `lib::cart::add` in a library.
 fn code_of_add(library: &Path) -> std::ops::Range<u64> {
     let output = Command::new("nm").arg("-S").arg(library).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -199,7 +199,7 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
     whole(&mut unpacked);
     assert_eq!(unpacked.notes(), Vec::<String>::new());
 
-    // Packed, beside the library.
+    // With a package beside the library.
     if !scratch.run("dwp", &["-e", "lib.so"]) {
         return;
     }
@@ -216,9 +216,9 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
     whole(&mut packed);
     assert_eq!(packed.notes(), Vec::<String>::new());
 
-    // Nowhere: the function has its name, and the report says what is missing.
+    // Without files and package, the function has its name, and the report says what is missing.
     std::fs::remove_file(scratch.0.join("lib.so.dwp")).unwrap();
-    // A file of another build under that name is none.
+    // A file of another build under that name is not used.
     std::fs::copy(&module.path, &units[0]).unwrap();
     let mut without = lookup();
     for frames in look_up(&mut without, &module, &offsets) {
@@ -233,7 +233,7 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
         "{notes}"
     );
     assert!(
-        notes.contains(".dwo are missing") || notes.contains(".dwo among"),
+        notes.contains("are missing, for example") && notes.contains(".dwo: "),
         "{notes}"
     );
 }
@@ -241,7 +241,7 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
 #[test]
 fn debug_information_that_zstd_compresses_is_said_to_be_there() {
     let scratch = Scratch::new("zstd");
-    // Enough for the sections to become smaller.
+    // Enough functions that compression makes the sections smaller.
     let functions = (0..300).map(|n| format!("int f{n}(int x{n}) {{ return x{n} / 3; }}\n"));
     std::fs::write(scratch.0.join("lib.c"), functions.collect::<String>()).unwrap();
     let cc = ["-g", "-shared", "-fPIC", "-o", "lib.so", "lib.c"];
@@ -318,14 +318,14 @@ fn a_debug_file_is_found_by_build_id_without_a_link() {
         expected
     );
 
-    // The debug file serves even where the object itself is gone.
+    // The debug file is enough, even if the object itself was deleted.
     std::fs::remove_file(&module.path).unwrap();
     assert_eq!(
         look_up(&mut with_debug_files, &module, &all_offsets()),
         expected
     );
 
-    // Under the right name lies the file of another build.
+    // The file with the right name belongs to another build.
     std::fs::copy("/bin/true", scratch.0.join(&debug)).unwrap();
     let frames = look_up(&mut with_debug_files, &module, &all_offsets());
     assert!(frames.iter().all(Vec::is_empty));
@@ -354,7 +354,7 @@ fn a_file_that_is_not_the_loaded_one_names_nothing() {
         ..elf("", b"")
     };
     assert_eq!(look_up(&mut lookup, &vdso, &[0x1000]), [Vec::new()]);
-    // As `dlopen` was given it; tests run where the package is.
+    // A relative path, as a program can pass it to `dlopen`. Tests run in the package's directory.
     let relative = Module {
         path: "./Cargo.toml".into(),
         ..elf("", b"")
@@ -377,7 +377,7 @@ fn damaged_files_neither_panic_nor_lose_an_address() {
     let Some(module) = scratch.library() else {
         return;
     };
-    // Whatever the damage, it is this file that is asked.
+    // Without a build id, the lookup reads this file whatever the damage is.
     let module = Module {
         build_id: Vec::new(),
         ..module
@@ -402,7 +402,7 @@ fn damaged_files_neither_panic_nor_lose_an_address() {
                 bytes[at] = (state >> 56) as u8;
             }
         }
-        // A new file each time: one that is mapped must not be cut short.
+        // A new file each time, because a mapped file must not be truncated.
         std::fs::remove_file(&module.path).unwrap();
         std::fs::write(&module.path, bytes).unwrap();
         let frames = look_up(&mut lookup(), &module, &all_offsets());

@@ -1,4 +1,4 @@
-//! Threads of one name in the file: what memray concludes from it is what their blocks were.
+//! Tests that memray finds the right temporary blocks of threads with one name.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -27,7 +27,8 @@ fn spool() -> File {
     file
 }
 
-/// Threads 1 to 3 and a thousand that are counted as 9 have one name, thread 4 has another.
+/// Returns a snapshot with `entries` as its log. Threads 1 to 3 and 9, which stands for a thousand threads, have one name.
+/// Thread 4 has another.
 fn recorded(entries: &[LogEntry]) -> Snapshot {
     let mut writer = LogWriter::new(spool(), u64::MAX);
     for entry in entries {
@@ -66,7 +67,7 @@ fn told_apart(resolved: &Resolved, snapshot: &Snapshot) -> io::Result<Apart> {
     Apart::of(resolved, &snapshot.stacks.threads, log, &Wanted::default())
 }
 
-/// The allocations, by number, that are freed by their own thread after at most `threshold` others of that thread.
+/// Returns the numbers of the allocations that their own thread frees after at most `threshold` other allocations.
 fn temporary(entries: &[LogEntry], threshold: usize) -> HashSet<usize> {
     let mut live = HashMap::new();
     let mut made: HashMap<u32, usize> = HashMap::new();
@@ -95,7 +96,7 @@ fn temporary(entries: &[LogEntry], threshold: usize) -> HashSet<usize> {
     temporary
 }
 
-/// What memray makes of the events at that threshold, but for those of the thread with another name.
+/// Returns the numbers of the allocations that memray counts as temporary at that threshold, except for the thread `other`.
 fn concluded(events: &[Event], other: ThreadId, threshold: usize) -> HashSet<usize> {
     let mut windows: HashMap<ThreadId, VecDeque<(u64, usize)>> = HashMap::new();
     let mut temporary = HashSet::new();
@@ -124,7 +125,7 @@ fn concluded(events: &[Event], other: ThreadId, threshold: usize) -> HashSet<usi
     temporary
 }
 
-/// Threads that allocate where nothing is live, and free what is.
+/// Generates threads that allocate at an address without a live block, and free the block at any other address.
 fn entries() -> impl Strategy<Value = Vec<LogEntry>> {
     let thread = prop::sample::select(vec![1_u32, 1, 2, 2, 3, 4, 9]);
     let step = (thread, 0_u64..12);
@@ -171,7 +172,7 @@ proptest! {
             let too = concluded(&events, other, threshold);
             prop_assert!(too.is_subset(&temporary(&entries, threshold)));
         }
-        // Nothing but threads differs, and only where it has to.
+        // Only thread numbers differ, and only those of temporary blocks.
         let temporary = temporary(&entries, 1);
         for (number, (event, plain)) in events.iter().zip(&plain).enumerate() {
             match (*event, *plain) {
@@ -207,7 +208,7 @@ fn threads_that_are_entries_of_their_own_stay_as_they_are() {
     let resolved = assemble(&one_each, &options, &mut Fake::default());
     let apart = told_apart(&resolved, &one_each).unwrap();
     assert!(apart.threads().is_empty());
-    // Those that are known together only are never told apart.
+    // A thread of the collector that stands for several threads gets no entry of its own.
     let resolved = assemble(&snapshot, &options, &mut Fake::default());
     let apart = told_apart(&resolved, &snapshot).unwrap();
     assert_eq!(apart.threads().len(), 1, "that of the frees");

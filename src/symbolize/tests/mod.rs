@@ -1,4 +1,4 @@
-//! The assembly of reports with symbols that are made up: what is trimmed, merged and kept.
+//! Tests of the assembly of reports, with invented symbols: which frames and sites are trimmed, merged and kept.
 
 mod apart;
 mod properties;
@@ -19,7 +19,7 @@ use crate::collector::snapshot::{
     Hooks, Module, ModuleId, RawNode, RawSite, RawTotals, Snapshot, StackTable,
 };
 
-/// Symbols by offset in the one module there is. A frame is written `function @ file : line`.
+/// Symbols by offset in the only module. A frame is written as `function @ file : line`.
 #[derive(Default)]
 struct Fake {
     places: HashMap<u64, Vec<String>>,
@@ -30,7 +30,7 @@ impl Lookup for Fake {
     fn lookup(&mut self, _: &Module, offsets: &[u64], found: &mut Found<'_>) {
         assert!(offsets.is_sorted(), "addresses come in ascending order");
         self.asked.extend(offsets);
-        // Any order will do.
+        // Every order is allowed.
         for (nth, offset) in offsets.iter().enumerate().rev() {
             let frames = self.places.get(offset).map_or(&[][..], |frames| frames);
             let places: Vec<Place<'_>> = frames.iter().map(|frame| parse(frame)).collect();
@@ -124,7 +124,7 @@ fn site(thread: u32, node: NodeId, kind: Kind, bytes: u64) -> RawSite {
     }
 }
 
-/// Frames of `stack`, root first, as `function`.
+/// Returns the function names of `stack`, root first.
 fn functions(report: &Report, stack: StackId) -> Vec<String> {
     let mut functions: Vec<String> = report
         .stacks

@@ -1,4 +1,4 @@
-//! Random snapshots against a plain model: nothing is lost, moved or kept for nothing.
+//! Tests of random snapshots against a simple model: nothing is lost or moved, and nothing unneeded is kept.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::symbolize::ReportOptions;
 use crate::symbolize::assemble::assemble;
 use crate::symbolize::trim::{Role, role};
 
-/// A random snapshot: `nodes[n]` is the parent's choice and the address of node `n + 1`.
+/// A random snapshot: `nodes[n]` selects the parent and the address of node `n + 1`.
 #[derive(Debug, Clone)]
 struct Input {
     /// Frames of each address, as indices of [`FRAMES`].
@@ -53,7 +53,7 @@ fn inputs() -> impl Strategy<Value = Input> {
         })
 }
 
-/// The snapshot of `input`, its symbols, and each node's frames root first.
+/// Returns the snapshot of `input`, its symbols, and each node's frames, root first.
 fn build(input: &Input) -> (Snapshot, Fake, Vec<Vec<String>>) {
     let mut snapshot = snapshot(vec![module("/bin/app", true)]);
     let mut fake = Fake::default();
@@ -94,7 +94,7 @@ fn build(input: &Input) -> (Snapshot, Fake, Vec<Vec<String>>) {
     (snapshot, fake, whole)
 }
 
-/// The plain rule: cut after the last frame of code; entries count as code once another frame came before.
+/// Trims by the simple rule: cut after the last frame of code. Entries count as code once another frame came before.
 fn trimmed(whole: &[String]) -> &[String] {
     let roles: Vec<Role> = whole
         .iter()

@@ -1,4 +1,4 @@
-//! Stacks and threads made up by hand: what becomes of them, case by case.
+//! Tests with tables of invented stacks and threads.
 
 use heapray_report::model::{Allocator, FrameId, Place, StackId, Tally};
 
@@ -12,7 +12,7 @@ use crate::collector::snapshot::{Module, ModuleId, RawNode, RawThread};
 use crate::symbolize::assemble::assemble;
 use crate::symbolize::{ReportOptions, Resolved, ThreadMode};
 
-/// Resolves one stack, root first; frames of one address are joined by ` | `.
+/// Resolves one stack, root first. Frames of one address are joined by ` | `.
 fn resolve_stack(stack: &[&str], options: &ReportOptions) -> Vec<String> {
     let mut snapshot = snapshot(vec![module("/bin/app", true)]);
     let mut fake = Fake::default();
@@ -119,7 +119,7 @@ fn code_of_a_c_library_without_symbols_is_no_leaf_of_start_up() {
     let resolved = assemble(&snapshot, &ReportOptions::default(), &mut fake);
     let stack = |node| functions(&resolved.report, resolved.stack_of(node));
     assert_eq!(stack(start_up), ["libc.so.6+0x10", "alloc::raw_vec::grow"]);
-    // Above other code it is a function like any other.
+    // Called from other code, it counts as code.
     let whole = [
         "libc.so.6+0x10",
         "app::main",
@@ -222,7 +222,7 @@ fn what_has_no_symbols_keeps_a_frame() {
         (ModuleId(0), RawNode::FOREIGN, "[foreign stack]", ""),
     ];
     let mut fake = Fake::default();
-    // A function that is known while its inlined call is not, and one without a file.
+    // A known function with an unknown inlined call, and a function without a file.
     fake.places.insert(
         0x2000,
         vec!["outer @ foo.c : 7".into(), " @ foo.c : 8".into()],
@@ -314,7 +314,7 @@ fn sites_that_coincide_are_added_up() {
             (Allocator::Realloc, sum(1, 60))
         ]
     );
-    // Two threads that nobody listed are one entry without a name.
+    // Two threads that are not in the table of threads are one entry without a name.
     assert_eq!(resolved.report.threads.len(), 1);
 }
 
@@ -329,7 +329,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
         (5, 105, "", 1),
         (6, 106, "", 1),
         (7, 107, "worker-2", 1),
-        // As the collector counts threads together.
+        // An entry of the collector for several threads.
         (u32::MAX, 108, "worker", 40),
     ];
     snapshot.stacks.threads = threads
@@ -399,7 +399,7 @@ fn the_reader_is_told_what_the_program_lacks() {
         assert_eq!(notes.len(), 3, "{notes:?}");
         notes[1].clone()
     };
-    // The library comes with lines even where the program has none.
+    // The library has lines even if the program has none.
     let no_lines = middle(note_of(&["app::main", GROW], true));
     assert!(
         no_lines.contains("no debug information: build with `debug = 1`"),
