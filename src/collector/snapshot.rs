@@ -1,4 +1,4 @@
-//! What the collector hands out: raw tables by return address, not yet resolved.
+//! The collector's output: raw tables by return address, before symbolization.
 
 use std::fmt;
 use std::fs::File;
@@ -10,78 +10,78 @@ pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
 use heapray_report::model::{Mark, Moment, ProcessMemory, Sampling, SizeCount, Survivors, Tally};
 
-/// A call stack as its caller's stack and one return address more. Node 0 is the empty stack.
+/// A call stack: its caller's stack and one more return address. Node 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawNode {
-    /// The caller's stack; always a smaller number.
+    /// The caller's stack. Its number is always smaller.
     pub parent: NodeId,
-    /// The module that `address` lay in when it was seen.
+    /// The module that contained `address` when the stack was recorded.
     pub module: ModuleId,
-    /// A return address (look up `address - 1`), or one of the marks below, which are below any code.
+    /// A return address (look up `address - 1`), or one of the marks below, which are smaller than any address of code.
     pub address: u64,
 }
 
 impl RawNode {
-    /// A root that stands for "the stack was too deep: its outer frames are cut".
+    /// A root for stacks that were too deep: their outer frames are cut.
     pub const CUT: u64 = mark::CUT;
-    /// A root that stands for "the outer frames could not be found".
+    /// A root for stacks whose outer frames could not be found.
     pub const INCOMPLETE: u64 = mark::INCOMPLETE;
-    /// A root that stands for "ran on a stack that is not the thread's own".
+    /// A root for code that ran on a stack that is not the thread's own.
     pub const FOREIGN: u64 = mark::FOREIGN;
-    /// A root that stands for "call stacks that the profiler has no memory to tell apart".
+    /// A root for call stacks that are summed up, because the profiler's memory limit is reached.
     pub const OTHER: u64 = mark::OTHER;
 }
 
-/// What one thread allocated with one function from one call stack.
+/// The allocations of one thread with one function from one call stack.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RawSite {
     /// The thread, or the threads that are counted together: a [`RawThread::number`].
     pub thread: u32,
     /// The call stack.
     pub node: NodeId,
-    /// With which function.
+    /// The allocation function.
     pub kind: Kind,
-    /// Everything ever allocated here.
+    /// All allocations.
     pub allocated: Tally,
     /// Live at the high-water mark.
     pub high_water: Tally,
     /// Live now.
     pub live: Tally,
-    /// Freed by the same thread among its last two allocations: at most one other in between (memray's threshold of 1).
+    /// Freed by the same thread after at most one other allocation by that thread (memray's threshold of 1).
     pub temporary: Tally,
-    /// When the oldest still-live block was allocated: milliseconds since the start, if anything is live.
+    /// The time at which the oldest live block was allocated, in milliseconds since the start. `None` without live blocks.
     pub oldest_live_ms: Option<u64>,
 }
 
-/// A thread that recorded something, or all threads of one name among those after the first of a session.
+/// A thread that recorded events. Beyond a session's first threads, an entry stands for all threads of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawThread {
-    /// As sites and the event log name it: a thread's number as in events, or one counted down from `u32::MAX`.
+    /// The number in sites and in the event log: a thread's number as in events, or a number counted down from `u32::MAX`.
     pub number: u32,
-    /// The operating system's number, of several threads that of the first; 0 if it is not known.
+    /// The operating system's number, or 0 if it is unknown. For several threads, the number of the first.
     pub tid: u32,
-    /// Its name, if it was learnt.
+    /// The name. Empty if it is unknown.
     pub name: String,
-    /// How many threads it stands for. In an entry of several, one that was heard of again long after its end counts
-    /// twice.
+    /// The number of threads that the entry stands for. In an entry of several threads, a thread with events long after its
+    /// end counts twice.
     pub threads: u32,
 }
 
-/// Where the event log is and how much of it belongs to this snapshot.
+/// The event log, and its part that belongs to this snapshot.
 #[derive(Debug, Clone)]
 pub struct EventLog {
-    /// The spool file, open for reading at any position (`FileExt::read_at`).
+    /// The event log's file, open for reading at any position (`FileExt::read_at`).
     pub file: Arc<File>,
-    /// Bytes of it that are whole and belong to this snapshot.
+    /// The complete bytes that belong to this snapshot.
     pub bytes: u64,
-    /// Events in them.
+    /// The number of events in these bytes.
     pub events: u64,
 }
 
 /// Exact sums over the session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RawTotals {
-    /// Allocations and frees seen, unknown ones included.
+    /// Recorded allocations and frees, unknown frees included.
     pub events: u64,
     /// Allocations.
     pub allocated: Tally,
@@ -91,37 +91,37 @@ pub struct RawTotals {
     pub live: Tally,
     /// Live at the high-water mark.
     pub high_water: Tally,
-    /// When that was, milliseconds since the start.
+    /// The time of the high-water mark, in milliseconds since the start.
     pub high_water_ms: u64,
-    /// Frees of blocks and ranges that the session did not see being allocated; 0 while sampling, which does not know.
+    /// Frees of blocks and ranges whose allocation the session did not record. 0 while sampling, because it is unknown then.
     pub unknown_frees: u64,
     /// Allocations by size, smallest first.
     pub sizes: Vec<SizeCount>,
-    /// Large sizes are rounded, because there were too many.
+    /// Whether large sizes are rounded, because there were too many different ones.
     pub sizes_rounded: bool,
 }
 
-/// What was allocated from which call stacks, by return address: all that symbols are looked up for. The default is empty.
+/// Call stacks by return address, and what was allocated from each: the input of symbolization. The default is empty.
 #[derive(Debug, Clone, Default)]
 pub struct StackTable {
-    /// The call tree; index 0 is the empty stack, parents come first.
+    /// The call tree. Index 0 is the empty stack. Parents come before children.
     pub nodes: Vec<RawNode>,
     /// The call sites.
     pub sites: Vec<RawSite>,
-    /// The threads; no more than a bound, however many there were.
+    /// The threads. The number of entries has a limit.
     pub threads: Vec<RawThread>,
-    /// Every ELF object that was loaded at some time, in the order of [`ModuleId`].
+    /// Every module that was loaded at some time, in the order of [`ModuleId`].
     pub modules: Arc<Vec<Module>>,
 }
 
-/// How a session sees the allocations of Rust code.
+/// The way in which a session records the allocations of Rust code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hooks {
-    /// Through patched GOT entries.
+    /// Patched GOT entries.
     Got,
-    /// Through the wrapper of the global allocator. No GOT entry is patched.
+    /// The wrapper of the global allocator. No GOT entry is patched.
     Global,
-    /// Through the wrapper; patched GOT entries see what is not Rust's.
+    /// The wrapper of the global allocator. Patched GOT entries record the allocations of other code.
     Both,
 }
 
@@ -140,43 +140,43 @@ impl fmt::Display for Hooks {
 pub struct Snapshot {
     /// When the session began.
     pub started: SystemTime,
-    /// The moment of this view; the end, if the session has ended.
+    /// The moment of this view, or the end of the session if it has ended.
     pub taken: SystemTime,
-    /// The session goes on.
+    /// Whether the session goes on.
     pub still_recording: bool,
-    /// Its call stacks, and what was allocated from each.
+    /// The call stacks, and what was allocated from each.
     pub stacks: StackTable,
-    /// The live blocks by age; sites are indices into those of `stacks`.
+    /// The live blocks by generation. Their sites are indices into the sites of `stacks`.
     pub survivors: Survivors,
     /// Memory over time.
     pub timeline: Vec<Moment>,
-    /// Where the process's memory is.
+    /// The process's memory, by kind.
     pub process_memory: Option<ProcessMemory>,
-    /// Moments that somebody named, oldest first.
+    /// Moments that a user has named, oldest first.
     pub marks: Vec<Mark>,
-    /// Sums.
+    /// Exact sums.
     pub totals: RawTotals,
-    /// The event log, unless it was given up.
+    /// The event log. `None` if the session stopped writing it.
     pub log: Option<EventLog>,
-    /// Why it was given up.
+    /// The reason why the session stopped writing the event log, if it did.
     pub log_given_up: Option<String>,
-    /// Why new call stacks are cut nearer to the root, or summed up, if they are. Said in `notes`, too.
+    /// The reason why new call stacks are cut nearer to the root, or summed up, if they are. `notes` contains it, too.
     pub stacks_bounded: Option<String>,
-    /// How the session is sampled; `None` if every allocation is recorded.
+    /// The state of sampling. `None` if every allocation is recorded.
     pub sampling: Option<Sampling>,
     /// Events lost because a ring was full for too long.
     pub lost_events: u64,
-    /// When the first was lost, in milliseconds since the start.
+    /// The time of the first lost event, in milliseconds since the start.
     pub lost_since_ms: Option<u64>,
     /// Stacks that were cut because they were too deep.
     pub stacks_cut: u64,
-    /// Stacks that end early for want of unwind information.
+    /// Stacks that end early because unwind information is missing.
     pub stacks_incomplete: u64,
     /// Memory that heapray holds, in bytes.
     pub own_bytes: u64,
     /// CPU time of the collector thread in nanoseconds.
     pub collector_cpu_ns: u64,
-    /// How allocations are seen.
+    /// The way in which allocations are recorded.
     pub hooks: Hooks,
     /// Notes for people.
     pub notes: Vec<String>,
