@@ -156,9 +156,9 @@ pub struct Snapshot {
     pub marks: Vec<Mark>,
     /// Exact sums.
     pub totals: RawTotals,
-    /// The event log. `None` if the session stopped writing it.
+    /// The event log, or `None` if it was given up.
     pub log: Option<EventLog>,
-    /// The reason why the session stopped writing the event log, if it did.
+    /// The reason why the event log was given up, if it was.
     pub log_given_up: Option<String>,
     /// The reason why new call stacks are cut nearer to the root, or summed up, if they are. `notes` contains it, too.
     pub stacks_bounded: Option<String>,

@@ -1,4 +1,4 @@
-//! The collector that runs for a session: its thread, its event log's file, and the one place that a process has for both.
+//! The running collector of a session: its thread, its event log's file, and the process's only place for a session.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use crate::capture::{self, control, memory};
 use crate::collector::worker::{Request, Setup, Worker};
 use crate::os::{process, signal};
 
-/// The place of the one session of the process.
+/// The process's place for a session. At most one exists at a time.
 #[derive(Debug)]
 pub(super) struct Place;
 
@@ -22,7 +22,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Place {
     pub(super) fn take() -> Option<Place> {
-        // Made only where it is taken: dropping one gives the place up.
+        // `then`, not `then_some`: dropping a `Place` gives the place up, so none must exist if it was not taken.
         (!TAKEN.swap(true, Ordering::SeqCst)).then(|| Place)
     }
 }
@@ -33,19 +33,19 @@ impl Drop for Place {
     }
 }
 
-/// A collector that runs. Dropping it ends recording without a report.
+/// A running collector. Dropping it ends recording without a report.
 #[derive(Debug)]
 pub(super) struct Collector {
     requests: SyncSender<Request>,
     thread: Option<JoinHandle<()>>,
     spool: Option<PathBuf>,
-    /// Its lock, as long as nobody has decided what becomes of it.
+    /// A file that holds the event log's lock, until [`take_hold`](Collector::take_hold).
     held: Option<File>,
     _place: Place,
 }
 
 impl Collector {
-    /// Starts one. Its event log is in the file `spool`, whose lock `held` is.
+    /// Starts a collector. Its event log is the file `spool`, and `held` holds the lock of that file.
     pub(super) fn start(
         setup: Setup,
         spool: Option<PathBuf>,
@@ -64,12 +64,12 @@ impl Collector {
         })
     }
 
-    /// Where requests go.
+    /// Returns the channel for requests.
     pub(super) fn requests(&self) -> &SyncSender<Request> {
         &self.requests
     }
 
-    /// The file that holds the event log, if there is one.
+    /// Returns the path of the event log, if the session has one.
     pub(super) fn spool(&self) -> Option<&Path> {
         self.spool.as_deref()
     }
@@ -78,7 +78,7 @@ impl Collector {
         self.held.take()
     }
 
-    /// Asks for something, and waits for it.
+    /// Sends a request, and waits for the answer.
     pub(super) fn ask<T>(
         &self,
         request: impl FnOnce(SyncSender<T>) -> Request,
@@ -95,7 +95,7 @@ impl Collector {
         answered.recv().map_err(|_| SessionError)
     }
 
-    /// Hooks record no more, and no scope begins.
+    /// Ends recording. No scope can begin after it.
     pub(super) fn close(&self) {
         if control::is_forked_child() {
             return;
@@ -106,7 +106,7 @@ impl Collector {
         memory::set_most(usize::MAX);
     }
 
-    /// Waits for the end of the thread, which was asked to end or has failed.
+    /// Waits for the end of the thread. It has failed, or a request to end was sent.
     pub(super) fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _busy = Busy::enter();
@@ -122,13 +122,13 @@ impl Drop for Collector {
             return;
         };
         if control::is_forked_child() {
-            // The thread is the parent's, and so is the log: there is nothing to join here, or to detach.
+            // Thread and event log belong to the parent: here is no thread to join or to detach.
             let _ = ManuallyDrop::new(thread);
             return;
         }
         self.close();
         let _busy = Busy::enter();
-        // Where it has failed, nobody takes that.
+        // Sending fails if the thread has failed.
         let _gone = self.requests.send(Request::Abandon);
         control::wake_collector();
         drop(thread.join());
@@ -136,8 +136,8 @@ impl Drop for Collector {
     }
 }
 
-/// Starts the collector's thread, and returns when it is busy for good: what a thread allocates as it starts must not
-/// be in the capture. No signal of the service's is ever handled on it.
+/// Starts the collector's thread, and returns when the thread is marked busy: the allocations of a starting thread must not
+/// be recorded. The thread never handles a signal of the service.
 fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
     process::check_thread_start()?;
     let _signals = signal::BlockSignals::all();
@@ -149,12 +149,12 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
             drop(ready);
             let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
             if std::panic::catch_unwind(run).is_err() {
-                // The service runs on, unprofiled: hooks hand every call on from here.
+                // The service goes on without a profiler: from now on, hooks only forward calls.
                 capture::end_session();
                 memory::set_most(usize::MAX);
             }
         })?;
-    // Nothing is sent: the other end is dropped.
+    // The thread sends nothing, but drops its end of the channel.
     let _: Result<(), _> = is_ready.recv();
     Ok(collector)
 }

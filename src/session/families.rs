@@ -1,4 +1,4 @@
-//! What a session does not see: each family of functions is tried once at its start.
+//! Finds the families of functions that a session does not record: each is called once at the start of the session.
 
 use std::hint::black_box;
 use std::ptr::null_mut;
@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use crate::capture::record::{self, seen};
 use crate::capture::{arch, hook};
 
-/// One note for each family that is not seen, or not everywhere. Called with hooks in place.
+/// Returns one note for each family that is not recorded, or not in all modules. The hooks must be in place.
 pub(super) fn unseen() -> Vec<String> {
     let mut notes = Vec::new();
     if hook::IS_NATIVE {
@@ -27,7 +27,7 @@ pub(super) fn unseen() -> Vec<String> {
         for (call, by, name) in families {
             if record::probe(call) & by == 0 {
                 notes.push(format!(
-                    "calls of {name} are not seen: the loader gives heapray another function than the rest of the program"
+                    "calls of {name} are not recorded: the loader gives heapray another function than the rest of the program"
                 ));
             }
         }
@@ -37,13 +37,13 @@ pub(super) fn unseen() -> Vec<String> {
 }
 
 fn malloc() {
-    // SAFETY: a block that is given back at once; `free` takes null.
+    // SAFETY: the block is freed at once, and `free` accepts null.
     unsafe { libc::free(black_box(libc::malloc(black_box(48)))) };
 }
 
 fn posix_memalign() {
     let mut block = null_mut();
-    // SAFETY: a live place for the block, which is given back at once; `free` takes null.
+    // SAFETY: `block` is valid for a write. The block is freed at once, and `free` accepts null.
     unsafe {
         libc::posix_memalign(&raw mut block, 64, black_box(128));
         libc::free(black_box(block));
@@ -51,13 +51,13 @@ fn posix_memalign() {
 }
 
 fn aligned_alloc() {
-    // SAFETY: a block that is given back at once; `free` takes null.
+    // SAFETY: the block is freed at once, and `free` accepts null.
     unsafe { libc::free(black_box(libc::aligned_alloc(64, black_box(128)))) };
 }
 
 fn mmap() {
     let (size, how) = (arch::page_size(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping, which is given back at once.
+    // SAFETY: the mapping is new, and is unmapped at once.
     unsafe {
         let pages = libc::mmap(null_mut(), size, libc::PROT_READ, how, -1, 0);
         if pages != libc::MAP_FAILED {

@@ -2,23 +2,24 @@
 //!
 //! ```text
 //! heapray-4711-0123456789abcdef-1.spool          the last number counts a process's sessions
-//! heapray-4711-0123456789abcdef-1.try1.spool     one that a later process began to recover
-//! heapray-4711-0123456789abcdef-1.kept.spool     one that nobody recovers by himself: for the command line
+//! heapray-4711-0123456789abcdef-1.try1.spool     a later process began to recover it
+//! heapray-4711-0123456789abcdef-1.kept.spool     only `heapray recover` recovers it
 //! ```
 //!
-//! A process's number says nothing: in a container it is always 1. So each name has 64 random bits, and whether its owner
-//! still lives is told by the file's lock ([`crate::os::held`]).
+//! A process's number is not unique: in a container it is always 1. So each name has 64 random bits, and the file's lock
+//! shows whether its owner is alive ([`crate::os::held`]).
 
 use std::cell::Cell;
 
 use crate::os::unique::{life, unique};
 
-/// How an event log's name begins and ends.
+/// The prefix and the suffix of an event log's name.
 const SPOOL: (&str, &str) = ("heapray-", ".spool");
-/// Times that a log's recovery is begun: what ended the process that did it last may have been the recovery.
+/// The most attempts to recover a log. The recovery itself may have ended the process that tried it last.
 const TRIES: u32 = 3;
 
-/// Names for the event log of this process's session `number`: the first has the number of the process's life.
+/// Returns a generator of names for the event log of this process's session `number`. The first name has the number of the
+/// process's life.
 pub(crate) fn new_names(number: u32) -> impl Fn() -> String {
     let (pid, middle) = (std::process::id(), Cell::new(life()));
     move || {
@@ -27,16 +28,16 @@ pub(crate) fn new_names(number: u32) -> impl Fn() -> String {
     }
 }
 
-/// What an event log's name tells.
+/// The parts of an event log's name that describe its recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogName {
-    /// How often its recovery was begun.
+    /// The number of times that its recovery was begun.
     pub(crate) tries: u32,
-    /// Nobody recovers it by himself.
+    /// Whether only `heapray recover` recovers it.
     pub(crate) kept: bool,
 }
 
-/// `None` for what is not the name of an event log.
+/// Parses a file name. Returns `None` if it is not the name of an event log.
 pub(crate) fn parse(name: &str) -> Option<LogName> {
     let stem = name.strip_prefix(SPOOL.0)?.strip_suffix(SPOOL.1)?;
     if !numbered(stem) {
@@ -52,18 +53,18 @@ pub(crate) fn parse(name: &str) -> Option<LogName> {
     })
 }
 
-/// The name of an event log whose recovery begins once more.
+/// Returns the name of an event log whose recovery begins once more.
 pub(crate) fn tried(name: &str) -> String {
     let tries = parse(name).map_or(0, |log| log.tries);
     marked(name, &format!(".try{}", tries + 1))
 }
 
-/// The name of an event log as it was called at first.
+/// Returns the original name of an event log.
 pub(crate) fn untried(name: &str) -> String {
     marked(name, "")
 }
 
-/// The name of an event log that nobody is to recover by himself.
+/// Returns the name of an event log that only `heapray recover` recovers.
 pub(crate) fn kept(name: &str) -> String {
     marked(name, ".kept")
 }
@@ -74,7 +75,7 @@ fn marked(name: &str, mark: &str) -> String {
     format!("{stem}{mark}{}", SPOOL.1)
 }
 
-/// The life of the process that an event log is of, 0 if it is not known, and the number of its session, 1 for the first.
+/// Returns the number of the life of the event log's process (0 if it is unknown), and the number of the session, from 1.
 pub(crate) fn session_of(name: &str) -> (u64, u64) {
     let name = untried(name);
     let stem = name.strip_suffix(SPOOL.1).unwrap_or(&name);
@@ -85,7 +86,7 @@ pub(crate) fn session_of(name: &str) -> (u64, u64) {
     (life.unwrap_or(0), number.unwrap_or(1))
 }
 
-/// Begins with a process's number and a hyphen: other programs' temporary files may begin as ours do.
+/// Returns whether `rest` begins with a process's number and a hyphen. Other programs' temporary files may have our prefix.
 pub(crate) fn numbered(rest: &str) -> bool {
     rest.split_once('-').is_some_and(|(pid, _)| is_number(pid))
 }

@@ -1,11 +1,11 @@
-//! One capture: from hooks going in to hooks coming out, with the collector between.
+//! A session: it patches the hooks, runs the collector, and restores the hooks.
 //!
 //! ```text
 //!              start                                  stop
-//!   (nothing) ───────▶ collector runs, entries patched ─────▶ entries restored, last view taken, collector ends
+//!   (nothing) ───────▶ collector runs, GOT patched ─────▶ GOT restored, last snapshot taken, collector ends
 //! ```
 //!
-//! A process has one session at a time. Starting again begins a new one, which knows nothing of the former's blocks.
+//! A process has one session at a time. The next start begins a new session, which does not know the blocks of the last one.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -34,40 +34,41 @@ use collector::{Collector, Place};
 use heapray_report::model::Mark;
 pub use scope::ActiveScope;
 
-/// Where a session keeps its event log.
+/// The options of a session: the place of its event log, its limits, and sampling.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
     /// An existing directory that this process can write.
     pub spool_dir: PathBuf,
-    /// Bytes after which the event log is given up.
+    /// The size at which the event log is given up, in bytes.
     pub log_limit: u64,
-    /// Bytes that heapray's own memory may come to, the making of reports included. Where that is reached, new call stacks
-    /// are cut nearer to the root; where live blocks alone reach it, recording ends.
+    /// The limit of heapray's own memory in bytes, including the memory for making reports. At the limit, new call stacks
+    /// are cut nearer to the root. If the live blocks alone reach it, recording ends.
     pub overhead_limit: u64,
-    /// Records samples only, one each so many bytes on average, and no event log; 0 records every allocation.
+    /// The sampling rate: one allocation per so many bytes on average is recorded, without an event log. 0 records every
+    /// allocation.
     pub sample: u64,
 }
 
-/// Why no session could be started.
+/// The reason why a session could not be started.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A session is under way.
+    /// A session is already running.
     AlreadyRecording,
-    /// This process was forked from one that had a profiler; what it allocates belongs to neither report.
+    /// This process was forked from a profiled process, and a forked process can't record.
     ForkedChild,
-    /// The process's memory is limited, and too little of it is left for the profiler's tables: why.
+    /// The process's memory is limited, and too little of it is left for the profiler's tables, for this reason.
     Memory(String),
-    /// Neither way of seeing allocations sees those of Rust code.
+    /// Neither GOT entries nor the global allocator's wrapper record the allocations of Rust code.
     NothingVisible,
-    /// The spool file could not be made.
+    /// The event log's file could not be created.
     Spool {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The collector's thread could not be started, or a thread key was not to be had.
+    /// The collector's thread could not be started, or no thread key was available.
     Thread(io::Error),
 }
 
@@ -80,15 +81,15 @@ impl std::fmt::Display for StartError {
             StartError::ForkedChild => {
                 write!(
                     f,
-                    "this process was forked from a profiled one and does not record; start the profiler in a process of its own"
+                    "this process was forked from a profiled process and can't record; start the profiler in a process of its own"
                 )
             }
             StartError::Memory(shortage) => {
-                write!(f, "there is no memory to record in: {shortage}")
+                write!(f, "too little memory is left to record: {shortage}")
             }
             StartError::NothingVisible => write!(
                 f,
-                "this program's allocations can't be seen: it does not call the system's malloc through a dynamic \
+                "this program's allocations can't be recorded: it does not call the system's malloc through a dynamic \
                  libc (static binary, or another global allocator); wrap its allocator: \
                  #[global_allocator] static GLOBAL: heapray::Alloc<A> = heapray::Alloc::new(A)"
             ),
@@ -112,7 +113,7 @@ impl std::error::Error for StartError {
     }
 }
 
-/// The collector is gone: it failed, or this is a forked child.
+/// The collector does not run: it has failed, or this process is a forked child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionError;
@@ -128,7 +129,7 @@ impl std::fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {}
 
-/// The running capture. Dropping it ends the capture without a report.
+/// A running session. Dropping it ends the session without a report.
 #[derive(Debug)]
 pub struct Session {
     collector: Collector,
@@ -140,15 +141,15 @@ pub struct Session {
 static LAST: AtomicU32 = AtomicU32::new(0);
 
 impl Session {
-    /// Starts recording. Hooks are in place when it returns.
+    /// Starts recording. The hooks are in place when it returns.
     ///
     /// # Errors
-    /// See [`StartError`]; nothing is left behind, and the process runs on as it was.
+    /// See [`StartError`]. After an error, no file, thread or hook is left behind.
     pub fn start(options: &SessionOptions) -> Result<Session, StartError> {
         Session::start_observed(options, Observer::nobody())
     }
 
-    /// As [`start`](Session::start), with somebody who is told what the session has to tell without being asked.
+    /// Starts recording like [`start`](Session::start), with an observer that receives the session's notices.
     ///
     /// # Errors
     /// Those of [`start`](Session::start).
@@ -156,7 +157,7 @@ impl Session {
         options: &SessionOptions,
         observer: Observer,
     ) -> Result<Session, StartError> {
-        // Samples are not a log of every event.
+        // A session that samples has no event log, because it does not record every event.
         Session::open(options, observer, options.sample == 0)
     }
 
@@ -177,13 +178,13 @@ impl Session {
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let spool = log.then(|| create_spool(&options.spool_dir, number));
         let (path, spool) = spool.transpose()?.unzip();
-        // Without a descriptor for it, the collector's own holds the lock while that runs.
+        // If the descriptor can't be duplicated, the collector's descriptor holds the lock while the collector runs.
         let held = spool.as_ref().and_then(|file| file.try_clone().ok());
 
         modules::refresh();
         let ticks_per_ms = ticks_per_ms();
         let (started, start_stamp) = (SystemTime::now(), clock::stamp());
-        // Its keys are the system's random numbers.
+        // The system's random numbers are its keys.
         let random = RandomState::new();
         let setup = Setup {
             session: number,
@@ -208,7 +209,7 @@ impl Session {
         if options.sample > 0 {
             sampling::begin(options.sample, random.hash_one("points"));
         }
-        // A barrier that is refused by now is to be known before hooks rely on it.
+        // If the system refuses the barrier, that must be known before hooks rely on it.
         sys::heavy_barrier();
         control::open_session(number);
         hook::patch();
@@ -238,51 +239,51 @@ impl Session {
         })
     }
 
-    /// Where the capture stands.
+    /// Returns the present counters.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn counters(&self) -> Result<Counters, SessionError> {
         self.ask_seeing(Request::Counters)
     }
 
-    /// What limits what this session sees.
+    /// Returns notes about allocations that this session can't record.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.visibility.notes
     }
 
-    /// Names the present moment. `None` where a session has as many marks as it takes.
+    /// Names the present moment. Returns `None` if the session has its maximum number of marks.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn mark(&self, name: &str) -> Result<Option<Mark>, SessionError> {
         self.collector
             .ask(|answer| Request::Mark(name.to_owned(), answer))
     }
 
-    /// As [`snapshot`](Session::snapshot), but with the `sites` call sites with the most live bytes alone, and
-    /// without the log: what can be asked for every second.
+    /// Takes a snapshot like [`snapshot`](Session::snapshot), but only of the `sites` call sites with the most live bytes,
+    /// and without the event log. This is cheap enough for every second.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn top(&self, sites: usize) -> Result<Snapshot, SessionError> {
         self.ask_seeing(|visibility, answer| Request::Top(sites, visibility, answer))
     }
 
-    /// A consistent view up to now; recording goes on.
+    /// Takes a snapshot of this moment. Recording goes on.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn snapshot(&self) -> Result<Snapshot, SessionError> {
         self.ask_seeing(Request::Snapshot)
     }
 
-    /// Ends recording: the original pointers are back when it returns. The spool file stays until the snapshot's user
-    /// removes it.
+    /// Ends recording, and returns the last snapshot. The GOT entries are restored when it returns. The caller removes the
+    /// event log's file.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn stop(mut self) -> Result<Snapshot, SessionError> {
         if control::is_forked_child() {
             return Err(SessionError);
@@ -291,8 +292,8 @@ impl Session {
         let left = hook::patched();
         if left != 0 {
             self.visibility.notes.push(format!(
-                "{left} words that point to heapray's entries could not be put back, since the system does not let their \
-                 pages be written (a seccomp filter?): those calls go on through heapray, and nothing is recorded"
+                "{left} GOT entries that point to heapray's hooks could not be put back, since the system does not let \
+                 their pages be written (a seccomp filter?): calls through them still pass heapray, which records nothing"
             ));
         }
         let snapshot = self.ask_seeing(Request::Stop);
@@ -300,10 +301,10 @@ impl Session {
         snapshot
     }
 
-    /// Samples with a point each `mean` bytes on average from now on. Only for a session that samples already.
+    /// Changes the sampling rate to one sample per `mean` bytes on average. Only for a session that samples.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn resample(&mut self, mean: u64) -> Result<(), SessionError> {
         self.collector
             .ask(|answer| Request::Resample(mean, answer))?;
@@ -311,20 +312,20 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes between two samples, on average; 0 if every allocation is recorded.
+    /// Returns the sampling rate in bytes, or 0 if every allocation is recorded.
     #[must_use]
     pub fn sample(&self) -> u64 {
         self.sample
     }
 
-    /// The file that holds the event log, if there is one.
+    /// Returns the path of the event log, if the session has one.
     #[must_use]
     pub fn spool(&self) -> Option<&Path> {
         self.collector.spool()
     }
 
-    /// What holds the event log's lock, as the collector does: as long as it lives, no other process takes the log for
-    /// one that a dead process has left.
+    /// Takes a file that holds the event log's lock, as the collector's own does. While it is open, no other process takes
+    /// the log for that of a dead process.
     pub(crate) fn take_hold(&mut self) -> Option<File> {
         self.collector.take_hold()
     }
@@ -338,7 +339,7 @@ impl Session {
     }
 }
 
-/// The event log's file, with a lock that tells other processes that this one lives.
+/// Creates the event log's file, with a lock that shows other processes that this process is alive.
 fn create_spool(directory: &Path, session: u32) -> Result<(PathBuf, File), StartError> {
     let name = log_name::new_names(session);
     held::create(directory, &name).map_err(|source| StartError::Spool {
@@ -347,13 +348,13 @@ fn create_spool(directory: &Path, session: u32) -> Result<(PathBuf, File), Start
     })
 }
 
-/// Who sees an allocation of Rust code: bits of [`seen`].
+/// Returns the ways in which an allocation of Rust code is recorded: bits of [`seen`].
 fn probe() -> u8 {
-    // Who maps memory for the block does not see the block.
+    // A hooked `mmap` may provide the block's memory, but does not record the block: its bit does not count.
     record::probe(|| drop(black_box(Box::new(black_box(0_u64))))) & (seen::GOT | seen::GLOBAL)
 }
 
-/// How fast stamps go, measured once against the monotonic clock.
+/// Returns the rate of time stamps. It is measured once, with the monotonic clock.
 fn ticks_per_ms() -> f64 {
     static RATE: OnceLock<f64> = OnceLock::new();
     *RATE.get_or_init(|| {

@@ -1,7 +1,7 @@
-//! A report from the event log of a process that did not live to make one: killed, crashed, or out of memory.
+//! Recovery: makes a report from the event log of a process that was killed, crashed, or ran out of memory.
 //!
-//! The log says what its numbers stand for, so nothing of the process is needed but the files that it was loaded from,
-//! for the names of functions. Called by the command line; nothing of a capture runs here.
+//! The log contains everything except the names of functions. Those come from the files of the process's modules. The
+//! command line calls this, and so does a service that recovers logs by itself. No session is needed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,17 +20,17 @@ use crate::symbolize::{
     Apart, NameMode, ReportOptions, Resolved, Wanted, about, resolve_elsewhere,
 };
 
-/// Why an event log could not be read.
+/// The reason why an event log could not be recovered.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecoverError {
     /// The file cannot be read.
     Io(io::Error),
-    /// It is not a heapray event log, or it is damaged from its first byte on.
+    /// The file is not a heapray event log, or it is damaged from its first byte on.
     NoLog(io::Error),
-    /// It ends before anything was written to it.
+    /// The log ends before its first event.
     Empty,
-    /// It needs more memory than it may take. A service that recovers by itself bounds that; [`recover`] does not.
+    /// The recovery needs more memory than allowed. A service that recovers by itself has a limit; [`recover`] has none.
     TooLarge,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Display for RecoverError {
             RecoverError::TooLarge => {
                 write!(
                     f,
-                    "the event log needs more memory than a service may take for it"
+                    "the recovery of the event log needs more memory than a service may use for it"
                 )
             }
         }
@@ -59,7 +59,7 @@ impl std::error::Error for RecoverError {
     }
 }
 
-/// What could be recovered.
+/// A recovered report, with the event log for further formats.
 #[derive(Debug)]
 pub struct Recovered {
     started: SystemTime,
@@ -69,11 +69,11 @@ pub struct Recovered {
     log: EventLog,
 }
 
-/// Reads the event log (`heapray-….spool` in `MEMRAY_PROFILER_DIR`) that a process left behind when it ended without
-/// its report. Everything up to the last whole block is there; a block is written at least once a second.
+/// Recovers the event log (`heapray-….spool` in `MEMRAY_PROFILER_DIR`) of a process that ended without a report. The result
+/// has all events up to the last complete block of the file. A block is written at least once a second.
 ///
 /// # Errors
-/// See [`RecoverError`]. A log whose end is torn or damaged is none.
+/// See [`RecoverError`]. A log with an incomplete or damaged end is not an error.
 pub fn recover(spool: &Path, options: &ReportOptions) -> Result<Recovered, RecoverError> {
     let file = File::open(spool).map_err(RecoverError::Io)?;
     if !file.metadata().map_err(RecoverError::Io)?.is_file() {
@@ -82,13 +82,13 @@ pub fn recover(spool: &Path, options: &ReportOptions) -> Result<Recovered, Recov
     recover_within(Arc::new(file), options, &Bounds::NONE)
 }
 
-/// What a recovery may take.
+/// The limits of a recovery.
 pub(crate) struct Bounds<'b> {
-    /// Different call stacks.
+    /// The most different call stacks.
     pub(crate) stacks: usize,
-    /// Bytes for the blocks that are live at a time and the sums of them.
+    /// The most bytes for the live blocks and for sums.
     pub(crate) memory: u64,
-    /// Whether it is to end without a result. Asked now and then.
+    /// Returns whether the recovery should end without a result. It is called now and then.
     pub(crate) ends: &'b dyn Fn() -> bool,
 }
 
@@ -100,10 +100,11 @@ impl Bounds<'_> {
     };
 }
 
-/// Events between two looks at the bounds.
+/// The number of events between two checks of the bounds.
 const APART: u64 = 1 << 16;
 
-/// As [`recover`], of an open file. [`io::ErrorKind::Interrupted`] if it was to end.
+/// Recovers an open file like [`recover`], within `bounds`. Fails with [`io::ErrorKind::Interrupted`] if [`Bounds::ends`]
+/// returned `true`.
 pub(crate) fn recover_within(
     file: Arc<File>,
     options: &ReportOptions,
@@ -137,7 +138,7 @@ pub(crate) fn recover_within(
     };
     let mut options = *options;
     if options.names == NameMode::Plain {
-        // Whoever reads the capture chooses.
+        // The reader of the capture chooses between the names.
         options.names = NameMode::Both;
     }
     let started = process.started;
@@ -160,8 +161,8 @@ pub(crate) fn recover_within(
     report.conditions.overhead.log_bytes = log.bytes;
     report.conditions.notes.insert(
         0,
-        "this report was recovered from the event log of a process that ended without one: up to a second before \
-         its end is missing, and so is everything after the log was given up, if it was"
+        "this report was recovered from the event log of a process that ended without a report: up to a second before \
+         its end is missing, and so is everything after the session stopped writing the log, if it did"
             .to_owned(),
     );
     Ok(Recovered {
@@ -173,10 +174,10 @@ pub(crate) fn recover_within(
     })
 }
 
-/// Allocations in between for a block to be a temporary one: as sessions count, and memray by default.
+/// The most other allocations before the free of a temporary block, as in sessions and in memray by default.
 const TEMPORARY: usize = 1;
 
-/// Books over all events of the log.
+/// Sums up all events of the log by call site.
 fn sum_up(
     resolved: &mut Resolved,
     threads: &[RawThread],
@@ -198,7 +199,7 @@ fn sum_up(
     ledger.close(&mut resolved.report);
     let apart = Apart::of(resolved, threads, log, &Wanted::default()).map_err(RecoverError::Io)?;
     if !apart.threads().is_empty() {
-        // The ledger goes by the report's threads, of which one may stand for several.
+        // The ledger uses the report's threads, and an entry may stand for several threads.
         let mut report = resolved.report.clone();
         report.threads.extend_from_slice(apart.threads());
         let events = apart.events(resolved, log);
@@ -209,30 +210,30 @@ fn sum_up(
 }
 
 impl Recovered {
-    /// The report. For the command line; not part of the public interface.
+    /// Returns the report. For the command line; not part of the public interface.
     #[doc(hidden)]
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.resolved.report
     }
 
-    /// When the session began.
+    /// Returns the time at which the session began.
     pub(crate) fn started(&self) -> SystemTime {
         self.started
     }
 
-    /// The last moment that the log tells of.
+    /// Returns the time of the last event in the log.
     pub(crate) fn ended(&self) -> SystemTime {
         self.ended
     }
 
-    /// Every event, in the order of time. For the command line; not part of the public interface.
+    /// Returns every event, in the order of time. For the command line; not part of the public interface.
     #[doc(hidden)]
     pub fn events(&self) -> impl Iterator<Item = io::Result<Event>> {
         self.resolved.events(&self.log)
     }
 
-    /// Writes it as a capture of all allocations that memray opens.
+    /// Writes an all-allocations capture in memray's format.
     ///
     /// # Errors
     /// Those of `out`, and of reading the log.

@@ -1,13 +1,14 @@
-//! A scope: a part of the program that is summed up by itself, in the session that runs, or in one that runs for its time.
+//! Capture scopes: parts of the program with sums of their own. A scope uses the running session, or a session that runs
+//! only for scopes.
 //!
 //! ```text
-//!            a session runs:  ask its collector
-//!   begin ─▶                                            ─▶ ActiveScope ─▶ end ─▶ Snapshot
-//!            none runs:       start one, or join the one
-//!                             that other scopes have       the last of its scopes stops that one
+//!            a session runs:  send its collector a request
+//!   begin ─▶                                                ─▶ ActiveScope ─▶ end ─▶ Snapshot
+//!            none runs:       start a session for scopes
+//!                                                              the last scope stops the session for scopes
 //! ```
 //!
-//! A session that ends before its scopes sends each of them what it has of it.
+//! A session that ends before its scopes sends each scope a snapshot of what it recorded until then.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ use crate::collector::worker::{BeginScope, Request};
 use crate::config::overhead_share;
 use crate::flight_recorder;
 
-/// The session that records, whoever holds it.
+/// The recording session, of the profiler or for scopes.
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 
 #[derive(Debug, Clone)]
@@ -32,12 +33,12 @@ struct Running {
     hooks: Hooks,
 }
 
-/// The session that runs for scopes alone, and how many of them it has.
+/// The session that runs only for scopes, and the number of its scopes.
 static OWN: Mutex<Option<(Session, usize)>> = Mutex::new(None);
 
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Times that a scope tries to find a session or to start one, where others start and stop them meanwhile.
+/// The number of attempts to find or start a session while other threads start and stop sessions.
 const TRIES: usize = 5;
 
 fn running() -> MutexGuard<'static, Option<Running>> {
@@ -48,32 +49,32 @@ fn own() -> MutexGuard<'static, Option<(Session, usize)>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A session records.
+/// Notes that a session records.
 pub(super) fn opened(requests: &SyncSender<Request>, hooks: Hooks) {
     let requests = requests.clone();
     *running() = Some(Running { requests, hooks });
 }
 
-/// It does no more.
+/// Notes that the session does not record any more.
 pub(super) fn closed() {
     running().take();
 }
 
-/// A scope that has begun and not ended. Dropping it ends it without an answer.
+/// A scope that has begun and not ended. Dropping it ends the scope without a snapshot.
 #[derive(Debug)]
 pub struct ActiveScope {
     id: ScopeId,
     requests: SyncSender<Request>,
     snapshot: Receiver<Snapshot>,
-    /// It counts among those of [`OWN`].
+    /// Whether it counts as a scope of [`OWN`].
     own: bool,
 }
 
 impl ActiveScope {
-    /// Begins a scope that counts what all threads allocate, or only the calling one.
+    /// Begins a scope that counts the allocations of all threads, or only of the calling thread.
     ///
     /// # Errors
-    /// Those of [`Session::start`], where no session records.
+    /// Those of [`Session::start`], if no session records.
     pub fn begin(this_thread_only: bool) -> Result<ActiveScope, StartError> {
         if control::is_forked_child() {
             return Err(StartError::ForkedChild);
@@ -82,7 +83,7 @@ impl ActiveScope {
         let thread = this_thread_only.then(|| with_local(thread::number));
         let mut last = StartError::AlreadyRecording;
         for _ in 0..TRIES {
-            // Held to the end of the round: the last scope of an own session must not stop it in between.
+            // Locked to the end of the attempt: the last scope of the session for scopes must not stop it meanwhile.
             let mut own = own();
             let running = running().clone();
             match running {
@@ -94,7 +95,7 @@ impl ActiveScope {
                         }
                         return Ok(scope);
                     }
-                    // It is ending just now, or has failed: one of ours is of no use to anybody then.
+                    // The session is ending, or has failed. If it is the one for scopes, it is of no use any more.
                     drop(own.take());
                     drop(own);
                     std::thread::yield_now();
@@ -121,16 +122,16 @@ impl ActiveScope {
         Err(last)
     }
 
-    /// Ends the scope: what was seen of it.
+    /// Ends the scope, and returns a snapshot of it.
     ///
     /// # Errors
-    /// The collector is gone.
+    /// The collector does not run.
     pub fn end(self) -> Result<Snapshot, SessionError> {
         if control::is_forked_child() {
             return Err(SessionError);
         }
         let _busy = Busy::enter();
-        // Where the session has ended, the answer is there.
+        // Sending fails if the session has ended. Then the snapshot was sent already.
         let _ended = self.requests.send(Request::EndScope(self.id));
         control::wake_collector();
         self.snapshot.recv().map_err(|_| SessionError)
@@ -143,7 +144,7 @@ impl Drop for ActiveScope {
             return;
         }
         let _busy = Busy::enter();
-        // Many at once may have to wait for each other: a scope that is not ended is fed to the session's end.
+        // Sending may wait if many scopes end at once. A scope that is not ended gets events until the session ends.
         let _ended = self.requests.send(Request::EndScope(self.id));
         if !self.own {
             return;
@@ -152,7 +153,7 @@ impl Drop for ActiveScope {
         if let Some((_, scopes)) = &mut *own {
             *scopes = scopes.saturating_sub(1);
             if *scopes == 0 {
-                // Nobody needs its last view.
+                // The last snapshot is not needed.
                 drop(own.take());
             }
         }

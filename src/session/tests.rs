@@ -1,4 +1,4 @@
-//! A collector that fails, and one that gets no processor.
+//! Tests with a collector that fails, and with a collector that stalls.
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::{Request, Session, SessionOptions};
 use crate::capture::record::LONGEST_WAIT_MS;
 use crate::capture::{control, hook};
 
-/// A process has one session.
+/// Held by each test, because a process has one session at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 struct Dir(PathBuf);
@@ -60,12 +60,12 @@ fn a_panic_of_the_collector_ends_the_capture_and_not_the_service() {
 }
 
 const THREADS: usize = 4;
-/// More than a full ring holds.
+/// More than fit into a ring.
 const PAIRS: usize = 20_000;
-/// Pairs of each thread before the collector stalls, and after it came back: few enough never to fill a ring.
+/// Pairs of each thread before the collector stalls, and after it goes on: few enough that no ring becomes full.
 const FEW: usize = 50;
 
-/// Allocates and frees; the longest of the calls in milliseconds.
+/// Allocates and frees. Returns the duration of the longest call in milliseconds.
 fn churn(pairs: usize) -> u64 {
     let mut longest = 0;
     for number in 0..pairs {
@@ -76,12 +76,13 @@ fn churn(pairs: usize) -> u64 {
     longest
 }
 
-/// Whoever waited at each full ring anew would be here for hours; who waited for the collector, for ever.
+/// If a thread waited at each event while its ring is full, this test would take hours. If a thread waited for the
+/// collector, it would never end.
 #[test]
 fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() {
     let name = "session::tests::of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost";
     if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        // In a process of its own, where nobody else loses events.
+        // In a process of its own, so that other tests lose no events.
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env("HEAPRAY_ALONE", name)
@@ -112,7 +113,7 @@ fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() 
                     longest.fetch_max(churn(pairs), Ordering::Relaxed);
                     done.fetch_add(1, Ordering::Release);
                 }
-                // Its end is an event, too.
+                // The end of a thread is an event, too.
                 wait(&phase, 4);
             });
         }
@@ -130,7 +131,7 @@ fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() 
         control::wake_collector();
         phase.store(2, Ordering::Release);
         wait(&done, 2 * THREADS);
-        // All have come through, and the collector still stands. It is let go.
+        // All threads have finished while the collector stalls. It may go on now.
         drop(release);
         let after = session.mark("after").unwrap().unwrap();
         phase.store(3, Ordering::Release);
@@ -142,7 +143,7 @@ fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() 
     });
     let made = (THREADS * (PAIRS + 2 * FEW) * 2) as u64;
     assert!(snapshot.lost_events > made / 2, "{snapshot:?}");
-    // Every event is either seen or counted as lost. The test itself has made a few.
+    // Every event is either recorded or counted as lost. The test itself makes a few.
     let sum = snapshot.totals.events + snapshot.lost_events;
     assert!((made..made + 500).contains(&sum), "{sum} of {made}");
     let since = snapshot.lost_since_ms.unwrap();
@@ -150,7 +151,7 @@ fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() 
         (before.at_ms..=after.at_ms).contains(&since),
         "{before:?} {since} {after:?}"
     );
-    // Nothing was lost any more once the collector was back.
+    // No event was lost after the collector went on.
     assert_eq!(counters.lost_events, snapshot.lost_events);
     assert_eq!(counters.lost_since_ms, snapshot.lost_since_ms);
     println!(
