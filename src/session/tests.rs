@@ -79,8 +79,8 @@ fn churn(pairs: usize) -> u64 {
 /// If a thread waited at each event while its ring is full, this test would take hours. If a thread waited for the
 /// collector, it would never end.
 #[test]
-fn of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost() {
-    let name = "session::tests::of_a_stalled_collector_each_thread_waits_once_and_then_counts_what_is_lost";
+fn if_the_collector_stalls_each_thread_waits_once_and_then_counts_lost_events() {
+    let name = "session::tests::if_the_collector_stalls_each_thread_waits_once_and_then_counts_lost_events";
     if std::env::var_os("HEAPRAY_ALONE").is_none() {
         // In a process of its own, so that other tests lose no events.
         let child = Command::new(std::env::current_exe().unwrap())

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_sorted_by_what_they_hold() {
+    fn directories_are_grouped_by_kind() {
         let files = [
             "/rustc/1.95.0/library/core/src/fmt/mod.rs",
             "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs",

@@ -18,7 +18,7 @@ pub(crate) struct FunctionName {
     pub(crate) plain: String,
     /// The name with the trait in place of the type, if `full` names only the type that the trait's code was instantiated
     /// for. Else empty.
-    pub(crate) of_whom: String,
+    pub(crate) by_trait: String,
 }
 
 impl FunctionName {
@@ -31,15 +31,15 @@ impl FunctionName {
             full.push('…');
         }
         let by_trait = v0::is_of_any_type(symbol, &full).then(|| trait_name(&full));
-        let of_whom = by_trait.flatten().unwrap_or_default();
-        let plain = if of_whom.is_empty() {
+        let by_trait = by_trait.flatten().unwrap_or_default();
+        let plain = if by_trait.is_empty() {
             plain_name(&full)
         } else {
-            Cow::Borrowed(&*of_whom)
+            Cow::Borrowed(&*by_trait)
         };
         FunctionName {
             plain: short_name(&plain).into_owned(),
-            of_whom,
+            by_trait,
             full,
         }
     }
@@ -49,7 +49,7 @@ impl FunctionName {
         FunctionName {
             plain: name.clone(),
             full: name,
-            of_whom: String::new(),
+            by_trait: String::new(),
         }
     }
 
@@ -58,11 +58,11 @@ impl FunctionName {
     }
 
     /// Returns the name that shows whether the code is the library's or the program's.
-    pub(crate) fn whose(&self) -> &str {
-        if self.of_whom.is_empty() {
+    pub(crate) fn for_role(&self) -> &str {
+        if self.by_trait.is_empty() {
             &self.full
         } else {
-            &self.of_whom
+            &self.by_trait
         }
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_librarys_code_for_any_type_is_the_traits() {
+    fn library_code_for_any_type_has_the_name_of_its_trait() {
         // impl<T: Display> ToString for T
         let name = FunctionName::of(
             "_RNvXs_NtCslNYArtu3iFV_5alloc6stringNtCskK9ONXSS8Nz_4shop3RowNtB4_8ToString9to_string",
@@ -171,13 +171,13 @@ mod tests {
             "<shop::Row as alloc::string::ToString>::to_string"
         );
         assert_eq!(name.plain, "alloc::string::ToString::to_string");
-        assert_eq!(name.whose(), name.plain);
+        assert_eq!(name.for_role(), name.plain);
         // The library's code for one of its own types.
         let name = FunctionName::of(
             "_RNvXsZ_NtCslNYArtu3iFV_5alloc6stringNtB5_6StringNtNtCsgEmfK2I1SDS_4core3fmt5Write9write_str",
         );
         assert_eq!(name.plain, "alloc::string::String::write_str");
-        assert_eq!(name.whose(), name.full);
+        assert_eq!(name.for_role(), name.full);
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_symbol_is_too_strange(
+        fn any_symbol_has_a_short_plain_name(
             parts in proptest::collection::vec(proptest::sample::select(&[
                 "_R", "N", "v", "X", "Y", "I", "C", "B", "s", "_", "0", "3foo", "4core", "Nt", "E", "R", "L", "t", "5alloc", "h", "Cs1_", "u",
             ][..]), 0..24),

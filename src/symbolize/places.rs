@@ -193,7 +193,7 @@ impl Places {
             };
             let mut with_lines = false;
             for (depth, place) in found.iter().enumerate() {
-                let role = match role(place.function.whose(), &place.file, place.line) {
+                let role = match role(place.function.for_role(), &place.file, place.line) {
                     Role::Code if c_runtime => Role::Entry,
                     role => role,
                 };

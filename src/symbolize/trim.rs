@@ -36,7 +36,7 @@ const ENTRIES: [&str; 9] = [
 ];
 
 /// Returns the role of a frame. An empty `file` and a `line` of 0 stand for unknown. `function` is
-/// [`FunctionName::whose`](super::names::FunctionName::whose).
+/// [`FunctionName::for_role`](super::names::FunctionName::for_role).
 pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
     if is_allocator(function) {
         return Role::Library;
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_librarys_directory_is_told_from_its_files() {
+    fn the_librarys_directory_is_derived_from_its_files() {
         let file = format!("{RUSTC}/library/core/src/fmt/mod.rs");
         assert_eq!(
             library_dir(&file),

@@ -239,7 +239,7 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
 }
 
 #[test]
-fn debug_information_that_zstd_compresses_is_said_to_be_there() {
+fn a_note_names_debug_information_that_zstd_compresses() {
     let scratch = Scratch::new("zstd");
     // Enough functions that compression makes the sections smaller.
     let functions = (0..300).map(|n| format!("int f{n}(int x{n}) {{ return x{n} / 3; }}\n"));
@@ -332,7 +332,7 @@ fn a_debug_file_is_found_by_build_id_without_a_link() {
 }
 
 #[test]
-fn a_file_that_is_not_the_loaded_one_names_nothing() {
+fn a_file_that_was_not_loaded_gives_no_names() {
     let scratch = Scratch::new("gone");
     let elf = |file: &str, build_id: &[u8]| Module {
         build_id: build_id.to_vec(),

@@ -62,7 +62,7 @@ fn recorded(entries: &[LogEntry]) -> Snapshot {
     }
 }
 
-fn told_apart(resolved: &Resolved, snapshot: &Snapshot) -> io::Result<Apart> {
+fn read_apart(resolved: &Resolved, snapshot: &Snapshot) -> io::Result<Apart> {
     let log = snapshot.log.as_ref().unwrap();
     Apart::of(resolved, &snapshot.stacks.threads, log, &Wanted::default())
 }
@@ -97,7 +97,7 @@ fn temporary(entries: &[LogEntry], threshold: usize) -> HashSet<usize> {
 }
 
 /// Returns the numbers of the allocations that memray counts as temporary at that threshold, except for the thread `other`.
-fn concluded(events: &[Event], other: ThreadId, threshold: usize) -> HashSet<usize> {
+fn temporary_in_memray(events: &[Event], other: ThreadId, threshold: usize) -> HashSet<usize> {
     let mut windows: HashMap<ThreadId, VecDeque<(u64, usize)>> = HashMap::new();
     let mut temporary = HashSet::new();
     for (number, event) in events.iter().enumerate() {
@@ -156,20 +156,20 @@ fn entries() -> impl Strategy<Value = Vec<LogEntry>> {
 
 proptest! {
     #[test]
-    fn memray_concludes_what_is_so(entries in entries()) {
+    fn memray_finds_the_right_temporary_blocks(entries in entries()) {
         let snapshot = recorded(&entries);
         let options = ReportOptions::default();
         let resolved = assemble(&snapshot, &options, &mut Fake::default());
         let log = snapshot.log.as_ref().unwrap();
         let plain: Vec<Event> = resolved.events(log).map(Result::unwrap).collect();
-        let apart = told_apart(&resolved, &snapshot).unwrap();
+        let apart = read_apart(&resolved, &snapshot).unwrap();
         let events = apart.events(&resolved, log);
         let events: Vec<Event> = events.map(Result::unwrap).collect();
 
         let other = resolved.thread_of(4);
-        prop_assert_eq!(concluded(&events, other, 1), temporary(&entries, 1));
+        prop_assert_eq!(temporary_in_memray(&events, other, 1), temporary(&entries, 1));
         for threshold in 2..5 {
-            let too = concluded(&events, other, threshold);
+            let too = temporary_in_memray(&events, other, threshold);
             prop_assert!(too.is_subset(&temporary(&entries, threshold)));
         }
         // Only thread numbers differ, and only those of temporary blocks.
@@ -196,7 +196,7 @@ proptest! {
 }
 
 #[test]
-fn threads_that_are_entries_of_their_own_stay_as_they_are() {
+fn threads_with_entries_of_their_own_are_unchanged() {
     let entry = LogEntry::Memory { at_ms: 1, rss: 2 };
     let snapshot = recorded(&[entry]);
     let options = ReportOptions {
@@ -206,10 +206,10 @@ fn threads_that_are_entries_of_their_own_stay_as_they_are() {
     let mut one_each = snapshot.clone();
     one_each.stacks.threads.pop();
     let resolved = assemble(&one_each, &options, &mut Fake::default());
-    let apart = told_apart(&resolved, &one_each).unwrap();
+    let apart = read_apart(&resolved, &one_each).unwrap();
     assert!(apart.threads().is_empty());
     // A thread of the collector that stands for several threads gets no entry of its own.
     let resolved = assemble(&snapshot, &options, &mut Fake::default());
-    let apart = told_apart(&resolved, &snapshot).unwrap();
+    let apart = read_apart(&resolved, &snapshot).unwrap();
     assert_eq!(apart.threads().len(), 1, "that of the frees");
 }

@@ -100,7 +100,7 @@ fn trimmed(whole: &[String]) -> &[String] {
         .iter()
         .map(|frame| {
             let place = parse(frame);
-            role(place.function.whose(), &place.file, place.line)
+            role(place.function.for_role(), &place.file, place.line)
         })
         .collect();
     let entries = roles
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn a_report_holds_nothing_that_no_node_needs(input in inputs(), full: bool) {
+    fn a_report_contains_only_stacks_and_frames_that_nodes_need(input in inputs(), full: bool) {
         let (snapshot, mut fake, _) = build(&input);
         let options = ReportOptions { full, ..ReportOptions::default() };
         let resolved = assemble(&snapshot, &options, &mut fake);

@@ -105,7 +105,7 @@ fn a_stack_ends_at_the_code_that_asked_for_memory() {
 }
 
 #[test]
-fn code_of_a_c_library_without_symbols_is_no_leaf_of_start_up() {
+fn code_of_a_c_library_without_symbols_is_not_the_leaf_at_start_up() {
     let libc = module("/lib/x86_64-linux-gnu/libc.so.6", false);
     let mut snapshot = snapshot(vec![libc, module("/bin/app", true)]);
     let outer = push(&mut snapshot, NodeId::ROOT, ModuleId(0), BIAS + 0x11);
@@ -131,7 +131,7 @@ fn code_of_a_c_library_without_symbols_is_no_leaf_of_start_up() {
 }
 
 #[test]
-fn a_frame_lies_where_its_call_is_and_an_inlined_one_where_its_caller_does() {
+fn a_frame_has_the_place_of_its_call_and_an_inlined_frame_that_of_its_caller() {
     let code = MappedCode {
         start: BIAS + 0x1000,
         end: BIAS + 0x9000,
@@ -176,7 +176,7 @@ fn a_frame_lies_where_its_call_is_and_an_inlined_one_where_its_caller_does() {
 }
 
 #[test]
-fn what_has_no_symbols_keeps_a_frame() {
+fn an_address_without_symbols_keeps_a_frame() {
     let modules = vec![
         module("/opt/lib/libfoo.so.1", false),
         module("[vdso]", false),
@@ -319,7 +319,7 @@ fn sites_that_coincide_are_added_up() {
 }
 
 #[test]
-fn threads_of_one_name_are_one_unless_asked_for_each() {
+fn threads_of_one_name_are_one_entry_unless_each_is_requested() {
     let mut snapshot = snapshot(Vec::new());
     let threads = [
         (1, 100, "app", 1),
@@ -381,7 +381,7 @@ fn threads_of_one_name_are_one_unless_asked_for_each() {
 }
 
 #[test]
-fn the_reader_is_told_what_the_program_lacks() {
+fn notes_say_which_symbols_the_program_lacks() {
     let note_of = |frames: &[&str], is_main| {
         let mut snapshot = snapshot(vec![module("/bin/app", is_main)]);
         let mut fake = Fake::default();
