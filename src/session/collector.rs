@@ -122,7 +122,7 @@ impl Drop for Collector {
             return;
         };
         if control::is_forked_child() {
-            // Thread and event log belong to the parent: here is no thread to join or to detach.
+            // Thread and event log belong to the parent. This process has no thread to join or to detach.
             let _ = ManuallyDrop::new(thread);
             return;
         }

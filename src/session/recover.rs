@@ -222,7 +222,7 @@ impl Recovered {
         self.started
     }
 
-    /// Returns the time of the last event in the log.
+    /// Returns the last moment in the log.
     pub(crate) fn ended(&self) -> SystemTime {
         self.ended
     }

@@ -309,7 +309,7 @@ fn symbolize<'s>(
 ) -> Option<Vec<Symbolized<'s>>> {
     let mut elf = Elf::new(path);
     elf.debug_syms = debug_syms;
-    // blazesym indexes tables of the file without checks: a corrupt file must not end the service.
+    // blazesym indexes tables of the file, and may panic if the file is corrupt. That must not end the service.
     let symbols = catch_unwind(AssertUnwindSafe(|| {
         symbolizer.symbolize(&Source::Elf(elf), Input::VirtOffset(addresses))
     }));
