@@ -1,4 +1,4 @@
-//! What the HTTP tests share: a profiler in a directory of its own, and requests without a socket.
+//! Helpers for the HTTP tests: a profiler in a directory of its own, and requests without a socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
@@ -14,8 +14,8 @@ use crate::support::turn;
 
 pub(crate) const BASE: &str = "/api/v1/profiler/memray";
 
-/// A profiler that reads no environment and records nothing yet, in a directory of its own. It stops recording
-/// and its directory goes when it is dropped. As long as it is there, it is its test's turn.
+/// A profiler in a directory of its own, which does not read the environment and does not record yet. The test holds its turn
+/// as long as the bench lives. When the bench is dropped, the recording stops and the directory is removed.
 pub(crate) struct Bench {
     pub(crate) profiler: Profiler,
     pub(crate) dir: PathBuf,
@@ -59,7 +59,7 @@ impl Drop for Bench {
     }
 }
 
-/// A new directory for one test.
+/// Makes a new directory for one test.
 pub(crate) fn fresh_dir() -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -71,7 +71,7 @@ pub(crate) fn fresh_dir() -> PathBuf {
     dir
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -96,7 +96,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Checks that this is a failure in the one shape that failures have.
+    /// Checks that this is a failure of that status and kind, in the form of all failures, and returns its text.
     #[track_caller]
     pub(crate) fn fails_with(&self, status: u16, kind: &str) -> String {
         let body = self.json();
@@ -109,7 +109,7 @@ impl Answer {
     }
 }
 
-/// Sends a request with headers and gives the whole answer. A body that breaks off is an error.
+/// Sends a request with headers and returns the complete answer. A body that breaks off is an error.
 pub(crate) async fn try_send(
     app: &Router,
     method: Method,

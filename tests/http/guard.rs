@@ -1,5 +1,5 @@
-//! Who may see what: one guard protects service and profiler, at the root and below the prefix, however the profiler is
-//! mounted; and nothing below the prefix leads round a rule about paths.
+//! Tests of access: one guard protects the service and the profiler, at the root and below the prefix, in every way to mount
+//! the profiler, and no path below the prefix bypasses a rule about paths.
 
 use std::convert::Infallible;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 const SECRET: (&str, &str) = ("x-secret", "42");
 
-/// Lets through who knows the secret.
+/// Passes a request on if it has the secret.
 async fn guard(request: Request, next: Next) -> Response {
     match request.headers().get(SECRET.0) {
         Some(value) if value == SECRET.1 => next.run(request).await,
@@ -26,7 +26,7 @@ async fn guard(request: Request, next: Next) -> Response {
     }
 }
 
-/// A rule about paths, as a proxy may have one.
+/// Refuses paths, as a proxy may do.
 async fn no_admin(request: Request, next: Next) -> Response {
     match request.uri().path().starts_with("/admin") {
         true => StatusCode::FORBIDDEN.into_response(),
@@ -34,7 +34,7 @@ async fn no_admin(request: Request, next: Next) -> Response {
     }
 }
 
-/// A service, with routes that the profiler stands beside, or, with one for every path, behind.
+/// Makes a service. The profiler stands beside its routes, or before them if the service has a route for every path.
 fn service(everywhere: bool) -> Router {
     let app = Router::new().route("/admin/secret", on_get(|| async { "the secret" }));
     match everywhere {
@@ -43,11 +43,11 @@ fn service(everywhere: bool) -> Router {
     }
 }
 
-/// The ways to mount the profiler in such a service.
+/// Mounts the profiler in such a service in each way.
 fn mounted(bench: &Bench, everywhere: bool) -> [(&'static str, Router); 3] {
     let app = service(everywhere);
     let layered = bench.profiler.layer().layer(app.clone());
-    // Not axum's: any tower service.
+    // A tower service that is not axum's.
     let plain = service_fn(move |request: Request<Body>| {
         let app = app.clone();
         async move { app.oneshot(request).await }
@@ -73,7 +73,7 @@ const EVERYTHING: [&str; 10] = [
     "/api/v1/profiler/memray/nothing",
 ];
 
-/// The pages, which are no secret.
+/// Returns the pages, which are public.
 fn pages() -> Vec<String> {
     let docs = cfg!(feature = "swagger-ui").then(|| "/docs/".into());
     let others = ["/openapi.json".into(), format!("{BASE}/")];
@@ -124,7 +124,7 @@ async fn below_the_prefix_there_is_the_profiler_and_nothing_of_the_service() {
 }
 
 #[tokio::test]
-async fn what_a_service_put_below_the_prefix_itself_is_there() {
+async fn routes_that_a_service_puts_below_the_prefix_itself_can_be_reached() {
     let bench = Bench::new();
     let routes = service(false).route("/docs/", on_get(|| async { "own docs" }));
     let job = Router::new().nest("/pub/job/{name}/{version}", routes);
@@ -140,7 +140,7 @@ async fn what_a_service_put_below_the_prefix_itself_is_there() {
 }
 
 #[tokio::test]
-async fn dot_segments_never_lead_anywhere() {
+async fn paths_with_dot_segments_are_404() {
     for below in [false, true] {
         let bench = Bench::with(|builder| builder.routes_below_prefix(below));
         for (way, app) in mounted(&bench, false) {
@@ -181,7 +181,7 @@ async fn dot_segments_never_lead_anywhere() {
 }
 
 #[tokio::test]
-async fn a_rule_about_paths_cannot_be_passed_by_through_the_prefix() {
+async fn a_rule_about_paths_cannot_be_bypassed_through_the_prefix() {
     let bench = Bench::new();
     for everywhere in [false, true] {
         for (way, app) in mounted(&bench, everywhere) {
@@ -203,8 +203,8 @@ async fn a_rule_about_paths_cannot_be_passed_by_through_the_prefix() {
         }
     }
     drop(bench);
-    // A service that asks for its routes there has them guarded on both sides: a rule about paths must see the path that
-    // the service sees.
+    // A service with its routes below the prefix needs the rule inside of the profiler too: there the rule sees the same path
+    // as the service.
     let bench = Bench::with(|builder| builder.routes_below_prefix(true));
     let app = service(false).layer(from_fn(no_admin));
     let app = bench.profiler.mount(app).layer(from_fn(no_admin));
@@ -236,7 +236,7 @@ async fn below_the_prefix_the_document_is_the_profilers_own() {
     }
 }
 
-/// A plain hyper service, over a socket: the guard is the service that hyper is given.
+/// Tests a plain hyper service over a socket, where the guard is hyper's service.
 #[tokio::test]
 async fn one_guard_before_a_plain_hyper_service_protects_everything() {
     use hyper_util::rt::TokioIo;
@@ -283,7 +283,7 @@ async fn one_guard_before_a_plain_hyper_service_protects_everything() {
     server.abort();
 }
 
-/// On a listener of the profiler's own there is no layer: the token guards all that is a secret.
+/// The profiler's own listener has no layers: the token protects everything that is not public.
 #[test]
 fn on_a_listener_of_its_own_the_token_protects_everything_but_the_bare_pages() {
     let bench = Bench::with(|builder| builder.token("s3cret"));
@@ -302,7 +302,7 @@ fn on_a_listener_of_its_own_the_token_protects_everything_but_the_bare_pages() {
     assert_eq!(ask(address, "/admin/secret", right), 404);
 }
 
-/// The status under a name, from a caller at `peer`, if it is known.
+/// Requests the status under a host name, from a caller at `peer`, if the address is known.
 async fn asked_as(app: &Router, host: &str, peer: Option<&str>) -> (u16, String) {
     let mut request = Request::builder()
         .uri(format!("{BASE}/status"))
@@ -323,7 +323,7 @@ const NEAR: [&str; 3] = ["127.0.0.1:4711", "[::1]:4711", "[::ffff:127.0.0.1]:471
 const FAR: &str = "10.1.2.3:4711";
 
 #[tokio::test]
-async fn a_strangers_name_that_leads_to_this_machine_opens_nothing() {
+async fn a_foreign_host_name_that_resolves_to_this_machine_is_refused() {
     let bench = Bench::new();
     for (_, app) in mounted(&bench, false) {
         for peer in NEAR {
@@ -349,12 +349,12 @@ async fn a_strangers_name_that_leads_to_this_machine_opens_nothing() {
                 assert_eq!(asked_as(&app, host, Some(peer)).await.0, 200, "{host}");
             }
         }
-        // Behind a proxy and in a pod, a service has names that nobody told us.
+        // Behind a proxy and in a pod, a service has names that are not configured.
         for host in ["memory-leak.default:7000", "service.example.com"] {
             assert_eq!(asked_as(&app, host, Some(FAR)).await.0, 200);
             assert_eq!(asked_as(&app, host, None).await.0, 200);
         }
-        // Over HTTP/2 the name is in the address; of two names both count.
+        // Over HTTP/2 the name is in the URI. If there are two names, both are checked.
         for (uri, hosts) in [
             ("http://evil.example", &[][..]),
             ("http://evil.example", &["localhost"]),
@@ -365,7 +365,7 @@ async fn a_strangers_name_that_leads_to_this_machine_opens_nothing() {
                 request = request.header("host", *host);
             }
             let peer: SocketAddr = NEAR[0].parse().unwrap();
-            // A server without axum tells the caller so.
+            // A server without axum passes the caller's address on like this.
             let request = request.extension(peer).body(Body::empty()).unwrap();
             let answer = app.clone().oneshot(request).await.unwrap();
             assert_eq!(answer.status(), 403, "{uri} {hosts:?}");
@@ -374,7 +374,7 @@ async fn a_strangers_name_that_leads_to_this_machine_opens_nothing() {
 }
 
 #[tokio::test]
-async fn names_that_are_listed_are_the_only_ones_and_a_token_makes_names_needless() {
+async fn only_listed_host_names_are_accepted_and_with_a_token_names_are_not_checked() {
     let bench = Bench::with(|builder| builder.hosts(["profiler.example.com", "*.corp.example"]));
     let app = bench.app();
     for peer in [None, Some(FAR), Some(NEAR[0])] {
@@ -424,7 +424,7 @@ fn a_listener_of_the_profilers_own_answers_under_names_that_no_stranger_can_own(
     assert_eq!(ask_as(address, &status, "any.example", right), 200);
 }
 
-/// The status of the answer to a `GET`, over a socket.
+/// Sends a `GET` over a socket and returns the answer's status.
 fn ask(address: SocketAddr, path: &str, headers: &str) -> u16 {
     ask_as(address, path, "localhost", headers)
 }

@@ -1,9 +1,9 @@
-//! The profiler over HTTP: its routes, who may call them, what they send, and what is not recorded of it.
+//! Tests of the profiler over HTTP: the routes, access to them, their answers, and that requests are not recorded.
 //!
-//! A process has one session: each test takes its turn with its `Bench`. A test of what is the whole process's, be it its
-//! environment, its memory, or everything that is recorded, runs in a process of its own.
+//! A process has one session, so each test holds its turn with its `Bench`. A test that depends on the whole process (its
+//! environment, its memory, or the totals of a session) runs in a process of its own.
 #![cfg(feature = "http")]
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,4 @@
-//! Reports, flame graphs and statistics over HTTP: what is sent, what is kept, and what happens when the disk lets
-//! the profiler down.
+//! Tests of reports, flame graphs and statistics over HTTP: the answers, the files on disk, and failures of the disk.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -27,7 +26,7 @@ async fn fetch(app: &Router, endpoint: &str, headers: &[(&str, &str)]) -> Answer
     send(app, Method::GET, &format!("{BASE}/{endpoint}"), headers).await
 }
 
-/// Records and stops, so that there is a report.
+/// Records a session, so that a report exists.
 async fn record(app: &Router) {
     assert_eq!(call(app, "start").await.status, 200);
     assert_eq!(call(app, "stop").await.status, 200);
@@ -44,7 +43,7 @@ async fn before_the_first_session_every_output_is_404_and_says_why() {
     assert_eq!(
         call(&app, "stop").await.json()["state"],
         "stopped",
-        "nothing to stop is no error"
+        "a stop without a session is not an error"
     );
     assert!(matches!(bench.profiler.report(), Err(Error::NoReport)));
 }
@@ -70,7 +69,7 @@ async fn a_finished_sessions_outputs_are_files_that_are_sent_as_they_are() {
         assert_eq!(answer.header("cache-control"), "private, no-cache");
         assert_eq!(answer.header("x-heapray-snapshot"), "");
         let mode = fs::metadata(bench.path(file)).unwrap().mode();
-        assert_eq!(mode & 0o777, 0o600, "{file} is nobody else's business");
+        assert_eq!(mode & 0o777, 0o600, "{file} can be read by its owner alone");
     }
     let report = call(&app, "status").await.json()["report"]["bytes"]
         .as_u64()
@@ -88,7 +87,7 @@ async fn a_finished_sessions_outputs_are_files_that_are_sent_as_they_are() {
 }
 
 #[tokio::test]
-async fn the_picture_is_there_in_every_build_and_can_load_and_send_nothing() {
+async fn every_build_has_the_picture_and_the_picture_can_load_and_send_nothing() {
     let bench = Bench::new();
     let app = bench.app();
     record(&app).await;
@@ -115,7 +114,7 @@ async fn the_picture_is_there_in_every_build_and_can_load_and_send_nothing() {
 }
 
 #[tokio::test]
-async fn head_tells_what_get_would_send() {
+async fn head_sends_the_same_headers_as_get() {
     let bench = Bench::new();
     let app = bench.app();
     record(&app).await;
@@ -131,7 +130,7 @@ async fn head_tells_what_get_would_send() {
 }
 
 #[tokio::test]
-async fn ranges_and_conditions_are_kept_to_the_letter() {
+async fn ranges_and_conditional_requests_are_answered_as_in_the_rfc() {
     let bench = Bench::new();
     let app = bench.app();
     record(&app).await;
@@ -154,7 +153,7 @@ async fn ranges_and_conditions_are_kept_to_the_letter() {
         ("5", &*etag)
     );
 
-    // Two halves make the whole: what a client that was cut off does.
+    // A client whose transfer broke off fetches the rest.
     let (first, rest) = (
         format!("bytes=0-{}", len / 2),
         format!("bytes={}-", len / 2 + 1),
@@ -206,7 +205,7 @@ async fn while_recording_an_output_is_a_marked_snapshot_and_leaves_no_file() {
     assert_eq!(
         bench.profiler.status().state,
         State::Recording,
-        "and it goes on"
+        "the recording goes on"
     );
     call(&app, "stop").await;
     let last = bench.profiler.report().unwrap();
@@ -219,7 +218,7 @@ async fn while_recording_an_output_is_a_marked_snapshot_and_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn each_way_of_making_has_its_own_file_and_bad_values_are_refused() {
+async fn each_set_of_options_has_its_own_file_and_bad_values_are_refused() {
     let bench = Bench::new();
     let app = bench.app();
     record(&app).await;
@@ -296,14 +295,14 @@ async fn many_starts_at_once_begin_one_session_and_many_stops_end_it_once() {
             assert_eq!(
                 answers.len(),
                 1,
-                "all tell of the same session: {answers:?}"
+                "all answers are about the same session: {answers:?}"
             );
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_call_gets_a_true_answer_while_sessions_come_and_go() {
+async fn every_call_gets_a_correct_answer_while_sessions_start_and_stop() {
     let bench = Bench::new();
     let app = bench.app();
     record(&app).await;
@@ -400,7 +399,7 @@ async fn a_file_that_is_cut_while_it_is_sent_breaks_the_answer_off() {
         .open(bench.path("memray-report.bin"))
         .unwrap();
     file.set_len(5).unwrap();
-    // A short answer that looks whole would be worse than none.
+    // A short answer that looks complete would be worse than an error.
     assert!(response.into_body().collect().await.is_err());
     assert!(
         try_send(&app, Method::GET, &format!("{BASE}/report"), &[])
@@ -510,6 +509,6 @@ fn code_can_do_what_the_endpoints_do() {
     assert_eq!(
         drafts.count(),
         0,
-        "shutdown waits for what is being written"
+        "shutdown waits for files that are being written"
     );
 }

@@ -1,6 +1,6 @@
-//! What needs a process of its own: the environment, the process's own profiler, a full disk, a fork, a listener.
+//! Tests that need a process of their own: of the environment, the process's own profiler, a full disk, a fork, a listener.
 //!
-//! Each scenario is this same test program, started again with one of its tests.
+//! Each test starts this program again with itself alone.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::support::turn;
 use heapray::{Error, InitError, State};
 use heapray_report::error_chain;
 
-/// Runs `scenario` in a new process with these variables, in a shell that runs `before` first.
+/// Runs the test `scenario` in a new process with these variables, in a shell that runs `before` first.
 fn run(scenario: &str, before: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{before} exec \"$0\" \"$@\"")]);
@@ -28,14 +28,14 @@ fn run(scenario: &str, before: &str, variables: &[(&str, &str)]) -> Output {
             command.env_remove(&*name);
         }
     }
-    // What it leaves in its private directory goes with the build's own files.
+    // Files in the profiler's private directory are removed with cargo's directory.
     command.env("TMPDIR", fresh_dir());
     command.envs(variables.iter().copied());
     let _turn = turn();
     passed(command)
 }
 
-/// A request over a real socket.
+/// Sends a request over a real socket.
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut socket = TcpStream::connect(address).unwrap();
     write!(
@@ -90,7 +90,7 @@ fn with_the_variable_set_it_records_when_init_returns() {
             ("TMPDIR", tmp.to_str().unwrap()),
         ];
         run(scenario, "", &variables);
-        // The report outlives the process, in a directory that is nobody else's.
+        // The report outlives the process, in a private directory.
         let private: Vec<_> = fs::read_dir(&tmp)
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -115,7 +115,7 @@ fn with_the_variable_set_it_records_when_init_returns() {
 }
 
 #[test]
-fn a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off() {
+fn a_bad_setting_is_reported_on_standard_error_and_the_profiler_stays_off() {
     let scenario = test_name!();
     if !is_alone(scenario) {
         for (name, value) in [
@@ -130,7 +130,7 @@ fn a_bad_setting_is_told_on_standard_error_and_the_profiler_stays_off() {
             assert_eq!(
                 told.matches(name).count(),
                 1,
-                "once, however often it is called: {told}"
+                "the message must be printed once for all calls: {told}"
             );
             assert!(told.contains("must be"), "{told}");
         }
@@ -164,7 +164,7 @@ fn a_start_that_fails_in_init_leaves_a_profiler_that_says_why() {
     let status = profiler.status();
     assert_eq!(status.state, State::Stopped);
     assert!(status.trouble.unwrap().contains("cannot be written to"));
-    // Whoever clears the way can start after all.
+    // A start succeeds after the obstacle is removed.
     fs::remove_file(std::env::var("MEMRAY_PROFILER_DIR").unwrap()).unwrap();
     assert_eq!(profiler.start().unwrap().state, State::Recording);
     assert_eq!(profiler.status().trouble, None);
@@ -179,7 +179,7 @@ fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
             ("MEMRAY_PROFILER", "1"),
             ("MEMRAY_PROFILER_DIR", dir.to_str().unwrap()),
         ];
-        // Not a byte more in any file, and SIGXFSZ for who tries. `prlimit` of util-linux lifts it later.
+        // No file may grow, and a write that would grow one raises SIGXFSZ. `prlimit` of util-linux lifts the limit later.
         run(scenario, "ulimit -S -f 0;", &variables);
         return;
     }
@@ -210,7 +210,7 @@ fn a_full_disk_is_a_clear_error_and_nothing_is_lost() {
     }
     assert!(
         !profiler.report().unwrap().is_empty(),
-        "what was recorded is still there"
+        "the recorded session is still available"
     );
     assert!(profiler.status().report.is_some());
 }
@@ -264,7 +264,7 @@ fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_sh
         .enable_all()
         .build()
         .unwrap();
-    // Everything below happens on the only thread of the service's runtime: it runs nothing else meanwhile.
+    // All of this runs on the only thread of the service's runtime, so the runtime cannot serve requests meanwhile.
     runtime.block_on(async {
         let address = heapray::serve("127.0.0.1:0").unwrap().unwrap();
         for prefix in ["", "/pub/job/a/1"] {
@@ -284,7 +284,7 @@ fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_sh
             taken.contains(&address.to_string()) && taken.contains("in use"),
             "{taken}"
         );
-        // A client that never finishes its request does not keep the shutdown waiting for ever.
+        // The shutdown does not wait for a client that never finishes its request.
         let mut idle = TcpStream::connect(address).unwrap();
         idle.write_all(b"GET / HT").unwrap();
         heapray::shutdown().unwrap();
@@ -295,7 +295,7 @@ fn its_own_listener_answers_while_the_services_runtime_is_stuck_and_closes_at_sh
 }
 
 #[test]
-fn strangers_do_not_take_the_services_file_descriptors() {
+fn open_connections_do_not_take_all_of_the_services_file_descriptors() {
     let scenario = test_name!();
     if !is_alone(scenario) {
         run(scenario, "", &[("MEMRAY_PROFILER", "1")]);
@@ -312,7 +312,7 @@ fn strangers_do_not_take_the_services_file_descriptors() {
     for stranger in &mut strangers {
         stranger.read_exact(&mut byte).unwrap();
     }
-    // They stay connected: the next one is answered when one of them goes.
+    // These clients stay connected. The next client is answered when one of them disconnects.
     let mut next = connect();
     let briefly = Some(Duration::from_millis(100));
     next.set_read_timeout(briefly).unwrap();
@@ -325,15 +325,15 @@ fn strangers_do_not_take_the_services_file_descriptors() {
 }
 
 #[test]
-fn a_forked_child_says_so_and_touches_nothing_of_its_parents() {
+fn a_forked_child_reports_the_fork_and_touches_nothing_of_its_parent() {
     let scenario = test_name!();
     if !is_alone(scenario) {
         run(scenario, "", &[("MEMRAY_PROFILER", "1")]);
         return;
     }
     let profiler = heapray::init();
-    // SAFETY: the child only asks the profiler, which takes no lock and waits for no thread there, and leaves by
-    // `_exit`; glibc makes its allocator usable in the child of a threaded process.
+    // SAFETY: the child only calls the profiler, which takes no lock and waits for no thread in a child, and ends by
+    // `_exit`. glibc makes its allocator usable in the child of a threaded process.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let right = profiler.status().state == State::Forked
@@ -343,11 +343,11 @@ fn a_forked_child_says_so_and_touches_nothing_of_its_parents() {
             && matches!(profiler.shutdown(), Err(Error::Forked))
             && matches!(profiler.serve("127.0.0.1:0"), Ok(None));
         drop(profiler);
-        // SAFETY: ends the child without running anything of the parent's.
+        // SAFETY: ends the child without running code of the parent's.
         unsafe { libc::_exit(if right { 0 } else { 1 }) };
     }
     let mut status = -1;
-    // SAFETY: `status` is ours, and the child is ours to wait for.
+    // SAFETY: `status` lives until the call returns, and the child belongs to this process.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!((waited, status), (child, 0));
     assert_eq!(profiler.status().state, State::Recording);
@@ -365,7 +365,7 @@ fn nothing_that_a_request_does_is_recorded() {
     let profiler = heapray::init();
     let mut service = profiler.service();
     let allocated = || profiler.status().allocated.count;
-    // The test harness's own thread is still setting itself up.
+    // Wait until the test harness's own thread has been set up.
     while (0..100).any(|_| {
         let before = allocated();
         std::thread::yield_now();
@@ -393,7 +393,7 @@ fn nothing_that_a_request_does_is_recorded() {
             std::task::Waker::from(std::sync::Arc::new(Unpark(std::thread::current())))
         };
         let before = allocated();
-        // The service's own thread, and not quiet by itself.
+        // This is the service's own thread, and it is not untracked.
         let response = wait(
             &waker,
             std::pin::pin!(tower::Service::call(&mut service, request)),
@@ -411,7 +411,7 @@ fn nothing_that_a_request_does_is_recorded() {
     assert_eq!(
         allocated(),
         before + 1,
-        "and what is not a request is recorded"
+        "an allocation outside of a request is recorded"
     );
 }
 

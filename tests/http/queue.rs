@@ -1,5 +1,5 @@
-//! Outputs that many ask for at once, that nobody waits for, or that another site's page asks for; and the end of the
-//! service meanwhile.
+//! Tests of outputs that many clients request at once, that clients abandon, or that another site's page requests, and of a
+//! shutdown meanwhile.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use tower::ServiceExt;
 
-/// So many different outputs, none of which is usual.
+/// Returns `count` different outputs, other than the usual ones.
 fn others(count: usize) -> impl Iterator<Item = String> {
     let formats = [
         "csv",
@@ -31,15 +31,15 @@ fn others(count: usize) -> impl Iterator<Item = String> {
     all.take(count)
 }
 
-/// Asks for `endpoint` and goes away.
+/// Requests `endpoint` and gives up at once.
 async fn abandon(app: &Router, endpoint: &str) {
     let request = Request::get(format!("{BASE}/{endpoint}"));
     let asked = app.clone().oneshot(request.body(Body::empty()).unwrap());
-    // Polled once, and dropped.
+    // The future is polled once and dropped.
     let _ = tokio::time::timeout(Duration::ZERO, asked).await;
 }
 
-/// All of them at once.
+/// Requests all endpoints at once.
 async fn together(app: &Router, endpoints: impl Iterator<Item = String>) -> Vec<Answer> {
     let asked: Vec<_> = endpoints
         .map(|endpoint| {
@@ -55,7 +55,7 @@ async fn together(app: &Router, endpoints: impl Iterator<Item = String>) -> Vec<
 }
 
 #[tokio::test]
-async fn more_than_there_are_places_for_are_refused_and_told_when_to_come_again() {
+async fn requests_beyond_the_limit_are_refused_with_a_time_to_retry() {
     let bench = Bench::new();
     let app = bench.app();
     call(&app, "start").await;
@@ -63,7 +63,7 @@ async fn more_than_there_are_places_for_are_refused_and_told_when_to_come_again(
     let (stats, answers) = answers.split_last().unwrap();
     assert_eq!(
         stats.status, 200,
-        "the usual outputs have places of their own"
+        "the usual outputs have a limit of their own"
     );
     let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|a| a.status == 200);
     assert!(made.len() >= 8, "{}", made.len());
@@ -73,11 +73,11 @@ async fn more_than_there_are_places_for_are_refused_and_told_when_to_come_again(
         assert_eq!(answer.header("retry-after"), "5");
     }
     let answer = call(&app, "report?format=csv&lines=1").await;
-    assert_eq!(answer.status, 200, "there are places again");
+    assert_eq!(answer.status, 200, "requests are accepted again");
 }
 
 #[tokio::test]
-async fn requests_that_were_given_up_take_no_place() {
+async fn abandoned_requests_do_not_count_against_the_limit() {
     let bench = Bench::new();
     let app = bench.app();
     call(&app, "start").await;
@@ -90,7 +90,7 @@ async fn requests_that_were_given_up_take_no_place() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_makes_nobody_wait_in_vain() {
+async fn the_end_of_a_session_leaves_no_request_waiting() {
     let bench = Bench::new();
     let app = bench.app();
     for _ in 0..2 {
@@ -109,7 +109,7 @@ async fn a_session_that_ends_makes_nobody_wait_in_vain() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_the_service_writes_the_report_and_tells_all_others_so() {
+async fn shutdown_writes_the_report_and_refuses_the_waiting_requests() {
     let bench = Bench::new();
     let app = bench.app();
     call(&app, "start").await;
@@ -135,12 +135,12 @@ async fn the_end_of_the_service_writes_the_report_and_tells_all_others_so() {
     assert_eq!(
         call(&app, "report?format=csv").await.status,
         200,
-        "it goes on"
+        "outputs are made again after the shutdown"
     );
 }
 
 #[tokio::test]
-async fn another_sites_page_may_link_to_outputs_and_not_load_them() {
+async fn another_sites_page_may_link_to_outputs_but_not_load_them() {
     let bench = Bench::with(|builder| builder.memory_log(true).memory_dir(fresh_dir()));
     let app = bench.app();
     call(&app, "start").await;
@@ -180,10 +180,10 @@ async fn another_sites_page_may_link_to_outputs_and_not_load_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_state_is_told_while_the_memory_log_is_read() {
+async fn the_status_is_answered_while_the_memory_log_is_read() {
     let bench = Bench::with(|builder| builder.memory_log(true).memory_dir(fresh_dir()));
     let app = bench.app();
-    // Opening a pipe that nobody writes to takes as long as that.
+    // Opening a pipe blocks until another process opens it for writing.
     let log = bench.profiler.memory_log().unwrap().to_owned();
     fs::remove_file(&log).unwrap();
     assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
@@ -196,7 +196,7 @@ async fn the_state_is_told_while_the_memory_log_is_read() {
         assert_eq!(answer.await.expect(endpoint).status, 200, "{endpoint}");
     }
     assert!(!timeline.is_finished());
-    // No pipe any more for those behind the first; and the first is let go.
+    // The file is missing for the requests behind the first, and the first is unblocked.
     let pipe = log.with_extension("pipe");
     fs::rename(&log, &pipe).unwrap();
     tokio::task::spawn_blocking(move || fs::OpenOptions::new().write(true).open(pipe).unwrap())

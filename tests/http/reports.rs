@@ -1,4 +1,4 @@
-//! The reports of earlier sessions over HTTP; files for other tools; marks; and what watchers see.
+//! Tests of kept reports over HTTP, of files for other tools, of marks, of the live stream and of tickets.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
-/// Records a session in which a block of `bytes` is kept.
+/// Records a session in which a block of `bytes` stays live.
 async fn record(app: &Router, bytes: usize) -> Vec<u8> {
     assert_eq!(call(app, "start").await.status, 200);
     let block = keep(bytes);
@@ -86,10 +86,9 @@ async fn a_former_sessions_report_is_kept_and_every_view_of_it_is_served() {
         again.header("last-modified"),
         former.header("last-modified")
     );
-    // What is in the text after its first part tells of this process's own doings; the figures are the same.
     let text = call(&app, &format!("reports/{id}/stats")).await;
     assert_eq!(text.text(), stats.text());
-    // With the blocks of any range of time, as before.
+    // The page still has the blocks of every range of time.
     let kept_page = call(&app, &format!("reports/{id}/flamegraph")).await;
     assert_eq!(kept_page.text(), page.text());
     let old = call(&app, &format!("reports/{id}/report?version=12")).await;
@@ -97,7 +96,7 @@ async fn a_former_sessions_report_is_kept_and_every_view_of_it_is_served() {
     assert_eq!(old.version, memray::Version::V12);
     assert!(old.complete);
     assert_eq!(call(&app, &format!("reports/{id}")).await.json(), kept[1]);
-    // In pieces, as a browser fetches what is long.
+    // A browser fetches a long file in ranges.
     let path = format!("{BASE}/reports/{id}/flamegraph");
     let part = send(&app, Method::GET, &path, &[("range", "bytes=0-14")]).await;
     assert_eq!(
@@ -126,7 +125,7 @@ async fn a_former_sessions_report_is_kept_and_every_view_of_it_is_served() {
 }
 
 #[tokio::test]
-async fn only_so_many_are_kept_and_only_so_many_bytes() {
+async fn kept_reports_are_limited_in_number_and_in_bytes() {
     let bench = Bench::with(|builder| builder.keep(2));
     let app = bench.app();
     for _ in 0..4 {
@@ -154,7 +153,7 @@ async fn only_so_many_are_kept_and_only_so_many_bytes() {
         assert_eq!(
             call(&app, "report").await.status,
             200,
-            "the present one is there all the same"
+            "the present session's report exists nevertheless"
         );
     }
 }
@@ -336,7 +335,7 @@ async fn a_report_is_also_a_file_for_another_tool_by_query_or_by_accept() {
             .filter(|name| name.to_string_lossy().contains("folded"))
             .count(),
         0,
-        "none is left on disk"
+        "a text for another tool is not left on disk"
     );
 }
 
@@ -405,7 +404,7 @@ async fn a_session_takes_a_thousand_marks_and_no_more() {
         .fails_with(409, "TooManyMarks");
 }
 
-/// The events of an answer that is read for as long as `enough` is not satisfied.
+/// Reads the events of the live stream until `enough` returns true.
 async fn watch(app: &Router, mut enough: impl FnMut(&str, &Value) -> bool) {
     let request = Request::get(format!("{BASE}/live"))
         .body(Body::empty())
@@ -429,11 +428,11 @@ async fn watch(app: &Router, mut enough: impl FnMut(&str, &Value) -> bool) {
             }
         }
     }
-    panic!("the answer ended before it was enough");
+    panic!("the stream ended too early");
 }
 
 #[tokio::test]
-async fn who_watches_sees_the_state_the_curve_the_top_lines_and_the_reports() {
+async fn the_live_stream_sends_the_state_the_curve_the_top_lines_and_the_reports() {
     let bench = Bench::new();
     let app = bench.app();
     watch(&app, |event, data| {
@@ -482,7 +481,7 @@ async fn who_watches_sees_the_state_the_curve_the_top_lines_and_the_reports() {
 }
 
 #[tokio::test]
-async fn an_answer_to_watchers_ends_by_itself_and_only_so_many_watch() {
+async fn a_live_stream_ends_by_itself_and_the_number_of_streams_is_limited() {
     let bench = Bench::new();
     let app = bench.app();
     let ask = || {
@@ -507,12 +506,12 @@ async fn an_answer_to_watchers_ends_by_itself_and_only_so_many_watch() {
     let ended = tokio::time::timeout(Duration::from_secs(60), first.into_body().collect());
     assert!(
         ended.await.is_ok(),
-        "a service that shuts down waits for it"
+        "the stream does not end, and a service that shuts down waits for it"
     );
 }
 
 #[tokio::test]
-async fn a_ticket_opens_what_it_is_for_and_nothing_else() {
+async fn a_ticket_opens_its_own_output_and_nothing_else() {
     let bench = Bench::with(|builder| builder.token("s3cret"));
     let app = bench.app();
     let right = [("authorization", "Bearer s3cret")];

@@ -1,4 +1,4 @@
-//! Every route at the root, below the prefix, with and without a slash, by every method; and who may call.
+//! Tests of every route at the root and below the prefix, with and without a slash, by every method, and of access to them.
 
 use crate::bench::{BASE, Bench, call, fresh_dir, get, post, send};
 use crate::support::turn;
@@ -116,7 +116,7 @@ async fn the_live_page_is_at_the_base_and_a_base_without_its_slash_leads_there()
 }
 
 #[tokio::test]
-async fn what_is_no_endpoint_is_404_in_json() {
+async fn a_path_that_is_not_an_endpoint_is_404_in_json() {
     let bench = Bench::new();
     let app = bench.app();
     for prefix in PREFIXES {
@@ -158,7 +158,7 @@ async fn what_is_no_endpoint_is_404_in_json() {
 }
 
 #[tokio::test]
-async fn an_apps_own_routes_work_below_the_prefix_as_they_do_at_the_root_where_it_asks_for_it() {
+async fn an_apps_own_routes_work_below_the_prefix_as_at_the_root_if_it_is_configured() {
     let bench = Bench::with(|builder| builder.routes_below_prefix(true));
     let app = Router::new()
         .route("/health", on_get(|| async { "healthy" }))
@@ -233,7 +233,7 @@ async fn an_apps_own_pages_come_before_ours_but_not_before_the_endpoints() {
 }
 
 #[tokio::test]
-async fn an_apps_routes_do_not_pass_by_the_profiler_unless_one_is_in_its_way() {
+async fn an_apps_routes_do_not_go_through_the_profiler_unless_one_overlaps_its_own() {
     for below in [false, true] {
         app_beside_the_profiler(below).await;
     }
@@ -248,7 +248,7 @@ async fn app_beside_the_profiler(below: bool) {
     let unmatched = Router::new()
         .route("/x", own())
         .fallback(|| async { "unmatched" });
-    for (what, app, passes_by) in [
+    for (what, app, goes_through) in [
         ("usual", Router::new().route("/", own()), false),
         (
             "a fallback",
@@ -297,8 +297,8 @@ async fn app_beside_the_profiler(below: bool) {
         let app = bench
             .profiler
             .mount(app.route("/health", on_get(|| async { "healthy" })));
-        // Behind the profiler as a whole, the app's routes are not the result's.
-        assert_eq!(app.has_routes(), !passes_by, "{what}");
+        // If the whole app is behind the profiler, the result does not have the app's routes.
+        assert_eq!(app.has_routes(), !goes_through, "{what}");
         for prefix in PREFIXES.iter().chain(&["/pub/job/adder/1.0"]) {
             let at = |path: &str| format!("{prefix}{path}");
             if below || prefix.is_empty() {
@@ -347,7 +347,7 @@ async fn another_prefix_and_none_at_all_can_be_configured() {
         404
     );
     drop(bench);
-    // One that the endpoints' own path begins with.
+    // A prefix with which the endpoints' own path begins.
     let bench = Bench::with(|builder| builder.prefix("/api"));
     for path in [&status, &format!("/api{status}")] {
         assert_eq!(get(&bench.app(), path).await.status, 200, "{path}");
@@ -385,7 +385,7 @@ async fn the_router_alone_can_be_merged_or_nested() {
 }
 
 #[tokio::test]
-#[allow(clippy::await_holding_lock)] // as each `Bench` does: the runtime has this thread alone
+#[allow(clippy::await_holding_lock)] // as in each `Bench`: the runtime has only this thread
 async fn a_disabled_profiler_adds_nothing() {
     let _turn = turn();
     let profiler = heapray::builder().ignore_environment().build().unwrap();
@@ -463,7 +463,7 @@ async fn with_a_token_set_nothing_below_the_profiler_answers_without_it() {
     assert_eq!(
         bench.profiler.status().state,
         heapray::State::Stopped,
-        "no start came through"
+        "no request started a session"
     );
     let right = format!("Bearer {TOKEN}");
     let start = format!("{BASE}/start");
@@ -525,7 +525,7 @@ async fn a_page_of_another_site_can_neither_change_nor_watch_anything() {
 }
 
 #[tokio::test]
-async fn the_document_tells_of_every_route_and_every_route_is_there() {
+async fn the_document_describes_every_route_and_every_described_route_exists() {
     let bench = Bench::with(|builder| builder.memory_log(true).memory_dir(fresh_dir()));
     let app = bench.app();
     call(&app, "start").await;
@@ -537,7 +537,7 @@ async fn the_document_tells_of_every_route_and_every_route_is_there() {
         .map(|server| server["url"].as_str().unwrap())
         .collect();
     assert_eq!(urls, [".", "/pub/job/JOB_NAME/JOB_VERSION"]);
-    // What the parameters in its paths and queries are to be.
+    // The values for the parameters in the paths and queries.
     call(&app, "stop").await;
     let kept = call(&app, "reports").await.json();
     let id = kept[0]["id"].as_str().unwrap().to_owned();
@@ -563,7 +563,7 @@ async fn the_document_tells_of_every_route_and_every_route_is_there() {
             let answer = send(&app, method.clone(), &called, &[]).await;
             let status = if method == Method::DELETE { 204 } else { 200 };
             assert_eq!(answer.status, status, "{method} {called}");
-            // The true response type, and every header that is promised.
+            // The response has the documented type and all documented headers.
             let ok = &operation["responses"][status.to_string()];
             let content_type = answer.header("content-type");
             assert!(
@@ -571,7 +571,7 @@ async fn the_document_tells_of_every_route_and_every_route_is_there() {
                 "{path}: {content_type} {ok}"
             );
             for name in ok["headers"].as_object().into_iter().flatten() {
-                // A kept report is no snapshot.
+                // A kept report is not a snapshot.
                 if !(path.contains("{id}") && name.0 == "X-Heapray-Snapshot") {
                     assert_ne!(answer.header(name.0), "", "{path}: {}", name.0);
                 }
@@ -687,7 +687,7 @@ async fn swagger_ui_is_at_docs_and_the_home_page_leads_there_relatively() {
         );
         assert!(
             !start.text().contains("http"),
-            "nothing from elsewhere: {}",
+            "the page loads nothing from other sites: {}",
             start.text()
         );
         let nothing = get(&app, &format!("{prefix}/docs/../../etc/passwd")).await;

@@ -1,4 +1,4 @@
-//! Sampling by request: what `start?sample=…` does in each state, and how everything says that it estimates.
+//! Tests of sampling by request: `start?sample=…` in each state, and the notes in all outputs that figures are estimates.
 
 use std::hint::black_box;
 
@@ -19,7 +19,7 @@ async fn the_rate_of_a_sampling_session_is_changed_while_it_goes_on() {
     let changed = call(&app, "start?sample=128KiB").await.json();
     assert_eq!(changed["recording_since"], started["recording_since"]);
     assert_eq!(changed["sampling"]["mean_bytes"], 128 << 10);
-    // It knows what was allocated before.
+    // The session goes on with the allocations from before the change.
     let live = changed["live"]["bytes"].as_u64().unwrap();
     assert!((2_000_000..9_000_000).contains(&live), "{changed}");
     assert!(changed["sampling"]["asked"]["count"].as_u64().unwrap() >= 10_000);
@@ -29,7 +29,7 @@ async fn the_rate_of_a_sampling_session_is_changed_while_it_goes_on() {
             .unwrap()
             > 0
     );
-    // Without a rate, a start of what runs is nothing, as ever.
+    // A start without a rate does not change the running session.
     let again = call(&app, "start").await.json();
     assert_eq!(again["recording_since"], started["recording_since"]);
     drop(kept);
@@ -57,7 +57,7 @@ async fn samples_and_every_allocation_are_sessions_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_is_no_size_is_refused_and_changes_nothing() {
+async fn a_rate_that_is_not_a_size_is_refused_and_changes_nothing() {
     let bench = Bench::new();
     let app = bench.app();
     let number = "sample must be a number of bytes";
@@ -104,7 +104,7 @@ async fn every_output_of_a_sampled_session_says_that_it_estimates() {
             &text[..text.len().min(2000)]
         );
     }
-    // What was written is what is read: the estimates' quality is kept with the report.
+    // The report's file keeps the rate and the number of samples.
     let output = bench
         .profiler
         .output(OutputKey::new(OutputKind::Report))

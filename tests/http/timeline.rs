@@ -1,4 +1,4 @@
-//! `GET timeline`, and requests that are marked in the memory log.
+//! Tests of `GET timeline`, and of requests that are marked in the memory log.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use axum::routing::get as on_get;
 use heapray::{MemoryChildren, MemoryRole};
 use heapray_report::memory_log::MemoryLog;
 
-/// With a memory log, read so often that nobody waits for it.
+/// Makes a bench with a memory log, with readings so frequent that tests need not wait for long.
 fn bench() -> Bench {
     Bench::with(|builder| {
         builder
@@ -26,7 +26,7 @@ fn log(path: &Path) -> MemoryLog {
     MemoryLog::read(&fs::read(path).unwrap()[..]).unwrap()
 }
 
-/// Until the log has grown by another reading.
+/// Waits until the log has another reading.
 async fn next_reading(bench: &Bench) {
     let path = bench.profiler.memory_log().unwrap();
     let before = log(path).memory.len();
@@ -35,7 +35,7 @@ async fn next_reading(bench: &Bench) {
     }
 }
 
-/// In a process of its own: what other tests give back would lessen the resident memory.
+/// Runs in a process of its own: memory that other tests free would lower the resident memory.
 #[test]
 fn json_holds_memory_functions_and_the_sessions_heap() {
     let runtime = || {
@@ -102,7 +102,7 @@ async fn memory_functions_and_heap() {
     let file = bench.profiler.memory_log().unwrap();
     assert_eq!(timeline["file"], file.to_str().unwrap());
 
-    // The log outlives the profiler's end, and the file has it all.
+    // The log's file remains after the shutdown, and it is complete.
     bench.profiler.shutdown().unwrap();
     let ended = log(file);
     assert_eq!(ended.functions.len(), 2);
@@ -111,7 +111,7 @@ async fn memory_functions_and_heap() {
 }
 
 #[tokio::test]
-async fn the_file_comes_whole_in_ranges_and_by_either_way_of_asking() {
+async fn the_file_is_sent_whole_or_in_ranges_by_query_or_by_accept() {
     let bench = bench();
     let app = bench.app();
     next_reading(&bench).await;
@@ -169,7 +169,7 @@ async fn without_a_log_there_is_an_error_that_says_why() {
         .fails_with(404, "MemoryLogNotFound");
     assert!(error.contains(blocked.to_str().unwrap()), "{error}");
     assert_eq!(bench.profiler.memory_log(), None);
-    // The profiler itself is none the worse.
+    // The profiler still works.
     assert_eq!(
         call(&bench.app(), "start").await.json()["state"],
         "recording"
@@ -227,7 +227,7 @@ async fn requests_are_marked_by_method_and_route_each_on_a_level_of_its_own() {
     let handler = move || {
         let gate = gate.clone();
         async move {
-            // All three are under way.
+            // Wait until all three requests run.
             gate.wait().await;
             drop(heapray::memory_span("nested"));
             "done"
@@ -249,14 +249,14 @@ async fn requests_are_marked_by_method_and_route_each_on_a_level_of_its_own() {
             .all(|answer| answer.status == 200)
     );
     get(&app, "/v1.0/plain").await;
-    // Whoever gives up ends the request.
+    // A client that gives up ends the request.
     let waiting = get(&app, "/users/4");
     assert!(
         tokio::time::timeout(Duration::from_millis(1), waiting)
             .await
             .is_err()
     );
-    // Not the app's: not marked.
+    // A request to the profiler is not marked.
     call(&app, "status").await;
     bench.profiler.shutdown().unwrap();
     let log = log(bench.profiler.memory_log().unwrap());

@@ -1,5 +1,5 @@
-//! Nothing that the profiler does for a service shows up in the service's capture: not its set-up, not its requests. Each test
-//! has a process of its own, since everything recorded counts.
+//! Tests that the profiler's own work does not appear in the service's capture: neither its set-up nor its requests. Each test
+//! runs in a process of its own, because it checks everything that is recorded.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use heapray_report::Report;
 use heapray_report::memray;
 use tokio::task::JoinSet;
 
-/// What the service's own route keeps: the control that shows what a report would say.
+/// Blocks of the service's own route. They are the control: a report must show them.
 static KEPT: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 #[inline(never)]
@@ -29,7 +29,7 @@ async fn own_route() -> &'static str {
     "kept"
 }
 
-/// The call stacks of everything recorded so far, each as its functions' names from the leaf on.
+/// Returns the call stacks of everything recorded so far, each as its functions' names from the leaf on.
 fn recorded(profiler: &Profiler) -> Vec<Vec<String>> {
     let key = OutputKey::new(OutputKind::Report).full(true);
     let capture = memray::read(profiler.output(key).unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn recorded(profiler: &Profiler) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Stacks with a frame of heapray's that are not of the service's own route.
+/// Checks that only the service's own route has stacks with a frame of heapray's.
 #[track_caller]
 fn assert_nothing_of_heapray(profiler: &Profiler) {
     let ours: Vec<_> = recorded(profiler)
@@ -75,7 +75,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 const ENDPOINTS: [&str; 5] = ["start", "status", "report", "flamegraph", "stats"];
 
-/// Fifty requests of every endpoint at once, without a socket.
+/// Sends fifty requests to every endpoint at once, without a socket.
 async fn fifty_of_each(app: &Router) {
     for endpoint in ENDPOINTS {
         let mut calls = JoinSet::new();
@@ -89,7 +89,7 @@ async fn fifty_of_each(app: &Router) {
     }
 }
 
-/// The same over sockets.
+/// Sends the same requests over sockets.
 fn fifty_of_each_from(address: SocketAddr) {
     for endpoint in ENDPOINTS {
         let method = if endpoint == "start" { "POST" } else { "GET" };
@@ -181,7 +181,7 @@ fn requests_to_the_profiler() {
         fifty_of_each_from(of_the_service);
         fifty_of_each_from(of_the_profiler);
     };
-    // What the service's own runtime keeps for reuse is there after the first round.
+    // After these rounds, the service's runtime has allocated the memory that it keeps for reuse.
     round();
     round();
     let mut seen = Vec::new();
@@ -189,7 +189,7 @@ fn requests_to_the_profiler() {
         // 750 requests a round that left 100 bytes each would be more than this.
         let most = profiler.status().live.bytes + (64 << 10);
         round();
-        // The server closes a connection a moment after its client has seen the end, and until then it has buffers of 8 KiB.
+        // The server closes a connection shortly after its client, and until then it has buffers of 8 KiB.
         let closed = (0..600).any(|_| {
             let live = profiler.status().live.bytes;
             if live > most {
@@ -201,11 +201,11 @@ fn requests_to_the_profiler() {
         seen.push(format!("{live} of at most {most}"));
         closed
     };
-    // A round in which more happens at once than ever before makes the runtime keep more; a leak is one in every round.
+    // The runtime keeps more memory after a round with more concurrent work than before. A leak shows in every round.
     assert!((0..5).any(|_| leaves_nothing()), "{seen:?}");
     assert_nothing_of_heapray(&profiler);
 
-    // The control: what the service does is recorded, and below the prefix such a stack does lead through heapray.
+    // The control: the service's own allocation is recorded, and below the prefix its stack has frames of heapray's.
     let answer = runtime.block_on(crate::bench::get(&app, "/pub/job/a/1/own"));
     assert_eq!(answer.text(), "kept");
     let stacks = recorded(&profiler);
@@ -221,7 +221,7 @@ fn requests_to_the_profiler() {
 }
 
 #[test]
-fn a_quiet_thread_that_grows_a_recorded_block_ends_it() {
+fn an_untracked_thread_that_grows_a_recorded_block_ends_it() {
     in_own_process(test_name!(), grow_a_block_untracked);
 }
 

@@ -1,5 +1,5 @@
-//! What the tests of `heapray::Alloc` share: programs of allocator calls that keep their own books, and the checks
-//! that hold whatever the wrapped allocator is.
+//! Helpers for the tests of `heapray::Alloc`: programs of allocator calls that keep their own books, and checks that hold for
+//! every wrapped allocator.
 #![allow(dead_code, unreachable_pub)] // each test file uses a part of it
 #![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 
@@ -15,7 +15,7 @@ use heapray_report::model::{Allocator, Tally};
 
 use crate::support::{my_sites, my_tid, record, sites_of_thread, sum, tally, turn};
 
-/// What a program of allocator calls did, by its own account.
+/// Sums of allocator calls, as the program that made them counted them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Books {
     pub alloc: Tally,
@@ -35,7 +35,7 @@ impl Books {
         }
     }
 
-    /// Everything, whatever the function.
+    /// Sums over all functions.
     pub fn allocated(&self) -> Tally {
         let mut all = self.alloc;
         all += self.alloc_zeroed;
@@ -55,7 +55,7 @@ impl Block {
     }
 }
 
-/// Runs `calls` random calls and returns the books and what is still live. Allocates nothing else meanwhile.
+/// Makes `calls` random calls, and returns the books and the blocks that are still live. Allocates nothing else meanwhile.
 pub fn random_program(seed: u64, calls: usize) -> (Books, Vec<Block>) {
     let mut random = seed.wrapping_mul(2).wrapping_add(1);
     let mut next = |below: u64| {
@@ -69,13 +69,13 @@ pub fn random_program(seed: u64, calls: usize) -> (Books, Vec<Block>) {
     // The list itself was the first allocation.
     books.alloc += tally(1, (calls * size_of::<Block>()) as u64);
     for _ in 0..calls {
-        // Small, large enough for a mapping of its own, or zero-sized never: `GlobalAlloc` forbids it.
+        // Small, or large enough for a mapping of its own. Never 0: `GlobalAlloc` forbids it.
         let size = match next(50) {
             0 => 1 + next(3 << 20),
             1..10 => 1 + next(100_000),
             _ => 1 + next(500),
         } as usize;
-        // Up to two pages: what System gets from posix_memalign.
+        // Aligned to up to two pages, for which `System` calls `posix_memalign`.
         let layout = Layout::from_size_align(size, 1 << next(14)).unwrap();
         match next(8) {
             0..2 => {
@@ -119,7 +119,7 @@ pub fn random_program(seed: u64, calls: usize) -> (Books, Vec<Block>) {
     (books, held)
 }
 
-/// Every call of Rust code is counted exactly once, on the thread that made it.
+/// Checks that every call of Rust code is counted exactly once, on the thread that made it.
 pub fn books_are_exact() {
     let _turn = turn();
     let mut expected = Books::default();
@@ -131,11 +131,11 @@ pub fn books_are_exact() {
     assert_eq!(
         Books::of(&my_sites(&second)),
         Books::default(),
-        "frees of an earlier session's blocks count nothing"
+        "frees of an earlier session's blocks are not counted"
     );
 }
 
-/// The same on many threads at once, whose blocks are freed by another one.
+/// Checks the same on many threads at once, whose blocks another thread frees.
 pub fn books_of_threads_are_exact() {
     let _turn = turn();
     // Threads start and end outside of the session: std allocates then.
@@ -173,13 +173,13 @@ pub fn books_of_threads_are_exact() {
     });
 }
 
-/// Asks for one block: the function that a report must name.
+/// Allocates one block. A report must name this function.
 #[inline(never)]
 pub fn the_code_that_asks(size: usize) -> Vec<u8> {
     black_box(Vec::with_capacity(black_box(size)))
 }
 
-/// The leaf of a trimmed stack is the code that asked, and nothing of the wrapper stands in between.
+/// Checks that the leaf of a trimmed stack is the code that allocated, without a frame of the wrapper.
 pub fn stacks_lead_to_the_code_that_asks() {
     let _turn = turn();
     let mut kept = Vec::new();
@@ -217,7 +217,7 @@ pub fn stacks_lead_to_the_code_that_asks() {
     drop(kept);
 }
 
-/// C's own allocations go through the GOT as if there were no wrapper.
+/// Checks that C's allocations are recorded through the GOT, as they are without a wrapper.
 pub fn c_is_seen_through_the_got() {
     let _turn = turn();
     let snapshot = record("c", || {
@@ -244,10 +244,10 @@ pub fn c_is_seen_through_the_got() {
     assert_eq!(sum(&mine, None, |site| site.live), tally(0, 0));
 }
 
-/// Bytes that are asked for and never touched.
+/// Bytes of a block that is allocated and never touched.
 const LARGE: usize = 2 << 30;
 
-/// The call stacks of every recorded mapping, as names from the leaf on.
+/// Returns the call stacks of all recorded mappings, as names from the leaf on.
 fn mapping_stacks(snapshot: &Snapshot) -> Vec<Vec<String>> {
     let options = ReportOptions::new().full(true);
     let report = resolve(&snapshot.stacks, &options).report;
@@ -264,7 +264,7 @@ fn mapping_stacks(snapshot: &Snapshot) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Between sessions nothing is recorded, and nothing of it turns up later.
+/// Checks that nothing is recorded between sessions.
 pub fn stopped_means_nothing_is_recorded() {
     let _turn = turn();
     let mut between = Vec::new();
@@ -291,8 +291,8 @@ pub fn stopped_means_nothing_is_recorded() {
     );
 }
 
-/// The memory that the wrapped allocator maps for its own is not counted beside the blocks that it cuts from it: not
-/// in its calls, not on threads that end, not on its own threads.
+/// Checks that mappings of the wrapped allocator are not counted in addition to the blocks inside them: not in its calls,
+/// not on threads that end, not on its own threads.
 pub fn the_allocators_own_mappings_are_not_counted() {
     let _turn = turn();
     let snapshot = record("mappings", || {
@@ -320,7 +320,7 @@ pub fn the_allocators_own_mappings_are_not_counted() {
     assert!(of_others.is_empty(), "{of_others:#?}");
     assert!(
         sum(&snapshot.stacks.sites, None, |site| site.live).bytes < 100_000,
-        "what the programs held is freed"
+        "the programs' blocks are freed"
     );
     let high_water = snapshot.totals.high_water.bytes as usize;
     assert!(

@@ -1,4 +1,5 @@
-//! What the tests share: turns, a session in a directory of its own, and ([`process`]) tests in processes of their own.
+//! Helpers that the test programs share: turns, a session in a directory of its own, and ([`process`]) tests in processes of
+//! their own.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -21,13 +22,13 @@ use heapray_report::model::Tally;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The tests of one process take turns: a process has one session, and some tests count what is the process's.
+/// Waits for the test's turn. A process has one session, and some tests count what belongs to the whole process.
 pub fn turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A flag that tells other threads to stop, set at the latest when it is dropped: a failed assertion must not leave
-/// them running.
+/// A flag that tells other threads to stop. It is set at the latest when its guard is dropped: a failed assertion must not
+/// leave the threads running.
 #[derive(Debug, Default)]
 pub struct StopFlag(pub AtomicBool);
 
@@ -50,7 +51,7 @@ impl Drop for StopGuard<'_> {
     }
 }
 
-/// A directory below cargo's own, removed with the value.
+/// A directory below cargo's own. It is removed when the value is dropped.
 #[derive(Debug)]
 pub struct Dir(pub PathBuf);
 
@@ -78,7 +79,7 @@ impl Drop for Dir {
     }
 }
 
-/// Records what `work` allocates, and everybody else meanwhile.
+/// Records all allocations of the process while `work` runs.
 pub fn record(name: &str, work: impl FnOnce()) -> Snapshot {
     let dir = Dir::new(name);
     let session = Session::start(&dir.options()).unwrap();
@@ -86,7 +87,7 @@ pub fn record(name: &str, work: impl FnOnce()) -> Snapshot {
     session.stop().unwrap()
 }
 
-/// The sites of the calling thread.
+/// Returns the call sites of the calling thread.
 pub fn my_sites(snapshot: &Snapshot) -> Vec<RawSite> {
     sites_of_thread(snapshot, my_tid())
 }
@@ -129,7 +130,7 @@ pub fn tally(count: u64, bytes: u64) -> Tally {
     Tally { count, bytes }
 }
 
-/// Return addresses from the leaf to the root.
+/// Returns the return addresses from the leaf to the root.
 pub fn stack(snapshot: &Snapshot, site: &RawSite) -> Vec<u64> {
     let mut addresses = Vec::new();
     let mut at = site.node;
@@ -141,7 +142,7 @@ pub fn stack(snapshot: &Snapshot, site: &RawSite) -> Vec<u64> {
     addresses
 }
 
-/// A program of the Python environment that `scripts/install-test-tools` makes.
+/// Finds a program in the Python environment that `scripts/install-test-tools` makes.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin");
     Some(path.join(name)).filter(|path| path.exists())

@@ -1,12 +1,12 @@
-//! Tests that run their subject in a process of its own: this program again, with that one test.
+//! Tests that run in a process of their own: this program is started again with that one test.
 
 use std::env;
 use std::process::{Command, Output};
 
-/// Set in such a process: the test that it runs.
+/// The environment variable that names the one test of such a process.
 const ALONE: &str = "HEAPRAY_TEST_ALONE";
 
-/// The name by which the harness knows the test that this stands in.
+/// Expands to the harness's name of the test in which the macro is called.
 macro_rules! test_name {
     () => {{
         fn here() {}
@@ -15,16 +15,16 @@ macro_rules! test_name {
 }
 pub(crate) use test_name;
 
-/// The test in which `inner` is defined, without the program's name: as the harness has it.
+/// Returns the harness's name of the test in which `here` is defined: its path without the program's name.
 pub fn name_of_test<F>(_: &F) -> &'static str {
     let path = std::any::type_name::<F>();
     let path = path.strip_suffix("::here").unwrap_or(path);
-    // The body of an asynchronous test.
+    // An asynchronous test has its body in a closure.
     let path = path.strip_suffix("::{{closure}}").unwrap_or(path);
     path.split_once("::").map_or(path, |(_, test)| test)
 }
 
-/// This program, to be started again: by the emulator, if cargo starts tests by one.
+/// Returns the command that starts this program again, through the emulator if cargo runs the tests in one.
 pub fn this_program() -> Command {
     let program = env::current_exe().unwrap();
     let arch = env::consts::ARCH.to_uppercase();
@@ -39,7 +39,7 @@ pub fn this_program() -> Command {
     command
 }
 
-/// This program with `test` alone, whose output is the process's. What the harness does besides is done before the test
+/// Returns the command that runs `test` alone in this program, with its output. The harness does its own work before the test
 /// begins and after it ends.
 pub fn only(test: &str) -> Command {
     let mut command = this_program();
@@ -47,18 +47,18 @@ pub fn only(test: &str) -> Command {
     command
 }
 
-/// Makes `command`, which starts this program, run `test` alone.
+/// Adds arguments to `command`, which starts this program, so that it runs `test` alone.
 pub fn play(command: &mut Command, test: &str) {
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env(ALONE, test);
 }
 
-/// Whether this process was started to run `test` alone.
+/// Returns whether this process was started to run `test` alone.
 pub fn is_alone(test: &str) -> bool {
     env::var_os(ALONE).is_some_and(|alone| alone == test)
 }
 
-/// What a process that ran its test and passed has printed.
+/// Runs the command, checks that its test passed, and returns its output.
 #[track_caller]
 pub fn passed(mut command: Command) -> Output {
     let output = command.output().unwrap();
@@ -68,14 +68,14 @@ pub fn passed(mut command: Command) -> Output {
     output
 }
 
-/// Everything that a process has printed.
+/// Returns everything that a process has printed.
 pub fn text(output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout);
     (stdout + String::from_utf8_lossy(&output.stderr)).into_owned()
 }
 
-/// Does `work`, which is the whole of `test`, in a process of its own. Meanwhile it is the test's turn in this one, so that
-/// nothing runs beside it; in its own, it may take a turn like any other.
+/// Runs `work`, the body of `test`, in a process of its own. The test holds its turn in this process meanwhile, so that no
+/// other test runs beside it. In its own process, `work` may take a turn as usual.
 #[track_caller]
 pub fn in_own_process(test: &str, work: impl FnOnce()) {
     if is_alone(test) {

@@ -1,4 +1,4 @@
-//! What the unwinder's tests share: captures as lists of addresses, and libgcc's opinion on them.
+//! Helpers for the unwinder's tests: captured stacks as lists of addresses, and libgcc's stacks to compare them with.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses some of it, in tests only
 
 use std::ffi::c_void;
@@ -10,13 +10,13 @@ use heapray::capture::unwind::ThreadUnwinder;
 use heapray::collector::snapshot::RawNode;
 use heapray_c_fixtures::{CAPTURE, RETURN};
 
-/// A thread's unwinder and its tree.
+/// A thread's unwinder and its call tree.
 pub struct Recorder {
     pub unwinder: ThreadUnwinder,
     pub tree: CallTree,
 }
 
-/// Leaf first; the mark of the root, if any, apart.
+/// A captured stack: the addresses from the leaf on, and the root's marker, if it has one.
 #[derive(Debug, PartialEq, Eq, Clone, Default)]
 pub struct Stack {
     pub addresses: Vec<u64>,
@@ -32,7 +32,7 @@ impl Recorder {
         }
     }
 
-    /// Gives its memory back.
+    /// Unmaps the memory.
     pub fn release(self) {
         self.unwinder.release();
         // SAFETY: nobody else reads the tree.
@@ -42,7 +42,7 @@ impl Recorder {
     /// # Safety
     /// As [`ThreadUnwinder::capture`].
     pub unsafe fn capture(&mut self, registers: Registers) -> Stack {
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees it.
         let node = unsafe { self.unwinder.capture(registers, &mut self.tree) };
         self.stack(node)
     }
@@ -63,13 +63,13 @@ impl Recorder {
         stack
     }
 
-    /// Captures here and compares with `backtrace`; the caller is the innermost frame that both see alike.
+    /// Captures the stack here and compares it with glibc's `backtrace`. The caller is the innermost frame that both have.
     #[inline(never)]
     pub fn check(&mut self) -> Stack {
         // SAFETY: this function's own registers.
         let stack = unsafe { self.capture(registers_here()) };
         let mut expected = libgcc();
-        // Leaf frames: `libgcc` and this function there, this function here.
+        // The expected stack begins with two more frames, `libgcc` and this function. The captured one begins with this function.
         expected.remove(0);
         let ours = &stack.addresses[1..];
         if ours != &expected[1..] {
@@ -100,7 +100,7 @@ fn differences(ours: &[u64], theirs: &[u64]) -> String {
         .collect()
 }
 
-/// The name of the function that `address` returns to, as far as the dynamic symbol table knows it.
+/// Returns the module of `address` and the offset in it.
 pub fn symbol(address: u64) -> String {
     // SAFETY: `dladdr` only fills the structure.
     unsafe {
@@ -120,11 +120,11 @@ pub fn symbol(address: u64) -> String {
     }
 }
 
-/// glibc's `backtrace`, which asks libgcc, from this function outward.
+/// Returns the addresses of glibc's `backtrace`, which uses libgcc, from this function outward.
 #[inline(never)]
 pub fn libgcc() -> Vec<u64> {
     let mut addresses = vec![std::ptr::null_mut::<c_void>(); 20_000];
-    // SAFETY: it writes as many addresses as there is room for.
+    // SAFETY: `backtrace` writes at most as many addresses as fit.
     let count = unsafe { libc::backtrace(addresses.as_mut_ptr(), addresses.len() as i32) };
     addresses.truncate(count as usize);
     addresses
@@ -133,7 +133,7 @@ pub fn libgcc() -> Vec<u64> {
         .collect()
 }
 
-/// A small, good enough source of numbers: splitmix64.
+/// A small random number generator: splitmix64.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -150,7 +150,7 @@ impl Numbers {
     }
 }
 
-/// A walk through calls and returns that comes back to where it was again and again, never deeper than `deepest`.
+/// Makes a random program of calls and returns that comes back to the same frames again and again, at most `deepest` deep.
 pub fn random_program(numbers: &mut Numbers, captures: usize, deepest: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut depth = 0;
