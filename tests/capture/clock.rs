@@ -1,5 +1,5 @@
-//! Stamps from `CLOCK_MONOTONIC`, as on machines whose time stamp counter can't be trusted: the same figures, and the
-//! report says so. The clock is the whole process's, and stays.
+//! Tests time stamps from `CLOCK_MONOTONIC`, as on machines whose time stamp counter cannot be trusted: the figures are the
+//! same, and the report names the clock. The clock is set for the whole process and cannot be changed back.
 
 use std::hint::black_box;
 use std::thread;

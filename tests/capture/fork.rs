@@ -1,4 +1,4 @@
-//! Forked children: they run, unprofiled, and leave the parent's capture alone.
+//! Tests of forked children: they run without being recorded, and do not change the parent's capture.
 
 use std::hint::black_box;
 use std::thread;
@@ -39,7 +39,7 @@ fn children_forked_while_others_allocate_run_and_are_not_recorded() {
                         for _ in 0..200 {
                             drop(black_box(vec![0_u8; 100]));
                         }
-                        // What a collector can follow that gets little of the processor: nothing may be lost.
+                        // Slow enough for a collector with little CPU time: no event may be lost.
                         thread::sleep(Duration::from_millis(1));
                     }
                 });

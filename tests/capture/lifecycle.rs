@@ -1,4 +1,4 @@
-//! Starting and stopping: any number of times, under load, without a trace left behind.
+//! Tests of start and stop: any number of times, under load, and without anything left behind.
 
 use std::hint::black_box;
 use std::thread;
@@ -9,7 +9,7 @@ use heapray::capture::hook;
 use heapray::session::{Session, StartError};
 
 #[test]
-fn stopped_means_the_original_pointers_are_back() {
+fn after_a_stop_the_original_pointers_are_back() {
     let _turn = turn();
     let dir = Dir::new("originals");
     assert_eq!(hook::patched(), 0);
@@ -24,7 +24,7 @@ fn stopped_means_the_original_pointers_are_back() {
 
 #[test]
 fn start_and_stop_return_to_the_same_live_bytes() {
-    // glibc counts blocks in its threads' caches as live: in this program again, without them.
+    // glibc counts blocks in its threads' caches as live, so the test runs in a process without these caches.
     const TUNABLES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
     let _turn = turn();
     let test = test_name!();
@@ -37,14 +37,14 @@ fn start_and_stop_return_to_the_same_live_bytes() {
     let dir = Dir::new("live-bytes");
     let cycle = || {
         drop(Session::start(&dir.options()).unwrap());
-        // SAFETY: no precondition; it reads the allocator's own books.
+        // SAFETY: no precondition; the call reads the allocator's statistics.
         unsafe { libc::mallinfo2() }.uordblks
     };
-    // The first ones fill what stays: the modules' tables, the standard library's own.
+    // The first cycles allocate memory that stays: the modules' tables, and the standard library's own.
     for _ in 0..20 {
         cycle();
     }
-    // The harness's other threads allocate now and then: the fewest of some cycles are ours alone.
+    // The harness's other threads allocate now and then, so the minimum over some cycles is taken.
     let fewest = || (0..10).map(|_| cycle()).min().unwrap();
     let before = fewest();
     for _ in 0..300 {
@@ -58,7 +58,7 @@ fn start_and_stop_return_to_the_same_live_bytes() {
 }
 
 #[test]
-fn a_second_start_is_refused_and_harms_nothing() {
+fn a_second_start_is_refused_and_the_session_goes_on() {
     let _turn = turn();
     let dir = Dir::new("second");
     let session = Session::start(&dir.options()).unwrap();
@@ -83,7 +83,7 @@ fn a_second_start_is_refused_and_harms_nothing() {
 }
 
 #[test]
-fn a_directory_that_is_missing_is_told_and_nothing_is_hooked() {
+fn a_missing_directory_fails_the_start_before_anything_is_hooked() {
     let _turn = turn();
     let dir = Dir::new("missing");
     let mut options = dir.options();
@@ -100,7 +100,7 @@ fn a_directory_that_is_missing_is_told_and_nothing_is_hooked() {
 }
 
 #[test]
-fn blocks_of_before_the_start_are_unknown_and_their_frees_ignored() {
+fn blocks_from_before_the_start_are_unknown_and_their_frees_are_ignored() {
     in_own_process(test_name!(), blocks_of_before_the_start);
 }
 
@@ -177,7 +177,7 @@ fn a_thousand_cycles_under_load_from_eight_threads() {
             let session = Session::start(&dir.options()).unwrap();
             let mine = black_box(vec![0_u8; 777]);
             let snapshot = session.stop().unwrap();
-            // On a starved machine a thread may wait for room for too long: then events are lost, and that is told.
+            // On a busy machine a thread may wait too long for room. Then events are lost, and the snapshot says so.
             lossy += u32::from(snapshot.lost_events > 0);
             if snapshot.lost_events == 0 {
                 let mine_alone = sum(&my_sites(&snapshot), None, |site| site.live);

@@ -1,4 +1,4 @@
-//! Modules that come and go while a capture runs.
+//! Tests of modules that are loaded and unloaded during a session.
 
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
@@ -14,7 +14,7 @@ const LIBRARY: &CStr = c"libz.so.1";
 type DeflateInit = unsafe extern "C" fn(*mut Stream, i32, *const libc::c_char, i32) -> i32;
 type DeflateEnd = unsafe extern "C" fn(*mut Stream) -> i32;
 
-/// zlib's `z_stream`: 112 bytes, all zero to begin with.
+/// zlib's `z_stream`: 112 bytes, which are zero at first.
 #[repr(C, align(8))]
 struct Stream([u8; 112]);
 
@@ -33,7 +33,7 @@ fn open_as(path: &CStr, binding: libc::c_int) -> *mut libc::c_void {
 }
 
 fn use_once(library: *mut libc::c_void) {
-    // SAFETY: zlib's own signatures (zlib.h); the stream is zeroed, as it asks, and ended once.
+    // SAFETY: zlib's own signatures (zlib.h); the stream is zeroed, as zlib requires, and ended once.
     unsafe {
         let init = libc::dlsym(library, c"deflateInit_".as_ptr());
         let end = libc::dlsym(library, c"deflateEnd".as_ptr());
@@ -47,7 +47,7 @@ fn use_once(library: *mut libc::c_void) {
 }
 
 #[test]
-fn a_library_opened_while_recording_is_seen_from_its_first_call() {
+fn a_library_that_is_opened_while_recording_is_recorded_from_its_first_call() {
     let _turn = turn();
     let snapshot = record("dlopen", || {
         let library = open();
@@ -55,7 +55,7 @@ fn a_library_opened_while_recording_is_seen_from_its_first_call() {
         // SAFETY: the handle is closed once.
         unsafe { libc::dlclose(library) };
     });
-    // The history is the process's: other tests may have had the library elsewhere.
+    // The history belongs to the process: in other tests, the library may have been at other addresses.
     let modules: Vec<_> = (0..)
         .zip(snapshot.stacks.modules.iter())
         .filter(|(_, module)| module.path.to_string_lossy().contains("libz"))
@@ -78,7 +78,7 @@ fn a_library_opened_while_recording_is_seen_from_its_first_call() {
         "{allocated:?}"
     );
     assert_eq!(sum(&of_zlib, None, |site| site.live).count, 0);
-    // Its callers are found beyond it.
+    // The stack goes on beyond zlib to its callers.
     assert!(stack(&snapshot, &of_zlib[0]).len() > 3);
 }
 
@@ -108,7 +108,7 @@ fn dlopen_and_dlclose_in_a_loop_beside_threads_that_allocate() {
     assert!(snapshot.totals.allocated.count > 1500);
 }
 
-/// Records `work`, done so many times while another thread looks at modules.
+/// Records `rounds` runs of `work` while another thread looks at the modules again and again.
 fn record_beside_looks(name: &str, rounds: u64, work: impl Fn()) -> Snapshot {
     let stop = StopFlag::default();
     record(name, || {
@@ -127,7 +127,7 @@ fn record_beside_looks(name: &str, rounds: u64, work: impl Fn()) -> Snapshot {
 }
 
 #[test]
-fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules() {
+fn a_library_is_recorded_from_its_first_call_while_another_thread_looks_at_modules() {
     const ROUNDS: u64 = 50;
     let _turn = turn();
     let snapshot = record_beside_looks("look", ROUNDS, || {
@@ -136,14 +136,14 @@ fn a_library_is_seen_from_its_first_call_while_another_thread_looks_at_modules()
         // SAFETY: the handle is closed once, and nothing of the library is used afterwards.
         unsafe { libc::dlclose(library) };
     });
-    // What `deflateInit` allocates each time is far more than anything else here. Where its table was not ready yet, the
-    // stack does not say that it was zlib.
+    // `deflateInit` allocates far more than anything else here. If the library's unwind table is not ready yet, the stack
+    // does not lead to zlib.
     let allocated = snapshot.totals.allocated;
     assert!(allocated.bytes > ROUNDS * 257_000, "{allocated:?}");
 }
 
 #[test]
-fn a_library_that_another_thread_looks_at_while_it_is_relocated_is_seen_from_its_first_call() {
+fn a_library_that_another_thread_looks_at_during_its_relocation_is_recorded_from_its_first_call() {
     const ROUNDS: u64 = 50;
     let _turn = turn();
     for path in RELOCATED_LATE {
@@ -167,7 +167,7 @@ fn a_library_that_another_thread_looks_at_while_it_is_relocated_is_seen_from_its
 }
 
 #[test]
-fn the_loader_still_sees_who_calls_it() {
+fn the_loader_still_sees_the_true_caller() {
     let _turn = turn();
     drop(record("caller", || {
         // RTLD_NEXT is looked up from the caller's module: it works only if the caller is this program.

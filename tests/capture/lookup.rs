@@ -1,4 +1,4 @@
-//! Allocator functions that a program got from `dlsym`.
+//! Tests of allocator functions that a program has looked up with `dlsym`.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -15,7 +15,7 @@ use heapray_report::model::Tally;
 
 const SIZE: usize = 54_321;
 
-/// The version that the C library's oldest symbols have.
+/// The version of the C library's oldest symbols.
 #[cfg(target_arch = "x86_64")]
 const OLDEST: &CStr = c"GLIBC_2.2.5";
 #[cfg(not(target_arch = "x86_64"))]
@@ -53,10 +53,10 @@ impl Functions {
         Functions::find(|name| unsafe { libc::dlvsym(handle, name.as_ptr(), OLDEST.as_ptr()) })
     }
 
-    /// Takes two blocks. One is given back by the function that was found, one by the program's own; and so is one that the
-    /// program's own has taken.
+    /// Allocates and frees three blocks: with both functions looked up, with the looked-up `malloc` and the program's own `free`,
+    /// and with the program's own `malloc` and the looked-up `free`.
     fn take_and_give_back(self) {
-        // SAFETY: each block is given back once.
+        // SAFETY: each block is freed once.
         unsafe {
             (self.free)(black_box((self.malloc)(SIZE)));
             libc::free(black_box((self.malloc)(SIZE)));
@@ -80,7 +80,7 @@ fn function(library: *mut c_void, name: &CStr) -> *mut c_void {
     function
 }
 
-/// Blocks of [`SIZE`] that this thread has taken, and those that it has not given back.
+/// Counts the blocks of [`SIZE`] that this thread has allocated, and those that are live.
 fn blocks(snapshot: &Snapshot) -> (u64, u64) {
     let mut sites = my_sites(snapshot);
     sites.retain(|site| site.allocated.bytes == SIZE as u64 * site.allocated.count);
@@ -89,7 +89,7 @@ fn blocks(snapshot: &Snapshot) -> (u64, u64) {
 }
 
 #[test]
-fn blocks_of_functions_that_were_looked_up_are_seen_once() {
+fn blocks_of_functions_that_were_looked_up_are_recorded_once() {
     let _turn = turn();
     let lookup = open(LOOKUP);
     // SAFETY: the library's function has this type.
@@ -125,7 +125,7 @@ fn blocks_of_functions_that_were_looked_up_are_seen_once() {
             found = Some(functions);
         });
         assert_eq!(blocks(&snapshot), (3, 0), "{way}");
-        // Kept, the functions work between sessions, and are seen in the next one.
+        // Functions that the program keeps work between sessions, and are recorded in the next one.
         let found = found.unwrap();
         found.take_and_give_back();
         let snapshot = record("again", || found.take_and_give_back());
@@ -134,7 +134,7 @@ fn blocks_of_functions_that_were_looked_up_are_seen_once() {
 }
 
 #[test]
-fn what_is_looked_up_while_nothing_is_recorded_is_the_function_itself() {
+fn a_lookup_between_sessions_finds_the_function_itself() {
     let _turn = turn();
     drop(record("before", || ()));
     let entries: Vec<usize> = hook::all().iter().map(|hooked| hooked.entry).collect();
@@ -148,7 +148,7 @@ fn what_is_looked_up_while_nothing_is_recorded_is_the_function_itself() {
 }
 
 #[test]
-fn a_name_that_nobody_defines_is_not_found() {
+fn an_undefined_name_is_not_found() {
     let _turn = turn();
     drop(record("nobody", || {
         // SAFETY: handles and C strings. The error is the calling thread's own.
@@ -165,8 +165,8 @@ fn a_name_that_nobody_defines_is_not_found() {
     }));
 }
 
-/// In a process of its own: the interposer's functions are the ones that the entries call, and it asks for those behind it
-/// while a session records.
+/// Runs in a process of its own with an interposer. The hooks call the interposer's functions, and the interposer looks up the
+/// functions behind it while a session records.
 #[test]
 fn an_interposer_gets_the_function_behind_it() {
     let _turn = turn();
@@ -194,7 +194,7 @@ fn an_interposer_gets_the_function_behind_it() {
         let before = calls_so_far();
         functions.take_and_give_back();
         calls = calls_so_far() - before;
-        // Behind the program is the interposer; behind the interposer the C library.
+        // In the lookup order, the interposer comes after the program, and the C library after the interposer.
         Functions::by(libc::RTLD_NEXT).take_and_give_back();
         look_behind();
         functions.take_and_give_back();

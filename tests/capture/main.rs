@@ -1,8 +1,8 @@
-//! The capture through its real hooks: stacks, threads, mappings, modules, what it counts, how it starts and stops.
+//! Tests of the capture through its real hooks: stacks, threads, mappings, modules, counts, start and stop.
 //!
-//! A process has one session: every test takes its turn. A test of what is the whole process's, be it a total of everything
-//! recorded, the clock, or the number of threads ever seen, runs in a process of its own.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+//! A process has one session, so every test holds its turn. A test that depends on the whole process (the totals of a session,
+//! the clock, or the number of threads so far) runs in a process of its own.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]
 mod support;

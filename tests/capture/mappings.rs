@@ -1,6 +1,6 @@
-//! Mappings, failing calls and odd arguments: the books stay right.
+//! Tests of mappings, failing calls and odd arguments: the figures stay right.
 //!
-//! The compiler knows the C library's functions, and drops or replaces calls whose outcome it can foresee: arguments
+//! The compiler knows the C library's functions, and drops or replaces calls whose outcome it can foresee. So arguments
 //! and results pass through `black_box`.
 
 use std::hint::black_box;
@@ -27,7 +27,7 @@ fn unmap(address: *mut libc::c_void, offset: usize, length: usize) {
 }
 
 #[test]
-fn address_space_that_nobody_can_touch_is_not_memory() {
+fn address_space_without_access_rights_is_not_counted_as_memory() {
     let _turn = turn();
     let snapshot = record("prot-none", || {
         let reserved = map(null_mut(), 64 << 30, libc::PROT_NONE, 0);
@@ -71,7 +71,7 @@ fn a_partial_munmap_splits_the_range() {
     let snapshot = record("split", || {
         let range = map(null_mut(), 10 * MIB, RW, 0);
         unmap(range, 2 * MIB, 3 * MIB);
-        // An end that is no page's end: the kernel takes the whole page.
+        // This end is not at a page boundary: the kernel unmaps the whole page.
         unmap(range, 8 * MIB, 2 * MIB - 100);
     });
     let live = sum(&my_sites(&snapshot), Some(Kind::Mmap), |site| site.live);
@@ -88,7 +88,7 @@ fn mremap_ends_the_old_range_and_begins_a_new_one() {
         assert_ne!(moved, libc::MAP_FAILED);
         // SAFETY: as above; shrinking needs no move.
         assert_eq!(unsafe { libc::mremap(moved, 6 * MIB, MIB, 0) }, moved);
-        // SAFETY: as above. More address space than there is: it fails, and the range stays.
+        // SAFETY: as above. The size exceeds the address space, so the call fails and the range stays.
         let result = unsafe { libc::mremap(moved, MIB, 1 << 60, libc::MREMAP_MAYMOVE) };
         assert_eq!(result, libc::MAP_FAILED);
     });
@@ -122,20 +122,20 @@ fn a_realloc_that_fails_leaves_the_block_as_it_was() {
 fn a_realloc_to_zero_frees_the_block() {
     let _turn = turn();
     let snapshot = record("realloc-zero", || {
-        // SAFETY: glibc frees the block and gives none back.
+        // SAFETY: glibc frees the block and returns null.
         unsafe {
             let block = black_box(libc::malloc(1000));
             assert!(black_box(libc::realloc(black_box(block), black_box(0))).is_null());
         }
     });
-    // Not the session's totals: the test harness's own threads are in these.
+    // The session's totals include the test harness's own threads.
     let sites = my_sites(&snapshot);
     assert_eq!(sum(&sites, None, |site| site.allocated), tally(1, 1000));
     assert_eq!(sum(&sites, None, |site| site.live), tally(0, 0));
 }
 
 #[test]
-fn a_failing_allocation_is_none() {
+fn a_failing_allocation_is_not_counted() {
     let _turn = turn();
     let snapshot = record("fails", || {
         // SAFETY: calls that fail.

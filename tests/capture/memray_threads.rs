@@ -1,4 +1,4 @@
-//! Threads of one name in the report: memray, which goes by the numbers of threads, calls temporary what is temporary.
+//! Tests the temporary blocks of threads with one name: memray tells threads apart by number and must count the same blocks.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn make_for_now(number: u64) -> Vec<u64> {
     black_box(vec![number; 100])
 }
 
-/// One thread makes blocks, and another one frees each before the next.
+/// Starts a thread that makes blocks and a thread that frees each block before the next one is made.
 fn hand_over() {
     let (to, from) = mpsc::sync_channel(0);
     let maker = worker(move || {
@@ -47,7 +47,7 @@ fn hand_over() {
     taker.join().unwrap();
 }
 
-/// All threads make a block each, and then each frees its own.
+/// Starts threads that each make a block at the same time, and then each free their own block.
 fn work_at_once() {
     let barrier = Arc::new(Barrier::new(THREADS as usize));
     let work = || {
@@ -67,7 +67,7 @@ fn work_at_once() {
     }
 }
 
-/// Temporary blocks below each of the two functions.
+/// Counts the temporary blocks below each of the two functions.
 fn temporary(report: &Report) -> [u64; 2] {
     ["make_for_another", "make_for_now"].map(|function| {
         let mut sum = Tally::default();
@@ -117,14 +117,14 @@ fn memray_counts_the_temporary_blocks_of_threads_of_one_name_as_we_do() {
     hand_over();
     work_at_once();
     profiler.stop().unwrap();
-    // Nothing is written to the directory any more when it is removed.
+    // After this, nothing is written to the directory, which is removed.
     profiler.shutdown().unwrap();
 
     let file = dir.0.join("memray-report.bin");
     let read = memray::read_file(std::fs::File::open(&file).unwrap()).unwrap();
     let expected = [0, THREADS * ROUNDS];
     assert_eq!(temporary(&read.report), expected);
-    // Counted anew, from the events of the file.
+    // Counted again from the file's events.
     let events = memray::events_of_file(std::fs::File::open(&file).unwrap()).unwrap();
     let counted = heapray_report::views::temporary(&read.report, events, 1).unwrap();
     assert_eq!(temporary(&counted), expected);

@@ -1,4 +1,4 @@
-//! C++'s `new` and `delete`, with the allocators that replace them preloaded: every block is seen, and once.
+//! Tests of C++'s `new` and `delete`, with preloaded allocators that replace them: every block is recorded exactly once.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::env;
@@ -25,7 +25,7 @@ struct Operators {
 
 fn operators() -> Operators {
     let path = CString::new(OPERATORS).unwrap();
-    // SAFETY: the library's own functions by their types; it stays loaded.
+    // SAFETY: the library's functions have these types, and the library stays loaded.
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         assert!(!library.is_null(), "this test needs libstdc++");
@@ -49,7 +49,7 @@ fn operators() -> Operators {
     }
 }
 
-/// Runs `test` in a process of its own with this library preloaded. In that process, does what all these tests do.
+/// Runs `test` in a process of its own with this library preloaded. In that process, runs the check that all tests share.
 fn preloaded(test: &str, library: &str, header: u64) {
     let _turn = turn();
     if is_alone(test) {
@@ -63,7 +63,7 @@ fn preloaded(test: &str, library: &str, header: u64) {
     println!("with {library:?}: {}", text(&passed(command)));
 }
 
-/// Blocks of that size, and their kinds.
+/// Sums over the sites with blocks of that size.
 fn of_size(sites: &[RawSite], size: u64, of: impl Fn(&RawSite) -> Tally) -> Tally {
     let fitting: Vec<_> = sites
         .iter()
@@ -77,18 +77,18 @@ fn every_form_is_seen_once() {
     let header: u64 = env::var(HEADER).unwrap().parse().unwrap();
     let operators = operators();
     let mut kept = [std::ptr::null_mut(); 8];
-    // The second session finds everything decided.
+    // Before the second session, the hooks have already chosen how to treat each operator.
     for round in 0..2 {
         let snapshot = record("operators", || {
             assert_eq!((operators.take_and_give_back)(), 24);
             (operators.take)(kept.as_mut_ptr());
-            // mimalloc ends the process where there is nothing to give.
+            // mimalloc ends the process if there is not enough memory.
             if env::var_os("LD_PRELOAD")
                 .is_none_or(|path| !path.to_string_lossy().contains("mimalloc"))
             {
                 assert_eq!((operators.ask_for_too_much)(), 8);
             }
-            // What threw left nothing behind that would hide what comes then.
+            // After an operator has thrown, later allocations are still recorded.
             (operators.take)(kept.as_mut_ptr());
         });
         assert_eq!(snapshot.lost_events, 0);
@@ -124,22 +124,22 @@ fn every_form_is_seen_once() {
 }
 
 #[test]
-fn an_allocator_whose_operators_are_its_own_is_seen_once() {
+fn blocks_of_an_allocator_with_its_own_operators_are_recorded_once() {
     preloaded(test_name!(), ALLOCATOR, 0);
 }
 
 #[test]
-fn operators_that_call_malloc_and_give_another_address_are_seen_once() {
+fn blocks_of_operators_that_call_malloc_and_return_another_address_are_recorded_once() {
     preloaded(test_name!(), HEADER_OPERATORS, 64);
 }
 
 #[test]
-fn the_standard_librarys_operators_are_seen_once() {
+fn blocks_of_the_standard_librarys_operators_are_recorded_once() {
     preloaded(test_name!(), "", 0);
 }
 
 #[test]
-fn allocators_that_the_system_has_are_seen_once() {
+fn blocks_of_the_systems_allocators_are_recorded_once() {
     let test = test_name!();
     if is_alone(test) {
         return preloaded(test, "", 0);

@@ -1,5 +1,5 @@
-//! A snapshot says where the process's memory is: the system's figures, the allocators', and heapray's own. An allocator
-//! whose figures are asked for is asked for as long as the process lives.
+//! Tests that a snapshot says where the process's memory is: the figures of the system, of allocators and of heapray. A
+//! function for an allocator's figures stays registered until the process ends, so the test has a process of its own.
 
 use heapray::AllocatorMemory;
 
@@ -11,7 +11,7 @@ fn arena() -> AllocatorMemory {
 }
 
 #[test]
-fn a_report_can_tell_where_the_resident_memory_went() {
+fn a_snapshot_shows_where_the_resident_memory_went() {
     in_own_process(test_name!(), where_the_resident_memory_went);
 }
 
@@ -20,7 +20,7 @@ fn where_the_resident_memory_went() {
     let snapshot = record("process_memory", || {
         std::hint::black_box(Box::leak(vec![1u8; 8 << 20].into_boxed_slice()));
     });
-    let memory = snapshot.process_memory.expect("Linux tells");
+    let memory = snapshot.process_memory.expect("Linux has the figures");
     assert!(memory.rss > 8 << 20, "{memory:?}");
     assert!(memory.allocators.contains(&arena()));
     if cfg!(target_env = "gnu") {
@@ -30,7 +30,7 @@ fn where_the_resident_memory_went() {
     assert!(memory.own_mapped > 0 && memory.own_heap > 0, "{memory:?}");
     assert!(memory.stacks.is_some_and(|bytes| bytes > 0), "{memory:?}");
 
-    // One whose figures panic is left out.
+    // An allocator whose function panics is left out.
     heapray::allocator_memory(|| panic!("on purpose"));
     let snapshot = record("process_memory_panic", || {
         drop(std::hint::black_box(vec![1u8; 100]));

@@ -1,4 +1,4 @@
-//! Samples through the real hooks: what is estimated is near what was done, and what is counted is exact.
+//! Tests of sampling through the real hooks: estimates are near the true figures, and counts are exact.
 
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::hint::black_box;
@@ -29,7 +29,7 @@ fn sampling(snapshot: &Snapshot) -> &Sampling {
     snapshot.sampling.as_ref().unwrap()
 }
 
-/// Blocks of the sizes that services have, the same each time.
+/// Allocates blocks of the sizes that services have, the same each time.
 fn blocks(number: usize) -> Vec<Vec<u8>> {
     let mut blocks = Vec::with_capacity(number);
     blocks.extend((0..number).map(|at| Vec::with_capacity(16 + at * 37 % 1000)));
@@ -43,7 +43,7 @@ fn tally_of(blocks: &[Vec<u8>]) -> Tally {
     }
 }
 
-/// Whether an estimate is within five standard deviations: chance fails this once in two million runs.
+/// Returns whether an estimate is within five standard deviations. By chance, this fails once in two million runs.
 fn is_near(estimate: Tally, truth: Tally) -> bool {
     let deviation = (MEAN as f64 * truth.bytes as f64).sqrt();
     (estimate.bytes as f64 - truth.bytes as f64).abs() < 5.0 * deviation
@@ -54,17 +54,17 @@ fn live(site: &RawSite) -> Tally {
 }
 
 #[test]
-fn live_blocks_are_estimated_and_what_is_asked_for_is_counted() {
+fn live_blocks_are_estimated_and_all_allocations_are_counted() {
     let _turn = turn();
     let mut truth = Tally::default();
     let mut kept = Vec::new();
     let snapshot = record("estimates", |_| {
         kept = blocks(40_000);
         truth = tally_of(&kept);
-        // As many again, which do not stay.
+        // As many again, which are freed at once.
         drop(blocks(40_000));
     });
-    // The vectors that hold the blocks are blocks, too.
+    // The vectors that hold the blocks are blocks themselves.
     let holder = (kept.capacity() * size_of::<Vec<u8>>()) as u64;
     truth.bytes += holder;
     let estimate = sum(&my_sites(&snapshot), None, live);
@@ -89,7 +89,7 @@ fn live_blocks_are_estimated_and_what_is_asked_for_is_counted() {
 }
 
 #[test]
-fn what_is_freed_is_not_live_whoever_frees_it() {
+fn a_block_is_not_live_after_any_thread_has_freed_it() {
     let _turn = turn();
     let snapshot = record("freed", |_| {
         let (mine, others) = (blocks(20_000), blocks(20_000));
@@ -99,16 +99,16 @@ fn what_is_freed_is_not_live_whoever_frees_it() {
     let sites = my_sites(&snapshot);
     let allocated = sum(&sites, None, |site| site.allocated);
     assert!(allocated.count > 30_000, "{allocated:?}");
-    // What the harness's own bookkeeping keeps may have been sampled: a block or two, each for a mean.
+    // A block or two of the test harness may have been sampled, each counted with the mean.
     let left = sum(&sites, None, live);
     assert!(left.bytes <= 4 * MEAN, "{left:?}");
     assert_eq!(snapshot.totals.unknown_frees, 0);
 }
 
-/// Each block of this size is recorded in two of three sessions, and stands for one and a half then: it is rounded up as
-/// often as down. Were it rounded alike in each session, or process, the sum would be off by a third.
+/// Each block of this size is recorded in two of three sessions, and then counts as one and a half. It must be rounded up as
+/// often as down. If each session or process rounded it alike, the sum would be off by a third.
 #[test]
-fn over_many_sessions_one_block_in_each_is_counted_right() {
+fn over_many_sessions_the_estimates_of_one_block_add_up() {
     const SESSIONS: u64 = 150;
     const WIDE: u64 = 1 << 20;
     let _turn = turn();
@@ -125,7 +125,7 @@ fn over_many_sessions_one_block_in_each_is_counted_right() {
             count += site.allocated.count;
         }
     }
-    // Chance goes past six deviations once in 500 million runs.
+    // By chance, six deviations are exceeded once in 500 million runs.
     let expected = SESSIONS as f64 * 2.0 / 3.0;
     let deviation = (SESSIONS as f64 * 2.0 / 9.0).sqrt();
     assert!(
@@ -140,13 +140,13 @@ fn over_many_sessions_one_block_in_each_is_counted_right() {
 }
 
 #[test]
-fn a_reallocation_moves_what_is_live_from_one_size_to_another() {
+fn a_reallocation_changes_the_size_of_the_live_block() {
     let _turn = turn();
     let layout = |size| Layout::from_size_align(size, 8).unwrap();
     let mut kept = Vec::with_capacity(20_000);
     let snapshot = record("reallocations", |_| {
         for _ in 0..20_000 {
-            // SAFETY: the layouts are of no size 0; the block is the one allocated with the layout that is named.
+            // SAFETY: the sizes are not 0, and the block was allocated with this layout.
             let block = unsafe {
                 let block = alloc(layout(100));
                 realloc(block, layout(100), 900)
@@ -167,7 +167,7 @@ fn a_reallocation_moves_what_is_live_from_one_size_to_another() {
 }
 
 #[test]
-fn a_temporary_block_is_known_for_one() {
+fn temporary_blocks_are_recognized() {
     let _turn = turn();
     let snapshot = record("temporary", |_| {
         for _ in 0..50_000 {

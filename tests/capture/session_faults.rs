@@ -1,4 +1,4 @@
-//! Sessions whose surroundings misbehave: threads that stop in the midst of an event, disks that refuse, races, forks.
+//! Tests of sessions under faults: a thread that stops in the middle of an event, disks that refuse writes, races, forks.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use heapray::capture::thread::{Busy, state, with_local};
 use heapray::capture::{clock, hook};
 use heapray::session::{Session, StartError};
 
-/// Allocates and frees `count` blocks of sizes that do not compress to nothing.
+/// Allocates and frees `count` blocks of random sizes, whose events do not compress well.
 fn churn(count: u64) {
     let mut random = 1_u64;
     for _ in 0..count {
@@ -24,7 +24,7 @@ fn churn(count: u64) {
 }
 
 #[test]
-fn a_thread_that_stops_in_the_midst_of_an_event_takes_no_other_event_with_it() {
+fn a_thread_that_stops_in_the_middle_of_an_event_loses_only_that_event() {
     in_own_process(test_name!(), stop_in_the_midst_of_an_event);
 }
 
@@ -68,7 +68,7 @@ fn stop_in_the_midst_of_an_event() {
 }
 
 #[test]
-fn of_many_starts_at_once_one_begins_and_the_others_are_told() {
+fn of_many_starts_at_once_one_succeeds_and_the_others_are_refused() {
     let _turn = turn();
     let dir = Dir::new("starts");
     let before = hook::got::values();
@@ -104,7 +104,7 @@ fn of_many_starts_at_once_one_begins_and_the_others_are_told() {
 }
 
 #[test]
-fn a_directory_that_goes_while_recording_costs_nothing() {
+fn the_log_goes_on_after_its_directory_is_removed() {
     let _turn = turn();
     let dir = Dir::new("gone");
     let mut options = dir.options();
@@ -116,7 +116,7 @@ fn a_directory_that_goes_while_recording_costs_nothing() {
     let snapshot = session.stop().unwrap();
     assert_eq!(
         snapshot.log_given_up, None,
-        "the open file is there without its name"
+        "the open file can be written without its name"
     );
     assert!(snapshot.log.unwrap().events >= 20_000);
 }
@@ -126,7 +126,7 @@ fn limit_files_to(bytes: u64) {
         rlim_cur: bytes,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: a limit to read from.
+    // SAFETY: the limit lives until the call returns.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
     assert_eq!(set, 0);
 }
@@ -139,7 +139,7 @@ fn the_file_size_limit_ends_the_log_and_not_the_service() {
 fn record_beyond_the_file_size_limit() {
     let dir = Dir::new("limit");
     let session = Session::start(&dir.options()).unwrap();
-    // After the start, so that nothing could have asked for it: the log's limit is far above.
+    // Set after the start, so that the profiler cannot know this limit. The log's own limit is far above.
     limit_files_to(64 << 10);
     churn(100_000);
     let snapshot = session.stop().unwrap();
@@ -151,9 +151,9 @@ fn record_beyond_the_file_size_limit() {
     let mine = sum(&my_sites(&snapshot), None, |site| site.allocated);
     assert_eq!((mine.count, snapshot.lost_events), (100_000, 0));
 
-    // The signal that was pending died with the collector's thread; a thread that does not block it is killed, so
-    // the limit was in force.
-    // SAFETY: the child writes one file and leaves.
+    // The pending signal ended with the collector's thread. A thread that does not block the signal is killed, so the limit
+    // was in force.
+    // SAFETY: the child writes one file and ends by `_exit`.
     unsafe {
         let child = libc::fork();
         if child == 0 {
@@ -173,7 +173,7 @@ fn a_forked_child_may_stop_or_drop_the_session_it_inherited() {
     let dir = Dir::new("inherited");
     for stops in [true, false] {
         let session = Session::start(&dir.options()).unwrap();
-        // SAFETY: the child allocates, which glibc allows after a fork, and leaves by `_exit`.
+        // SAFETY: the child allocates, which glibc allows after a fork, and ends by `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -194,7 +194,7 @@ fn a_forked_child_may_stop_or_drop_the_session_it_inherited() {
             libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
             "status {status:#x}"
         );
-        assert!(session.spool().unwrap().exists(), "the log is the parent's");
+        assert!(session.spool().unwrap().exists(), "the child leaves the parent's log in place");
         let mine = black_box(vec![0_u8; 555]);
         let snapshot = session.stop().unwrap();
         assert!(

@@ -1,5 +1,5 @@
-//! C23's `free_sized` and `free_aligned_sized`: what they give back is no longer live. glibc has them since 2.43; before, an
-//! allocator that is preloaded brings them.
+//! Tests of C23's `free_sized` and `free_aligned_sized`: blocks that they free are no longer live. glibc has them since 2.43.
+//! For older versions, a preloaded allocator has them.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -22,8 +22,8 @@ fn function(library: *mut c_void, name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(library, name.as_ptr()) }
 }
 
-/// Whether there are such functions. If so, tests them.
-fn blocks_given_back_with_their_size_are_seen() -> bool {
+/// Tests the functions, if they exist. Returns whether they do.
+fn frees_by_size_are_recorded() -> bool {
     let _turn = turn();
     let path = CString::new(SIZED).unwrap();
     // SAFETY: a C string; the library stays loaded, and its functions have these types.
@@ -38,13 +38,13 @@ fn blocks_given_back_with_their_size_are_seen() -> bool {
             transmute::<*mut c_void, FreeAligned>(free_aligned),
         )
     };
-    // SAFETY: null may be given back, and by its size.
+    // SAFETY: null may be freed, with size 0.
     if unsafe { free(std::ptr::null_mut(), 0) == 0 } {
         return false;
     }
     let snapshot = record("sized", || {
-        // SAFETY: each block is given back once, as what it is. The functions that are looked up have the types of the
-        // library's, whose answer nobody asks for.
+        // SAFETY: each block is freed once, with its size. The functions that are looked up have the types of the library's, but
+        // for the result, which is not used.
         unsafe {
             assert_eq!(free(black_box(libc::malloc(SIZE)), SIZE), 1);
             let block = black_box(libc::aligned_alloc(ALIGNMENT, ALIGNED_SIZE));
@@ -70,17 +70,17 @@ fn blocks_given_back_with_their_size_are_seen() -> bool {
 }
 
 #[test]
-fn what_the_c_library_gets_back_with_its_size_is_no_longer_live() {
-    if !blocks_given_back_with_their_size_are_seen() {
+fn blocks_that_the_c_library_frees_by_size_are_no_longer_live() {
+    if !frees_by_size_are_recorded() {
         println!("this C library has no free_sized");
     }
 }
 
 #[test]
-fn what_an_allocator_gets_back_with_its_size_is_no_longer_live() {
+fn blocks_that_an_allocator_frees_by_size_are_no_longer_live() {
     let test = test_name!();
     if is_alone(test) {
-        assert!(blocks_given_back_with_their_size_are_seen());
+        assert!(frees_by_size_are_recorded());
         return;
     }
     let _turn = turn();

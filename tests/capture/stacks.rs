@@ -1,4 +1,4 @@
-//! Where stacks are odd: panics, callbacks from C, foreign stacks, very deep ones.
+//! Tests of odd stacks: panics, callbacks from C, foreign stacks, very deep stacks.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -47,7 +47,7 @@ fn panics_that_unwind_through_recorded_frames_leave_stacks_right() {
         }
     });
     drop(std::panic::take_hook());
-    // One distinct stack a depth: a stack of a depth that was unwound must not linger.
+    // Each depth has one stack: the unwinder must not reuse a stack whose frames a panic has unwound.
     let stacks = site_of(&snapshot, 30_001);
     assert_eq!(stacks.len(), 200);
     let mut depths: Vec<usize> = stacks.iter().map(Vec::len).collect();
@@ -67,13 +67,13 @@ thread_local! {
 unsafe extern "C" fn compare(a: *const libc::c_void, b: *const libc::c_void) -> i32 {
     COMPARISONS.set(COMPARISONS.get() + 1);
     drop(black_box(vec![0_u8; 40_001]));
-    // SAFETY: qsort hands over pointers into the array of u32.
+    // SAFETY: qsort passes pointers into the array of u32.
     let (a, b) = unsafe { (*a.cast::<u32>(), *b.cast::<u32>()) };
     a.cmp(&b) as i32
 }
 
 #[test]
-fn a_callback_from_c_is_seen_with_its_callers_beyond_c() {
+fn the_stack_of_a_callback_from_c_has_the_callers_beyond_c() {
     let _turn = turn();
     let mut numbers: Vec<u32> = (0..500_u32)
         .map(|n| n.wrapping_mul(2_654_435_761) % 1000)
@@ -100,7 +100,7 @@ fn a_callback_from_c_is_seen_with_its_callers_beyond_c() {
 }
 
 #[test]
-fn a_stack_ten_thousand_frames_deep_is_cut_and_says_so() {
+fn a_stack_of_ten_thousand_frames_is_cut_and_marked() {
     let _turn = turn();
     let snapshot = std::thread::Builder::new()
         .stack_size(64 << 20)
@@ -116,7 +116,7 @@ fn a_stack_ten_thousand_frames_deep_is_cut_and_says_so() {
             let usual = site_of(&snapshot, 50_002);
             assert!(
                 *usual[0].last().unwrap() > 4096,
-                "a stack of usual depth is whole"
+                "a stack of usual depth is complete"
             );
             snapshot
         })
@@ -127,8 +127,8 @@ fn a_stack_ten_thousand_frames_deep_is_cut_and_says_so() {
 }
 
 unsafe extern "C" fn on_signal(_: i32) {
-    // An allocation in a handler is a fault of the program's, but must not be ours. Nobody is inside malloc here:
-    // the signal is raised by the thread itself.
+    // A program must not allocate in a handler, but heapray must survive it. The thread raises the signal itself, so it is
+    // not inside malloc.
     drop(black_box(vec![0_u8; 60_001]));
 }
 

@@ -1,4 +1,4 @@
-//! Threads that come and go, and what they do at their ends.
+//! Tests of threads that start and end, and of allocations at their ends.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -57,7 +57,7 @@ fn ten_thousand_short_lived_threads() {
             .iter()
             .any(|note| note.contains("more than 1,024 threads"))
     );
-    // Some may have ended before they could be asked, and their last words had not come yet.
+    // Some may have ended before their names were read, and their last events may not have been read yet.
     let brief: u32 = snapshot
         .stacks
         .threads
@@ -74,7 +74,7 @@ struct AllocatesWhenDropped(&'static str);
 
 impl Drop for AllocatesWhenDropped {
     fn drop(&mut self) {
-        // Kept for good: it must be seen as live.
+        // Leaked: the report must show it as live.
         black_box(Box::leak(vec![0_u8; self.0.len()].into_boxed_slice()));
     }
 }
@@ -84,7 +84,7 @@ thread_local! {
 }
 
 #[test]
-fn what_thread_local_destructors_allocate_is_seen() {
+fn allocations_of_thread_local_destructors_are_recorded() {
     let _turn = turn();
     let mut tid = 0;
     let snapshot = record("tls", || {
@@ -108,15 +108,15 @@ unsafe extern "C" fn late_key(value: *mut libc::c_void) {
 }
 
 #[test]
-fn what_is_allocated_after_the_end_was_noticed_is_seen_and_leaves_no_state_behind() {
-    // A key made after heapray's: its destructor runs after the thread's end was noticed.
+fn allocations_after_a_threads_end_was_noticed_are_recorded_and_leave_no_state() {
+    // The key is made after heapray's, so its destructor runs after heapray has noticed the thread's end.
     in_own_process(test_name!(), allocations_after_the_end_was_noticed);
 }
 
 fn allocations_after_the_end_was_noticed() {
     drop(record("prepare", || {}));
     let mut key = 0;
-    // SAFETY: a valid place; the destructor is a C function.
+    // SAFETY: a valid address; the destructor is a C function.
     let result = unsafe { libc::pthread_key_create(&raw mut key, Some(late_key)) };
     assert_eq!(result, 0);
     let mut tids = Vec::new();
@@ -153,7 +153,7 @@ fn pthread_getattr_np_works_on_a_recorded_thread() {
         thread::spawn(|| {
             let _seen = black_box(vec![0_u8; 100]);
             let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
-            // SAFETY: a place for the result, given back by the destroy call.
+            // SAFETY: the attributes are initialized by one call and destroyed by the other.
             unsafe {
                 assert_eq!(
                     libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()),
@@ -169,7 +169,7 @@ fn pthread_getattr_np_works_on_a_recorded_thread() {
 }
 
 #[test]
-fn threads_are_named_whether_they_live_or_have_ended() {
+fn living_and_ended_threads_are_named() {
     let _turn = turn();
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let (ready, is_ready) = std::sync::mpsc::channel::<()>();
