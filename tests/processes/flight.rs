@@ -1,7 +1,8 @@
-//! The flight recorder at work: memory that ends in earnest, a process that is killed right after, growth, and `SIGUSR2`.
+//! Tests of the flight recorder: memory that really runs out, a process that is killed right after the report, growth, and
+//! `SIGUSR2`.
 //!
-//! Each test runs in a process of its own, which is this program again, and looks at what that has left behind as the
-//! service does after a restart.
+//! Each test starts this program again as a child process, and checks what the child has left, as a service does after a
+//! restart.
 
 use std::fs;
 use std::hint::black_box;
@@ -18,7 +19,7 @@ use crate::support::process::{only, test_name};
 use heapray::{Builder, KeptReport, OutputKey, OutputKind, Profiler, ReportId, State, TriggerKind};
 
 const MIB: usize = 1 << 20;
-/// Set in the child: where it works.
+/// Set in the child: its directory.
 const CHILD: &str = "HEAPRAY_TEST_FLIGHT_DIR";
 
 fn settings(dir: &Path) -> Builder {
@@ -28,18 +29,18 @@ fn settings(dir: &Path) -> Builder {
         .dir(dir)
 }
 
-/// Allocates for ever, so that the report must name it.
+/// Leaks memory. The report must name this function.
 #[inline(never)]
 fn hog_of_memory(bytes: usize) {
     black_box(vec![1_u8; bytes].leak());
 }
 
-/// The child's directory, if this is the child.
+/// Returns the child's directory, if this is the child.
 fn child_dir() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// Says that a report is there; whoever started this kills it then.
+/// Prints that a report was written. The parent then kills this process.
 fn tell(trigger: &heapray::Trigger) {
     println!(
         "\ntold {} {:?} {:?}",
@@ -49,7 +50,8 @@ fn tell(trigger: &heapray::Trigger) {
     );
 }
 
-/// Runs `test` in a process of its own, with `dir`. Kills it when it has told of a report. How it ended.
+/// Runs `test` in a process of its own, with `dir`, and kills the process after it has printed that a report was written.
+/// Returns its exit status and its output.
 fn run(test: &str, dir: &Path) -> (ExitStatus, String) {
     let mut child = only(test)
         .env(CHILD, dir)
@@ -69,12 +71,12 @@ fn run(test: &str, dir: &Path) -> (ExitStatus, String) {
     (child.wait().unwrap(), seen)
 }
 
-/// What the next process on the same directory lists, and that memray can read it.
+/// Returns the latest report that the next process on the same directory lists, and checks that memray can read it.
 fn left(dir: &Path, kind: TriggerKind) -> KeptReport {
     let profiler = settings(dir).wait_for_start().build().unwrap();
     let reports = profiler.kept_reports().unwrap();
     let report = reports.first().expect("a report is listed").clone();
-    let trigger = report.trigger.clone().expect("it says why");
+    let trigger = report.trigger.clone().expect("the report has a trigger");
     assert_eq!(trigger.kind, kind, "{trigger:?}");
     let leak = report.leak.clone().unwrap();
     assert!(leak.function.contains("hog_of_memory"), "{leak:?}");
@@ -112,20 +114,20 @@ fn opens_in_memray(file: &Path) {
     assert!(fs::read_to_string(&page).unwrap().contains("hog_of_memory"));
 }
 
-/// The address space that is in use.
+/// Returns the address space that is in use.
 fn address_space() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
     pages * 4096
 }
 
-/// Leaves room for so much more. Returns the limit.
+/// Limits the address space to `more` bytes beyond the present use. Returns the limit.
 fn limit_address_space(more: u64) -> u64 {
     let limit = libc::rlimit {
         rlim_cur: address_space() + more,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: a limit to read from.
+    // SAFETY: the limit lives until the call returns.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) };
     assert_eq!(set, 0);
     limit.rlim_cur
@@ -150,12 +152,12 @@ fn a_failed_allocation_leaves_a_report_although_the_process_aborts() {
 }
 
 #[test]
-fn chunk_by_chunk_into_the_limit_there_is_a_report_from_what_was_kept_for_it() {
+fn large_blocks_up_to_the_limit_leave_a_report_from_the_memory_reserved_for_it() {
     if let Some(dir) = child_dir() {
         limit_address_space(1 << 30);
         let _profiler = settings(&dir).oom_exit_code(53).init();
         loop {
-            // Nothing is written to them, so that nothing but the limit slows this down.
+            // The pages are not touched, so that only the limit slows this down.
             zeros_of_a_hog_of_memory();
         }
     }
@@ -176,12 +178,12 @@ fn zeros_of_a_hog_of_memory() {
 }
 
 #[test]
-fn near_the_limit_a_service_is_told_and_the_report_outlives_a_kill() {
+fn near_the_limit_the_service_is_notified_and_the_report_outlives_a_kill() {
     if let Some(dir) = child_dir() {
         let limit = limit_address_space(2 << 30);
         let _profiler = settings(&dir).on_trigger(tell).init();
-        // Near is 100 MiB at least. A service that went on would come to the end first where the machine has no time for the
-        // report; one that counts its room once is never near if something is given back meanwhile.
+        // Near means within at least 100 MiB. If the service allocated on, a busy machine might reach the limit before the report
+        // is written. If it measured its room only once, memory that is freed meanwhile could keep it from coming near.
         loop {
             if address_space() < limit - (90 << 20) {
                 hog_of_memory(MIB);
@@ -197,11 +199,11 @@ fn near_the_limit_a_service_is_told_and_the_report_outlives_a_kill() {
 }
 
 #[test]
-fn near_a_groups_limit_a_service_is_told_and_the_report_outlives_a_kill() {
+fn near_a_groups_limit_the_service_is_notified_and_the_report_outlives_a_kill() {
     if let Some(dir) = child_dir() {
         let group = dir.join("machine/sys/fs/cgroup/app");
         let put = |bytes: usize| {
-            // In one step, as the kernel's own file changes.
+            // The file changes in one step, like the kernel's own.
             fs::write(group.join("draft"), bytes.to_string()).unwrap();
             fs::rename(group.join("draft"), group.join("memory.current")).unwrap();
         };
@@ -232,11 +234,11 @@ fn near_a_groups_limit_a_service_is_told_and_the_report_outlives_a_kill() {
     );
 }
 
-/// A control group below this process's own, removed with the value.
+/// A control group below this process's own. It is removed when the value is dropped.
 struct Group(PathBuf);
 
 impl Group {
-    /// With a limit of `bytes`; `None` where that is not allowed.
+    /// Makes a group with a limit of `bytes`. Returns `None` if that is not allowed.
     fn new(bytes: usize) -> Option<Group> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let name = format!("heapray-test-{}", std::process::id());
@@ -261,7 +263,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes are gone; the kernel may need a moment to see that.
+        // The group's processes have ended, but the kernel may need a moment to notice it.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -272,7 +274,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn in_a_real_group_the_report_is_there_before_the_kernel_kills() {
+fn in_a_real_group_the_report_is_written_before_the_kernel_kills_the_process() {
     if let Some(dir) = child_dir() {
         let group = fs::read_to_string(dir.join("group")).unwrap();
         fs::write(
@@ -287,7 +289,7 @@ fn in_a_real_group_the_report_is_there_before_the_kernel_kills() {
         }
     }
     let Some(group) = Group::new(512 * MIB) else {
-        // The test above, on a tree of files, is what every machine can do.
+        // The test above, on a tree of files, runs on every machine.
         println!("no control group can be made here");
         return;
     };
@@ -300,7 +302,7 @@ fn in_a_real_group_the_report_is_there_before_the_kernel_kills() {
     assert!(report.live.bytes > 300 << 20, "{report:?}");
 }
 
-/// Waits until there is a trigger of this kind.
+/// Waits for a trigger of this kind.
 fn trigger_once(profiler: &Profiler, kind: TriggerKind) -> heapray::Trigger {
     loop {
         if let Some(trigger) = profiler.status().trigger.filter(|one| one.kind == kind) {
@@ -324,7 +326,7 @@ fn sigusr2_writes_a_report_recording_goes_on_and_the_services_own_handler_is_cal
         let profiler = settings(&dir).sigusr2(true).init();
         hog_of_memory(3 * MIB);
         for times in 1..=2 {
-            // SAFETY: its handlers are the one above and heapray's.
+            // SAFETY: the signal's handlers are the function above and heapray's.
             unsafe { libc::raise(libc::SIGUSR2) };
             let trigger = trigger_once(&profiler, TriggerKind::Signal);
             assert_eq!(trigger.trouble, None);
@@ -396,7 +398,7 @@ fn growth_is_reported_listed_served_and_kept_over_a_restart() {
     assert_eq!(list[0]["trigger"]["kind"], "step");
     assert_eq!(list[0]["id"], *report.id);
     let status: serde_json::Value = serde_json::from_slice(&get("status".into())).unwrap();
-    assert!(status["trigger"].is_null(), "that was another process");
+    assert!(status["trigger"].is_null(), "the trigger belongs to another process");
     let text = get(format!("reports/{}/stats", report.id));
     assert!(String::from_utf8_lossy(&text).contains("written because the heap has grown"));
 }

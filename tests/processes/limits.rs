@@ -1,5 +1,5 @@
-//! A profiler that gets no more memory, no more disk, or loses its directory: it stops or gives up its log, status and
-//! log say so, and the service serves on.
+//! Tests of a profiler that gets no more memory or disk space, or loses its directory: it stops the recording or gives up the
+//! event log, the status and the log messages say so, and the service goes on.
 
 use std::ffi::CString;
 use std::fmt::Write;
@@ -59,7 +59,7 @@ impl tracing::Subscriber for Lines {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// Bytes of address space that this process uses.
+/// Returns the bytes of address space that this process uses.
 fn mapped() -> u64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = status.split(' ').next().unwrap().parse().unwrap();
@@ -71,7 +71,7 @@ fn record_in(dir: &Path) -> Profiler {
     builder.dir(dir).try_init().unwrap()
 }
 
-/// Waits until the profiler is as it should be.
+/// Waits until the status fulfils the condition.
 fn status_once(profiler: &Profiler, so: impl Fn(&Status) -> bool) -> Status {
     loop {
         let status = profiler.status();
@@ -91,7 +91,7 @@ fn limit(resource: libc::__rlimit_resource_t, bytes: u64) {
         rlim_cur: bytes,
         rlim_max: libc::RLIM_INFINITY,
     };
-    // SAFETY: a limit to read from.
+    // SAFETY: the limit lives until the call returns.
     let set = unsafe { libc::setrlimit(resource, &raw const limit) };
     assert_eq!(set, 0);
 }
@@ -107,16 +107,16 @@ fn fill_memory() {
     let profiler = record_in(&dir.0);
     limit_address_space_to(mapped() + (120 << 20));
     let mut held = Vec::with_capacity(4 << 20);
-    // Small blocks: each costs the tables about as much as the service.
+    // Small blocks, each of which takes about as much memory in the tables as in the service.
     while held.len() < held.capacity() && profiler.status().state == State::Recording {
         held.extend((0..10_000).map(|number| black_box(Box::new(number))));
     }
     status_once(&profiler, |status| status.state == State::Stopped);
-    // The service has the memory that the tables gave back, and goes on.
+    // The service can use the memory that the tables have freed, and goes on.
     let more = black_box(vec![1_u8; 32 << 20]);
     held.extend((0..10_000).map(|number| black_box(Box::new(number))));
 
-    // Told just after the state has changed.
+    // The reason is set shortly after the state.
     let trouble = status_once(&profiler, |status| status.trouble.is_some()).trouble;
     let trouble = trouble.unwrap();
     assert!(trouble.contains("RLIMIT_AS"), "{trouble}");
@@ -125,7 +125,7 @@ fn fill_memory() {
     assert!(status.allocated.count > 100_000, "{status:?}");
     assert!(
         status.live.count < held.len() as u64,
-        "what came after is not seen"
+        "later blocks must not be recorded"
     );
     let report = memray::read(File::open(dir.0.join("memray-report.bin")).unwrap()).unwrap();
     assert_eq!(report.report.totals.allocated.count, status.allocated.count);
@@ -137,26 +137,27 @@ fn fill_memory() {
         "{notes:?}"
     );
 
-    // While there is too little it does not start again, and says why; once there is enough it does.
+    // With too little memory, the recording does not start again, and the error says why. With enough memory, it starts.
     limit_address_space_to(mapped() + (40 << 20));
     let refused = profiler.start().unwrap_err().to_string();
     assert!(refused.contains("RLIMIT_AS"), "{refused}");
     limit_address_space_to(libc::RLIM_INFINITY);
     assert_eq!(profiler.start().unwrap().state, State::Recording);
     assert_eq!(profiler.status().trouble, None);
-    // Nothing is being written any more when this returns.
+    // After this, nothing is written any more.
     profiler.shutdown().unwrap();
     println!("{} blocks were seen; {trouble}", status.allocated.count);
     drop((held, more));
 }
 
-/// Makes `dir` a disk of `bytes` for the calling thread and those it starts. False where that is not allowed.
+/// Mounts a disk of `bytes` at `dir` for the calling thread and the threads that it starts. Returns false if that is not
+/// allowed.
 fn mount_disk(dir: &Path, bytes: u64) -> bool {
     let dir = CString::new(dir.as_os_str().as_encoded_bytes()).unwrap();
     let size = CString::new(format!("size={bytes}")).unwrap();
     let (none, root) = (c"none".as_ptr(), c"/".as_ptr());
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: texts that end with a zero; what is mounted is seen by this process alone, and goes with it.
+    // SAFETY: texts that end with a zero. Only this process sees the mount, which ends with the process.
     unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(none, root, null(), private, null()) == 0
@@ -170,7 +171,7 @@ fn mount_disk(dir: &Path, bytes: u64) -> bool {
     }
 }
 
-/// Allocates and frees `count` blocks of sizes that do not compress to nothing.
+/// Allocates and frees `count` blocks of random sizes, whose events do not compress well.
 fn churn(count: u64) {
     let mut random = 1_u64;
     for _ in 0..count {
@@ -195,7 +196,7 @@ fn fill_the_disk() {
     let is_disk = mount_disk(&disk, DISK);
     let profiler = record_in(&disk);
     if !is_disk {
-        // Next to a full disk: no file may grow.
+        // A limit on the size of files stands in for a full disk.
         limit(libc::RLIMIT_FSIZE, DISK);
     }
     let status = status_once(&profiler, |status| {
@@ -212,7 +213,7 @@ fn fill_the_disk() {
     while !lines.has("WARN message=the event log was given up") {
         thread::sleep(Duration::from_millis(1));
     }
-    // All is still counted, and the log does not stand in the way of the report.
+    // Everything is still counted, and the log does not take the space for the report.
     churn(10_000);
     let status = profiler.stop().unwrap();
     assert_eq!((status.state, status.trouble), (State::Stopped, None));
@@ -226,14 +227,14 @@ fn fill_the_disk() {
     drop(profiler);
     if is_disk {
         let disk = CString::new(disk.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: a text that ends with a zero. What is still open there stays open.
+        // SAFETY: a text that ends with a zero. Open files stay open.
         unsafe { libc::umount2(disk.as_ptr(), libc::MNT_DETACH) };
     }
     limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
 }
 
 #[test]
-fn without_its_directory_the_report_waits_in_memory_until_there_is_one_again() {
+fn without_its_directory_the_report_stays_in_memory_until_the_directory_can_be_made() {
     in_own_process(test_name!(), lose_the_directory);
 }
 
@@ -244,7 +245,7 @@ fn lose_the_directory() {
     let profiler = record_in(&inner);
     churn(10_000);
     std::fs::remove_dir_all(&inner).unwrap();
-    // A directory that is merely gone is made anew.
+    // A missing directory would be made again, so a file takes its place.
     std::fs::write(&inner, "in its place").unwrap();
     churn(10_000);
     let error = profiler.stop().unwrap_err();

@@ -1,8 +1,8 @@
-//! The profiler where something is scarce, refused or killed, and the memory log: each test starts processes, in which its
-//! subject lives, and looks at what they have left.
+//! Tests of the profiler when resources are scarce, system calls are refused or the process is killed, and of the memory log.
+//! Each test starts processes that use the profiler, and checks the files and the output that they leave.
 //!
-//! Nothing is recorded in this process, so tests run beside each other.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+//! This process itself records nothing, so tests run beside each other.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]
 mod support;

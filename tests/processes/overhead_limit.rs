@@ -1,4 +1,5 @@
-//! The bound on the profiler's own memory: ever new call stacks and ever more live blocks, in processes of their own.
+//! Tests of the limit on the profiler's own memory: with ever new call stacks, and with ever more live blocks. Each test
+//! measures the whole process's memory, so it runs in a process of its own.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -12,11 +13,11 @@ use crate::support::process::{in_own_process, test_name};
 use heapray::{Output, Profiler, State};
 use heapray_report::memray;
 
-/// Of what the process itself takes while it works and while reports are made: their bytes on their way to the disk, and
-/// the allocator's own slack.
+/// Memory of the process beyond the limit, while it works and while reports are made: output before it is written to the disk,
+/// and the allocator's unused memory.
 const SLACK: u64 = 8 << 20;
 
-/// The process's anonymous resident memory, without allocating: files' pages are the system's cache.
+/// Reads the process's anonymous resident memory, without allocating. Pages of files belong to the system's cache.
 fn anonymous(status: &File) -> u64 {
     let mut text = [0; 4096];
     let read = status.read_at(&mut text, 0).unwrap();
@@ -26,7 +27,7 @@ fn anonymous(status: &File) -> u64 {
     kib.parse::<u64>().unwrap() * 1024
 }
 
-/// Watches how much memory the process has, again and again.
+/// A thread that reads again and again how much memory the process has.
 struct Watcher {
     most: AtomicU64,
     ended: AtomicBool,
@@ -53,7 +54,7 @@ impl Watcher {
         &WATCHER
     }
 
-    /// What the process had at its height during `work`, beyond `before`.
+    /// Runs `work`, and returns the process's maximum memory meanwhile, beyond `before`.
     fn height<R>(&self, what: &str, before: u64, work: impl FnOnce() -> R) -> (R, u64) {
         self.most.store(0, Ordering::Relaxed);
         let result = work();
@@ -72,7 +73,7 @@ fn record_in(dir: &Dir, limit: u64) -> Profiler {
         .unwrap()
 }
 
-/// A tree of calls: each has a call stack of its own, allocates, and has freed it again or keeps it.
+/// Makes a tree of calls. Each call has a call stack of its own, and passes a new block to `keep`.
 #[inline(never)]
 fn descend(depth: u32, keep: &mut impl FnMut(Vec<u8>)) -> u64 {
     keep(black_box(Vec::with_capacity(100)));
@@ -95,7 +96,7 @@ fn ever_new_call_stacks_stay_below_the_limit_and_sums_stay_exact() {
 }
 
 fn ever_new_call_stacks() {
-    // Others to measure with.
+    // Other values can be set to measure with.
     let limit = number("LIMIT_MIB", 64) << 20;
     let depth = number("DEPTH", 18) as u32;
     let dir = Dir::new("stacks");
@@ -107,7 +108,7 @@ fn ever_new_call_stacks() {
     let (calls, _) = watcher.height("recording", before, || {
         descend(depth, &mut |block| {
             number += 1;
-            // The last of a run of these is live, and all together at the end.
+            // Every thousandth block stays live until the end.
             if number.is_multiple_of(1000) {
                 live.push(block);
             }
@@ -158,7 +159,7 @@ fn report(profiler: &Profiler) -> Output {
 }
 
 #[test]
-fn live_blocks_that_have_no_room_end_the_recording_with_a_report() {
+fn more_live_blocks_than_fit_end_the_recording_with_a_report() {
     in_own_process(test_name!(), ever_more_live_blocks);
 }
 
@@ -173,7 +174,7 @@ fn ever_more_live_blocks() {
         held.extend((0..10_000).map(|number| black_box(Box::new(number))));
     }
     let service = (held.len() * (32 + 8)) as u64;
-    // Its reason and its report follow a moment after the end.
+    // The reason and the report follow shortly after the end.
     while profiler.status().trouble.is_none() || profiler.kept_reports().unwrap().is_empty() {
         thread::sleep(Duration::from_millis(5));
     }
@@ -191,7 +192,7 @@ fn ever_more_live_blocks() {
     );
     let report = memray::read_file(report(&profiler)).unwrap().report;
     let live = report.totals.live;
-    // What was recorded is exact up to the end.
+    // The figures are exact up to the end.
     assert!(live.count > 100_000 && live.count < held.len() as u64 + 500);
     let sum: u64 = report.sites.iter().map(|site| site.live.count).sum();
     assert_eq!(sum, live.count);

@@ -1,5 +1,5 @@
-//! Services that have a seccomp filter put on themselves after `init`: what the profiler may not do any more must not hurt
-//! the service, and must not go unsaid.
+//! Tests of services that install a seccomp filter after `init`: a system call that is refused to the profiler must not harm
+//! the service, and the profiler must report the consequences.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 
 use std::env;
@@ -17,10 +17,10 @@ const ROUNDS: u64 = 200;
 const THREADS: usize = 3;
 const SIZE: u64 = 7_777;
 
-/// From this length on, a mapping is large.
+/// Length of a large mapping, at least.
 const LARGE: u32 = 1 << 20;
 
-/// A system call, or with `longer` only those whose second argument is at least that.
+/// A refused system call. With `longer`, only calls whose second argument is at least that are refused.
 #[derive(Debug, Clone, Copy)]
 struct Refused {
     name: &'static str,
@@ -51,7 +51,7 @@ const ALL: [Refused; 8] = [
     refused("mremap", &[libc::SYS_mremap]),
 ];
 
-/// Has the kernel answer these calls with `error`, on every thread of the process.
+/// Makes the kernel answer these calls with `error`, on every thread of the process.
 fn refuse(what: Refused, error: u32) {
     let statement = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let (load, equal, at_least, answer) = (
@@ -81,7 +81,7 @@ fn refuse(what: Refused, error: u32) {
         len: program.len() as u16,
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: a program that lives for the call, which copies it.
+    // SAFETY: the program lives until the call returns, which copies it.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let how = libc::SECCOMP_FILTER_FLAG_TSYNC;
@@ -95,10 +95,10 @@ fn refuse(what: Refused, error: u32) {
     }
 }
 
-/// The service: threads that were there before the filter allocate in three rounds, with the profiler stopped and started
-/// in between. Prints what the profiler said.
+/// Runs the service: threads from before the filter allocate in three rounds, and the profiler is stopped and started in
+/// between. Prints the profiler's answers.
 fn serve(what: Refused, error: u32) {
-    // With nothing that may be opened, nothing can be removed: the parent does it.
+    // The parent removes the directory: a process that must not open files cannot.
     let dir = ManuallyDrop::new(Dir::new(&format!("refused-{}", what.name)));
     let profiler = heapray::builder()
         .ignore_environment()
@@ -156,12 +156,12 @@ fn serve(what: Refused, error: u32) {
     });
 }
 
-/// Runs the service in a process of its own with each of these error numbers: what it printed.
+/// Runs the service in a process of its own with each of these error numbers. Returns what it printed.
 fn served(test: &str, name: &str) -> Vec<String> {
     let what = *ALL.iter().find(|what| what.name == name).unwrap();
     if let Some(error) = env::var_os("HEAPRAY_REFUSE") {
         serve(what, error.to_str().unwrap().parse().unwrap());
-        // The test's own end may want what is refused.
+        // The usual end of a test may need the refused call.
         std::process::exit(0);
     }
     let outputs = [libc::EPERM, libc::ENOSYS].map(|error| {
@@ -208,7 +208,7 @@ fn a_refused_membarrier_costs_nothing_but_time() {
 }
 
 #[test]
-fn where_mprotect_is_refused_the_hooks_that_stay_are_told_of_and_no_session_starts() {
+fn if_mprotect_is_refused_the_remaining_hooks_are_reported_and_no_session_starts() {
     let test = test_name!();
     for text in served(test, "mprotect") {
         assert!(text.contains("stop Ok(Stopped)"), "{text}");
@@ -234,12 +234,12 @@ fn a_refused_madvise_changes_nothing() {
 }
 
 #[test]
-fn where_large_mappings_are_refused_the_service_lives() {
+fn the_service_survives_refused_large_mappings() {
     served(test_name!(), "mmap");
 }
 
 #[test]
-fn where_threads_are_refused_no_session_starts() {
+fn no_session_starts_if_threads_are_refused() {
     for text in served(test_name!(), "clone") {
         assert!(
             text.contains("stop Ok(Stopped)") && text.contains("start Err("),
@@ -259,11 +259,11 @@ fn a_refused_memfd_changes_nothing() {
 }
 
 #[test]
-fn where_no_file_opens_the_service_lives() {
+fn the_service_survives_a_refused_openat() {
     served(test_name!(), "openat");
 }
 
 #[test]
-fn where_no_mapping_grows_the_service_lives() {
+fn the_service_survives_a_refused_mremap() {
     served(test_name!(), "mremap");
 }

@@ -1,4 +1,4 @@
-//! More processes than one: children, forked ones, ones that start at once, and ones that are killed.
+//! Tests with several processes: children, forked children, processes that start at once, and processes that are killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::support::process::{is_alone, test_name, this_program};
 
-/// The pages of all our systems have a multiple of so many bytes.
+/// The page size of every supported system is a multiple of this.
 const LEAST_PAGE: usize = 4096;
 
 #[test]
@@ -44,7 +44,7 @@ fn a_killed_process_leaves_whole_lines() {
         let bytes = fs::read(&file).unwrap();
         let log = read(&file);
         assert!(log.command.is_some());
-        // Linux looks for a deadly signal where the file's next page begins, in the midst of a line.
+        // Linux checks for a fatal signal where the file's next page begins, which may be in the middle of a line.
         let may_be_cut = bytes.len().is_multiple_of(LEAST_PAGE);
         assert!(
             bytes.ends_with(b"\n") || may_be_cut,
@@ -149,7 +149,7 @@ fn processes_that_start_at_one_time_have_a_file_each() {
             assert_eq!(
                 text.matches("CMDLINE ").count(),
                 1,
-                "nobody wrote into another's file"
+                "each file has the lines of one process"
             );
         }
         let names = files.iter().filter(|file| {
@@ -184,7 +184,7 @@ fn a_forked_child_writes_nothing_and_is_a_child_of_the_log() {
     }
     let profiler = heapray::init();
     let across = heapray::memory_span("across");
-    // SAFETY: the child calls nothing that needs a thread or a lock of the parent's, which is what is tested here.
+    // SAFETY: the child calls nothing that needs a thread or a lock of the parent's. That is what this tests.
     let child = unsafe { libc::fork() };
     if child == 0 {
         drop(heapray::memory_span("child"));
@@ -199,7 +199,7 @@ fn a_forked_child_writes_nothing_and_is_a_child_of_the_log() {
     drop(across);
     readings(5);
     let mut status = 0;
-    // SAFETY: the child's number, and a live place for its status.
+    // SAFETY: the child's number, and a variable for its status.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!((waited, status), (child, 0));
     heapray::shutdown().unwrap();

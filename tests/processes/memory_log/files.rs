@@ -1,4 +1,4 @@
-//! Files that cannot be written, are full, or have grown too large.
+//! Tests of logs that cannot be written, on a full disk, or that have grown too large.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::{OFTEN, SWITCH, fresh_dir, only_file, playing, read, readings, touche
 use crate::support::process::{is_alone, passed, test_name, this_program};
 
 #[test]
-fn a_directory_that_cannot_be_written_to_is_told_once_and_does_no_harm() {
+fn a_directory_that_cannot_be_written_to_is_reported_once_and_does_no_harm() {
     let scenario = test_name!();
     if is_alone(scenario) {
         assert_eq!(heapray::init().memory_log(), None);
@@ -34,12 +34,12 @@ fn a_directory_that_cannot_be_written_to_is_told_once_and_does_no_harm() {
 }
 
 #[test]
-fn a_full_disk_is_told_once_and_the_log_goes_on_when_there_is_room() {
+fn a_full_disk_is_reported_once_and_the_log_goes_on_when_there_is_room() {
     let scenario = test_name!();
     if is_alone(scenario) {
         let dir = PathBuf::from(std::env::var("MEMRAY_PROFILER_MEMORY_DIR").unwrap());
         let ballast = dir.join("ballast");
-        // All but nothing of the file system.
+        // Nearly the whole file system.
         let mut bytes = vec![0; 60 << 10];
         while fs::write(&ballast, &bytes).is_err() && !bytes.is_empty() {
             bytes.truncate(bytes.len() - 4096);
@@ -47,7 +47,7 @@ fn a_full_disk_is_told_once_and_the_log_goes_on_when_there_is_room() {
         heapray::init();
         let file = heapray::profiler().memory_log().unwrap().to_owned();
         let length = || fs::metadata(&file).unwrap().len();
-        // It stands still: nothing more fits.
+        // The file no longer grows: nothing more fits.
         until("a file that is full", || {
             let before = length();
             for n in 0..50 {
@@ -58,7 +58,7 @@ fn a_full_disk_is_told_once_and_the_log_goes_on_when_there_is_room() {
             std::thread::sleep(Duration::from_millis(300));
             length() == before && before > 0
         });
-        // A half is there for a moment, until it is taken back.
+        // Half a line may be in the file for a moment, until it is cut off again.
         until("no half of a line stays", || {
             fs::read(&file).unwrap().ends_with(b"\n")
         });
@@ -115,7 +115,7 @@ fn a_file_that_has_grown_too_large_is_thinned_out_and_keeps_its_peak() {
         return;
     }
     let dir = fresh_dir("thin");
-    // A limit on files does the same as one that was set.
+    // A system's limit on files has the same effect as a configured limit.
     for (limit, before) in [("64KiB", ""), ("1GiB", "ulimit -S -f 128;")] {
         let _ = fs::remove_dir_all(&dir);
         let mut shell = Command::new("sh");

@@ -1,7 +1,7 @@
-//! The memory log in processes of their own: with and without the profiler, killed, forked, in company, where it cannot be
-//! written; and beside memory_profiler's own `mprof`.
+//! Tests of the memory log: with and without the profiler, in processes that are killed or forked, with several processes, with
+//! files that cannot be written, and beside memory_profiler's own `mprof`.
 //!
-//! Each scenario is this same test program, started again with one of its tests.
+//! A process has one memory log, so each test starts this program again with itself alone.
 #![cfg(target_os = "linux")]
 
 mod company;
@@ -22,7 +22,7 @@ const SWITCH: (&str, &str) = ("MEMRAY_PROFILER_MEMORY_LOG", "true");
 const OFTEN: (&str, &str) = ("MEMRAY_PROFILER_MEMORY_INTERVAL", "0.01");
 const BOTH: (&str, &str) = ("MEMRAY_PROFILER_MEMORY_CHILDREN", "both");
 
-/// Nothing here takes this long; what does has failed.
+/// A wait that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn fresh_dir(name: &str) -> PathBuf {
@@ -32,7 +32,7 @@ fn fresh_dir(name: &str) -> PathBuf {
     dir
 }
 
-/// `program` with arguments that play `scenario`, in `dir`, with the memory log's variables and no others.
+/// Returns `program` with arguments that run the test `scenario`, in `dir`, with the memory log's variables and no others.
 fn playing(
     mut command: Command,
     scenario: &str,
@@ -55,7 +55,7 @@ fn playing(
     command
 }
 
-/// Plays `scenario` to its end.
+/// Runs the test `scenario` to its end.
 fn run(scenario: &str, dir: &Path, variables: &[(&str, &str)]) -> Output {
     passed(playing(this_program(), scenario, dir, variables))
 }
@@ -71,7 +71,7 @@ fn files_in(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The only log in `dir`.
+/// Returns the only log in `dir`.
 fn only_file(dir: &Path) -> PathBuf {
     let files = files_in(dir);
     assert_eq!(files.len(), 1, "{files:?}");
@@ -83,7 +83,7 @@ fn read(path: &Path) -> MemoryLog {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Waits until `done` is.
+/// Waits until `done` returns true.
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -149,7 +149,7 @@ fn the_log_alone_is_a_thread_and_a_file_and_no_hook() {
         assert!(log.command.unwrap().contains(scenario));
         let mib: Vec<f64> = log.memory.iter().map(|reading| reading.mib).collect();
         let peak = mib.iter().copied().fold(0.0, f64::max);
-        // Of the 48 MiB: a kernel adds up what its processors have counted, and leaves out a little of each.
+        // Less than 48 MiB: a kernel sums its processors' counters, and leaves out a little of each.
         assert!(
             peak > mib[0] + 24.0 && peak > mib[mib.len() - 1] + 24.0,
             "{mib:?}"
@@ -166,7 +166,7 @@ fn the_log_alone_is_a_thread_and_a_file_and_no_hook() {
     assert!(!profiler.is_enabled());
     assert_eq!(threads().len(), before + 1);
     assert_eq!(heapray::capture::hook::patched(), 0);
-    // On a busy machine the first one may come late: it is to be without the block.
+    // On a busy machine the first reading may come late, and it must not include the block.
     readings(1);
     let span = heapray::memory_span("hold");
     let block = touched(48);
@@ -222,7 +222,7 @@ fn nothing_of_the_log_is_in_a_report() {
     heapray::shutdown().unwrap();
 }
 
-/// A child that goes when this does.
+/// A child process that is killed when the value is dropped.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -248,7 +248,7 @@ fn children_of(pid: u32) -> Vec<String> {
 
 fn kill_all(pids: &[String]) {
     if !pids.is_empty() {
-        // The shell's own `kill`: a system may lack the program of that name. A child may have ended by itself.
+        // The shell's own `kill`, since a system may lack the program. A child may have ended by itself.
         let script = format!("kill {}", pids.join(" "));
         let mut kill = Command::new("sh");
         kill.args(["-c", &script]).stderr(Stdio::null());
@@ -304,7 +304,7 @@ fn calls_of_profiled_functions_are_in_the_log() {
         run(scenario, &dir, &[SWITCH, OFTEN]);
         let log = read(&only_file(&dir));
         let calls: Vec<_> = log.functions.iter().map(|f| (&*f.name, f.level)).collect();
-        // The innermost ends first.
+        // The innermost call ends first.
         let expected = [
             ("processes.memory_log.outer", Some(2)),
             ("processes.memory_log.inner", Some(1)),

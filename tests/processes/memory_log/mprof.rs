@@ -1,4 +1,4 @@
-//! Beside memory_profiler's own `mprof`: it reads our files, and measures the same.
+//! Tests against memory_profiler's own `mprof`: it reads heapray's files, and it measures the same.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{OFTEN, SWITCH, Sleeper, fresh_dir, only_file, playing, read, readings, run, touched};
 use crate::support::process::{is_alone, only, passed, test_name};
 
-/// memory_profiler's command, or why there is none.
+/// Finds memory_profiler's command. If it is not installed, returns a text that says so.
 fn mprof() -> Result<PathBuf, String> {
     let named = std::env::var_os("HEAPRAY_MPROF").map(PathBuf::from);
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin/mprof");
@@ -31,7 +31,7 @@ macro_rules! mprof_or_skip {
     };
 }
 
-/// What a successful `mprof` says.
+/// Runs `mprof`, checks that it succeeds, and returns its output.
 fn said(mprof: &Path, dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new(mprof);
     let output = command
@@ -81,7 +81,7 @@ fn mprof_plots_lists_and_finds_the_peak_of_our_files() {
         told.contains(&format!("Child {}\t\t\t{of_child:.3} MiB", child.id)),
         "{told}"
     );
-    // Of one function: the readings while it ran.
+    // The peak of one function, from the readings while it ran.
     let told = said(&mprof, &dir, &["peak", "--func", "job::load_data", name]);
     assert!(told.contains(&format!("{memory:.3} MiB")), "{told}");
     let told = said(&mprof, &dir, &["list"]);
@@ -94,7 +94,7 @@ fn mprof_plots_lists_and_finds_the_peak_of_our_files() {
     ] {
         let mut arguments = vec!["plot", "-o", picture];
         arguments.extend(options);
-        // Without a name it takes the latest.
+        // Without a name, `mprof` takes the latest file.
         let told = said(&mprof, &dir, &arguments);
         assert!(told.contains("Using last profile data."), "{told}");
         let picture = fs::read(dir.join(picture)).unwrap();
@@ -102,7 +102,7 @@ fn mprof_plots_lists_and_finds_the_peak_of_our_files() {
     }
 }
 
-/// Bytes as `mprof` counts them, of the plateau.
+/// MiB that the process and its child hold during the plateau.
 const OWN: usize = 96;
 const CHILDS: usize = 48;
 
@@ -113,7 +113,7 @@ fn mprof_run_beside_the_log_measures_the_same() {
         if std::env::var_os("HEAPRAY_CHILD").is_some() {
             let block = touched(CHILDS);
             println!("ready");
-            // Until the parent goes on.
+            // Wait for the parent.
             let _ = std::io::stdin().read(&mut [0]);
             drop(block);
             return;
@@ -188,7 +188,7 @@ fn mprof_run_beside_the_log_measures_the_same() {
     }
 }
 
-/// The middle one of the upper half of all readings: the plateau lasts for most of the run.
+/// Returns the median of the upper half of all readings. The plateau lasts for most of the run.
 fn plateau(readings: &[heapray_report::memory_log::Reading]) -> f64 {
     let peak = readings
         .iter()
@@ -203,7 +203,7 @@ fn plateau(readings: &[heapray_report::memory_log::Reading]) -> f64 {
     upper[upper.len() / 2]
 }
 
-/// Both read the same kernel's figures of the same process at other moments: within 2 % and 1 MiB.
+/// Checks that two figures agree within 2 % and 1 MiB: both come from the same kernel, but from different moments.
 fn agree(ours: &f64, theirs: &f64, metric: &str) {
     assert!(
         (ours - theirs).abs() <= theirs * 0.02 + 1.0,
