@@ -1,7 +1,8 @@
-//! Killed at a random moment under load: the former report is whole, and the event log gives all that was flushed.
+//! Tests of processes that are killed at random moments under load: the last report is complete, and the event log has every
+//! flushed event.
 //!
-//! `HEAPRAY_KILLS=200 cargo test --test recovery killed::` kills 200 times in each of the tests; 10 by default. The
-//! moments are those of `HEAPRAY_SEED`.
+//! `HEAPRAY_KILLS=200 cargo test --test recovery killed::` kills 200 times in each test. The default is 10. `HEAPRAY_SEED`
+//! determines the moments.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -19,10 +20,10 @@ use heapray::{RecoverError, ReportOptions, Version, recover};
 use heapray_report::memray;
 use heapray_report::model::Event;
 
-/// Set in the child process, which is this program again: where its reports go.
+/// Set in the child process, which is this program again: the directory of its reports.
 const CHILD: &str = "HEAPRAY_TEST_KILLED_DIR";
 
-/// How often, and at what moments: microseconds after the child is at work.
+/// Returns the moments at which to kill, after the child has begun its work. `range` is in microseconds.
 fn moments(range: Range<u64>) -> impl Iterator<Item = Duration> {
     let number =
         |name, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
@@ -38,12 +39,12 @@ fn moments(range: Range<u64>) -> impl Iterator<Item = Duration> {
     })
 }
 
-/// Reports, restarts and allocates for ever, on three threads.
+/// Writes reports, starts again and allocates, until the process is killed.
 fn work_until_killed(dir: &Path) -> ! {
     let builder = heapray::builder().ignore_environment().enabled(true);
     let profiler = builder.dir(dir).keep(2).try_init().unwrap();
     black_box(Box::leak(vec![1u8; 1000].into_boxed_slice()));
-    // The former report, for whoever looks after the first kill.
+    // So a complete report exists at the first kill.
     profiler.stop().unwrap();
     profiler.start().unwrap();
     println!("ready");
@@ -55,7 +56,7 @@ fn work_until_killed(dir: &Path) -> ! {
     }
 }
 
-/// Two threads that allocate for ever.
+/// Starts two threads that allocate until the process is killed.
 fn put_under_load() {
     for _ in 0..2 {
         thread::spawn(|| {
@@ -71,7 +72,7 @@ fn put_under_load() {
     }
 }
 
-/// The child at its work, and what it prints from then on.
+/// Starts the child, waits until it works, and returns it with its further output.
 fn begin(test: &str, dir: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = only(test)
         .env(CHILD, dir)
@@ -86,7 +87,7 @@ fn begin(test: &str, dir: &Path) -> (Child, BufReader<ChildStdout>) {
     (child, output)
 }
 
-/// Files that are whole reports, by name: the last one, and those that are kept.
+/// Checks that the last report and all kept reports are complete. Returns their number.
 fn check_reports(dir: &Path) -> usize {
     let kept = dir.join("heapray-reports");
     let files = [dir, &kept]
@@ -106,7 +107,7 @@ fn check_reports(dir: &Path) -> usize {
         .count()
 }
 
-/// Whether the log that was left, if one was, had anything to tell.
+/// Checks the log, if one is left. Returns whether it could be read.
 fn check_log(dir: &Path) -> bool {
     let files = dir.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let spools = files.filter(|path| path.extension().is_some_and(|end| end == "spool"));
@@ -137,7 +138,7 @@ fn check_log(dir: &Path) -> bool {
 }
 
 #[test]
-fn at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read() {
+fn after_a_kill_at_any_moment_reports_are_complete_and_the_log_is_read() {
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
         work_until_killed(dir.as_ref());
@@ -158,11 +159,11 @@ fn at_whatever_moment_it_is_killed_reports_stay_whole_and_the_log_is_read() {
     assert!(reports > 0 && logs > 0, "{reports} reports, {logs} logs");
 }
 
-/// Bytes of a block that nobody else allocates, and how many come between two flushes.
+/// The size of a block, which nothing else in the process has, and the number of blocks between two flushes.
 const MARKED: u64 = 77_777;
 const AT_ONCE: u64 = 10;
 
-/// Says after each flush how many of its blocks the log holds now.
+/// Prints after each flush how many blocks the log has.
 fn flush_until_killed(dir: PathBuf) -> ! {
     let mut options = Dir::new("flushed-child").options();
     options.spool_dir = dir;
@@ -173,7 +174,7 @@ fn flush_until_killed(dir: PathBuf) -> ! {
         for _ in 0..AT_ONCE {
             drop(black_box(vec![0_u8; MARKED as usize]));
         }
-        // A snapshot writes the log's last block, as each second does.
+        // A snapshot flushes the log, which otherwise happens once a second.
         session.snapshot().unwrap();
         println!("{}", round * AT_ONCE);
     }
@@ -181,7 +182,7 @@ fn flush_until_killed(dir: PathBuf) -> ! {
 }
 
 #[test]
-fn what_was_flushed_before_the_kill_is_recovered_and_nothing_else_is_made_up() {
+fn all_flushed_blocks_are_recovered_after_the_kill_and_no_others() {
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
         flush_until_killed(dir.into());
@@ -209,7 +210,7 @@ fn what_was_flushed_before_the_kill_is_recovered_and_nothing_else_is_made_up() {
             Err(RecoverError::Empty | RecoverError::NoLog(_)) => 0,
             Err(error) => panic!("{error}"),
         };
-        // The last flush may not have been told yet.
+        // The last flush may not have been printed yet.
         assert!(
             (flushed..=flushed + AT_ONCE).contains(&found),
             "{found} blocks found, {flushed} had been flushed"

@@ -1,5 +1,5 @@
-//! What processes leave that do not live to end their session, and what becomes of it: the next one on the same directory
-//! makes a report of it, nothing stands in its way, and all of it together has a bound.
+//! Tests of the files of processes that end during a session. The next process on the same directory makes a report from the
+//! event log, leftover files do not disturb it, and all files together stay within a bound.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use heapray_report::memray;
 /// Set in a child process, which is this program again: its directory.
 const CHILD: &str = "HEAPRAY_TEST_LEFTOVERS_DIR";
 
-/// How many such processes live, this one included.
+/// Set in a child process: the number of living child processes, including itself.
 const LIVING: &str = "HEAPRAY_TEST_LEFTOVERS_LIVING";
 
 const BYTES: usize = 1_000_003;
@@ -54,16 +54,16 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Has a process record on `dir`, and kills it.
+/// Lets a process record on `dir`, and kills it.
 fn leave_a_log(test: &str, dir: &Path) {
     kill(child(test, dir));
 }
 
-/// What that process does.
+/// Records until the process is killed.
 fn record_until_killed(dir: &Path) -> ! {
     let profiler = settings(dir).init();
     leak_of_a_killed_process();
-    // A snapshot writes the log's last block, as each second does.
+    // A snapshot flushes the log, which otherwise happens once a second.
     profiler.report().unwrap();
     println!("ready");
     loop {
@@ -71,7 +71,7 @@ fn record_until_killed(dir: &Path) -> ! {
     }
 }
 
-/// The kept reports, as soon as there are so many.
+/// Waits until the kept reports fulfil the condition, and returns them.
 fn once(profiler: &Profiler, mut so: impl FnMut(&[KeptReport]) -> bool) -> Vec<KeptReport> {
     loop {
         let kept = profiler.kept_reports().unwrap();
@@ -96,14 +96,14 @@ fn spools(dir: &Path) -> usize {
     names.iter().filter(|name| name.ends_with(".spool")).count()
 }
 
-/// Bytes of all files below `dir`, each once.
+/// Sums the bytes of all files below `dir`, each counted once.
 fn bytes(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let mut seen = std::collections::HashMap::new();
     let mut below = vec![dir.to_owned()];
     while let Some(dir) = below.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            // It may be gone by now.
+            // The file may have been removed meanwhile.
             let Ok(about) = entry.metadata() else {
                 continue;
             };
@@ -123,7 +123,7 @@ fn leaks(report: &KeptReport) -> bool {
 }
 
 #[test]
-fn what_a_killed_process_recorded_becomes_a_report_of_the_next_one() {
+fn the_next_process_makes_a_report_of_a_killed_process() {
     let test = test_name!();
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
@@ -133,7 +133,7 @@ fn what_a_killed_process_recorded_becomes_a_report_of_the_next_one() {
     leave_a_log(test, &dir.0);
     assert_eq!(spools(&dir.0), 1);
 
-    // Two at once: one of them does it.
+    // Two profilers at once: one of them makes the report.
     let (one, two) = (waiting(&dir.0), waiting(&dir.0));
     let kept = once(&one, |kept| !kept.is_empty());
     once(&two, |kept| !kept.is_empty());
@@ -167,7 +167,7 @@ fn what_a_killed_process_recorded_becomes_a_report_of_the_next_one() {
 }
 
 #[test]
-fn a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names() {
+fn the_report_of_a_replaced_program_says_so_and_has_no_wrong_names() {
     let test = test_name!();
     let _turn = turn();
     if let Some(dir) = std::env::var_os(CHILD) {
@@ -204,10 +204,10 @@ fn a_log_of_a_program_that_was_replaced_says_so_and_has_no_wrong_names() {
 }
 
 #[test]
-fn nothing_that_a_killed_process_has_left_stands_in_the_way() {
+fn files_that_a_killed_process_leaves_do_not_disturb_the_next_process() {
     let _turn = turn();
     let dir = Dir::new("in-the-way");
-    // As versions before named them, for the process numbers that a container has; and this one's.
+    // Names from earlier versions, with the process numbers in a container and of this process.
     for pid in [1, std::process::id()] {
         for last in ["0", "1", "probe", "room"] {
             File::create(dir.0.join(format!(".heapray-{pid}-{last}"))).unwrap();
@@ -222,7 +222,7 @@ fn nothing_that_a_killed_process_has_left_stands_in_the_way() {
     while spools(&dir.0) > 0 {
         thread::sleep(Duration::from_millis(2));
     }
-    // Nothing is being written any more when this returns.
+    // After this, nothing is written any more.
     profiler.shutdown().unwrap();
     let drafts = names(&dir.0);
     let drafts: Vec<_> = drafts.iter().filter(|name| name.starts_with('.')).collect();
@@ -230,7 +230,7 @@ fn nothing_that_a_killed_process_has_left_stands_in_the_way() {
 }
 
 #[test]
-fn reports_without_a_note_and_drafts_among_the_reports_go() {
+fn reports_without_a_note_and_drafts_among_the_reports_are_removed() {
     let _turn = turn();
     let dir = Dir::new("orphans");
     {
@@ -259,7 +259,7 @@ fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
         let profiler = settings(&dir).keep_bytes(BOUND).init();
         leak_of_a_killed_process();
         profiler.report().unwrap();
-        // The life before has left its report by then.
+        // Wait until the previous process's report has been made.
         once(&profiler, |_| spools(&dir) == 1);
         println!("ready");
         loop {
@@ -267,7 +267,7 @@ fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
         }
     }
     let dir = Dir::new("loop");
-    // A report of a session that ended well must outlive the loop.
+    // The report of a session that was stopped must outlive the crash loop.
     {
         let profiler = settings(&dir.0).keep_bytes(BOUND).build().unwrap();
         profiler.stop().unwrap();
@@ -279,9 +279,9 @@ fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
     let mut seen = std::collections::BTreeSet::new();
     let lives = 12;
     for life in 0..=lives {
-        // The last one only makes the report of the one before.
+        // The last process only makes the report of the previous one.
         let child = child(test, &dir.0);
-        // A list of files that are being renamed may lack one: the child may have been too early.
+        // A list of files that are being renamed may lack one, so the child may have counted too early.
         once(&profiler, |kept| {
             let killed = kept.iter().filter(|kept| kept.trigger.is_some());
             seen.extend(killed.map(|kept| (kept.pid, kept.started)));
@@ -294,14 +294,14 @@ fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
     }
     let kept = profiler.kept_reports().unwrap();
     assert!(kept.iter().any(|kept| kept.id == first), "{kept:?}");
-    assert!(kept.len() <= 1 + 6, "three of the last, three of the worst");
+    assert!(kept.len() <= 1 + 6, "at most the latest three and the largest three reports are kept");
 }
 
 #[test]
-fn processes_on_one_directory_have_each_its_own_reports() {
+fn each_process_on_a_shared_directory_has_its_own_reports() {
     let _turn = turn();
     let dir = Dir::new("together");
-    // Two profilers in a process meet as two processes do: sessions take turns, but outputs do not.
+    // Two profilers in one process share the directory like two processes: sessions take turns, but outputs do not.
     let (one, two) = (waiting(&dir.0), waiting(&dir.0));
     for _ in 0..10 {
         let mut own = Vec::new();
@@ -320,7 +320,7 @@ fn processes_on_one_directory_have_each_its_own_reports() {
             assert_eq!(present[0].allocated.count, allocated);
         }
     }
-    // The latest one has the name that users know, and goes with its own session alone.
+    // The latest report has the documented name, and only its own profiler removes it.
     let latest = fs::read(dir.0.join("memray-report.bin")).unwrap();
     let mut report = Vec::new();
     two.report().unwrap().read_to_end(&mut report).unwrap();
@@ -355,11 +355,11 @@ fn a_start_and_outputs_at_the_same_moment_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of() {
+fn the_next_start_makes_the_report_after_a_failed_stop() {
     let test = test_name!();
     let _turn = turn();
     if std::env::var_os(CHILD).is_none() {
-        // Other tests need descriptors.
+        // Runs in a process of its own: other tests need file descriptors.
         let dir = Dir::new("no-descriptor");
         let mut child = only(test);
         child.env(CHILD, &dir.0);
@@ -367,7 +367,7 @@ fn a_stop_that_fails_leaves_what_the_next_start_makes_a_report_of() {
         return;
     }
     let dir = PathBuf::from(std::env::var_os(CHILD).unwrap());
-    // What is set aside for the flight recorder has a descriptor, which would do.
+    // The flight recorder keeps a descriptor in reserve, with which the stop would succeed.
     let profiler = settings(&dir).oom(false).build().unwrap();
     leak_of_a_killed_process();
     let mut all = Vec::new();
@@ -401,7 +401,7 @@ fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
         profiler.start().unwrap();
         leak_of_a_killed_process();
         profiler.report().unwrap();
-        // What the others have left is taken over by then, and recovered.
+        // Wait until the directories of the killed processes are taken over, and their logs are recovered.
         let living: usize = std::env::var(LIVING).unwrap().parse().unwrap();
         once(&profiler, |_| {
             let directories = names(&std::env::temp_dir());
@@ -429,7 +429,7 @@ fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
     for _ in 0..3 {
         kill(life(1));
     }
-    // While one lives, another has its own.
+    // Two living processes have a directory each.
     let (one, two) = (life(1), life(2));
     let directories = names(&dir.0);
     assert_eq!(directories.len(), 2, "{directories:?}");
@@ -438,8 +438,8 @@ fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
         let files = directories.iter().map(|name| names(&reports(name)));
         files.map(|names| names.len()).sum()
     };
-    // Of each of three lives a finished session's and a killed one's; of the fourth and fifth the former. A list of files
-    // that are being renamed may lack one: the last of them may still be made.
+    // Each of the three killed processes leaves two reports, of its stopped session and of its killed one. The two living
+    // processes have one each, of the stopped session. A list of files that are being renamed may lack one.
     while kept() < 2 * (3 + 3 + 2) {
         thread::sleep(Duration::from_millis(2));
     }
@@ -449,12 +449,12 @@ fn a_private_directory_is_taken_over_by_the_next_process_of_the_program() {
 }
 
 #[test]
-fn where_the_bound_is_reached_a_report_holds_sums_and_what_lives_stays() {
+fn at_the_bound_a_report_has_only_sums_and_a_living_process_keeps_its_log() {
     use std::os::fd::AsRawFd;
     const BOUND: u64 = 1 << 20;
     let _turn = turn();
     let dir = Dir::new("bound");
-    // Another process's log, which that writes on.
+    // The log of another process, which still writes to it.
     let other = dir.0.join("heapray-1-0123456789abcdef-1.spool");
     let file = File::create(&other).unwrap();
     file.set_len(BOUND).unwrap();

@@ -1,4 +1,4 @@
-//! A process that is killed while it records leaves an event log from which another one makes the report.
+//! Tests that another process can make the report of a killed process from its event log.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use heapray::session::Session;
 use heapray::{RecoverError, ReportOptions, Version, recover};
 use heapray_report::memray;
 
-/// Set in the child process, which is this program again: where its capture goes.
+/// Set in the child process, which is this program again: the directory of its event log.
 const CHILD: &str = "HEAPRAY_TEST_RECOVER_DIR";
 
 const BLOCKS: usize = 300;
@@ -35,7 +35,7 @@ fn record_until_killed(dir: PathBuf) -> ! {
         .join()
         .unwrap();
     session.mark("leaked").unwrap().unwrap();
-    // A snapshot writes the log's last block, as each second does.
+    // A snapshot flushes the log, which otherwise happens once a second.
     session.snapshot().unwrap();
     println!("ready");
     loop {
@@ -51,7 +51,6 @@ fn killed_process_leaves(test: &str, dir: &Path) -> PathBuf {
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
-    // SIGKILL.
     child.kill().unwrap();
     child.wait().unwrap();
     let mut files = std::fs::read_dir(dir).unwrap();
@@ -107,7 +106,7 @@ fn a_killed_process_leaves_its_report() {
     assert!(capture.complete);
     assert_eq!(capture.report.totals, report.totals);
 
-    // Whatever its end: what is whole is there, and nothing panics.
+    // A log that is cut anywhere gives its complete part, and nothing panics.
     let whole = std::fs::read(&spool).unwrap();
     for length in (0..whole.len()).step_by(whole.len() / 50) {
         std::fs::write(&spool, &whole[..length]).unwrap();
