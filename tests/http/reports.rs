@@ -506,7 +506,7 @@ async fn a_live_stream_ends_by_itself_and_the_number_of_streams_is_limited() {
     let ended = tokio::time::timeout(Duration::from_secs(60), first.into_body().collect());
     assert!(
         ended.await.is_ok(),
-        "the stream does not end, and a service that shuts down waits for it"
+        "the stream ends, so that a service can shut down"
     );
 }
 

@@ -1,4 +1,5 @@
-//! Libraries that come and go between captures. In a process of its own: whoever looks at modules first sees what has changed.
+//! Tests of libraries that are loaded and unloaded between captures. The test has a process of its own, because the first look
+//! at the modules takes note of changes for the whole process.
 
 use std::ffi::{CString, c_void};
 
@@ -32,7 +33,7 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: nothing of the library is running.
+        // SAFETY: no code of the library is running.
         unsafe { libc::dlclose(self.0) };
     }
 }
@@ -103,7 +104,7 @@ fn open_and_close_libraries() {
         // SAFETY: as above.
         unsafe { check(own) };
     }
-    // The same library at the same place is the same module.
+    // The same library at the same address is the same module.
     let history = modules::history();
     let plugins = history
         .iter()
@@ -113,7 +114,7 @@ fn open_and_close_libraries() {
         assert_eq!(
             modules::module_of_at(address, epoch),
             module,
-            "what lay there then"
+            "the module that was at the address at the time"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Random call paths through C: every capture equals framehop's, an unwinder that shares no code with libgcc.
+//! Tests random call paths through C: every captured stack equals that of framehop, an unwinder that shares no code with
+//! libgcc.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -22,7 +23,7 @@ struct Framehop {
     cache: Cache,
 }
 
-/// Adds each module's `.eh_frame` and code, found in memory.
+/// Adds each module's `.eh_frame` and code from memory.
 unsafe extern "C" fn add_module(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> i32 {
     // SAFETY: the loader's structure and the unwinder below; the test loads and unloads nothing.
     unsafe {
@@ -81,9 +82,9 @@ unsafe extern "C" fn add_module(info: *mut libc::dl_phdr_info, _: usize, data: *
     0
 }
 
-/// What is known of this thread's memory, asked once.
+/// Facts about this thread's memory, which are read once.
 struct Here {
-    /// framehop reads where a frame that it took for another one leads it. Beyond the stack may be nothing at all.
+    /// framehop may read at wrong addresses after a frame that it has misinterpreted. There may be no memory beyond the stack.
     stack: Range<u64>,
     /// The program's own code, without its libraries'.
     program: Range<u64>,
@@ -114,7 +115,7 @@ impl Here {
         }
     }
 
-    /// The word at `address`, if it is on the stack above `sp`.
+    /// Reads the word at `address`, if it is on the stack above `sp`.
     fn read(&self, sp: u64, address: u64) -> Result<u64, ()> {
         if address < sp || !address.is_multiple_of(8) || !self.stack.contains(&address) {
             return Err(());
@@ -124,7 +125,7 @@ impl Here {
     }
 }
 
-/// The memory of the module that the loader lists first: the program.
+/// Finds the memory of the module that the loader lists first: the program.
 unsafe extern "C" fn first_module(
     info: *mut libc::dl_phdr_info,
     _: usize,
@@ -147,7 +148,7 @@ thread_local! {
     static HERE: Here = Here::new();
     static BOTH: RefCell<(Recorder, Framehop, usize)> = {
         let mut framehop = Framehop { unwinder: NativeUnwinder::new(), cache: Cache::new() };
-        // SAFETY: `add_module` takes the unwinder.
+        // SAFETY: `add_module` expects the unwinder.
         unsafe { libc::dl_iterate_phdr(Some(add_module), (&raw mut framehop).cast()) };
         RefCell::new((Recorder::new(), framehop, 0))
     };
@@ -171,9 +172,9 @@ unsafe extern "C" fn capture(_: *mut Program) {
             theirs.push(frame.address());
         }
         assert_eq!(ours.mark, None);
-        // On AArch64 framehop does not read the rules of functions that sign their return address, as libraries' do, and goes
-        // astray there; and it takes a frame whose x29 is 0 for the last one. So only the program's own frames are compared:
-        // outside of them is what starts a thread.
+        // On AArch64 framehop does not read the rules of functions that sign their return address, as libraries' functions do,
+        // and it takes a frame whose x29 is 0 for the last one. So only the program's own frames are compared. The frames beyond
+        // them start the thread.
         let last = if cfg!(target_arch = "aarch64") {
             let is_own = |address: &&u64| HERE.with(|here| here.program.contains(address));
             let own = ours.addresses.iter().take_while(is_own).count();
@@ -190,7 +191,7 @@ unsafe extern "C" fn capture(_: *mut Program) {
 
 #[test]
 fn ten_thousand_stacks_of_random_paths_equal_those_of_framehop() {
-    // Functions that realign their stack are beyond framehop, which loses the stack there; libgcc agrees with us.
+    // framehop loses the stack in functions that realign it. There, heapray agrees with libgcc.
     let realign = |index: &usize| matches!(index % 7, 4 | 5);
     let functions: Vec<_> = (0..FUNCTIONS.len())
         .filter(|index| !realign(index))

@@ -1,7 +1,7 @@
-//! The unwinder against libgcc's and framehop's, and on stacks that are odd. There is no session here: each thread has an
-//! unwinder of its own, and only libraries that come and go are the process's.
+//! Tests of the unwinder against libgcc and framehop, and on odd stacks. No test starts a session: each thread has an unwinder
+//! of its own, and only tests that load libraries depend on the whole process.
 #![cfg(all(heapray_native, target_env = "gnu"))]
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]
 mod support;

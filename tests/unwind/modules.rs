@@ -1,4 +1,4 @@
-//! What modules say about code, and stacks through code that no module says anything about.
+//! Tests of the modules that contain code, and of stacks through code outside of all modules.
 
 use std::ffi::c_void;
 
@@ -38,7 +38,7 @@ fn the_program_and_its_libraries_are_told_apart() {
 }
 
 #[test]
-fn code_that_nobody_knows_is_passed_by_its_frame_pointer_or_ends_the_stack() {
+fn code_outside_of_all_modules_is_unwound_by_its_frame_pointer_or_ends_the_stack() {
     // stp x29, x30, [sp, -16]!; mov x29, sp; mov x2, x0; mov x0, x1; blr x2; ldp x29, x30, [sp], 16; ret
     #[cfg(target_arch = "aarch64")]
     const WITH: &[u8] = &[
@@ -64,7 +64,7 @@ fn code_that_nobody_knows_is_passed_by_its_frame_pointer_or_ends_the_stack() {
     ];
     #[cfg(target_arch = "aarch64")]
     unsafe extern "C" {
-        /// libgcc's: makes instructions that were written as data fit to be run.
+        /// libgcc's function. It makes instructions that were written as data executable.
         fn __clear_cache(start: *mut u8, end: *mut u8);
     }
     unsafe extern "C" fn capture(scene: *mut c_void) {
@@ -84,7 +84,7 @@ fn code_that_nobody_knows_is_passed_by_its_frame_pointer_or_ends_the_stack() {
         (WITHOUT, Some(RawNode::INCOMPLETE)),
         (WITH, None),
     ] {
-        // SAFETY: a page of this test's own, filled with a function of this type.
+        // SAFETY: the test's own page, filled with a function of this type.
         unsafe {
             let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
             assert_eq!(libc::mprotect(page.as_ptr().cast(), page_size(), all), 0);
@@ -100,6 +100,6 @@ fn code_that_nobody_knows_is_passed_by_its_frame_pointer_or_ends_the_stack() {
         }
     }
     assert_eq!(scene.recorder.unwinder.counts().incomplete, 3);
-    // SAFETY: nothing runs there any more.
+    // SAFETY: no code on the page is running any more.
     unsafe { unmap_pages(page, page_size()) };
 }

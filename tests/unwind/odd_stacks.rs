@@ -1,4 +1,4 @@
-//! Stacks that are not a thread's plain call of call of call: signals, coroutines, jumps, recursion without end.
+//! Tests of odd stacks: signal handlers, coroutines, long jumps, very deep recursion.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -19,7 +19,7 @@ thread_local! {
     static SEEN: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Captures, compares with libgcc, and remembers the stack.
+/// Captures, compares the stack with libgcc's, and stores it.
 fn check() -> Stack {
     let stack = RECORDER.with_borrow_mut(Recorder::check);
     SEEN.with_borrow_mut(|seen| seen.push(stack.clone()));
@@ -99,7 +99,7 @@ fn a_jump_out_of_deep_frames_leaves_nothing_stale() {
 
 extern "C" fn on_signal(_: i32) {
     check();
-    // A second capture meets what the first one left.
+    // The second capture finds the cache that the first one has filled.
     check();
 }
 
@@ -123,7 +123,7 @@ fn raise(signal: i32) {
 }
 
 #[test]
-fn a_signal_handler_and_what_it_interrupted_are_one_stack() {
+fn a_signal_handler_and_the_interrupted_code_are_one_stack() {
     unsafe extern "C" fn raise_usr1(_: *mut c_void) {
         check();
         raise(libc::SIGUSR1);
@@ -173,7 +173,7 @@ fn a_handler_on_a_stack_of_its_own_is_marked_and_followed_to_the_interrupted_sta
 }
 
 #[test]
-fn code_that_is_interrupted_anywhere_is_followed() {
+fn the_stack_of_code_that_is_interrupted_anywhere_is_complete() {
     extern "C" fn on_signal(_: i32) {
         HANDLED.with(|handled| handled.set(handled.get() + 1));
         check();
@@ -188,12 +188,12 @@ fn code_that_is_interrupted_anywhere_is_followed() {
     }
     install_handler(libc::SIGURG, 0, on_signal);
     check();
-    // SAFETY: takes nothing.
+    // SAFETY: no precondition.
     let target = unsafe { libc::pthread_self() };
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Signals fall into prologues, epilogues and leaf functions: code between calls.
+            // Signals interrupt prologues, epilogues and leaf functions: code between calls.
             while !done.load(Ordering::Relaxed) {
                 // SAFETY: the target waits for this thread.
                 unsafe { libc::pthread_kill(target, libc::SIGURG) };
@@ -201,7 +201,7 @@ fn code_that_is_interrupted_anywhere_is_followed() {
             }
         });
         for depth in 0.. {
-            // What runs here captures and allocates nothing itself, so a handler never finds the recorder in use.
+            // The code here captures and allocates nothing itself, so a handler never finds the recorder in use.
             // SAFETY: the callback takes any argument.
             unsafe { recurse_without(depth % 40, work, null_mut()) };
             if HANDLED.get() > 300 {
@@ -236,7 +236,7 @@ fn a_coroutine_is_captured_on_its_own_stack_and_leaves_the_threads_stack_kept() 
             contexts[1].uc_stack.ss_sp = stack.as_mut_ptr().cast();
             contexts[1].uc_stack.ss_size = stack.len();
             let [main, other] = &mut *contexts;
-            // Where it goes on when the function returns: a word beyond the last frame that is no return address.
+            // The context at which the program goes on after the function: a word beyond the last frame, not a return address.
             other.uc_link = main;
             MAIN.set(main);
             OTHER.set(other);
@@ -248,7 +248,7 @@ fn a_coroutine_is_captured_on_its_own_stack_and_leaves_the_threads_stack_kept() 
             }
         }
     }
-    // On AArch64 an older glibc (2.36) does not say that a coroutine's first function is called by nobody; 2.43 does.
+    // On AArch64, glibc 2.36 does not mark a coroutine's first function as the outermost one. glibc 2.43 does.
     let expected = StackCounts {
         incomplete: if cfg!(target_arch = "aarch64") {
             counts().incomplete
@@ -267,13 +267,13 @@ fn a_coroutine_whose_stack_was_unmapped_is_never_read_again() {
     }
     extern "C" fn once() {
         assert_eq!(check().mark, Some(RawNode::FOREIGN));
-        // SAFETY: the context that has started this one.
+        // SAFETY: the context that started this one.
         unsafe { libc::setcontext(BACK.get()) };
     }
     check();
     for _ in 0..50 {
         const SIZE: usize = 64 << 10;
-        // SAFETY: the mapping is used as a stack until it is unmapped, when nothing runs on it.
+        // SAFETY: the mapping is used as a stack until it is unmapped, and then no code runs on it.
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -321,7 +321,7 @@ fn check_cut() -> Stack {
 }
 
 #[test]
-fn a_stack_that_is_too_deep_is_cut_and_says_so_and_no_other_is() {
+fn only_a_stack_that_is_too_deep_is_cut_and_marked() {
     unsafe extern "C" fn leaf(lengths: *mut c_void) {
         let stack = check_cut();
         // SAFETY: the list below.
@@ -355,7 +355,7 @@ fn a_stack_that_is_too_deep_is_cut_and_says_so_and_no_other_is() {
 }
 
 #[test]
-fn a_stack_that_passes_the_limit_step_by_step_down_and_up_is_always_told_right() {
+fn a_stack_that_crosses_the_limit_step_by_step_down_and_up_is_always_right() {
     fn down(left: u32) {
         let room = black_box([left; 3]);
         if left.is_multiple_of(7) {
@@ -374,7 +374,7 @@ fn a_stack_that_passes_the_limit_step_by_step_down_and_up_is_always_told_right()
         let nodes = RECORDER.with_borrow(|recorder| recorder.tree.count());
         assert!(
             nodes < 6_300 * 20,
-            "{nodes} nodes: each cut gives all frames new ones"
+            "{nodes} nodes: each cut stack needs new nodes for all its frames"
         );
     };
     std::thread::Builder::new()
@@ -386,7 +386,7 @@ fn a_stack_that_passes_the_limit_step_by_step_down_and_up_is_always_told_right()
 }
 
 #[test]
-fn an_unwinder_is_handed_on_from_thread_to_thread() {
+fn an_unwinder_can_be_passed_from_thread_to_thread() {
     let mut handed = Recorder::new();
     for _ in 0..20 {
         handed = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Random call paths through Rust and C: every capture equals libgcc's, with the cache on.
+//! Tests random call paths through Rust and C: every captured stack equals libgcc's, with the cache enabled.
 
 use std::cell::RefCell;
 use std::hint::black_box;

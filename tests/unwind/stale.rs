@@ -1,7 +1,7 @@
-//! Stack words that change between captures: what is kept of the last stack is never believed when it is not true.
+//! Tests of stack words that change between captures: the verified stack cache never uses a stale part of the last stack.
 //!
-//! The stacks are made up, in an array on the real one, from return addresses whose rules are known; a capture with
-//! everything kept must equal one that knows nothing.
+//! The stacks are synthetic: they are made in an array on the real stack, from return addresses whose rules are known. A
+//! capture with a full cache must equal a capture with an empty one.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -15,22 +15,22 @@ use heapray_c_fixtures::{
 use proptest::prelude::*;
 
 const WORDS: usize = 160;
-/// Zeros further out end every stack before it comes to the test's own frames, which change while it runs. The
+/// Number of zeros beyond the words. They end every stack before the test's own frames, which change while the test runs. The
 /// largest frame of a known function is smaller.
 const ZEROS: usize = 4096;
 
-/// What a word of a made-up stack holds.
+/// A word of a synthetic stack.
 #[derive(Debug, Clone, Copy)]
 enum Word {
     /// One of the known return addresses of functions with small frames.
     Return(usize),
-    /// Any of the known return addresses.
+    /// Any known return address.
     AnyReturn(usize),
-    /// The address of a word so many further out: a frame pointer.
+    /// The address of the word that is so many words further out: a frame pointer.
     Outward(usize),
     /// The address of any word.
     Slot(usize),
-    /// Neither.
+    /// A value that is not an address.
     Number(u64),
 }
 
@@ -42,8 +42,8 @@ struct Change {
     bp: Word,
 }
 
-/// Frames are 16 bytes aligned, so every other word is where a return address would be. (On AArch64 it is the other one in
-/// functions that keep no frame pointer: they push `x30` alone, or before another register.)
+/// Frames are aligned to 16 bytes, so a return address can be in every second word. (On AArch64, functions without a frame
+/// pointer have it in the other words: they push `x30` alone, or before another register.)
 fn word(index: usize) -> impl Strategy<Value = (usize, Word)> {
     let (addresses, pointers) = match index % 2 {
         1 => (40, 4),
@@ -60,7 +60,7 @@ fn word(index: usize) -> impl Strategy<Value = (usize, Word)> {
     (Just(index), word)
 }
 
-/// Mostly few words change, and the walk begins near where it began before.
+/// Usually few words change, and the walk begins near its previous beginning.
 fn change() -> impl Strategy<Value = Change> {
     let any_word = || (0..WORDS).prop_flat_map(word);
     let words = prop_oneof![
@@ -77,7 +77,7 @@ fn change() -> impl Strategy<Value = Change> {
     })
 }
 
-/// Return addresses with all kinds of rules, from real stacks, and those of functions with small frames.
+/// Returns return addresses with all kinds of rules, from real stacks, and those of functions with small frames.
 fn known_addresses() -> (Vec<u64>, Vec<u64>) {
     thread_local! {
         static FOUND: std::cell::RefCell<BTreeSet<u64>> = const { std::cell::RefCell::new(BTreeSet::new()) };
@@ -86,7 +86,7 @@ fn known_addresses() -> (Vec<u64>, Vec<u64>) {
         FOUND.with_borrow_mut(|found| found.extend(libgcc()));
     }
     unsafe extern "C" fn capture(_: *mut Program) {
-        // SAFETY: it takes any argument.
+        // SAFETY: the callback takes any argument.
         unsafe { leaf(std::ptr::null_mut()) }
     }
     for recurse in [
@@ -129,7 +129,7 @@ fn known_addresses() -> (Vec<u64>, Vec<u64>) {
     )
 }
 
-/// Whether the C functions that call themselves return there.
+/// Returns whether the address is in the recursive C functions.
 fn is_in_recursion(address: u64) -> bool {
     let functions = [
         recurse_with as *const () as u64,
@@ -143,7 +143,7 @@ fn is_in_recursion(address: u64) -> bool {
 }
 
 #[test]
-fn a_kept_stack_is_never_believed_when_a_word_of_it_has_changed() {
+fn a_cached_stack_is_never_reused_after_a_word_of_it_has_changed() {
     let (known, small) = known_addresses();
     assert!(known.len() > 30 && small.len() > 3);
     let lengths = std::cell::RefCell::new(Vec::new());
@@ -183,7 +183,7 @@ fn a_kept_stack_is_never_believed_when_a_word_of_it_has_changed() {
                 bp: value(change.sp, change.bp),
             };
             let mut knowing_nothing = Recorder::new();
-            // SAFETY: the made-up frames lie in a live array of this function, above its stack pointer.
+            // SAFETY: the synthetic frames lie in a live array of this function, above its stack pointer.
             let (kept, fresh) = unsafe {
                 (
                     keeping.capture(registers),
@@ -198,14 +198,14 @@ fn a_kept_stack_is_never_believed_when_a_word_of_it_has_changed() {
         Ok(())
     });
     outcome.unwrap();
-    // The stacks that were made up are worth walking.
+    // The synthetic stacks are long enough for a meaningful test.
     let lengths = lengths.into_inner();
     let long = lengths.iter().filter(|&&length| length > 8).count();
     assert!(long * 20 > lengths.len(), "{long} of {}", lengths.len());
 }
 
 #[test]
-fn a_return_address_that_changes_deep_in_the_stack_is_seen() {
+fn a_return_address_that_changes_deep_in_the_stack_is_noticed() {
     struct Scene {
         recorder: Recorder,
         others: Vec<u64>,

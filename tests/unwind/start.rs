@@ -1,4 +1,5 @@
-//! A program whose start has no unwind information, as with musl: its stacks are whole, and gaps in them are still seen.
+//! Tests a program whose start code has no unwind information, as with musl: its stacks are complete, and gaps in them are
+//! still found.
 
 use std::ffi::c_void;
 use std::os::unix::fs::FileExt;
@@ -11,8 +12,9 @@ use heapray::capture::arch::{is_main_thread, registers_here};
 use heapray::capture::modules;
 use heapray::collector::snapshot::RawNode;
 
-// Nothing here has unwind information. The first does what glibc's `_start` does, with a `main` of this file; the second
-// calls its first argument with its second one. Both leave 1 in the frame pointer, as musl leaves the number of arguments.
+// These functions have no unwind information. The first does the same as glibc's `_start`, with a `main` of this file. The
+// second calls its first argument with its second one. Both leave 1 in the frame pointer, as musl leaves the number of
+// arguments.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .text",
@@ -81,9 +83,9 @@ unsafe extern "C" {
     fn call_undescribed(callback: unsafe extern "C" fn(*mut c_void), argument: *mut c_void);
 }
 
-/// Where the file's header says at which address the program starts (gABI, "ELF Header": `e_entry`).
+/// Offset of the program's start address in the file's header (gABI, "ELF Header": `e_entry`).
 const ENTRY: u64 = 24;
-/// The status that the copy exits with: nobody else's.
+/// The copy's exit status, which nothing else uses.
 const AS_EXPECTED: i32 = 43;
 
 struct Scene {
@@ -107,8 +109,8 @@ fn scene() -> Scene {
 }
 
 #[test]
-fn a_program_that_starts_without_unwind_information_has_whole_stacks_and_its_gaps_are_seen() {
-    // Not while another test starts a process: until that is under way, it holds the copy open for writing, too.
+fn a_program_without_unwind_information_at_its_start_has_complete_stacks_and_its_gaps_are_found() {
+    // Waits for the turn: a process that another test starts at this moment would hold the copy open for writing.
     let _turn = turn();
     modules::refresh();
     let history = modules::history();
@@ -126,7 +128,7 @@ fn a_program_that_starts_without_unwind_information_has_whole_stacks_and_its_gap
     assert_eq!(output.status.code(), Some(AS_EXPECTED), "{output:?}");
 }
 
-/// The `main` of the copy; a panic ends it.
+/// The copy's `main`. A panic ends the process.
 #[unsafe(no_mangle)]
 extern "C" fn main_undescribed() -> i32 {
     assert!(is_main_thread());
@@ -144,7 +146,7 @@ extern "C" fn main_undescribed() -> i32 {
     AS_EXPECTED
 }
 
-/// Whole stacks before and after, and incomplete ones between.
+/// Checks complete stacks before and after a gap, and incomplete ones inside it.
 fn calls_through_a_gap() {
     let mut scene = scene();
     let place = (&raw mut scene).cast();
