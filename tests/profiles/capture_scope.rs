@@ -1,4 +1,4 @@
-//! Parts of the program with reports of their own: with and without a session beside them.
+//! Tests of capture scopes: with and without a session at the same time.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -24,7 +24,7 @@ fn keep(bytes: u64) -> Vec<u8> {
     black_box(vec![2_u8; bytes as usize])
 }
 
-/// Sums up to what the test's own harness allocates.
+/// Checks a sum, which may include a little from the test harness.
 fn about(bytes: u64, expected: u64) {
     let near = expected..expected + MIB / 4;
     assert!(near.contains(&bytes), "{bytes} is not about {expected}");
@@ -39,7 +39,7 @@ fn recording(dir: &Path, sample: u64) -> Profiler {
     builder.dir(dir).sample(sample).build().unwrap()
 }
 
-/// Every file is there, and they agree.
+/// Checks that all files exist and agree.
 fn check(report: &CaptureScopeReport, hog: &str) {
     let index = text(&report.index);
     assert!(index.contains(hog) && index.ends_with("</html>\n"));
@@ -82,7 +82,7 @@ fn without_a_session_a_scope_records_for_itself() {
     about(report.live.bytes, 0);
     check(&report, "capture_scope::hold_for_a_while");
     assert_eq!(heapray::status().state, heapray::State::Disabled);
-    // It has ended its session: a profiler may begin.
+    // The scope has ended its session, so a profiler can start one.
     let profiler = recording(&dir.0, 0);
     profiler.shutdown().unwrap();
     drop(after);
@@ -118,7 +118,7 @@ fn scopes_in_a_session_have_their_own_marks_and_leave_the_session_alone() {
 }
 
 #[test]
-fn a_scope_whose_session_is_stopped_in_its_midst_has_what_was_seen_until_then() {
+fn a_scope_whose_session_stops_during_it_has_everything_recorded_until_then() {
     let _turn = turn();
     let dir = Dir::new("scope-cut");
     let profiler = recording(&dir.0, 0);
@@ -148,7 +148,7 @@ fn a_panic_goes_on_after_the_report_is_written() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_does_not_take_the_result_with_it() {
+fn the_result_is_returned_even_if_the_report_cannot_be_written() {
     let _turn = turn();
     let dir = Dir::new("scope-file");
     let file = dir.0.join("file");

@@ -1,4 +1,4 @@
-//! Where a thread's CPU time goes, on real threads.
+//! Tests of CPU profiles on real threads.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::turn;
 use heapray::cpu_profile::{self, Function, SortBy, Stats};
 
-/// CPU time that the calling thread has used.
+/// Returns the CPU time that the calling thread has used.
 fn cpu_time() -> Duration {
     Duration::from_nanos(heapray::capture::arch::thread_cpu_ns())
 }
@@ -44,7 +44,7 @@ fn find<'s>(stats: &'s Stats, name: &str) -> Option<&'s Function> {
     })
 }
 
-/// The share of all samples that have the function on their stacks.
+/// Returns the share of the samples with the function on their stacks.
 fn share(stats: &Stats, name: &str) -> f64 {
     let samples = find(stats, name).map_or(0, |function| function.cumulative.samples);
     samples as f64 / stats.total().samples.max(1) as f64
@@ -53,7 +53,7 @@ fn share(stats: &Stats, name: &str) -> f64 {
 #[test]
 fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
     let _turn = turn();
-    // Timers of CPU time strike at the kernel's ticks, which a thread that is interrupted all the time seldom meets.
+    // CPU-time timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often preempted.
     let stats = (0..6)
         .map(|longer| {
             let (sum, stats) = cpu_profile::run(|| {
@@ -71,13 +71,13 @@ fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
     let burns = find(&stats, "burns").unwrap();
     assert!(burns.file.ends_with("tests/profiles/cpu_profile.rs"));
     assert!(share(&stats, "spin") > 0.5, "{stats}");
-    // Samples account for all but what came after the last.
+    // The samples account for all CPU time up to the last sample.
     let (sampled, used) = (stats.total().ns, stats.cpu_time().as_nanos() as u64);
     assert!(sampled <= used && sampled * 2 > used, "{sampled} of {used}");
 }
 
 #[test]
-fn a_stack_begins_where_the_profile_did() {
+fn a_stack_begins_with_the_function_that_started_the_profile() {
     let _turn = turn();
     #[inline(never)]
     fn profiled() -> Stats {

@@ -1,4 +1,4 @@
-//! The attribute leaves a function as it is, and tells where its time went in any case.
+//! Tests that the attribute does not change a function's behaviour, and that its profile is reported in every case.
 #![cfg(all(feature = "macros", heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -110,7 +110,7 @@ fn results_and_errors_are_the_functions_own_and_a_file_is_written_for_each() {
 }
 
 #[test]
-fn borrows_generics_and_question_marks_are_as_without_it() {
+fn borrows_generics_and_question_marks_work_as_without_the_attribute() {
     let _turn = turn();
     let mut owner = Owner {
         text: "a".to_owned(),
@@ -128,7 +128,7 @@ fn borrows_generics_and_question_marks_are_as_without_it() {
 }
 
 #[test]
-fn a_panic_passes_and_the_profile_is_given() {
+fn a_panic_goes_on_and_the_profile_is_reported() {
     let _turn = turn();
     std::panic::set_hook(Box::new(|_| {}));
     let caught = std::panic::catch_unwind(panics).unwrap_err();
@@ -138,7 +138,7 @@ fn a_panic_passes_and_the_profile_is_given() {
 }
 
 #[test]
-fn a_future_that_is_dropped_half_way_is_told_of_too() {
+fn a_future_that_is_dropped_half_way_is_reported_too() {
     let _turn = turn();
     #[heapray::single_thread_profiler(callback = keep!("dropped"))]
     async fn never() {
@@ -156,7 +156,7 @@ fn a_future_that_is_dropped_half_way_is_told_of_too() {
 }
 
 #[test]
-fn what_is_switched_off_is_not_profiled() {
+fn a_function_with_the_attribute_switched_off_is_not_profiled() {
     let _turn = turn();
     would_be_an_error();
     assert_eq!(switched_off(), 7);

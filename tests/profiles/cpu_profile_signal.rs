@@ -1,5 +1,5 @@
-//! The program's own handler of `SIGPROF` gets what is its own, and is back when the last profile ends; a thread that
-//! blocks the signal is sampled all the same. In a process of its own: handlers are the process's.
+//! Tests of the program's own handler of `SIGPROF`: it gets the program's own signals, and it is back after the last profile. A
+//! thread that blocks the signal is sampled nevertheless. Handlers belong to the process, so the test has one of its own.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -19,7 +19,7 @@ extern "C" fn own_handler(_: i32) {
 
 fn handler() -> usize {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks only; the result goes to a live place.
+    // SAFETY: the call only reads the handler into a live variable.
     unsafe {
         assert_eq!(
             libc::sigaction(libc::SIGPROF, null_mut(), now.as_mut_ptr()),
@@ -34,9 +34,9 @@ fn raise() {
     unsafe { libc::raise(libc::SIGPROF) };
 }
 
-/// Blocks or unblocks the signal on this thread: whether it was blocked.
+/// Blocks or unblocks the signal on this thread. Returns whether it was blocked before.
 fn mask(how: i32) -> bool {
-    // SAFETY: signal sets may be all zeros; both are live for the calls.
+    // SAFETY: signal sets may be all zeros, and both live until the calls return.
     unsafe {
         let mut set: libc::sigset_t = MaybeUninit::zeroed().assume_init();
         let mut before: libc::sigset_t = MaybeUninit::zeroed().assume_init();
@@ -56,14 +56,14 @@ fn burns(for_so_long: Duration) -> u64 {
     sum
 }
 
-/// Whether `profiles`, which is told how much CPU time to take, sees samples in all its profiles. Timers of CPU time strike
-/// at the kernel's ticks, which a thread that is interrupted all the time seldom meets: then it is given more.
+/// Calls `profiles` with more and more CPU time to use, until all its profiles have samples. Returns whether they do. CPU-time
+/// timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often preempted.
 fn has_samples(profiles: impl Fn(Duration) -> bool) -> bool {
     (0..6).any(|longer| profiles(Duration::from_millis(250 << longer)))
 }
 
 #[test]
-fn foreign_signals_go_to_the_handler_that_was_there_and_it_comes_back() {
+fn foreign_signals_go_to_the_programs_handler_which_is_restored_afterwards() {
     in_own_process(test_name!(), foreign_signals);
 }
 
@@ -81,12 +81,12 @@ fn foreign_signals() {
             black_box(burns(time));
             raise();
         });
-        assert_ne!(handler(), own, "one profile is still under way");
+        assert_ne!(handler(), own, "one profile still runs");
         let both = outer.finish().total().samples > 0 && inner.total().samples > 0;
         assert_eq!(
             OWN.load(Ordering::Relaxed) - raised,
             2,
-            "its own, and none of the timers'"
+            "the handler gets the program's own signals, and not the timers'"
         );
         assert_eq!(handler(), own);
         raise();
@@ -97,7 +97,7 @@ fn foreign_signals() {
     mask(libc::SIG_BLOCK);
     assert!(has_samples(|time| {
         let (_, stats) = cpu_profile::run(|| black_box(burns(time)));
-        assert!(mask(libc::SIG_BLOCK), "blocked again");
+        assert!(mask(libc::SIG_BLOCK), "the signal is blocked again");
         stats.total().samples > 0
     }));
 }

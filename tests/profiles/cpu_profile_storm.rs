@@ -1,6 +1,6 @@
-//! Signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing waits for ever,
-//! nothing is lost, and the report of the allocations is right. In a process of its own: what is counted is every sample
-//! since it began.
+//! Tests signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing hangs, nothing is
+//! lost, and the report of the allocations is right. The test has a process of its own, because all samples of the process are
+//! counted.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use heapray::session::{Session, SessionOptions};
 
 const SIGNALS: u64 = 100_000;
 
-/// Sends thread `tid` what a timer would.
+/// Sends thread `tid` the signal of a timer.
 fn send(tid: i32, value: usize) {
     /// The kernel's `siginfo_t` of a timer's signal.
     #[repr(C)]
@@ -36,7 +36,7 @@ fn send(tid: i32, value: usize) {
         value,
         rest: [0; 12],
     };
-    // SAFETY: the kernel reads one structure of this layout; the signal has a handler as long as there is a profile.
+    // SAFETY: the kernel reads one structure of this layout, and the signal has a handler as long as a profile runs.
     unsafe {
         let pid = libc::getpid();
         libc::syscall(
@@ -85,11 +85,11 @@ fn signals_in_a_storm() {
     let profile = cpu_profile::start();
     let taken = profile.samples().unwrap();
     let value = profile.signal_value();
-    // SAFETY: takes nothing and always succeeds.
+    // SAFETY: no argument, no failure.
     let tid = unsafe { libc::gettid() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Of a signal that is pending already no second one is sent: what counts is what was taken.
+            // A pending signal is not queued a second time, so the samples are counted and not the calls.
             while taken.load(Ordering::Relaxed) < SIGNALS {
                 send(tid, value);
                 for _ in 0..100 {
@@ -122,7 +122,7 @@ fn signals_in_a_storm() {
         "{}",
         stats.top(30)
     );
-    // On a machine that is too busy the collector may fall behind; what that lost is counted, and no stack is broken.
+    // On a busy machine the collector may fall behind. Lost events are counted, and no stack is broken.
     assert!(snapshot.totals.allocated.count > 0);
     assert_eq!(snapshot.stacks_incomplete, 0);
 }

@@ -1,4 +1,4 @@
-//! Python's own `pstats`, snakeviz and gprof2dot open our files and find in them what we do.
+//! Tests that Python's `pstats`, snakeviz and gprof2dot open heapray's files and find the same figures.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::env;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support::turn;
 use heapray::cpu_profile::{self, SortBy, Stats};
 
-/// Prints, of each function: calls, own and cumulative seconds, as the tool has them.
+/// Prints the calls, own and cumulative seconds of each function, as the tools read them.
 const SCRIPT: &str = r#"
 import contextlib, io, json, pstats, subprocess, sys
 path = sys.argv[1]
@@ -87,13 +87,13 @@ fn python_tools_find_what_we_do() {
     let names: Vec<&str> = stats.functions().map(|f| f.name.as_str()).collect();
     for function in stats.functions() {
         let theirs = &found["functions"][&function.name];
-        // Of functions of one name in several files, one is seen here.
+        // If functions of several files have the same name, the script's table has only one of them.
         if names.iter().filter(|name| **name == function.name).count() > 1 {
             continue;
         }
         assert_eq!(theirs[0], function.line);
         assert_eq!(theirs[2], function.cumulative.samples);
-        // What JSON makes of a number may differ in its last digit.
+        // A number in JSON may differ in its last digit.
         for (theirs, ours) in [
             (&theirs[3], function.own),
             (&theirs[4], function.cumulative),
@@ -112,7 +112,7 @@ fn python_tools_find_what_we_do() {
         ("dot", "cpu_profile_tools::middle"),
         ("dot", "digraph"),
     ] {
-        // snakeviz's is a structure.
+        // snakeviz's output is a structure.
         let text = match &found[tool] {
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),

@@ -1,7 +1,7 @@
-//! Profiles of parts of the program: CPU time, pools of workers, and the memory of a scope.
+//! Tests of profiles of parts of the program: CPU profiles, parallel profiles and capture scopes.
 //!
-//! Sessions, scopes, parallel profiles and the handler of `SIGPROF` are the process's: every test takes its turn.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what was seen
+//! Sessions, scopes, parallel profiles and the handler of `SIGPROF` belong to the whole process, so every test holds its turn.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Reads pages of parallel profiles.
-#![allow(dead_code)] // there are none without their features
+//! Helpers that read pages of parallel profiles.
+#![allow(dead_code)] // without the features, no test makes a page
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
-/// Where a test's page goes.
+/// Returns the path of a test's page.
 pub(crate) fn page_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("parallel-{name}.html"))
 }
@@ -50,7 +50,7 @@ impl Page {
             .collect()
     }
 
-    /// The pieces of the tasks whose name ends like this.
+    /// Returns the pieces of the tasks whose name ends with `name`.
     pub(crate) fn tasks(&self, name: &str) -> Vec<Piece> {
         let tasks = &self.data["tasks"];
         let column = |column: &str, at: usize| tasks[column][at].as_u64().unwrap();
@@ -68,7 +68,7 @@ impl Page {
             .collect()
     }
 
-    /// The share of samples that are in the function, or in what it called.
+    /// Returns the share of the samples in the function or in functions that it called.
     pub(crate) fn share_of(&self, function: &str) -> f64 {
         let functions = self.data["functions"].as_array().unwrap().iter();
         let samples = functions
@@ -78,7 +78,7 @@ impl Page {
         samples.unwrap_or(0) as f64 / self.data["samples"].as_u64().unwrap().max(1) as f64
     }
 
-    /// CPU time of the workers whose names begin like this.
+    /// Sums the CPU time of the workers whose names begin with `name`.
     pub(crate) fn cpu_ms(&self, name: &str) -> f64 {
         let workers = self.data["workers"].as_array().unwrap().iter();
         workers

@@ -1,5 +1,5 @@
-//! While a session records, a parallel profile's page has what each worker and each call site allocated. In a process
-//! of its own, whose profiler the session is of.
+//! Tests that the page of a parallel profile during a session has the allocations of each worker and call site. The test has a
+//! process of its own, because the session belongs to the process's own profiler.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -15,7 +15,7 @@ fn allocates(blocks: usize) {
 }
 
 #[test]
-fn allocations_are_told_by_worker_and_by_call_site() {
+fn allocations_are_shown_by_worker_and_by_call_site() {
     in_own_process(test_name!(), allocate_on_workers);
 }
 
@@ -27,7 +27,7 @@ fn allocate_on_workers() {
         .dir(&directory)
         .ignore_environment()
         .init();
-    // Before: not the function's.
+    // Allocated before the profiled function runs.
     allocates(5000);
     builder("allocating")
         .report_name(page_path("allocating"))

@@ -1,4 +1,4 @@
-//! Functions on pools: their results are their own, and the page has what their workers did.
+//! Tests of parallel profiles: a profiled function returns its own result, and the page shows the work of the pool.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -84,7 +84,7 @@ fn an_async_function_spawns_on_a_pool_of_its_size_and_keeps_its_result() {
             .all(|task| task.worker.starts_with("worker-"))
     );
     assert!(crunched.iter().all(|task| task.length_ms >= 25.0));
-    // Each poll of the function itself, where it is awaited.
+    // Each poll of the function itself runs on the thread that awaits it.
     let own = page.tasks("parallel_profile::on_tokio");
     assert!(!own.is_empty() && own.iter().all(|task| !task.worker.starts_with("worker-")));
     assert!(page.share_of("burns") > 0.5, "{}", page.data["functions"]);
@@ -122,7 +122,7 @@ fn a_plain_function_runs_on_a_rayon_pool_of_its_size() {
             .iter()
             .all(|task| task.worker.starts_with("worker-"))
     );
-    // On one of the workers the function itself runs, and squares in it lie below it.
+    // The function itself runs on one of the workers, and squares on that worker are below it.
     assert_eq!(page.tasks("parallel_profile::on_rayon").len(), 1);
 }
 
@@ -133,7 +133,7 @@ fn panics() -> u8 {
 }
 
 #[test]
-fn a_panic_passes_and_its_page_says_so() {
+fn a_panic_goes_on_and_its_page_says_so() {
     let _turn = turn();
     std::panic::set_hook(Box::new(|_| {}));
     let caught = std::panic::catch_unwind(panics).unwrap_err();
@@ -181,11 +181,11 @@ fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
         assert_eq!(page.tasks("load").len(), 1, "{name}");
         let decoded = page.tasks("decode");
         assert_eq!(decoded.len(), 3, "{name}");
-        // The function, the span, the span in it.
+        // Depth 0 is the function, 1 the span, 2 the inner span.
         assert!(decoded.iter().all(|task| task.depth == 2), "{name}");
         assert_eq!(page.tasks(name)[0].depth, 0);
     }
-    // On the pool's threads as well.
+    // Spans on the pool's threads are tasks as well.
     runtime().block_on(
         builder("pool")
             .n_workers(1)
@@ -221,7 +221,7 @@ fn both_attributes_stack_and_the_future_can_be_sent() {
     }
     black_box(runtime().block_on(sent(stacked())));
     let stats = STACKED.lock().unwrap().take().unwrap();
-    // The caller's own half, and not what the pool did.
+    // The CPU profile has the caller's half, and not the pool's.
     let used = stats.cpu_time();
     assert!(used >= Duration::from_millis(60), "{stats}");
     assert!(
@@ -233,7 +233,7 @@ fn both_attributes_stack_and_the_future_can_be_sent() {
 }
 
 #[test]
-fn a_function_in_a_profiled_one_runs_as_it_is() {
+fn a_profiled_function_inside_another_runs_without_a_profile_of_its_own() {
     let _turn = turn();
     let (outer, inner) = (path("outer"), path("inner"));
     let _ = std::fs::remove_file(&inner);
@@ -249,7 +249,7 @@ fn a_function_in_a_profiled_one_runs_as_it_is() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_no_failure() {
+fn a_page_that_cannot_be_written_is_not_a_failure() {
     let _turn = turn();
     let sum = builder("nowhere")
         .report_name("/nowhere/page.html")
