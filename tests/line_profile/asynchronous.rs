@@ -1,4 +1,4 @@
-//! `async` functions: a call is all the polls of one task.
+//! Tests of `async` functions: all polls of one task are one call.
 
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -13,7 +13,7 @@ impl Wake for Nobody {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Polls each once, one after the other, until all are ready.
+/// Polls the tasks in turn until all are ready.
 fn interleave<T>(mut tasks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let waker = Waker::from(Arc::new(Nobody));
     let mut context = Context::from_waker(&waker);
@@ -34,7 +34,7 @@ fn run<T>(task: impl Future<Output = T>) -> T {
     interleave(vec![Box::pin(task)]).remove(0)
 }
 
-/// Not ready `times` times.
+/// Is pending `times` times.
 async fn pause(mut times: u32) {
     poll_fn(|_| {
         let ready = times == 0;
@@ -139,7 +139,7 @@ trait Answer {
 }
 
 impl Answer for Server {
-    // As `async_trait` writes it.
+    // In the form that `async_trait` generates.
     #[heapray::profile]
     fn boxed<'a>(&'a self, n: u32) -> Pin<Box<dyn Future<Output = String> + Send + 'a>> {
         Box::pin(async move {
@@ -172,7 +172,7 @@ impl Server {
 }
 
 #[test]
-fn functions_that_return_futures_are_followed_too() {
+fn functions_that_return_futures_are_measured_too() {
     let server = Server { name: "s".into() };
     assert_eq!(check("async_boxed", || run(server.boxed(1))), "s1");
     assert_eq!(check("async_in_trait", || run(server.native())), 1);
@@ -191,7 +191,7 @@ async fn handler(
 }
 
 #[test]
-fn an_axum_handler_is_still_one() {
+fn a_profiled_axum_handler_is_still_a_handler() {
     use axum::body::Body;
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
@@ -215,7 +215,7 @@ fn an_axum_handler_is_still_one() {
 
 #[test]
 fn a_task_may_move_from_thread_to_thread() {
-    // One that is not `Send` would not compile.
+    // A task that is not `Send` would not compile.
     let task = Box::pin(waiting("a".into(), 1));
     let printed = std::thread::spawn(move || {
         let outcome = heapray::__private::line_profile::testing::run([1 << 20], || run(task));

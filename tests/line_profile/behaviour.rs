@@ -1,4 +1,4 @@
-//! A function does with the attribute what it does without: drops in the same order, temporaries as long-lived.
+//! Tests that the attribute does not change a function's behaviour: the order of drops, and the lifetimes of temporaries.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ fn note(what: impl Into<String>) {
     LOG.with_borrow_mut(|log| log.push(what.into()));
 }
 
-/// Notes its end.
+/// Notes its drop.
 struct D(&'static str);
 
 impl Drop for D {
@@ -129,7 +129,7 @@ fn same<T: PartialEq + std::fmt::Debug>(plain: impl FnOnce() -> T, profiled: imp
 }
 
 #[test]
-fn values_are_dropped_when_they_were() {
+fn values_are_dropped_in_the_same_order() {
     same(
         || plain::locals(D("a"), D("b")),
         || profiled::locals(D("a"), D("b")),
@@ -155,7 +155,7 @@ async fn profiled_async(a: D, b: D, _: D, (c, d): (D, D)) -> usize {
 }
 
 #[test]
-fn an_async_functions_arguments_are_dropped_when_they_were() {
+fn an_async_functions_arguments_are_dropped_in_the_same_order() {
     let arguments = || (D("a"), D("b"), D("unnamed"), (D("c"), D("d")));
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
@@ -174,7 +174,7 @@ fn an_async_functions_arguments_are_dropped_when_they_were() {
     );
 }
 
-/// What is inferred, coerced and borrowed.
+/// A function with inference, coercion and borrows.
 #[heapray::profile]
 fn inferred(text: &mut String) -> Result<Box<dyn Fn(u32) -> u32>, Box<dyn std::error::Error>> {
     let mut numbers = Vec::new();
@@ -192,7 +192,7 @@ fn inferred(text: &mut String) -> Result<Box<dyn Fn(u32) -> u32>, Box<dyn std::e
 }
 
 #[test]
-fn types_are_inferred_as_without() {
+fn types_are_inferred_as_without_the_attribute() {
     let mut text = "3 4".to_owned();
     let function = testing::run([1], || inferred(&mut text).unwrap()).result;
     assert_eq!((function(1), text.as_str()), (5, "3 4!"));

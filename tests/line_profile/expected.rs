@@ -1,15 +1,15 @@
-//! Tables compared with the ones that are expected.
+//! Helpers that compare tables with the expected ones.
 
 use std::path::Path;
 
 use heapray::__private::line_profile::testing;
 
-/// Readings of 10 MiB, 11 MiB, and so on.
+/// Returns readings of 10 MiB, 11 MiB, and so on.
 fn rising() -> impl Iterator<Item = u64> {
     (10..200).map(|mib| mib << 20)
 }
 
-/// Runs `work` with [rising](rising) readings and compares what it prints.
+/// Runs `work` with [rising](rising) readings and compares its output.
 #[track_caller]
 pub(crate) fn check<R>(name: &str, work: impl FnOnce() -> R) -> R {
     let outcome = testing::run(rising(), work);

@@ -1,4 +1,4 @@
-//! What reports look like.
+//! Tests of the reports' formats.
 
 use heapray::__private::line_profile::testing;
 
@@ -99,7 +99,7 @@ fn calls_are_summed_and_printed_on_demand() {
         assert_eq!(summed(2), 2);
         assert_eq!(summed(1), 1);
         heapray::print_profiles();
-        // Nothing new.
+        // The second time, there is nothing new to print.
         heapray::print_profiles();
         summed(0);
         heapray::print_profiles();
@@ -113,7 +113,7 @@ fn unseen() -> u32 {
 }
 
 #[test]
-fn where_nothing_records_the_table_says_so() {
+fn without_a_session_the_table_says_so() {
     let _turn = crate::support::turn();
     assert_eq!(check("unseen", unseen), 1);
 }

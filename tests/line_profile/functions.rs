@@ -1,4 +1,4 @@
-//! Functions of every kind: methods, generic ones, other ABIs.
+//! Tests of all kinds of functions: methods, generic functions, other ABIs.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -132,7 +132,7 @@ fn other_kinds_of_functions() {
     // SAFETY: the pointer is to a live value.
     assert_eq!(check("unsafe", || unsafe { dangerous(&1) }), 2);
     assert_eq!(check("extern", || for_c(1)), 2);
-    // The iterator runs after the call: its lines are in no table.
+    // The iterator runs after the call, so its lines are not in a table.
     assert_eq!(
         check("impl_trait", || lazily(4).collect::<Vec<_>>()),
         [2, 5, 10]
@@ -145,6 +145,6 @@ fn off() -> u32 {
 }
 
 #[test]
-fn what_is_not_enabled_prints_nothing() {
+fn a_function_that_is_not_enabled_prints_nothing() {
     assert_eq!(check("off", off), 1);
 }

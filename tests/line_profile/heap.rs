@@ -1,4 +1,4 @@
-//! `metric = "heap"`: exactly what a call allocated and has not freed, while a session records every allocation.
+//! Tests of `metric = "heap"`: the exact bytes that a call has allocated and not freed, while a session records.
 use std::future::poll_fn;
 use std::hint::black_box;
 use std::pin::Pin;
@@ -47,7 +47,7 @@ fn inner() -> Vec<u8> {
     block(20)
 }
 
-/// The lines of a table that were run: usage, increment, occurrences, allocations, text.
+/// Returns the lines of a table that were run: usage, increment, occurrences, allocations, text.
 fn rows(printed: &str) -> Vec<(i64, i64, u64, u64, String)> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();
@@ -81,7 +81,7 @@ fn printed<R>(work: impl FnOnce() -> R) -> String {
 }
 
 #[test]
-fn a_line_is_charged_exactly_with_what_it_allocates_and_frees() {
+fn a_line_is_charged_exactly_with_its_allocations_and_frees() {
     let _turn = turn();
     let mut text = String::new();
     record("line-profile-straight", || text = printed(straight));
@@ -100,7 +100,7 @@ fn a_line_is_charged_exactly_with_what_it_allocates_and_frees() {
     assert_eq!(find("first.reserve"), (3208, 2000, 1, 1));
     assert_eq!(find("drop(second)"), (3000, -208, 1, 0));
     assert_eq!(find("let last"), (3064, 64, 1, 1));
-    // What another thread frees is not seen to be freed.
+    // A free on another thread is not counted.
     let (usage, _, _, allocations) = find("let moved");
     assert!(usage >= 3064 && allocations > 0);
 }
@@ -114,7 +114,7 @@ fn the_short_report_has_the_true_peak() {
 }
 
 #[test]
-fn an_inner_calls_blocks_are_the_outer_ones_too() {
+fn the_blocks_of_an_inner_call_count_for_the_outer_call_too() {
     let _turn = turn();
     let mut text = String::new();
     record("line-profile-nested", || {
@@ -132,7 +132,7 @@ fn an_inner_calls_blocks_are_the_outer_ones_too() {
             (0, 0, 1, 0),
             (10, 10, 1, 1),
             (30, 20, 1, 2),
-            // A block from before the call is not the call's.
+            // A block from before the call does not count.
             (30, 0, 1, 0),
             (10, -20, 1, 0),
             (10, 0, 1, 0),
@@ -179,7 +179,7 @@ fn poll(task: &mut Task) -> bool {
 }
 
 #[test]
-fn tasks_that_take_turns_are_charged_each_with_its_own() {
+fn tasks_that_take_turns_are_each_charged_with_their_own_blocks() {
     let _turn = turn();
     let mut text = String::new();
     record("line-profile-tasks", || {
@@ -187,7 +187,7 @@ fn tasks_that_take_turns_are_charged_each_with_its_own() {
         text = printed(|| {
             for _ in 0..2 {
                 assert!(!poll(&mut one) && !poll(&mut two));
-                // In nobody's table.
+                // Allocated between the polls, so it is in neither table.
                 drop(block(99));
             }
             assert!(poll(&mut one) && poll(&mut two));
@@ -238,7 +238,7 @@ fn leaky(kept: &mut Vec<Vec<u8>>) {
 }
 
 #[test]
-fn what_is_held_at_the_end_is_told_by_call_site() {
+fn blocks_that_are_live_at_the_end_are_shown_by_call_site() {
     let _turn = turn();
     let mut text = String::new();
     record("line-profile-held", || {
@@ -261,7 +261,7 @@ fn what_is_held_at_the_end_is_told_by_call_site() {
 }
 
 #[test]
-fn a_scope_tells_what_it_left_behind() {
+fn a_scope_shows_the_blocks_that_it_leaves_live() {
     let _turn = turn();
     let mut held = None;
     record("line-profile-scope", || {
@@ -291,7 +291,7 @@ fn a_scope_tells_what_it_left_behind() {
 }
 
 #[test]
-fn scopes_say_why_they_know_nothing() {
+fn scopes_without_figures_say_why() {
     let _turn = turn();
     let nothing = heapray::scope("early").end();
     assert!(nothing.note().unwrap().contains("no session records"));
@@ -322,7 +322,7 @@ fn interrupted(session: Session) -> Vec<u8> {
 }
 
 #[test]
-fn a_session_that_ends_during_a_call_is_told() {
+fn the_end_of_a_session_during_a_call_is_noted() {
     let _turn = turn();
     let dir = Dir::new("line-profile-interrupted");
     let session = Session::start(&dir.options()).unwrap();

@@ -1,11 +1,11 @@
-//! The tables of `#[heapray::profile]`, exactly, for every shape of code; what they say of the heap; and where they go.
+//! Tests of `#[heapray::profile]`: the exact tables for every shape of code, the tables of the heap, and the reports' files.
 //!
-//! Readings come from a script, if the feature `__test` is there, and what is expected stands in `expected/`, a file a test;
-//! `UPDATE_EXPECTED=1` writes them anew, to be looked at. A script is its thread's alone. Tests with a session, or with a
-//! table that says that there is none, take turns.
+//! With the feature `__test`, readings come from a script, which belongs to its thread alone. The expected tables are in
+//! `expected/`, one file for each test. `UPDATE_EXPECTED=1` writes these files again, for a review. Tests with a session, and
+//! tests of tables that say that no session runs, hold their turn.
 #![cfg(feature = "macros")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
-// Their shape is what the functions are for.
+// The functions have these shapes on purpose.
 #![allow(
     clippy::boxed_local,
     clippy::let_and_return,

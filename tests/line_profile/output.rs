@@ -1,4 +1,4 @@
-//! Where reports go: standard output, or a file that several processes append to. Each case is a process of its own.
+//! Tests of the reports' destination: standard output, or a file to which several processes append. Each test starts children.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ fn summed(n: u32) -> u32 {
     n + 1
 }
 
-/// What the children do; nothing in the test's own process.
+/// Runs a child's part. In the test's own process, it does nothing.
 #[test]
 fn child() {
     match std::env::var(ROLE).as_deref() {
@@ -41,7 +41,7 @@ fn child() {
     }
 }
 
-/// Set in a child: what it does.
+/// Set in a child: its part.
 const ROLE: &str = "HEAPRAY_TEST_ROLE";
 
 fn spawn(what: &str, variables: &[(&str, &Path)]) -> Command {
@@ -82,7 +82,7 @@ fn reports_go_to_standard_output() {
 }
 
 #[test]
-fn or_to_the_file_that_a_variable_names_ours_before_theirs() {
+fn reports_go_to_the_file_of_a_variable_and_heaprays_comes_first() {
     let (ours, theirs) = (scratch("ours"), scratch("theirs"));
     let (_, stdout) = run("once", &[("COMPSS_PROFILING_FILE", &theirs)]);
     assert!(!stdout.contains(&line()), "{stdout}");
@@ -129,7 +129,7 @@ fn several_processes_append_whole_reports() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_once_and_harms_nobody() {
+fn a_file_that_cannot_be_written_is_reported_once_and_does_no_harm() {
     let nowhere = Path::new("/nowhere/at/all");
     let (output, stdout) = run("often", &[("MEMRAY_PROFILER_FUNCTION_FILE", nowhere)]);
     assert!(output.status.success());

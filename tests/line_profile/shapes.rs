@@ -1,4 +1,4 @@
-//! Statements and expressions of every kind.
+//! Tests of all kinds of statements and expressions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -64,7 +64,7 @@ fn loops(rounds: u32) -> u32 {
 }
 
 #[test]
-fn a_loops_head_is_passed_once_more_than_its_body() {
+fn a_loops_head_runs_once_more_than_its_body() {
     assert_eq!(check("loops", || loops(3)), 8);
 }
 
@@ -127,7 +127,7 @@ fn choices(number: u32) -> &'static str {
 }
 
 #[test]
-fn of_several_ways_the_one_that_is_taken_counts() {
+fn only_the_branch_that_is_taken_counts() {
     assert_eq!(check("choices_0", || choices(0)), "nothing");
     assert_eq!(check("choices_1", || choices(1)), "few");
     assert_eq!(check("choices_2", || choices(2)), "two");
@@ -157,7 +157,7 @@ fn closures(numbers: &[u32]) -> Vec<u32> {
 }
 
 #[test]
-fn a_closure_counts_where_it_is_run_by_the_call_itself() {
+fn a_closure_counts_if_the_call_itself_runs_it() {
     assert_eq!(check("closures", || closures(&[1, 2, 3])), [2, 4]);
 }
 
@@ -275,7 +275,7 @@ fn conditional() -> u32 {
 }
 
 #[test]
-fn short_functions_and_what_is_not_compiled() {
+fn short_functions_and_lines_that_are_not_compiled() {
     assert_eq!(check("one_line", || one_line(1)), 4);
     check("empty", empty);
     assert_eq!(check("conditional", conditional), 11);
@@ -295,7 +295,7 @@ made!(by_a_macro, 4);
 
 #[test]
 fn a_function_that_a_macro_makes_runs() {
-    // Its lines are the macro's, and the call's.
+    // Its lines are partly the macro's and partly the call's.
     let outcome = heapray::__private::line_profile::testing::run([1], by_a_macro);
     assert_eq!(outcome.result, 5);
     assert!(outcome.printed.contains("Line Contents"));

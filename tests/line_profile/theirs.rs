@@ -1,4 +1,4 @@
-//! memory_profiler itself, fed with the same readings, prints the same bytes.
+//! Tests that memory_profiler itself prints the same bytes for the same readings.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn with_three_decimals(rounds: u32) -> u32 {
     sum
 }
 
-/// Multiples of a page up and down around `middle`: among them all ties of one decimal (quarters of a MiB).
+/// Returns multiples of a page around `middle`, among them all ties at one decimal (quarters of a MiB).
 fn readings(seed: u64, middle: u64) -> Vec<u64> {
     let mut state = seed;
     let step = || {
@@ -51,7 +51,7 @@ fn readings(seed: u64, middle: u64) -> Vec<u64> {
     std::iter::repeat_with(step).take(500).collect()
 }
 
-/// What Python prints; `None` where it is not installed.
+/// Returns Python's output, or `None` if Python is not installed.
 fn theirs(source: &str, first: u32, precision: u32, trace: &[(u32, u64)]) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = root.join("target/tools/python/bin/python");
@@ -88,7 +88,7 @@ fn theirs(source: &str, first: u32, precision: u32, trace: &[(u32, u64)]) -> Opt
 #[test]
 fn tables_are_memory_profilers_byte_for_byte() {
     for seed in 1..4 {
-        // Up to 64 MiB above nothing, and above 2 GiB, where the columns get wide.
+        // Up to 64 MiB above 0, and above 2 GiB, where the columns get wide.
         for middle in [0, 1 << 19] {
             for (precision, function) in [(1, true), (3, false)] {
                 let outcome = testing::run(readings(seed, middle), || {
