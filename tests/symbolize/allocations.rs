@@ -1,4 +1,4 @@
-//! Real allocations of this process: each must be laid at the door of the line that asked for it.
+//! Tests with real allocations of this process: the leaf of each must be the line that allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,13 +15,13 @@ thread_local! {
     static SEEN: Cell<[u64; 64]> = const { Cell::new([0; 64]) };
 }
 
-/// Keeps the call stack of a thread's next allocation, once armed.
+/// Stores the call stack of a thread's next allocation, once armed.
 struct Recorder;
 
 #[global_allocator]
 static RECORDER: Recorder = Recorder;
 
-// A frame of its own, as `malloc` has.
+// It must have a frame of its own, like `malloc`.
 #[inline(never)]
 fn record() {
     if ARMED.replace(false) {
@@ -39,7 +39,7 @@ fn record() {
     }
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Recorder {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         record();
@@ -65,14 +65,14 @@ unsafe impl GlobalAlloc for Recorder {
     }
 }
 
-/// The call stack of the first allocation that `work` makes, leaf first, without the recorder's own frames.
+/// Returns the call stack of the first allocation of `work`, leaf first, without the recorder's own frames.
 fn stack_of_first_allocation<T>(work: impl FnOnce() -> T) -> Vec<u64> {
     ARMED.set(true);
     black_box(work());
     assert!(!ARMED.get(), "something was allocated");
     let seen = SEEN.get();
     let stack: Vec<u64> = seen.into_iter().filter(|&address| address != 0).collect();
-    // Capture sees the return address into the caller of `malloc`, which here is the caller of `record`.
+    // A capture begins with the return address into the caller of `malloc`, which here is the caller of `record`.
     let own = stack.iter().position(|&address| {
         let mut found = false;
         backtrace::resolve(address as *mut _, |symbol| {
@@ -86,7 +86,7 @@ fn stack_of_first_allocation<T>(work: impl FnOnce() -> T) -> Vec<u64> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Row(u64, String);
 
-/// One way to ask for memory: its name, the line, and the stack.
+/// One way to allocate: its name, the line, and the stack.
 type Case = (&'static str, u32, Vec<u64>);
 
 macro_rules! case {
@@ -123,7 +123,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn each_allocation_is_laid_at_the_line_that_asked() {
+fn the_leaf_of_each_allocation_is_the_line_that_allocated() {
     let cases = cases();
     let stacks: Vec<Vec<u64>> = cases.iter().map(|(.., stack)| stack.clone()).collect();
     let table = stack_table(modules(), &stacks);
@@ -139,7 +139,7 @@ fn each_allocation_is_laid_at_the_line_that_asked() {
         assert!(file.ends_with("tests/symbolize/allocations.rs"), "{shown}");
         assert_eq!(leaf_line, line, "{shown}");
     }
-    // All stacks are distinct lines of one function: nothing was merged that should not be.
+    // All stacks are distinct lines of one function, so different stacks were not merged.
     assert_eq!(resolved.report.sites.len(), cases.len());
 }
 

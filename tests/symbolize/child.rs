@@ -1,4 +1,4 @@
-//! The program's own file stripped, split, deleted or replaced: this test program, changed so and run again.
+//! Tests with the program's own file stripped, split, deleted or replaced: copies of this test program are changed and run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,10 +8,10 @@ use heapray::symbolize::{ReportOptions, resolve};
 
 use crate::process::{Shown, has_tool, here, modules, stack_frames, stack_table};
 
-/// Tells the program to be the child, and what to do with its own file first.
+/// Set in the child: what to do with its own file first.
 const ROLE: &str = "HEAPRAY_TEST_CHILD";
 
-/// Where the function below makes its call.
+/// The line at which the function below makes its call.
 const KNOWN_LINE: u32 = line!() + 4;
 
 #[inline(never)]
@@ -19,7 +19,7 @@ fn known_function() -> Vec<u64> {
     std::hint::black_box(here())
 }
 
-/// What the child saw.
+/// The frames and notes that the child has printed.
 #[derive(Debug, Default)]
 struct Seen {
     frames: Vec<Shown>,
@@ -32,7 +32,7 @@ impl Seen {
     }
 }
 
-/// Does its work only as a child of the tests below, which read what it prints.
+/// Works only as a child of the tests below, which read its output.
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -67,7 +67,7 @@ fn run(program: &Path, role: &str) -> Seen {
         .env(ROLE, role);
     let output = loop {
         match command.output() {
-            // Another test's child was forked while this program was being copied, and has not yet let go of the copy.
+            // Another test's child was forked while this program was copied, and still has the copy open.
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
             output => break output.unwrap(),
         }
@@ -93,7 +93,7 @@ fn run(program: &Path, role: &str) -> Seen {
     seen
 }
 
-/// A directory that goes with its owner.
+/// A directory. It is removed when the value is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -104,7 +104,7 @@ impl Scratch {
         Scratch(dir.canonicalize().unwrap())
     }
 
-    /// A copy of this program.
+    /// Makes a copy of this program.
     fn program(&self) -> PathBuf {
         let copy = self.0.join("program");
         std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
@@ -156,7 +156,7 @@ fn a_program_whose_file_was_replaced_resolves() {
 }
 
 #[test]
-fn a_stripped_program_shows_offsets_that_name_the_function_elsewhere() {
+fn a_stripped_program_shows_offsets_from_which_another_tool_finds_the_function() {
     if !has_tool("objcopy") || !has_tool("addr2line") {
         return;
     }

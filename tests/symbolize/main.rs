@@ -1,7 +1,8 @@
-//! Snapshots of real processes, resolved and compared with what other symbolizers say.
+//! Tests of symbolization: stacks of real processes are resolved and compared with other symbolizers.
 //!
-//! A process of its own: its global allocator, and its code is the one that is read at random, stripped and replaced.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as no test
+//! The tests are a program of their own, because it has a global allocator, and because tests read its code at random, and strip
+//! and replace its file.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // clippy does not count helpers of tests as tests
 
 mod allocations;
 mod child;
@@ -14,7 +15,7 @@ use heapray::symbolize::{NameMode, ReportOptions, resolve};
 
 use process::{here, modules, stack_frames, stack_table};
 
-/// Every frame, by the name that other symbolizers give it.
+/// All frames, with the names that other symbolizers use.
 const FULL: ReportOptions = ReportOptions::new().full(true).names(NameMode::Full);
 
 /// The line of each call in the functions below, counted from here.
@@ -61,7 +62,7 @@ fn every_frame_of_a_real_call_stack_has_its_function_file_and_line() {
     }
     assert!(
         ours.len() > 10,
-        "down to the thread's first function: {ours:?}"
+        "the stack ends with the thread's first function: {ours:?}"
     );
     assert!(
         report.conditions.notes.is_empty(),

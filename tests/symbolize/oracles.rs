@@ -1,4 +1,4 @@
-//! Random addresses of this program, as other symbolizers see them.
+//! Tests with random addresses of this program, which other symbolizers resolve too.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,10 +9,10 @@ use heapray::symbolize::resolve;
 use crate::FULL;
 use crate::process::{Shown, has_tool, modules, own_code, stack_frames, stack_table};
 
-/// How many addresses are compared.
+/// Number of addresses to compare.
 const ADDRESSES: usize = 3000;
 
-/// Return addresses anywhere in the program's code, in functions or between them.
+/// Returns return addresses anywhere in the program's code, in functions or between them.
 fn random_addresses() -> Vec<u64> {
     let code = own_code();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -26,7 +26,7 @@ fn random_addresses() -> Vec<u64> {
     (0..ADDRESSES).map(|_| next()).collect()
 }
 
-/// What this crate makes of each address, leaf first.
+/// Resolves each address with this crate, leaf first.
 fn ours(addresses: &[u64]) -> Vec<Vec<Shown>> {
     let stacks: Vec<Vec<u64>> = addresses.iter().map(|&address| vec![address]).collect();
     let table = stack_table(modules(), &stacks);
@@ -35,10 +35,10 @@ fn ours(addresses: &[u64]) -> Vec<Vec<Shown>> {
     table.sites.iter().map(|site| frames(site.node)).collect()
 }
 
-/// What the `backtrace` crate makes of a return address, leaf first.
+/// Resolves a return address with the `backtrace` crate, leaf first.
 fn backtraces(address: u64) -> Vec<Shown> {
     let mut frames = Vec::new();
-    // The crate looks at the byte before, as it should with a return address.
+    // The crate looks up the byte before, as is right for a return address.
     backtrace::resolve(address as *mut _, |symbol| {
         let name = symbol.name().map(|name| format!("{name:#}"));
         let file = symbol.filename().map(|path| path.display().to_string());
@@ -51,8 +51,8 @@ fn backtraces(address: u64) -> Vec<Shown> {
     frames
 }
 
-/// Holds each address's frames against another symbolizer's. Where that one knows no line, code between
-/// functions may have any name, but no line here either.
+/// Compares each address's frames with another symbolizer's. If the other symbolizer has no line, the address is between
+/// functions: it may have any name, but must not have a line here either.
 fn compare(addresses: &[u64], theirs: &[Vec<Shown>]) {
     let mut compared = 0;
     let mut inlined = 0;
@@ -90,7 +90,7 @@ fn random_addresses_resolve_as_the_backtrace_crate_does() {
     compare(&addresses, &theirs);
 }
 
-/// `addr2line -f -i` on each of `offsets`, leaf first.
+/// Runs `addr2line -f -i` on each of `offsets`, leaf first.
 fn addr2line(exe: &Path, offsets: &[u64]) -> Vec<Vec<Shown>> {
     let mut child = Command::new("addr2line")
         .args(["-a", "-f", "-i", "-e"])
@@ -118,7 +118,7 @@ fn addr2line(exe: &Path, offsets: &[u64]) -> Vec<Vec<Shown>> {
         let name = format!("{:#}", rustc_demangle::demangle(line));
         let (file, line) = lines.next().unwrap().rsplit_once(':').unwrap();
         let line = line.split(" (discriminator").next().unwrap();
-        // Between functions it takes the nearest symbol, whose object file is no source file.
+        // Between functions, `addr2line` takes the nearest symbol, whose object file is not a source file.
         let file = if file.contains('/') { file } else { "" };
         let frame = (name, file.to_owned(), line.parse().unwrap_or(0));
         results.last_mut().unwrap().push(frame);

@@ -1,4 +1,4 @@
-//! Call stacks made by hand from real addresses of this process.
+//! Helpers that make call stacks from real addresses of this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use heapray_report::model::{StackId, Tally};
 /// A frame as function, file and line.
 pub(crate) type Shown = (String, String, u32);
 
-/// The return addresses above the caller's call of this function, leaf first, as libgcc unwinds them.
+/// Returns the return addresses above the caller's call of this function, leaf first, as libgcc unwinds them.
 #[inline(never)]
 pub(crate) fn here() -> Vec<u64> {
     let mut addresses = Vec::new();
@@ -57,7 +57,7 @@ fn mappings() -> Vec<Mapping> {
     maps.lines().filter_map(parse).collect()
 }
 
-/// The ELF objects that this process has mapped, by the kernel's account.
+/// Returns the modules that this process has mapped, from the kernel's list.
 pub(crate) fn modules() -> Vec<Module> {
     let exe = std::env::current_exe().unwrap();
     let mut modules: Vec<Module> = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn modules() -> Vec<Module> {
     modules
 }
 
-/// Addresses of this program's machine code in memory.
+/// Returns the addresses of this program's machine code in memory.
 pub(crate) fn own_code() -> std::ops::Range<u64> {
     let exe = std::env::current_exe().unwrap();
     let mut mappings = mappings().into_iter();
@@ -97,7 +97,7 @@ pub(crate) fn own_code() -> std::ops::Range<u64> {
     code.start..code.end
 }
 
-/// A table with one site on each of `stacks` (leaf first).
+/// Makes a stack table with one site on each of `stacks` (leaf first).
 pub(crate) fn stack_table(modules: Vec<Module>, stacks: &[Vec<u64>]) -> StackTable {
     let mut nodes = vec![RawNode {
         parent: NodeId::ROOT,
@@ -146,7 +146,7 @@ pub(crate) fn stack_table(modules: Vec<Module>, stacks: &[Vec<u64>]) -> StackTab
     }
 }
 
-/// The frames of `stack`, leaf first.
+/// Returns the frames of `stack`, leaf first.
 pub(crate) fn stack_frames(report: &Report, stack: StackId) -> Vec<Shown> {
     report
         .stacks
@@ -162,7 +162,7 @@ pub(crate) fn stack_frames(report: &Report, stack: StackId) -> Vec<Shown> {
         .collect()
 }
 
-/// Whether the program `name` is installed. In CI it must be.
+/// Returns whether the program `name` is installed. In CI it must be.
 pub(crate) fn has_tool(name: &str) -> bool {
     let found = std::process::Command::new(name)
         .arg("--version")
