@@ -1,6 +1,6 @@
-//! `heapray::Alloc` round jemalloc, which calls `mmap` and `munmap` through the patched entries and purges on a thread of its own.
+//! Tests of `heapray::Alloc` around jemalloc, which calls `mmap` and `munmap` through the GOT and purges on a thread of its own.
 //!
-//! A process of its own: its global allocator.
+//! The tests are a program of their own, because a program has one global allocator.
 #[path = "support/allocator.rs"]
 mod allocator;
 mod support;
@@ -9,9 +9,9 @@ mod support;
 static GLOBAL: heapray::Alloc<tikv_jemallocator::Jemalloc> =
     heapray::Alloc::new(tikv_jemallocator::Jemalloc);
 
-/// Gives memory back at once, from background threads too, instead of keeping it: as many mappings as can be.
-// SAFETY: the name that tikv-jemallocator's jemalloc reads; it wants a pointer to a C string, which the first word of a
-// slice is.
+/// Options with which jemalloc unmaps memory at once, on background threads too, to get as many mappings as possible.
+// SAFETY: tikv-jemallocator's jemalloc reads this name and expects a pointer to a C string. The first word of a slice is
+// such a pointer.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static MALLOC_CONF: &[u8] =
     b"background_thread:true,dirty_decay_ms:0,muzzy_decay_ms:0,retain:false\0";
@@ -27,17 +27,17 @@ fn blocks_of_many_threads_freed_by_another_are_counted_exactly_once() {
 }
 
 #[test]
-fn stacks_lead_to_the_code_that_asked() {
+fn stacks_lead_to_the_code_that_allocated() {
     allocator::stacks_lead_to_the_code_that_asks();
 }
 
 #[test]
-fn c_is_seen_through_the_got() {
+fn allocations_of_c_are_recorded_through_the_got() {
     allocator::c_is_seen_through_the_got();
 }
 
 #[test]
-fn stopped_means_that_nothing_is_recorded() {
+fn nothing_is_recorded_between_sessions() {
     allocator::stopped_means_nothing_is_recorded();
 }
 
@@ -50,11 +50,11 @@ fn jemalloc_runs_threads_of_its_own() {
     };
     assert!(
         tasks.into_iter().any(is_jemallocs),
-        "the options above count"
+        "jemalloc uses the options above"
     );
 }
 
 #[test]
-fn memory_that_the_allocator_maps_is_not_counted_besides() {
+fn the_allocators_own_mappings_are_not_counted_in_addition() {
     allocator::the_allocators_own_mappings_are_not_counted();
 }

@@ -1,6 +1,6 @@
-//! `heapray::Alloc` round mimalloc, which calls `mmap` and `munmap` through the patched entries.
+//! Tests of `heapray::Alloc` around mimalloc, which calls `mmap` and `munmap` through the GOT.
 //!
-//! A process of its own: its global allocator.
+//! The tests are a program of their own, because a program has one global allocator.
 #[path = "support/allocator.rs"]
 mod allocator;
 mod support;
@@ -19,21 +19,21 @@ fn blocks_of_many_threads_freed_by_another_are_counted_exactly_once() {
 }
 
 #[test]
-fn stacks_lead_to_the_code_that_asked() {
+fn stacks_lead_to_the_code_that_allocated() {
     allocator::stacks_lead_to_the_code_that_asks();
 }
 
 #[test]
-fn c_is_seen_through_the_got() {
+fn allocations_of_c_are_recorded_through_the_got() {
     allocator::c_is_seen_through_the_got();
 }
 
 #[test]
-fn stopped_means_that_nothing_is_recorded() {
+fn nothing_is_recorded_between_sessions() {
     allocator::stopped_means_nothing_is_recorded();
 }
 
 #[test]
-fn memory_that_the_allocator_maps_is_not_counted_besides() {
+fn the_allocators_own_mappings_are_not_counted_in_addition() {
     allocator::the_allocators_own_mappings_are_not_counted();
 }

@@ -1,7 +1,7 @@
-//! A program whose global allocator neither way can see, because nobody wrapped it: told at the start, never an empty
-//! report.
+//! Tests a program whose global allocator is neither hooked nor wrapped: the start fails with an error, instead of an empty
+//! report later.
 //!
-//! A process of its own: its global allocator.
+//! The tests are a program of their own, because a program has one global allocator.
 mod support;
 
 use heapray::capture::{control, hook};
@@ -44,10 +44,10 @@ fn a_profiler_is_not_built() {
     assert!(matches!(*error, StartError::NothingVisible));
 }
 
-/// The whole story, in a process of its own: `init` says what is wrong, the service runs on, and whoever asks for a
-/// start or a report is told too.
+/// Runs in a process of its own: `init` prints the error, the service goes on, and a start or a report fails with the same
+/// error.
 #[test]
-fn init_tells_and_the_service_runs_on() {
+fn init_reports_the_error_and_the_service_goes_on() {
     let test = test_name!();
     let dir = Dir::new("init");
     if !is_alone(test) {

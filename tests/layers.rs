@@ -1,12 +1,13 @@
-//! Who may import whom: one table of the rooms of `src`; and what runs in a hook imports only `core`, atomics and `libc`.
+//! Tests of the imports in `src`, against one table of the layers. Code that runs in a hook imports only `core`, atomics and
+//! `libc`.
 //!
-//! A program of its own: it reads the sources, and links nothing of the crate.
-#![allow(clippy::unwrap_used)] // a test's failure
+//! The tests are a program of their own, because they read the sources and link nothing of the crate.
+#![allow(clippy::unwrap_used)] // tests may panic
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Parts of `src/capture` that never run in a hook and say so at their head.
+/// Parts of `src/capture` that never run in a hook, and say so in their first comment.
 const OUTSIDE_OF_HOOKS: [&str; 9] = [
     "mod.rs",
     "cpu/handler.rs",
@@ -30,7 +31,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code of a file without comments and without what only tests see.
+/// Returns the code of a file without comments and tests.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let text = text
@@ -57,7 +58,7 @@ fn sources(of: &str) -> Vec<(String, String)> {
     } else {
         found.push(root.with_extension("rs"));
     }
-    // Tests and models, which nothing else sees, may know whom they like.
+    // Tests and models may import any module.
     found.retain(|path| !path.ends_with("loom_tests.rs") && !path.ends_with("tests.rs"));
     assert!(!found.is_empty());
     found
@@ -74,7 +75,7 @@ fn sources(of: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The rooms of `src`, lowest first, and what each imports of the crate: rooms above it in this table, and no other.
+/// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
 const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ("capture", &[]),
     ("alloc", &["capture"]),
@@ -133,7 +134,7 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ),
 ];
 
-/// What a file's code names behind `crate::`, alone or in braces.
+/// Returns the names after `crate::` in a file's code, alone or in braces.
 fn imports(code: &str) -> BTreeSet<String> {
     let name = |text: &str| -> String {
         let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
@@ -164,7 +165,7 @@ fn imports(code: &str) -> BTreeSet<String> {
     found
 }
 
-/// What a room imports against the table: one line each.
+/// Returns a line for each import of a layer that is not in the table.
 fn violations(room: &str, files: &[(String, String)]) -> Vec<String> {
     let allowed = MAY_IMPORT.iter().find(|(name, _)| *name == room);
     let (_, allowed) = allowed.unwrap_or_else(|| panic!("src/{room} is not in the table"));
@@ -190,7 +191,7 @@ fn rooms() -> Vec<String> {
 }
 
 #[test]
-fn no_import_runs_back() {
+fn every_import_is_of_a_lower_layer() {
     for (at, (room, allowed)) in MAY_IMPORT.iter().enumerate() {
         for other in *allowed {
             let above = MAY_IMPORT[..at].iter().any(|(name, _)| name == other);
@@ -220,7 +221,7 @@ fn no_import_runs_back() {
 }
 
 #[test]
-fn an_import_that_runs_back_is_found() {
+fn an_import_of_a_higher_layer_is_found() {
     let planted = |code: &str| violations("collector", &[("x.rs".to_owned(), code.to_owned())]);
     assert_eq!(planted("use crate::capture::{clock, record};"), [""; 0]);
     assert_eq!(
@@ -267,17 +268,17 @@ const CAPTURE: [&str; 26] = [
     "hook",
 ];
 
-/// `modules::refresh` prepares the unwinder, for those who have no session: the one import that runs back.
+/// The only exception: `modules::refresh` prepares the unwinder, for callers without a session.
 const RUNS_BACK: (&str, &str) = ("modules", "unwind");
 
-/// What modules of the capture import against the list: one line each.
+/// Returns a line for each import of a module of the capture that is not above it in the list.
 fn capture_violations(files: &[(String, String)]) -> Vec<String> {
     let place = |name: &str| CAPTURE.iter().position(|known| *known == name);
     let mut wrong = Vec::new();
     for (file, code) in files {
         let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
         let module = path.split('/').next().unwrap();
-        // That of `src/capture` itself is above all.
+        // `src/capture/mod.rs` may import all modules.
         if module == "mod" {
             continue;
         }
@@ -295,7 +296,7 @@ fn capture_violations(files: &[(String, String)]) -> Vec<String> {
 }
 
 #[test]
-fn no_import_of_the_capture_runs_back() {
+fn every_import_in_the_capture_is_of_a_lower_module() {
     assert_eq!(capture_violations(&sources("capture")), [""; 0]);
     let planted =
         |file: &str, code: &str| capture_violations(&[(file.to_owned(), code.to_owned())]);
@@ -313,7 +314,7 @@ fn no_import_of_the_capture_runs_back() {
 }
 
 #[test]
-fn what_runs_in_a_hook_imports_only_core_and_libc() {
+fn code_that_runs_in_a_hook_imports_only_core_and_libc() {
     let mut hot = 0;
     for (file, code) in sources("capture") {
         let outside = OUTSIDE_OF_HOOKS.iter().any(|part| file.starts_with(part));

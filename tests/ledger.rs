@@ -1,15 +1,15 @@
-//! The ledger: threads run random allocation programs and keep their own books. Every figure of the capture must
-//! equal the books exactly.
+//! Tests all figures of a session against books: threads run random allocation programs and keep their own books, and every
+//! figure must equal the books exactly.
 //!
-//! Threads are started and warmed up before the capture begins and end after it is over, and allocate nothing but
-//! what their programs say: so the capture's totals, not just a part of them, are compared.
+//! The threads are started and warmed up before the session and end after it. They allocate nothing outside of their programs,
+//! so the session's totals can be compared.
 //!
-//! A process of its own, with this test alone: the harness would allocate, in the midst of a session, when another one ends.
+//! The test is a program of its own with one test, because the harness would allocate during a session when another test ends.
 //!
 //! `HEAPRAY_SOAK_EVENTS=1000000000 cargo test --release --test ledger -- --nocapture --test-threads=1` runs one session
-//! of that many events, which takes an hour and a half or more; 200,000 by default. (With more test threads, the harness says
-//! after a minute that the test is slow, and allocates for it.)
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test's failure, and what a soak has seen
+//! of that many events, which takes an hour and a half or more. The default is 200,000. (With more test threads, the harness
+//! reports after a minute that the test is slow, and allocates for the message.)
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic, and the soak prints its result
 mod support;
 
 use std::collections::HashMap;
@@ -28,14 +28,14 @@ use support::{Dir, my_tid, sites_of_thread, sum};
 const THREADS: usize = 4;
 const SLOTS: usize = 400;
 const PAGE: usize = 4096;
-/// Steps of a thread between two of others.
+/// Steps of one thread before another thread's next step, at most.
 const MOST_TOGETHER: usize = 40;
-/// After so many steps of all threads there is a pause: every figure is exact only if nothing is lost, and a collector that
-/// shares the processors with other programs falls behind threads that do nothing but allocate.
+/// Steps of all threads between two pauses. Figures are exact only if no event is lost, and a collector that shares the
+/// processors with other programs falls behind threads that only allocate.
 const STEPS_BETWEEN_PAUSES: usize = 8_000;
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A deterministic source of numbers (splitmix64).
+/// A deterministic random number generator (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -48,7 +48,7 @@ impl Random {
     }
 }
 
-/// A block as the books know it.
+/// A block in the books.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     address: usize,
@@ -57,7 +57,7 @@ struct Block {
     thread: usize,
 }
 
-/// What one thread did with one function.
+/// The sums of one thread and one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Line {
     allocated: Tally,
@@ -65,7 +65,7 @@ struct Line {
     high_water: Tally,
 }
 
-/// Everybody's books. The vectors are as large as they will be from the start.
+/// The books of all threads. The vectors have their final capacity from the start.
 struct Books {
     blocks: Vec<Option<Block>>,
     steps: usize,
@@ -73,7 +73,7 @@ struct Books {
     freed: Tally,
     live: u64,
     peak: u64,
-    /// Lines as they were at the peak.
+    /// The lines at the high-water mark.
     at_peak: [[Line; 20]; THREADS],
 }
 
@@ -88,7 +88,7 @@ impl Books {
         line.live += one;
         self.blocks[slot] = Some(block);
         self.live += one.bytes;
-        // The last moment at which the heap is as large as it ever was.
+        // The high-water mark is the last moment at the maximum.
         if self.live >= self.peak {
             self.peak = self.live;
             self.at_peak = self.lines;
@@ -110,7 +110,7 @@ impl Books {
 }
 
 fn release(block: Block) {
-    // SAFETY: the block or range is the program's own, entered in the books once and now gone from them.
+    // SAFETY: the block or range is the program's own, was entered in the books once and has been removed from them.
     unsafe {
         if block.kind == Kind::Mmap {
             libc::munmap(
@@ -123,7 +123,7 @@ fn release(block: Block) {
     }
 }
 
-/// One step of a program: frees what is in a slot, or changes its size, or fills it.
+/// Takes one step of a program: frees the block in a slot, or changes its size, or fills the slot.
 fn step(books: &mut Books, thread: usize, random: &mut Random) {
     let slot = random.below(SLOTS);
     let size = match random.below(10) {
@@ -192,7 +192,7 @@ fn step(books: &mut Books, thread: usize, random: &mut Random) {
     );
 }
 
-/// Lets the threads end, whatever happens.
+/// Lets the threads end when it is dropped, even after a failure.
 struct Release<'a>(&'a AtomicUsize);
 
 impl Drop for Release<'_> {
@@ -201,7 +201,7 @@ impl Drop for Release<'_> {
     }
 }
 
-/// Runs `steps` steps on each thread between a start and a stop, and compares. Returns how many events there were.
+/// Runs `steps` steps on each thread during a session, and compares the figures. Returns the number of events.
 fn run(name: &str, seed: u64, steps: usize) -> u64 {
     let dir = Dir::new(name);
     let options = dir.options();
@@ -235,8 +235,8 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
                 wait_for(phase, 1);
                 let mut left = steps;
                 while left > 0 {
-                    // One thread at a time: so the books know the order in which the capture must have seen the steps. A
-                    // few at once: whoever has to sleep for the lock at each step does nothing else on a busy machine.
+                    // One thread at a time, so that the books know the order of the steps. Several steps at a time, because
+                    // on a busy machine a thread that sleeps for the lock before each step makes no progress.
                     let together = (1 + random.below(MOST_TOGETHER)).min(left);
                     let mut books = books.lock().unwrap();
                     for _ in 0..together {
@@ -267,7 +267,7 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
     let since = snapshot.lost_since_ms;
     assert_eq!(
         snapshot.lost_events, 0,
-        "the collector got no processor, from {since:?} ms on"
+        "the collector got no CPU time, from {since:?} ms on"
     );
     let mut allocated = Tally::default();
     let mut live = Tally::default();
@@ -323,8 +323,8 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
     snapshot.totals.events
 }
 
-/// Last comes one long session, past every limit that only time reaches: of the event log, the timeline, the counters of
-/// 32 bits.
+/// The last session is long, beyond every limit that only a long time reaches: of the event log, the timeline, and counters
+/// of 32 bits.
 #[test]
 fn every_figure_equals_the_books() {
     for seed in 0..5 {
@@ -332,7 +332,7 @@ fn every_figure_equals_the_books() {
     }
     let wanted = std::env::var("HEAPRAY_SOAK_EVENTS").map_or(200_000, |n| n.parse().unwrap());
     let began = Instant::now();
-    // A step is an event, or two where it reallocates.
+    // A step is one event, or two if it reallocates.
     let events = run("soak", 77, wanted as usize / THREADS);
     assert!(events >= wanted, "{events} events");
     println!(

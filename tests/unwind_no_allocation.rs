@@ -1,8 +1,8 @@
-//! A capture calls neither the allocator nor any other function of libc that allocates, whatever it meets.
+//! Tests that a capture never calls the allocator, or a function of libc that allocates.
 //!
-//! Both ways of allocating are counted: Rust's global allocator, and `malloc` itself, which this program interposes.
+//! Calls of Rust's global allocator are counted, and calls of `malloc` itself, which this program interposes.
 //!
-//! A process of its own: both allocators are its own.
+//! The test is a program of its own, because it has allocators of its own.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used)]
 
@@ -23,17 +23,17 @@ static C: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: hands everything on.
+// SAFETY: passes every call on.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         RUST.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         RUST.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's duty.
+        // SAFETY: the caller guarantees it.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -91,13 +91,13 @@ fn a_capture_allocates_nothing_on_any_path() {
     let after = counts();
     assert!(
         after.0 >= before.0 + 2 && after.1 >= before.1 + 4,
-        "what is counted is counted"
+        "the counters work"
     );
 
     let run = || {
         let mut recorder = Recorder::new();
         let argument = (&raw mut recorder).cast();
-        // First captures, growing tables, cut stacks, new call paths.
+        // These paths include first captures, growing tables, cut stacks and new call paths.
         for depth in [0, 3, 200, 5, 5_000, 4_000, 100, 2_500] {
             // SAFETY: `capture` takes the recorder.
             unsafe {

@@ -16,10 +16,10 @@ struct Scene {
 }
 
 #[test]
-fn the_program_and_its_libraries_are_told_apart() {
+fn the_program_and_its_libraries_are_distinguished() {
     modules::refresh();
     let history = modules::history();
-    let main = modules::module_of(the_program_and_its_libraries_are_told_apart as *const () as u64);
+    let main = modules::module_of(the_program_and_its_libraries_are_distinguished as *const () as u64);
     let libc = modules::module_of(libc::malloc as *const () as u64);
     assert!(history[usize::from(main.0)].is_main);
     assert_eq!(
