@@ -1,4 +1,5 @@
-//! Tests of `heapray::Alloc` around jemalloc, which calls `mmap` and `munmap` through the GOT and purges on a thread of its own.
+//! Tests of `heapray::Alloc` around jemalloc, which calls `mmap` and `munmap` through the GOT and purges on a thread of its
+//! own.
 //!
 //! The tests are a program of their own, because a program has one global allocator.
 #[path = "support/allocator.rs"]

@@ -1,5 +1,5 @@
-//! Tests of `heapray::Alloc` around the system's allocator, whose functions are hooked too: an allocation through both hooks is
-//! counted once.
+//! Tests of `heapray::Alloc` around the system's allocator, whose functions are hooked too: an allocation through both hooks
+//! is counted once.
 //!
 //! The tests are a program of their own, because a program has one global allocator.
 #[path = "support/allocator.rs"]

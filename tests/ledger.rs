@@ -1,10 +1,11 @@
 //! Tests all figures of a session against books: threads run random allocation programs and keep their own books, and every
 //! figure must equal the books exactly.
 //!
-//! The threads are started and warmed up before the session and end after it. They allocate nothing outside of their programs,
-//! so the session's totals can be compared.
+//! The threads are started and warmed up before the session and end after it. They allocate nothing outside of their
+//! programs, so the session's totals can be compared.
 //!
-//! The test is a program of its own with one test, because the harness would allocate during a session when another test ends.
+//! The test is a program of its own with one test, because the harness would allocate during a session when another test
+//! ends.
 //!
 //! `HEAPRAY_SOAK_EVENTS=1000000000 cargo test --release --test ledger -- --nocapture --test-threads=1` runs one session
 //! of that many events, which takes an hour and a half or more. The default is 200,000. (With more test threads, the harness

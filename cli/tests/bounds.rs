@@ -1,4 +1,5 @@
-//! Whatever a file or a server sends, the command takes no more memory, disk or time than it may, and leaves nothing behind.
+//! Tests that the command takes no more memory, disk or time than allowed, for any file and any server, and that it leaves
+//! nothing behind.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -12,17 +13,17 @@ use std::time::Duration;
 use lz4_flex::frame::FrameEncoder;
 use support::{Folder, all, bare, err, heapray, run, run_with};
 
-/// A capture of `blocks` allocations that nothing frees, in a few bytes for each thousand of them.
+/// Makes a small capture of `blocks` allocations that are never freed, with a few bytes for each thousand of them.
 fn many_live_blocks(blocks: usize) -> Vec<u8> {
     let whole = bare(&all());
     let at = |text: &[u8]| whole.windows(text.len()).rposition(|w| w == text).unwrap();
-    // The end mark stands before what heapray adds.
+    // The end mark is before heapray's extension.
     let mut head = whole[..at(b"heapray\0\x04\0\0\0") - 1].to_vec();
     head.push(0x0C);
     head.extend(100u64.to_le_bytes());
     let mut encoder = FrameEncoder::new(Vec::new());
     encoder.write_all(&head).unwrap();
-    // An allocation of one byte, eight bytes behind the last.
+    // An allocation of one byte, eight bytes after the previous one.
     let thousand = [0xFE, 2, 1].repeat(1000);
     for _ in 0..blocks / 1000 {
         encoder.write_all(&thousand).unwrap();
@@ -54,7 +55,7 @@ fn a_capture_that_needs_more_memory_than_allowed_is_refused_with_the_way_to_allo
     }
     let refused = run_with(&["stats", "-", "--memory-limit", "32MiB"], &capture);
     assert!(err(&refused).contains("--memory-limit"));
-    // It has no end, which is another matter; but it is read.
+    // The capture has no end, so there is another error, but it is read.
     let read = run(&["stats", &file, "--memory-limit", "512MiB"]);
     assert_eq!(read.status.code(), Some(2), "{}", err(&read));
     assert!(!err(&read).contains("--memory-limit"), "{}", err(&read));
@@ -115,7 +116,7 @@ fn no_file_name_reaches_the_terminal_with_characters_that_act_on_it() {
     }
 }
 
-/// Asks for whatever comes, and answers `stop` with yes; `report` gets the connection when it is asked for the report.
+/// Starts a server that answers `stop` with 200, and passes the connection of a request for the report to `report`.
 fn service(report: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -135,7 +136,7 @@ fn service(report: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + 'stat
                     )
                     .unwrap();
             } else {
-                // The command may have gone.
+                // The command may have ended already.
                 let _ = report(&mut connection);
             }
         }
@@ -197,7 +198,7 @@ fn a_report_that_claims_to_be_huge_is_not_begun() {
 #[test]
 fn a_report_that_comes_too_slowly_is_given_up_in_time() {
     let folder = Folder::new();
-    // A byte now and then: there is always something to read.
+    // A byte now and then, so that no single read takes too long.
     let address = service(|connection| {
         connection.write_all(ENDLESS)?;
         loop {
@@ -225,10 +226,10 @@ fn a_signal_leaves_no_part_of_a_report_behind() {
         let address = service(|connection| {
             connection.write_all(ENDLESS)?;
             chunk(connection, b"memray\0")?;
-            // Until the command has gone.
+            // Until the command has ended.
             connection.read_to_end(&mut Vec::new()).map(drop)
         });
-        // A script's background jobs ignore some of them from the start.
+        // The background jobs of a script ignore some of these signals from the start.
         let fetch = fetch(&folder, &address);
         let child = Command::new("env")
             .current_dir(folder.root())
@@ -289,7 +290,7 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
             .unwrap()
             .success()
     );
-    // What came was not a capture.
+    // The answer was not a capture.
     assert_eq!(child.wait().unwrap().code(), Some(2));
     assert!(folder.files().is_empty());
 }

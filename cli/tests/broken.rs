@@ -1,12 +1,12 @@
-//! Every command on every kind of broken file: one line that says what and where, exit code 2, never a panic, and
-//! nothing left behind.
+//! Tests every command on every kind of broken file: it prints one line with the problem and its position, exits with 2,
+//! does not panic, and leaves nothing behind.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use support::{Folder, aggregated, all, bare, err, heapray, out};
 
-/// What a command is asked with, `FILE` being the capture.
+/// The commands' arguments. `FILE` stands for the capture.
 const COMMANDS: [&[&str]; 12] = [
     &["flamegraph", "FILE"],
     &["flamegraph", "--temporal", "FILE"],
@@ -22,7 +22,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["table", "--since", "10ms", "FILE"],
 ];
 
-/// Name, bytes, and what the message must say.
+/// Returns files that are refused: name, bytes, and a text that must be in the message.
 fn refused() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let whole = bare(&all());
     let version = |number: u8| {
@@ -55,7 +55,7 @@ fn refused() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Read as far as they go, and complained of.
+/// Returns files that are read as far as possible, with a warning.
 fn partial() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let whole = bare(&all());
     let half = whole.len() / 2;
@@ -70,7 +70,7 @@ fn partial() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn every_command_refuses_every_file_that_is_no_capture() {
+fn every_command_refuses_every_file_that_is_not_a_capture() {
     for (name, bytes, expected) in refused() {
         for command in COMMANDS {
             let folder = Folder::new();
@@ -91,11 +91,11 @@ fn every_command_refuses_every_file_that_is_no_capture() {
 }
 
 #[test]
-fn every_command_reports_what_it_can_of_a_capture_that_is_cut_short() {
+fn every_command_shows_the_complete_part_of_a_capture_that_is_cut_short() {
     for (name, bytes, expected) in partial() {
         for command in COMMANDS {
             if name == "cut-sums" && command.contains(&"--since") {
-                continue; // refused for having no events
+                continue; // refused, because the file has no events
             }
             let folder = Folder::new();
             folder.put(name, &bytes);
@@ -117,8 +117,8 @@ fn every_command_reports_what_it_can_of_a_capture_that_is_cut_short() {
 }
 
 #[test]
-fn a_cut_anywhere_is_no_panic() {
-    /// Bytes behind the last of what is told: they say where the sums are, and nothing is missing without them.
+fn a_cut_anywhere_does_not_panic() {
+    /// Bytes at the end that only say where the sums are. Without them, nothing is missing.
     const SIGNPOST: usize = 40;
     let mut packed = all();
     packed.truncate(packed.len() - SIGNPOST);

@@ -1,4 +1,4 @@
-//! What commands print and write, and what they leave alone.
+//! Tests of the commands' output, and of files that they must not change.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -71,7 +71,7 @@ fn a_page_is_written_beside_the_capture_once_and_again_only_when_forced() {
 }
 
 #[test]
-fn what_is_overwritten_keeps_its_links_and_devices_stay_devices() {
+fn overwritten_files_keep_their_links_and_devices_stay_devices() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &all());
     let real = folder.put("real.csv", b"old");
@@ -94,7 +94,7 @@ fn what_is_overwritten_keeps_its_links_and_devices_stay_devices() {
 }
 
 #[test]
-fn every_format_is_converted_to_and_named_after_it() {
+fn every_format_can_be_converted_to_and_names_the_file() {
     let folder = Folder::new();
     let file = folder.put("memray-x.bin", &all());
     for (format, name) in [
@@ -168,7 +168,7 @@ fn temporary_allocations_are_those_of_the_whole_capture() {
 }
 
 #[test]
-fn filters_and_folds_leave_what_was_asked_for() {
+fn filters_and_folds_keep_the_selected_frames() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &bare(&all()));
     let table = |options: &[&str]| out(&run(&[&["table", "--allocated", &file], options].concat()));
@@ -184,7 +184,7 @@ fn filters_and_folds_leave_what_was_asked_for() {
 }
 
 #[test]
-fn colours_are_for_terminals_or_for_those_who_ask() {
+fn colours_are_for_terminals_or_on_request() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &all());
     let escapes =
@@ -195,7 +195,7 @@ fn colours_are_for_terminals_or_for_those_who_ask() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_reader_that_closes_the_pipe_is_not_a_failure() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &all());
     for command in [

@@ -1,4 +1,4 @@
-//! `heapray memory`: programs that are recorded, beside `mprof run` too, and plots of good and bad files.
+//! Tests of `heapray memory`: recorded programs, also beside `mprof run`, and plots of good and bad files.
 #![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 
 mod support;
@@ -16,7 +16,7 @@ fn read(path: &Path) -> MemoryLog {
 }
 
 #[test]
-fn exit_codes_are_the_programs_and_signals_come_through() {
+fn the_exit_code_is_the_programs_and_signals_are_passed_on() {
     let folder = Folder::new();
     let log = folder.name("x.dat");
     for (program, code) in [
@@ -44,14 +44,14 @@ fn exit_codes_are_the_programs_and_signals_come_through() {
             "{program:?}"
         );
     }
-    // What the program prints is its own.
+    // The program's output is passed on unchanged.
     let script = "sleep 0.3; printf %s \"$*\"";
     let output = run(&[
         "memory", "run", "-f", "-o", &log, "sh", "-c", script, "sh", "--json", "hello",
     ]);
     assert_eq!(out(&output), "--json hello");
     assert!(err(&output).contains(&log));
-    // A secret is passed on, but not written down.
+    // A secret argument is passed on, but not written to the file.
     let output = run(&[
         "memory", "run", "-f", "-o", &log, "sh", "-c", script, "sh", "--token", "s3cret",
     ]);
@@ -97,7 +97,7 @@ fn exit_codes_are_the_programs_and_signals_come_through() {
 }
 
 #[test]
-fn the_file_is_named_as_mprof_names_it_and_holds_the_run() {
+fn the_file_has_the_name_that_mprof_would_give_it_and_the_whole_run() {
     let folder = Folder::new();
     let mut command = heapray();
     command.args([
@@ -134,7 +134,7 @@ fn the_file_is_named_as_mprof_names_it_and_holds_the_run() {
             .find(|other| other.at == reading.at)
             .copied()
     };
-    // At its very beginning a child has no memory of its own.
+    // At its start, a child has no memory of its own.
     let mut both = log
         .memory
         .iter()
@@ -221,7 +221,7 @@ fn plots_are_svg_png_and_text() {
 }
 
 #[test]
-fn bad_files_are_told_with_line_and_reason() {
+fn bad_files_are_reported_with_line_and_reason() {
     let folder = Folder::new();
     for (text, problem) in [
         ("MEM 1 2\n\nMEM 1 2\n", "line 2: it is empty"),
@@ -246,7 +246,7 @@ fn bad_files_are_told_with_line_and_reason() {
             err(&output)
         );
     }
-    // What a killed mprof leaves is drawn as far as it goes.
+    // The file of a killed mprof is drawn up to its last complete line.
     let cut = folder.put(
         "cut.dat",
         b"MEM 1 1795278525.7620\nMEM 2 1795278525.8620\nMEM 3 179",
@@ -262,7 +262,7 @@ fn bad_files_are_told_with_line_and_reason() {
     );
 }
 
-/// memory_profiler's command, or why there is none.
+/// Finds memory_profiler's command, or returns the reason why it is missing.
 fn mprof() -> Result<PathBuf, String> {
     let named = std::env::var_os("HEAPRAY_MPROF").map(PathBuf::from);
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/python/bin/mprof");
@@ -271,7 +271,7 @@ fn mprof() -> Result<PathBuf, String> {
 }
 
 #[test]
-fn it_measures_what_mprof_run_measures_of_the_same_program() {
+fn heapray_memory_and_mprof_run_measure_the_same_for_a_program() {
     let mprof = match mprof() {
         Ok(mprof) => mprof,
         Err(reason) => {
@@ -280,9 +280,9 @@ fn it_measures_what_mprof_run_measures_of_the_same_program() {
             return;
         }
     };
-    // So many mebibytes in the process and in its child.
+    // Mebibytes of the process and of its child.
     let python = mprof.with_file_name("python");
-    // In one line: mprof would write a newline into its own file, and could not read that.
+    // The script is one line: mprof would write a newline into its own file, and could not read the file.
     let script = "import os, time; child = os.fork(); block = b'x' * ((40 if child else 90) << 20); time.sleep(1.5); \
                   os.waitpid(child, 0) if child else os._exit(0)";
     let plateau = |readings: &[Reading]| {
@@ -336,7 +336,7 @@ fn it_measures_what_mprof_run_measures_of_the_same_program() {
         let children = ours.children.iter().zip(&theirs.children);
         pairs.extend(children.map(|(a, b)| (plateau(&a.readings), plateau(&b.readings))));
         for (our, their) in pairs {
-            // Two runs of an interpreter: their pages differ by some hundred kilobytes.
+            // The pages of two runs of an interpreter differ by some hundred kilobytes.
             assert!(
                 (our - their).abs() <= their * 0.02 + 1.0,
                 "{options:?}: {our} and {their} MiB"

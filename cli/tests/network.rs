@@ -1,4 +1,4 @@
-//! `fetch` keeps whole captures only.
+//! Tests that `fetch` keeps only complete captures.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,8 @@ use std::thread;
 
 use support::{Folder, all, bare, err, heapray, out, run};
 
-/// Answers one connection after the other with `answers`; gives its address, and at its end what it was asked.
+/// Starts a server that answers one connection after the other with `answers`. Returns its address and, at its end, the
+/// requests.
 fn service(answers: Vec<Vec<u8>>) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -67,7 +68,7 @@ fn a_report_is_fetched_with_its_token_and_saved() {
     assert!(
         std::fs::read(page).unwrap()
             == std::fs::read(folder.path("memray-flamegraph-report.html")).unwrap(),
-        "the page is the one that the saved report gives"
+        "the page equals the page of the saved report"
     );
     let asked = asked.join().unwrap();
     assert!(asked[0].starts_with("POST /pub/job/a/1/api/v1/profiler/memray/stop HTTP/1.1\r\n"));
@@ -83,7 +84,7 @@ fn a_report_is_fetched_with_its_token_and_saved() {
 }
 
 #[test]
-fn an_answer_that_is_no_whole_capture_is_not_kept() {
+fn an_answer_that_is_not_a_complete_capture_is_not_kept() {
     let whole = bare(&all());
     let error = br#"{"error":"nothing was recorded yet\u001b[2J","type":"ReportNotFound"}"#;
     let moved =

@@ -1,5 +1,5 @@
-//! What a killed service left behind, made into a capture.
-#![allow(clippy::unwrap_used)] // a test's failure
+//! Tests of `heapray recover`, which makes a capture from the event log of a killed service.
+#![allow(clippy::unwrap_used)] // tests may panic
 #![cfg(all(
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_os = "linux",
@@ -16,10 +16,10 @@ use std::process::{Command, Stdio};
 use heapray::session::{Session, SessionOptions};
 use support::{Folder, err, out, run};
 
-/// Set in the child process, which is this program again: where its event log goes.
+/// Set in the child process, which is this program again: the directory of its event log.
 const CHILD: &str = "HEAPRAY_TEST_KILLED_IN";
 
-#[allow(clippy::print_stdout)] // tells its parent
+#[allow(clippy::print_stdout)] // the child prints for its parent
 fn record_until_killed(dir: &Path) -> ! {
     let options = SessionOptions {
         spool_dir: dir.to_owned(),
@@ -32,7 +32,7 @@ fn record_until_killed(dir: &Path) -> ! {
         black_box(Box::leak(vec![1u8; 1_000_000].into_boxed_slice()));
     }
     session.mark("leaked").unwrap().unwrap();
-    // A snapshot writes the log's last block, as each second does.
+    // A snapshot flushes the log, which otherwise happens once a second.
     session.snapshot().unwrap();
     println!("ready");
     loop {
@@ -89,7 +89,7 @@ fn a_killed_service_still_has_its_capture() {
 }
 
 #[test]
-fn what_is_no_event_log_is_refused_in_one_line() {
+fn a_file_that_is_not_an_event_log_is_refused_with_one_line() {
     let folder = Folder::new();
     let text = folder.put("notes.spool", b"some notes that somebody took");
     let refused = run(&["recover", &text]);

@@ -1,8 +1,8 @@
-//! The messages of the compiler and clippy about a function are the same with the attribute as without it.
+//! Tests that the compiler and clippy give the same messages about a function with and without the attribute.
 //!
 //! Each file of `diagnostics/` is checked twice, once with its attributes turned into comments of the same length, and all
-//! messages are compared, with any version of the compiler. In `refused.rs`, messages about the attribute itself stand after
-//! `//~` on its line.
+//! messages are compared, with any version of the compiler. In `refused.rs`, the expected message about the attribute itself
+//! is after `//~` on its line.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ fn rendered(said: &BTreeMap<String, Vec<Value>>, case: &str) -> String {
         .iter()
         .map(|message| message["rendered"].as_str().unwrap().replace(WITHOUT, WITH))
         .collect();
-    // Queries run in another order if there is other code.
+    // The compiler's queries run in another order if the code differs.
     texts.sort();
     texts.concat()
 }
@@ -99,7 +99,7 @@ fn headlines(said: &BTreeMap<String, Vec<Value>>, case: &str) -> Vec<(String, St
 }
 
 #[test]
-fn nothing_else_is_said_of_a_profiled_function() {
+fn a_profiled_function_gets_the_same_messages() {
     let package = Package::new();
     let cases = ["borrows", "lints", "style", "types"];
     let all = [&cases[..], &["asynchronous"]].concat();

@@ -1,4 +1,4 @@
-//! Every format has the sums of the report that it was made from, and survives whatever names a process has.
+//! Tests that every format has the sums of its report, and that names of any kind do no harm.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -36,7 +36,7 @@ fn sum(report: &Report, measure: Measure) -> Tally {
     sum
 }
 
-/// RFC 4180, the obvious way.
+/// Parses CSV as in RFC 4180.
 fn parse_csv(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
     let mut quoted = false;
@@ -161,7 +161,7 @@ proptest! {
             }
         }
         prop_assert_eq!(number(&file["totals"]["live"]["bytes"]), report.totals.live.bytes);
-        // Preorder: no node is more than one deeper than the one before it.
+        // The nodes are in preorder: each is at most one level deeper than the previous one.
         let depths: Vec<u64> = tree["nodes"].as_array().unwrap().iter().map(|n| number(&n["depth"])).collect();
         prop_assert!(depths.first().is_none_or(|&first| first == 1));
         prop_assert!(depths.windows(2).all(|pair| pair[1] <= pair[0] + 1));
@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// Names that mean something in some format.
+/// Names with a special meaning in some format.
 const HOSTILE: [&str; 10] = [
     "</text></svg><script>alert(1)</script>",
     "\"quoted\", \\ and 'so'",
@@ -189,7 +189,7 @@ const HOSTILE: [&str; 10] = [
     "\u{1b}]0;x\u{7}\u{9b}2J\u{fffe}\u{ffff}\u{200f}\u{61c}\u{2067}\u{2028}|",
 ];
 
-/// A call stack of hostile names, each as function and as file, allocated by a hostile thread.
+/// Makes a report with hostile names of functions, files and a thread.
 fn hostile() -> Report {
     let mut report = skeleton(1);
     report.about.command_line = HOSTILE.concat();
@@ -216,7 +216,7 @@ fn hostile() -> Report {
     report
 }
 
-/// Whether a character changes how the text around it is shown, or is not one.
+/// Returns whether a character changes how the text around it is shown, or is not a character.
 fn acts(c: char) -> bool {
     matches!(
         c,
@@ -267,7 +267,7 @@ fn hostile_names_are_text_in_every_format() {
 }
 
 #[test]
-fn equal_frames_are_spelt_alike_in_all_formats() {
+fn equal_frames_have_the_same_text_in_all_formats() {
     let mut report = hostile();
     let names = [("shop::get", "src/a.rs"), ("<[u8] as A>::f", "src/b.rs")];
     for (frame, (function, file)) in report.frames.iter_mut().zip(names) {
@@ -279,7 +279,7 @@ fn equal_frames_are_spelt_alike_in_all_formats() {
         ..Options::default()
     };
     for (function, file) in names {
-        // Of time alone there are no frames.
+        // The format of memory over time has no frames.
         let formats = Format::ALL
             .iter()
             .filter(|&&format| format != Format::Mprof);
@@ -310,7 +310,7 @@ fn an_empty_report_can_be_written_in_every_format() {
 }
 
 #[test]
-fn counts_at_the_end_of_the_scale_do_not_run_over() {
+fn the_largest_counts_do_not_overflow() {
     let mut report = hostile();
     for site in &mut report.sites {
         site.live = Tally {
@@ -337,9 +337,9 @@ mod svg {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// By a parser that refuses whatever is not a character of XML 1.0.
+        /// Checked with a parser that refuses characters outside of XML 1.0.
         #[test]
-        fn a_picture_is_well_formed_whatever_the_names_are(
+        fn a_picture_is_well_formed_with_any_names(
             names in prop::collection::vec(any::<String>(), 4),
             strange in prop::collection::vec(
                 prop::sample::select(vec!["\0", "\u{1b}[2J", "\u{fffe}", "\u{ffff}", "]]>", "<!--", "&#0;", "\u{d7ff}", "\u{85}", "'", "\"", "\r\n"]), 4,
@@ -385,7 +385,7 @@ mod svg {
     }
 
     #[test]
-    fn names_stay_text_and_nothing_is_asked_of_the_network() {
+    fn names_stay_text_and_nothing_is_loaded_from_the_network() {
         let options = Options {
             lines: true,
             title: Some("<b>&".into()),

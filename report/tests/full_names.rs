@@ -1,4 +1,4 @@
-//! Functions have plain names and full ones: what is shown, what is summed up, and what captures keep.
+//! Tests of plain and full names of functions: in views, in sums, and in captures.
 #![allow(clippy::unwrap_used)]
 
 use heapray_report::Report;
@@ -12,7 +12,7 @@ use heapray_report::views::{
 
 const FILE: &str = "/srv/shop/src/main.rs";
 
-/// A report with a call site below `main` for each full name, at its line, of 100 bytes.
+/// Makes a report with a call site of 100 bytes below `main` for each full name, at its line.
 fn report(functions: &[(&str, u32)]) -> Report {
     let mut report = Report::default();
     let file = report.strings.intern(FILE);
@@ -67,7 +67,7 @@ const TWO: [(&str, u32); 3] = [
     ("<shop::Cart<u8>>::add", 9),
 ];
 
-/// Leaf function, line and live bytes of each site.
+/// Returns the leaf function, line and live bytes of each site.
 fn sites(report: &Report) -> Vec<(&str, u32, u64)> {
     report
         .sites
@@ -82,7 +82,7 @@ fn sites(report: &Report) -> Vec<(&str, u32, u64)> {
 }
 
 #[test]
-fn call_sites_that_differ_in_type_parameters_alone_are_one_unless_full_names_are_asked_for() {
+fn call_sites_that_differ_only_in_type_parameters_are_one_without_full_names() {
     let both = report(&TWO);
     let plain = named(&both, Names::Plain).unwrap();
     assert_eq!(
@@ -97,7 +97,7 @@ fn call_sites_that_differ_in_type_parameters_alone_are_one_unless_full_names_are
         TWO.map(|(function, line)| (function, line, 100))
     );
     assert_eq!(named(&full, Names::Full), None, "they are full");
-    // A capture of before has full names only: they can be read all the same.
+    // Captures of earlier versions have only full names, and can still be read.
     assert_eq!(sites(&named(&full, Names::Plain).unwrap()), sites(&plain));
 }
 
@@ -140,7 +140,7 @@ fn a_capture_keeps_full_names_and_shows_memray_plain_ones() {
             }
         }
         if with_events {
-            // Each event finds its own site, whose stack no other shares.
+            // Each event has the site with its own stack.
             let read = memray::read_file(std::io::Cursor::new(&file))
                 .unwrap()
                 .report;
@@ -191,7 +191,7 @@ fn builds_with_both_manglings_are_compared_and_added_up_by_function() {
 }
 
 #[test]
-fn a_long_name_is_shortened_where_it_is_shown_and_whole_where_it_is_asked_for() {
+fn a_long_name_is_shortened_in_views_and_complete_on_request() {
     let long = format!("shop::{}::add", "x".repeat(15_000));
     let both = report(&[(&long, 7)]);
     let plain = named(&both, Names::Plain).unwrap();

@@ -1,6 +1,6 @@
-//! Captures of a few kilobytes that claim, or unpack to, far more than there is: none takes the memory.
+//! Tests captures of a few kilobytes that claim large lengths, or unpack to much: reading one must not take much memory.
 //!
-//! One test to a process, for it measures the whole of it (Linux).
+//! The test is a program of its own, because it measures the memory of the whole process (Linux).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
@@ -12,12 +12,12 @@ use heapray_report::model::Event;
 use lz4_flex::frame::FrameEncoder;
 use support::{skeleton, unpacked, without_extension};
 
-/// Bytes that each capture unpacks to.
+/// Unpacked bytes of each capture.
 const UNPACKED: usize = 48 << 20;
-/// Memory that reading one may take.
+/// Memory that reading a capture may take.
 const MOST_KB: u64 = 256 << 10;
 
-/// `head` and then `record` again and again, packed.
+/// Packs `head` and then `record` again and again.
 fn bomb(head: &[u8], record: &[u8]) -> Vec<u8> {
     let mut encoder = FrameEncoder::new(Vec::new());
     encoder.write_all(head).unwrap();
@@ -28,7 +28,7 @@ fn bomb(head: &[u8], record: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The most memory that the process has had, in kB.
+/// Returns the maximum resident memory of the process, in kB.
 fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -46,7 +46,7 @@ fn varint(mut n: u64) -> Vec<u8> {
 }
 
 #[test]
-fn no_claim_and_no_repetition_takes_memory() {
+fn claimed_lengths_and_repetitions_do_not_take_memory() {
     let mut packed = Vec::new();
     let no_events = std::iter::empty::<std::io::Result<Event>>();
     write_all(&skeleton(1), no_events, Version::V13, &mut packed).unwrap();
@@ -58,7 +58,7 @@ fn no_claim_and_no_repetition_takes_memory() {
     body.extend([0x0C]);
     body.extend(100u64.to_le_bytes());
 
-    // The extension up to its first list, that of the packages' directories.
+    // The extension up to its first list, which is the list of the packages' directories.
     let first_list = {
         let dir = b"/home/dev/.cargo/registry/src/index";
         let at = extension.windows(dir.len()).position(|w| w == dir).unwrap();

@@ -1,4 +1,4 @@
-//! Intervals against a model that remembers each block and each page of each mapping.
+//! Tests of intervals against a model with each block and each page of each mapping.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -11,11 +11,11 @@ use heapray_report::views::{Interval, IntervalOptions, Intervals};
 use proptest::prelude::*;
 use support::{PAGE, Program, program};
 
-/// One allocation: when, and where each part of it ended.
+/// An allocation: its time, and the end of each of its parts.
 struct Life {
     site: u32,
     born_ms: u64,
-    /// (address, bytes, end): a block has one part, a mapping one a page.
+    /// (address, bytes, end): a block has one part, a mapping has one for each page.
     parts: Vec<(u64, u64, Option<u64>)>,
     mapping: bool,
 }
@@ -82,7 +82,7 @@ fn end(lives: &mut [Life], mapping: bool, range: std::ops::Range<u64>, now: u64)
     }
 }
 
-/// The rows that the lives make with the slots of `intervals`.
+/// Returns the rows of the lives in the slots of `intervals`.
 fn rows(lives: &[Life], intervals: &Intervals) -> Vec<Interval> {
     let slot = |ms: u64| {
         let starts = &intervals.starts_ms;
@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// Whatever is merged, no block is lost, and the slots are as fine as the rows allow.
+    /// Merging slots loses no block, and the slots are as fine as the number of rows allows.
     #[test]
     fn too_many_rows_make_slots_longer(program in program(), most in 1usize..60) {
         let lives = lives(&program);
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn all_rows_of_a_site_are_what_it_allocated(program in program()) {
+    fn all_rows_of_a_site_add_up_to_its_allocations(program in program()) {
         let found = intervals(&program, IntervalOptions::default());
         let mut sums = vec![(Tally::default(), 0); program.report.sites.len()];
         for row in &found.rows {
@@ -201,7 +201,7 @@ fn events_of_other_captures_are_left_out() {
 }
 
 #[test]
-fn what_fails_in_the_log_fails_here() {
+fn errors_of_the_log_are_returned() {
     let events = std::iter::once(Err(ReadError::NoEvents));
     let failed = Intervals::of(
         &support::skeleton(1),

@@ -1,7 +1,7 @@
-//! Captures that go on for gigabytes, of everything that a reader keeps: each is refused before it takes more memory than
-//! the reader may have.
+//! Tests captures with gigabytes of everything that a reader keeps: each is refused before it takes more memory than the
+//! reader is allowed.
 //!
-//! One test to a process, for it measures the whole of it (Linux).
+//! The test is a program of its own, because it measures the memory of the whole process (Linux).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
@@ -13,11 +13,11 @@ use heapray_report::model::Event;
 use heapray_report::views::{IntervalOptions, Intervals, at_moment};
 use support::{skeleton, unpacked, without_extension};
 
-/// What a reader may have, and what the process may grow by.
+/// The reader's memory limit, and the growth that the process is allowed.
 const LIMIT: u64 = 48 << 20;
 const MOST: u64 = LIMIT + (32 << 20);
 
-/// `head`, then what `record` makes of 0, 1, 2, … without an end.
+/// Reads `head` and then the results of `record` for 0, 1, 2, … without end.
 struct Endless<'a> {
     chunk: Vec<u8>,
     at: usize,
@@ -42,12 +42,12 @@ impl Read for Endless<'_> {
     }
 }
 
-/// The most memory that the process has had since this was called last, in bytes.
+/// Returns the maximum resident memory of the process since the last call, in bytes.
 fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kb: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    // The highest mark begins anew at what is resident now.
+    // This resets the maximum to the present resident memory.
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     Some(kb << 10)
 }
@@ -60,7 +60,7 @@ fn varint(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// The bytes of `capture` up to where `text` begins.
+/// Returns the bytes of `capture` before `text`.
 fn up_to<'a>(capture: &'a [u8], text: &[u8]) -> &'a [u8] {
     let at = capture.windows(text.len()).position(|w| w == text);
     &capture[..at.unwrap()]
@@ -69,7 +69,7 @@ fn up_to<'a>(capture: &'a [u8], text: &[u8]) -> &'a [u8] {
 type Record = Box<dyn Fn(u64, &mut Vec<u8>)>;
 
 #[test]
-fn whatever_a_capture_goes_on_with_it_is_refused_within_the_limit() {
+fn a_capture_that_grows_without_end_in_any_part_is_refused_within_the_limit() {
     let mut packed = Vec::new();
     let no_events = std::iter::empty::<io::Result<Event>>();
     write_all(&skeleton(1), no_events, Version::V13, &mut packed).unwrap();
@@ -214,7 +214,7 @@ fn whatever_a_capture_goes_on_with_it_is_refused_within_the_limit() {
         }
     }
 
-    // The same blocks, followed for what they were at a time.
+    // The same blocks, read for the heap at a moment.
     let report = skeleton(1);
     let blocks = || {
         (1u64..).map(|n| {

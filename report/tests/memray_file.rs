@@ -1,5 +1,5 @@
-//! The short way through a capture, past its events, leads to what the long one finds; and where it leads astray, the
-//! long one is taken.
+//! Tests of reading a capture without its events: the result equals that of a full read, and a wrong signpost leads to a
+//! full read.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -15,7 +15,7 @@ use heapray_report::{Report, views};
 use proptest::prelude::*;
 use support::{Program, names, program, skeleton, spelled, spelled_event, unpacked};
 
-/// Bytes of the signpost, and where in it are: the extension's place, the tables' length, the checksum.
+/// The signpost's length, and the offsets of the extension's position, the tables' length and the checksum in it.
 const SIGNPOST: usize = 40;
 const EXTENSION: usize = 16;
 const TABLES: usize = 24;
@@ -32,7 +32,7 @@ fn written(program: &Program, aggregate: bool, version: Version) -> Vec<u8> {
     out
 }
 
-/// `capture` with another place and length on its signpost, and the checksum that goes with them.
+/// Returns `capture` with another position and length in its signpost, and the matching checksum.
 fn forged(capture: &[u8], extension: u64, tables: u64) -> Vec<u8> {
     let mut forged = capture.to_vec();
     let at = forged.len() - SIGNPOST;
@@ -48,7 +48,7 @@ fn forged(capture: &[u8], extension: u64, tables: u64) -> Vec<u8> {
     forged
 }
 
-/// What the signpost says: the extension's place and the tables' length.
+/// Reads the signpost: the extension's position and the tables' length.
 fn signpost(capture: &[u8]) -> (u64, u64) {
     let at = capture.len() - SIGNPOST;
     let number =
@@ -56,7 +56,7 @@ fn signpost(capture: &[u8]) -> (u64, u64) {
     (number(EXTENSION), number(TABLES))
 }
 
-/// Everything but the numbers of call stacks.
+/// Checks that everything is equal, but for the numbers of call stacks.
 fn assert_same(got: &Capture, expected: &Capture) -> Result<(), TestCaseError> {
     prop_assert_eq!(got.format, expected.format);
     prop_assert_eq!(got.version, expected.version);
@@ -65,7 +65,7 @@ fn assert_same(got: &Capture, expected: &Capture) -> Result<(), TestCaseError> {
     let (got, expected) = (&got.report, &expected.report);
     prop_assert_eq!(spelled(got), spelled(expected));
     prop_assert_eq!(got.stacks.len(), expected.stacks.len());
-    // What refers to no call stack, in its own order and numbers.
+    // Everything that does not refer to a call stack has the same order and numbers.
     let rest = |report: &Report| Report {
         stacks: Default::default(),
         sites: Vec::new(),
@@ -87,7 +87,7 @@ fn all_spelled<R: Read>(report: &Report, events: Events<R>) -> Vec<String> {
         .collect()
 }
 
-/// An input that counts what is read of it.
+/// An input that counts the bytes read from it.
 struct Counted<'a> {
     input: Cursor<&'a [u8]>,
     read: usize,
@@ -111,13 +111,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn the_short_way_finds_what_the_long_one_finds(program in program(), aggregate: bool, old: bool) {
+    fn reading_without_events_gives_the_same_as_a_full_read(program in program(), aggregate: bool, old: bool) {
         let version = if old { Version::V12 } else { Version::V13 };
         let file = written(&program, aggregate, version);
         let long = read(&file[..]).unwrap();
         let short = read_file(Cursor::new(&file)).unwrap();
         assert_same(&short, &long)?;
-        // As it was written, call stacks and all.
+        // An aggregated capture even has the call stacks as they were written.
         if aggregate {
             prop_assert_eq!(&short.report.stacks, &program.report.stacks);
         } else {
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_signpost_that_leads_astray_is_not_followed(
+    fn a_wrong_signpost_is_not_followed(
         program in program(), aggregate: bool, extension: Option<u64>, tables: Option<u64>,
         near in -70i64..70, near_tables in -70i64..70,
     ) {
@@ -186,14 +186,14 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_capture_are_refused_by_both_ways(bytes: Vec<u8>) {
+    fn bytes_that_are_not_a_capture_are_refused_in_both_ways(bytes: Vec<u8>) {
         let refused = read_file(Cursor::new(&bytes)).unwrap_err().to_string();
         prop_assert_eq!(refused, read(&bytes[..]).unwrap_err().to_string());
         prop_assert!(events_of_file(Cursor::new(&bytes)).is_err());
     }
 }
 
-/// A program that allocates at three levels of its one call path again and again.
+/// Makes a program that allocates again and again at three levels of one call path.
 fn busy(events: u64) -> Program {
     let mut report = skeleton(3);
     let file = report.strings.intern("src/main.rs");
@@ -223,7 +223,7 @@ fn busy(events: u64) -> Program {
 }
 
 #[test]
-fn the_short_way_passes_over_the_events() {
+fn a_read_without_events_skips_the_events() {
     let file = written(&busy(200_000), false, Version::V13);
     let mut input = Counted {
         input: Cursor::new(&file),
@@ -240,7 +240,7 @@ fn the_short_way_passes_over_the_events() {
 }
 
 #[test]
-fn events_that_the_sums_do_not_know_end_the_events() {
+fn the_events_end_at_an_event_that_is_missing_in_the_sums() {
     let whole = busy(1000);
     let mut poorer = whole.report.clone();
     poorer.stacks = Default::default();

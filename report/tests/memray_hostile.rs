@@ -1,4 +1,4 @@
-//! Captures whose numbers lie: found by fuzzing, kept so that they stay harmless.
+//! Tests of captures with wrong numbers, which fuzzing has found. They must stay harmless.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Read;
@@ -10,8 +10,8 @@ use heapray_report::model::{
 };
 
 #[test]
-fn a_header_that_counts_too_few_frames_takes_none_from_the_call_tree() {
-    /// Behind the magic, two versions and two flags; before it is the number of events.
+fn a_header_with_too_few_frames_removes_none_from_the_call_tree() {
+    /// Offset of the number of frames: after the magic, two versions, two flags and the number of events.
     const N_FRAMES: usize = 7 + 4 + 4 + 1 + 1 + 8;
     let mut written = Vec::new();
     write_aggregated(&two_threads_in_one_place(), Version::V13, &mut written).unwrap();
@@ -71,7 +71,7 @@ fn texts_that_are_not_names_are_cleaned_when_they_are_read_too() {
 }
 
 #[test]
-fn a_mapping_that_is_split_and_never_freed_has_not_been_freed_less_than_never() {
+fn a_mapping_that_is_split_and_never_freed_has_no_negative_frees() {
     let (thread, stack) = (ThreadId(0), StackId(1));
     let mut ledger = Ledger::default();
     ledger.enter(&Event::Allocation {
@@ -110,7 +110,7 @@ fn a_mapping_that_is_split_and_never_freed_has_not_been_freed_less_than_never() 
     );
 }
 
-/// The threads get root frames in the capture, which are not the report's.
+/// The capture has root frames for the threads, which the report does not have.
 fn two_threads_in_one_place() -> Report {
     let mut report = Report::default();
     let function = report.strings.intern("main");

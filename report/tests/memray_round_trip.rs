@@ -1,4 +1,5 @@
-//! What is written comes back, in both formats and versions; sums from memray's records alone equal a naive model's.
+//! Tests that a written capture is read back unchanged, in both formats and versions. Sums from memray's records alone equal
+//! those of a naive model.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -33,7 +34,7 @@ fn aggregated(report: &Report, version: Version) -> Vec<u8> {
     out
 }
 
-/// Everything but the handles of strings and call stacks, which depend on the order of first use.
+/// Checks that everything is equal, but for the handles of strings and call stacks, which depend on the order of first use.
 fn assert_same(got: &Report, written: &Report) -> Result<(), TestCaseError> {
     prop_assert_eq!(&got.about, &written.about);
     prop_assert_eq!(&got.timeline, &written.timeline);
@@ -80,12 +81,12 @@ proptest! {
     }
 
     #[test]
-    fn sums_made_from_the_events_alone_are_the_models(program in program()) {
+    fn sums_from_the_events_alone_equal_the_models(program in program()) {
         let bare = without_extension(&all(&program, Version::V13));
         let capture = read(&bare[..]).unwrap();
         prop_assert!(capture.complete);
         let mut report = capture.report;
-        // The writer closes with a reading of its own if there was none; it changes no sum.
+        // Without a reading of memory, the writer adds one at the end. It does not change the sums.
         report.timeline.truncate(program.report.timeline.len());
         if program.report.timeline.is_empty() {
             report.totals.high_water_ms = None;
@@ -126,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_of_an_aggregated_capture_hold_what_is_live_and_at_the_peak(program in program()) {
+    fn rows_of_an_aggregated_capture_have_the_live_blocks_and_the_peak(program in program()) {
         let written = &program.report;
         let capture = read(&without_extension(&aggregated(written, Version::V13))[..]).unwrap();
         let by_stack = |report: &Report| {
@@ -146,7 +147,7 @@ proptest! {
             sums
         };
         prop_assert_eq!(by_stack(&capture.report), by_stack(written));
-        // One row a stack, or memray miscounts.
+        // memray counts right only if each stack has one row.
         let mut stacks: Vec<_> = capture.report.sites.iter().map(|site| site.stack).collect();
         stacks.sort_unstable();
         let rows = stacks.len();
@@ -157,13 +158,13 @@ proptest! {
     }
 
     #[test]
-    fn a_capture_cut_anywhere_gives_what_comes_before(program in program(), at: prop::sample::Index) {
+    fn a_capture_that_is_cut_anywhere_gives_the_part_before_the_cut(program in program(), at: prop::sample::Index) {
         let bare = unpacked(&all(&program, Version::V13));
         let whole: Vec<_> = events(&bare[..]).unwrap().map(Result::unwrap).collect();
         let end = without_extension(&all(&program, Version::V13)).len();
         let mut cut = bare[..at.index(bare.len())].to_vec();
         while cut.last() == Some(&0) {
-            cut.pop(); // memray's rule for files that a killed process left
+            cut.pop(); // memray's rule for files of killed processes
         }
         match read(&cut[..]) {
             Err(error) => prop_assert!(cut.len() < 400, "{error}"),
@@ -217,12 +218,12 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_capture_are_refused(bytes: Vec<u8>) {
+    fn bytes_that_are_not_a_capture_are_refused(bytes: Vec<u8>) {
         prop_assert!(read(&bytes[..]).is_err());
     }
 
     #[test]
-    fn any_bytes_behind_a_header_are_read_or_given_up(
+    fn any_bytes_after_a_header_are_read_or_refused(
         program in program(), aggregate: bool, body in prop::collection::vec(any::<u8>(), 0..2000),
     ) {
         let mut empty = program;

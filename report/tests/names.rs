@@ -1,4 +1,4 @@
-//! Names are made plain and short as `names.json` says, which the page's script is held to as well.
+//! Tests that names are made plain and short as in `names.json`. The page's script is tested with the same file.
 #![allow(clippy::unwrap_used)]
 
 use heapray_report::views::{
@@ -23,14 +23,14 @@ fn every_case_of_the_shared_table_holds() {
 }
 
 #[test]
-fn a_name_that_is_nested_without_end_stays_as_it_is() {
+fn a_name_with_very_deep_nesting_stays_as_it_is() {
     let name = format!("{}x{}::f", "<".repeat(100_000), ">".repeat(100_000));
     assert_eq!(plain_name(&name), name);
 }
 
 #[test]
 fn hostile_names_take_time_in_proportion_to_their_length() {
-    // A pass over 64 KiB for each of their characters would take minutes.
+    // If each character took a pass over 64 KiB, the test would take minutes.
     for part in [
         "\"",
         "\"\\",
@@ -56,7 +56,7 @@ fn python_names_stay() {
     }
 }
 
-/// What names are made of.
+/// Parts of names.
 const PARTS: &[&str] = &[
     "<",
     ">",
@@ -101,7 +101,7 @@ const PARTS: &[&str] = &[
 
 proptest! {
     #[test]
-    fn no_name_is_too_strange(
+    fn any_name_can_be_shortened(
         name in "[<>:{}&*() a-zß'-]{0,40}",
         parts in prop::collection::vec(prop::sample::select(PARTS), 0..14),
         any: String,

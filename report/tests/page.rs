@@ -1,6 +1,6 @@
-//! The page as a file: what it holds, what it must not hold, and that its policy lets exactly its own code run.
+//! Tests of the page as a file: its content, text that it must not have, and a policy that allows exactly its own code.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // the exception for tests does not reach their helpers
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // clippy does not count helpers of tests as tests
 
 #[path = "../examples/sample_page/report.rs"]
 mod report;
@@ -20,7 +20,7 @@ fn page(report: &Report) -> String {
     String::from_utf8(page).unwrap()
 }
 
-/// With everything that an event log adds.
+/// Makes a page with everything that an event log adds.
 fn whole_page(report: &Report) -> String {
     let mut page = Vec::new();
     let intervals = Some(&report::extras::intervals(report));
@@ -35,7 +35,7 @@ fn whole_page(report: &Report) -> String {
     String::from_utf8(page).unwrap()
 }
 
-/// What stands between `open` and the next `close`.
+/// Returns the text between `open` and the next `close`.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
     let (_, rest) = text.split_once(open).expect(open);
     rest.split_once(close).expect(close).0
@@ -51,7 +51,7 @@ fn data(page: &str) -> Vec<u8> {
     data
 }
 
-/// `'sha256-…'` by coreutils and ours is the same, or one of both is wrong.
+/// Computes `'sha256-…'` with coreutils, to compare it with heapray's.
 fn policy_hash(text: &str) -> Option<String> {
     let child = Command::new("sha256sum")
         .stdin(Stdio::piped())
@@ -99,7 +99,7 @@ fn the_policy_allows_the_pages_own_script_and_style_and_nothing_else() {
         }
     }
     assert!(!policy.contains("unsafe"));
-    // Either would end the script or hide its end from the parser.
+    // Each of these would end the script, or hide its end from the parser.
     assert!(!script.contains("<!--"));
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script>").count(), 2);
@@ -120,7 +120,7 @@ fn the_page_names_nothing_outside_of_itself() {
 }
 
 #[test]
-fn hostile_names_never_stand_in_the_page_as_markup() {
+fn hostile_names_are_never_markup_in_the_page() {
     let mut report = report::sample(0);
     report.about.command_line = "/bin/x<script>alert(1)\"&y --flag <b>".to_owned();
     report.conditions.notes = vec![report::HOSTILE.to_owned()];
@@ -194,7 +194,7 @@ fn number(bytes: &mut &[u8]) -> u64 {
 }
 
 #[test]
-fn equal_reports_give_equal_pages_and_an_empty_one_gives_a_page_too() {
+fn equal_reports_give_equal_pages_and_an_empty_report_gives_a_page() {
     assert_eq!(page(&report::sample(500)), page(&report::sample(500)));
     let empty = page(&Report::default());
     assert!(empty.contains("<title>report · heapray</title>"));

@@ -1,4 +1,4 @@
-//! A flame graph as SVG: what its boxes say, and how wide they are.
+//! Tests of the flame graph as SVG: the text and the width of its boxes.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use heapray_report::model::{Allocator, Event, Frame, ThreadId};
 use heapray_report::views::{Measure, Unit};
 use support::{skeleton, stack};
 
-/// `main` calls `load` from two lines, and `load` is called by `other` as well; one block has no stack.
+/// Makes a report in which `main` calls `load` from two lines, `other` calls `load` too, and one block has no stack.
 fn report() -> Report {
     let mut report = skeleton(1);
     report.frames.clear();
@@ -49,7 +49,7 @@ fn report() -> Report {
     report
 }
 
-/// The lines of each box's title, and its width in parts of the widest.
+/// Returns the lines of each box's title, and its width relative to the widest box.
 fn boxes(report: &Report, options: &Options) -> Vec<(Vec<String>, f64)> {
     let mut file = Vec::new();
     svg::write(report, options, &mut file).unwrap();
@@ -85,7 +85,7 @@ fn assert_boxes(options: &Options, expected: &[(&[&str], f64)]) {
 }
 
 #[test]
-fn a_box_says_its_bytes_its_part_and_its_blocks() {
+fn a_box_shows_its_bytes_its_share_and_its_blocks() {
     assert_boxes(
         &Options::default(),
         &[
@@ -103,7 +103,7 @@ fn a_box_says_its_bytes_its_part_and_its_blocks() {
 }
 
 #[test]
-fn with_lines_a_box_is_a_place_and_with_counts_blocks_make_it_wide() {
+fn boxes_can_be_by_line_and_as_wide_as_their_number_of_blocks() {
     let options = Options {
         unit: Unit::Count,
         measure: Measure::Live,
@@ -142,7 +142,7 @@ fn with_lines_a_box_is_a_place_and_with_counts_blocks_make_it_wide() {
 }
 
 #[test]
-fn leaf_first_equal_functions_are_one_box_whoever_calls_them() {
+fn leaf_first_a_function_is_one_box_for_all_its_callers() {
     let options = Options {
         reversed: true,
         by_thread: true,

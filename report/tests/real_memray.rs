@@ -1,4 +1,4 @@
-//! The real memray opens what heapray writes, and finds the same in it.
+//! Tests that the real memray opens heapray's captures and finds the same figures.
 //!
 //! Needs memray 1.20: `HEAPRAY_MEMRAY` (the path of its command), one in `PATH`, or /opt/heapray-venv.
 #![allow(clippy::unwrap_used)]
@@ -18,8 +18,8 @@ use heapray_report::{Report, stats};
 use support::real_memray::{directory, run, spell};
 use support::{Program, skeleton, stack, sum_up};
 
-/// A service of three threads that leaks: no ties in any list, all allocators, frees by other threads, mappings that
-/// are cut in pieces, a realloc chain, addresses that are not aligned.
+/// Makes a service of three threads that leaks. It has no ties in any list, all allocators, frees by other threads, mappings
+/// that are split, a chain of reallocations, and unaligned addresses.
 fn service() -> Program {
     let mut report = skeleton(3);
     report.frames[7].line = i32::MAX as u32; // the last line that memray can show
@@ -140,7 +140,7 @@ fn service() -> Program {
             }
         }
     }
-    // The high-water mark comes behind the last reading of memory.
+    // The high-water mark comes after the last reading of memory.
     let big = Event::Allocation {
         thread: ThreadId(0),
         allocator: Allocator::Malloc,
@@ -169,21 +169,21 @@ fn write_both(program: &Program, directory: &Path) -> [PathBuf; 2] {
     [all, aggregated]
 }
 
-/// What it printed, with look-alikes of `;` and `|` put back.
+/// Returns the output, with look-alikes of `;` and `|` replaced by the originals.
 fn text(output: Output) -> String {
     let text = String::from_utf8(output.stdout).unwrap();
     text.replace('\u{37e}', ";").replace('\u{2223}', "|")
 }
 
 #[test]
-fn its_stats_are_ours_byte_for_byte() {
+fn memrays_stats_equal_heaprays_byte_for_byte() {
     let memray = memray_or_skip!();
     let directory = directory("stats");
     let program = service();
     let [all, _] = write_both(&program, &directory);
     let theirs = text(run(Command::new(&memray).arg("stats").arg(&all)));
     assert_eq!(theirs, stats::memray_text(&program.report));
-    // And of the report that was read back.
+    // The same for the report that was read back.
     let capture = read(File::open(&all).unwrap()).unwrap();
     assert_eq!(theirs, stats::memray_text(&capture.report));
     assert!(stats::text(&capture.report).starts_with("\n📏 Total allocations:"));
@@ -209,7 +209,7 @@ fn its_stats_are_ours_byte_for_byte() {
 }
 
 #[test]
-fn ties_are_broken_as_it_breaks_them() {
+fn ties_are_broken_as_in_memray() {
     let memray = memray_or_skip!();
     let directory = directory("ties");
     let mut report = skeleton(1);
@@ -236,7 +236,7 @@ fn ties_are_broken_as_it_breaks_them() {
     let capture = read(File::open(&all).unwrap()).unwrap();
     let theirs = text(run(Command::new(&memray).arg("stats").arg(&all)));
     let ours = stats::memray_text(&capture.report);
-    // Modules of one size come in the order of a hash table of memray's.
+    // memray lists modules of equal size in the order of a hash table.
     let before_modules = |text: &str| {
         text.split("🥇 Top 5 allocating modules")
             .next()
@@ -247,7 +247,7 @@ fn ties_are_broken_as_it_breaks_them() {
 }
 
 #[test]
-fn all_its_commands_open_both_formats() {
+fn all_commands_of_memray_open_both_formats() {
     let memray = memray_or_skip!();
     let directory = directory("commands");
     let [all, aggregated] = write_both(&service(), &directory);
@@ -285,7 +285,7 @@ fn all_its_commands_open_both_formats() {
 }
 
 #[test]
-fn its_tree_shows_both_formats() {
+fn memrays_tree_shows_both_formats() {
     let memray = memray_or_skip!();
     let directory = directory("tree");
     let program = service();
@@ -298,14 +298,14 @@ fn its_tree_shows_both_formats() {
     }
 }
 
-/// Count and bytes of a call stack of a thread.
+/// Count and bytes by thread and call stack.
 type Rows = BTreeMap<String, Tally>;
 
 #[derive(Debug, Default)]
 struct Sums {
-    /// Totals that are one number.
+    /// Totals.
     numbers: BTreeMap<String, String>,
-    /// By view and whether threads are merged.
+    /// Rows by view, with and without merged threads.
     rows: BTreeMap<(String, bool), Rows>,
 }
 
@@ -356,7 +356,7 @@ fn our_rows(report: &Report, view: &str, merged: bool) -> Rows {
 }
 
 #[test]
-fn it_finds_the_same_sums_in_all_events() {
+fn memray_finds_the_same_sums_in_all_events() {
     let memray = memray_or_skip!();
     let directory = directory("sums");
     let program = service();
@@ -369,7 +369,7 @@ fn it_finds_the_same_sums_in_all_events() {
         ("temporal", totals.high_water.bytes.to_string()),
         ("command", report.about.command_line.clone()),
         ("pid", report.about.pid.to_string()),
-        // One more than we have: the capture's end.
+        // memray counts the capture's end as one more event.
         ("snapshots", (report.timeline.len() + 1).to_string()),
         (
             "allocated",
@@ -386,7 +386,7 @@ fn it_finds_the_same_sums_in_all_events() {
 }
 
 #[test]
-fn its_temporal_view_has_what_came_after_the_last_reading_of_memory() {
+fn memrays_temporal_view_has_the_events_after_the_last_reading_of_memory() {
     let memray = memray_or_skip!();
     let directory = directory("temporal");
     let mut report = skeleton(1);
@@ -408,7 +408,7 @@ fn its_temporal_view_has_what_came_after_the_last_reading_of_memory() {
 }
 
 #[test]
-fn it_counts_right_in_an_aggregated_capture() {
+fn memray_counts_right_in_an_aggregated_capture() {
     let memray = memray_or_skip!();
     let directory = directory("aggregated");
     let program = service();
@@ -421,7 +421,7 @@ fn it_counts_right_in_an_aggregated_capture() {
     );
     assert_eq!(theirs.rows.len(), 4);
     for ((view, merged), rows) in &theirs.rows {
-        // Without the root frames that keep the threads of shared stacks apart.
+        // Without the root frames that distinguish the threads of shared stacks.
         let mut plain = Rows::new();
         for (key, tally) in rows {
             let (thread, stack) = key.split_once('@').unwrap();
@@ -449,7 +449,7 @@ fn record(memray: &Path, directory: &Path, name: &str, options: &[&str]) -> Path
 }
 
 #[test]
-fn what_it_recorded_from_python_reads_as_it_reads_it() {
+fn memrays_captures_of_python_are_read_as_memray_reads_them() {
     let memray = memray_or_skip!();
     let directory = directory("python");
     for (name, options) in [
@@ -498,7 +498,7 @@ fn native_and_aggregated_captures_from_python_have_the_same_totals() {
             ("high_water", report.totals.high_water),
             ("live", report.totals.live),
         ] {
-            // Apart, since memray miscounts merged rows of aggregated captures.
+            // Threads are not merged, since memray miscounts merged rows of aggregated captures.
             let rows = &theirs.rows[&(view.to_owned(), false)];
             let bytes: u64 = rows.values().map(|tally| tally.bytes).sum();
             assert_eq!(bytes, total.bytes, "{name} {view}");
@@ -508,7 +508,7 @@ fn native_and_aggregated_captures_from_python_have_the_same_totals() {
             .iter()
             .filter(|frame| report.strings.get(frame.function).starts_with("0x"))
             .collect::<Vec<_>>();
-        // Allocations of no Python stack: those in an aggregated capture are all freed.
+        // Allocations without a Python stack. In an aggregated capture, all of them are freed.
         assert_eq!(native.is_empty(), name != "native", "{name}");
         assert!(
             native

@@ -1,5 +1,5 @@
-//! The tools that our files are for open them, and find the same in them: `go tool pprof`, speedscope in Chromium,
-//! and memray, whose `transform` and `stats --json` are compared with ours.
+//! Tests that other tools open heapray's files and find the same figures: `go tool pprof`, speedscope in Chromium, and
+//! memray, whose `transform` and `stats --json` are compared with heapray's.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -20,7 +20,7 @@ use heapray_report::views::by_location;
 use serde_json::Value;
 use support::{Program, skeleton, stack, sum_up};
 
-/// A tool's command, or the reason why there is none.
+/// Finds a tool's command, or returns the reason why it is missing.
 fn tool(variable: &str, name: &str, elsewhere: &[&str]) -> Result<PathBuf, String> {
     let named = env::var_os(variable).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
@@ -46,7 +46,7 @@ fn memray() -> Result<PathBuf, String> {
     }
 }
 
-/// A tool; without it the test is skipped, or fails where `CI` is set.
+/// Expands to a tool's command. Without the tool the test is skipped, or fails if `CI` is set.
 macro_rules! or_skip {
     ($tool:expr) => {
         match $tool {
@@ -80,7 +80,7 @@ fn write(format: Format, report: &Report, options: &Options, path: &Path) {
     format.write(report, options, &mut out).unwrap();
 }
 
-/// A service of three threads with several allocators; every size is different.
+/// Makes a service of three threads with several allocators. All sizes differ.
 fn service() -> Program {
     let mut report = skeleton(3);
     report.frames[7].line = 700; // more than 2^31 is negative in memray
@@ -95,7 +95,7 @@ fn service() -> Program {
     ];
     let mut events = Vec::new();
     for n in 0..200u64 {
-        // No two paths are taken equally often: memray breaks ties by the order of a hash map.
+        // Each path has another number of calls, because memray breaks ties by the order of a hash map.
         let path = paths[(0..7).find(|i| n % 28 < (i + 1) * (i + 2) / 2).unwrap() as usize];
         events.push(Event::Allocation {
             thread: ThreadId(n as u32 % 3),
@@ -117,7 +117,7 @@ fn service() -> Program {
     Program { report, events }
 }
 
-/// Its frames lie in this very test program, at addresses where other functions are, the third is inlined.
+/// Places the report's frames in this test program, at addresses of other functions. The third frame is inlined.
 fn place_in(report: &mut Report, binary: &Path) {
     report.modules = vec![
         Module {
@@ -147,7 +147,7 @@ fn place_in(report: &mut Report, binary: &Path) {
     report.places[6].address = 0x7f00_0000_1234;
 }
 
-/// What `pprof -top` says each line allocated itself.
+/// Returns the bytes that each line allocated itself, from `pprof -top`.
 fn top(pprof: &str) -> BTreeMap<String, u64> {
     let mut rows = pprof
         .lines()
@@ -162,7 +162,7 @@ fn top(pprof: &str) -> BTreeMap<String, u64> {
     rows.filter_map(flat).filter(|row| row.1 > 0).collect()
 }
 
-/// The same from our own view.
+/// Returns the same from heapray's own view.
 fn by_line(
     report: &Report,
     unit: fn(heapray_report::model::Tally) -> u64,
@@ -189,13 +189,13 @@ fn by_line(
 }
 
 #[test]
-fn pprof_finds_our_lines_and_sums_with_and_without_the_binary_beside_it() {
+fn pprof_finds_the_same_lines_and_sums_with_and_without_the_binary() {
     let go = or_skip!(tool("HEAPRAY_GO", "go", &["/usr/local/go/bin/go"]));
     let directory = directory("pprof");
     let binary = directory.join("leaky");
     fs::copy(env::current_exe().unwrap(), &binary).unwrap();
     let mut report = service().report;
-    // What pprof takes for C++ with template arguments.
+    // pprof takes this name for C++ with template arguments.
     report.frames[4].function = report
         .strings
         .intern("<alloc::vec::Vec<T,A> as core::iter::Extend<(K, V)>>::extend::<{{closure}}(u8)>");
@@ -247,7 +247,7 @@ fn pprof_finds_our_lines_and_sums_with_and_without_the_binary_beside_it() {
     }
 }
 
-/// Chromium and speedscope's own page.
+/// Finds Chromium and speedscope's own page.
 fn speedscope() -> Result<(PathBuf, PathBuf), String> {
     let chromium = tool(
         "HEAPRAY_CHROMIUM",
@@ -263,7 +263,7 @@ fn speedscope() -> Result<(PathBuf, PathBuf), String> {
 }
 
 #[test]
-fn speedscope_itself_opens_our_file() {
+fn speedscope_itself_opens_the_file() {
     let (chromium, page) = or_skip!(speedscope());
     let directory = directory("speedscope");
     let program = service();
@@ -278,7 +278,7 @@ fn speedscope_itself_opens_our_file() {
         Format::Speedscope
             .write(&program.report, &options, &mut file)
             .unwrap();
-        // How its own command hands a file to its page.
+        // speedscope's own command passes a file to its page like this.
         let script = directory.join("profile.js");
         let bytes: String = file.iter().map(|byte| format!("\\x{byte:02x}")).collect();
         let script_text =
@@ -306,7 +306,7 @@ fn speedscope_itself_opens_our_file() {
     assert!(seen.contains("high-water mark, bytes: main"), "{seen}");
 }
 
-/// `memray transform FORMAT`.
+/// Runs `memray transform FORMAT`.
 fn transform(memray: &Path, format: &str, capture: &Path, out: &Path) -> String {
     run(Command::new(memray)
         .args(["transform", format, "-f", "-o"])
@@ -314,7 +314,7 @@ fn transform(memray: &Path, format: &str, capture: &Path, out: &Path) -> String 
     fs::read_to_string(out).unwrap()
 }
 
-/// Counts and sizes by call stack. memray adds up threads and allocators, and names those of one of them.
+/// Sums counts and sizes by call stack. memray adds up threads and allocators, and names only one of them.
 fn csv_sums(text: &str) -> BTreeMap<String, (u64, u64)> {
     let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut lines = text.lines();
@@ -331,7 +331,7 @@ fn csv_sums(text: &str) -> BTreeMap<String, (u64, u64)> {
     sums
 }
 
-/// Costs by call chain of function and module.
+/// Sums costs by call chain of function and module.
 fn gprof2dot_sums(text: &str) -> BTreeMap<Vec<String>, u64> {
     let file: Value = serde_json::from_str(text).unwrap();
     let mut sums = BTreeMap::new();
@@ -346,7 +346,7 @@ fn gprof2dot_sums(text: &str) -> BTreeMap<Vec<String>, u64> {
     sums
 }
 
-/// Weights by unit and call stack.
+/// Sums weights by unit and call stack.
 fn speedscope_sums(text: &str) -> BTreeMap<(String, Vec<String>), u64> {
     let file: Value = serde_json::from_str(text).unwrap();
     let mut sums = BTreeMap::new();
@@ -367,7 +367,7 @@ fn speedscope_sums(text: &str) -> BTreeMap<(String, Vec<String>), u64> {
     sums
 }
 
-/// Our files of what memray reads from `capture` hold what memray's own do.
+/// Checks that heapray's files from `capture` equal memray's own.
 fn compare(memray: &Path, capture: &Path, directory: &Path) {
     let capture_read = read(File::open(capture).unwrap()).unwrap();
     let report = &capture_read.report;
@@ -376,7 +376,7 @@ fn compare(memray: &Path, capture: &Path, directory: &Path) {
         format.write(report, &Options::default(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
-    // Our look-alikes of `;` and `|` are in the capture already, and so in what memray makes of it.
+    // heapray's look-alikes of `;` and `|` are in the capture already, and so in memray's files.
     let theirs = |format: &str| transform(memray, format, capture, &directory.join(format));
     let plain = |text: String| text.replace('\u{37e}', ";").replace('\u{2223}', "|");
     assert_eq!(
@@ -411,7 +411,7 @@ fn compare(memray: &Path, capture: &Path, directory: &Path) {
     let (same, _) = ours.split_once(",\n  \"heapray\": {").unwrap();
     let mut theirs = unescaped(&theirs);
     if report.about.producer != "memray" {
-        // memray counts the record that closes our capture as an event.
+        // memray counts the last record of a capture from heapray as an event.
         let key = |events| format!("\"total_allocations\": {events},");
         let events = report.about.events;
         theirs = theirs.replace(&key(events + 1), &key(events));
@@ -422,7 +422,7 @@ fn compare(memray: &Path, capture: &Path, directory: &Path) {
     assert_eq!(format!("{same}\n}}"), theirs);
 }
 
-/// JSON with look-alikes put back.
+/// Returns JSON with look-alikes replaced by the originals.
 fn unescaped(json: &str) -> String {
     json.replace("\\u037e", ";").replace("\\u2223", "|")
 }
@@ -441,14 +441,14 @@ fn without_last_cell(line: &str) -> String {
 }
 
 #[test]
-fn memray_makes_of_our_capture_what_we_make_of_it() {
+fn files_from_heaprays_capture_equal_those_of_memray() {
     let memray = or_skip!(memray());
     let directory = directory("transform-ours");
     let Program {
         mut report,
         mut events,
     } = service();
-    // memray's own names of frames without any differ from ours.
+    // memray has other names for frames without a name.
     events.retain(
         |event| !matches!(event, Event::Allocation { stack, .. } if *stack == Default::default()),
     );
@@ -460,7 +460,7 @@ fn memray_makes_of_our_capture_what_we_make_of_it() {
 }
 
 #[test]
-fn memray_makes_of_pythons_capture_what_we_make_of_it() {
+fn files_from_a_python_capture_equal_those_of_memray() {
     let memray = or_skip!(memray());
     let directory = directory("transform-python");
     let capture = directory.join("python.bin");

@@ -1,15 +1,15 @@
-//! Some forty captures, most of them recorded by memray from Python programs: what memray finds in each, heapray finds,
-//! byte for byte.
+//! Tests about forty captures, most of them recorded by memray from Python programs: heapray finds the same figures as
+//! memray, byte for byte.
 //!
-//! Where they differ, and why (memray 1.20):
-//! - Of an aggregated capture, memray adds 1 instead of a row's count for every row but the first that it merges (those
-//!   of other threads, and of other allocators even where threads are kept apart): only bytes are compared.
-//! - `memray stats` of a capture without allocations dies of a histogram without a smallest size.
-//! - memray names one of the allocators of a call stack that allocates with several, whichever it met last: rows are
-//!   compared without.
-//! - Modules of equal size come in the order of a hash table of memray's: they are compared by their figures there.
-//! - Native frames are addresses in heapray, where memray reads symbols from the libraries of the machine that it runs
-//!   on: native captures are compared by their Python frames.
+//! These differences are expected (memray 1.20):
+//! - In an aggregated capture, memray adds 1 instead of a row's count for every merged row but the first (rows of other
+//!   threads, and of other allocators even if threads are not merged). Only bytes are compared.
+//! - `memray stats` fails for a capture without allocations, because its histogram has no smallest size.
+//! - If a call stack allocates with several allocators, memray names the last one that it has read. Rows are compared
+//!   without allocators.
+//! - memray lists modules of equal size in the order of a hash table. They are compared by their figures.
+//! - Native frames are addresses in heapray, while memray reads symbols from the libraries of the machine on which it runs.
+//!   Native captures are compared by their Python frames.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 #[macro_use]
@@ -30,11 +30,11 @@ use serde_json::Value;
 use support::names;
 use support::real_memray::{directory, run, spell};
 
-/// Thread and call stack (or place), by name.
+/// Thread and call stack (or leaf), by name.
 type Key = (String, String);
 type Rows = BTreeMap<Key, Tally>;
 
-/// Rows as the script prints them: count, bytes, thread, call stack.
+/// Reads the rows that the script prints: count, bytes, thread, call stack.
 fn theirs(rows: &Value) -> Rows {
     let mut sums = Rows::new();
     for row in rows.as_array().unwrap() {
@@ -48,12 +48,12 @@ fn theirs(rows: &Value) -> Rows {
     sums
 }
 
-/// Look-alikes of `;` and `|` put back, as heapray puts them back.
+/// Replaces look-alikes of `;` and `|` by the originals, as heapray does.
 fn restored(text: &str) -> String {
     text.replace('\u{37e}', ";").replace('\u{2223}', "|")
 }
 
-/// What memray shows of a stack: nothing native.
+/// Returns a stack as memray shows it, without native frames.
 fn shown(report: &Report, stack: StackId) -> String {
     let stack = spell(report, stack);
     if stack.starts_with("0x") {
@@ -92,7 +92,7 @@ fn bytes(rows: Rows) -> BTreeMap<Key, u64> {
         .collect()
 }
 
-/// The leaf as memray's table has it.
+/// Returns the leaf as in memray's table.
 fn leaf(report: &Report, stack: StackId) -> String {
     match names(report, stack).pop() {
         Some((function, file, line)) if !shown(report, stack).is_empty() => {
@@ -102,8 +102,8 @@ fn leaf(report: &Report, stack: StackId) -> String {
     }
 }
 
-/// `text` before its last two lists, by module; the lists with equals in the order of their names, and without the
-/// names of those that share the last place with others that may have been cut off.
+/// Returns `text` before its last two lists, which are by module, and the lists. Modules of equal size are sorted by name.
+/// The last ones have no names, because modules of the same size may have been cut off.
 fn modules_in_order(text: &str) -> (String, [Vec<(String, String)>; 2]) {
     let (before, modules) = text.split_once("🥇 Top 5 allocating modules").unwrap();
     let (by_size, by_count) = modules.split_once("🥇 Top 5 allocating modules").unwrap();
@@ -172,7 +172,7 @@ fn compare_stats(found: &Value, report: &Report) {
     let totals = &report.totals;
     let json = &found["json"];
     if json.is_null() {
-        // Aggregated, or nothing in it.
+        // An aggregated or empty capture.
         assert!(found["aggregated"] == true || totals.allocated.count == 0);
         return;
     }
@@ -187,7 +187,7 @@ fn compare_stats(found: &Value, report: &Report) {
     for (name, count) in ours {
         assert_eq!(allocators[name], count, "{name}");
     }
-    // Bin by bin it is in the text.
+    // The text shows the bins one by one.
     let bins = json["allocation_size_histogram"].as_array().unwrap();
     let counted: u64 = bins.iter().map(|bin| bin["count"].as_u64().unwrap()).sum();
     assert_eq!(counted, totals.allocated.count);
@@ -200,7 +200,7 @@ fn compare_stats(found: &Value, report: &Report) {
     }
 }
 
-/// What the script prints of each of `captures`.
+/// Runs the script on each of `captures`, and returns its output.
 fn figures(memray: &Path, captures: &[PathBuf]) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memray/figures.py");
     let output = run(Command::new(memray.with_file_name("python"))
@@ -216,7 +216,7 @@ fn figures(memray: &Path, captures: &[PathBuf]) -> Vec<Value> {
 }
 
 #[test]
-fn captures_that_memray_recorded() {
+fn captures_recorded_by_memray_have_the_same_figures() {
     let memray = memray_or_skip!();
     let directory = directory("many");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memray/record_many.py");
@@ -235,13 +235,13 @@ fn captures_that_memray_recorded() {
 }
 
 #[test]
-fn captures_that_heapray_wrote() {
+fn captures_written_by_heapray_have_the_same_figures() {
     let memray = memray_or_skip!();
     let directory = directory("ours");
     let mut runner = TestRunner::deterministic();
     let mut captures = Vec::new();
     for number in 0..12 {
-        // Addresses that are handed out twice are the one thing in which our sums are meant to differ.
+        // The sums differ on purpose only for addresses that are returned twice.
         let mut program = (0..1000)
             .map(|_| support::program().new_tree(&mut runner).unwrap().current())
             .map(support::without_reuse)
@@ -258,7 +258,7 @@ fn captures_that_heapray_wrote() {
     for found in figures(&memray, &captures) {
         compare(&found);
     }
-    // Aggregated ones are compared in real_memray.rs, whose rows have root frames for memray's sake.
+    // Aggregated captures have root frames for memray. They are compared in real_memray.rs.
     let capture = read(File::open(&captures[0]).unwrap()).unwrap();
     let path = directory.join("aggregated.bin");
     write_aggregated(&capture.report, Version::V13, File::create(&path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Folding, readable names, advice and the parts of the resident size, on call stacks as services have them.
+//! Tests of folding, readable names, advice and the parts of the resident memory, on call stacks like those of services.
 #![allow(clippy::unwrap_used)]
 
 use heapray_report::Report;
@@ -34,7 +34,7 @@ fn empty_report() -> Report {
     report
 }
 
-/// Adds a site whose frames are (function, file, line), root first; tallies are allocated, live and temporary.
+/// Adds a site with frames (function, file, line), root first. The tallies are allocated, live and temporary.
 fn add(
     report: &mut Report,
     allocator: Allocator,
@@ -89,7 +89,7 @@ fn lines(report: &Report) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// A handler of an axum service that awaits a function of its own, which fills a vector.
+/// Makes a report of an axum service whose handler awaits a function that fills a vector.
 fn service() -> Report {
     let mut report = empty_report();
     let frames = [
@@ -175,7 +175,7 @@ fn folded_runs_are_named_after_their_packages() {
         "{own}"
     );
 
-    // A folded frame is still known as the code of the package that it is named after.
+    // A folded frame still counts as code of the package whose name it has.
     let own = folded(&report, Fold::AllButOwn);
     let origins = Origins::of(&own);
     let kinds: Vec<Kind> = (0..own.frames.len() as u32)
@@ -253,7 +253,7 @@ fn lines_that_grow_regrow_and_churn_are_advised_on() {
         &[main, grow, push],
         [tally(1_400, 900_000), none, none],
     );
-    // The same line begins other blocks in another way: they are not the ones that grow.
+    // The same line also allocates blocks in another way. They are not the blocks that grow.
     let format = (
         "alloc::fmt::format",
         "/rustc/0a/library/alloc/src/fmt.rs",
@@ -277,7 +277,7 @@ fn lines_that_grow_regrow_and_churn_are_advised_on() {
         &[main, churn],
         [tally(20_000, 40_000), none, tally(19_000, 38_000)],
     );
-    // Set-up: all of the first generation.
+    // Memory of the start-up: all blocks are of the first generation.
     add(
         &mut report,
         Allocator::Malloc,
@@ -288,7 +288,7 @@ fn lines_that_grow_regrow_and_churn_are_advised_on() {
         at_ms: 4_000,
         ..Moment::default()
     });
-    // The generation that has just begun says nothing.
+    // The present generation is too young for advice.
     report.survivors.starts_ms = vec![0, 1_000, 2_000, 3_999];
     let survivor = |site, generation, count, bytes| Survivor {
         site,
@@ -345,7 +345,7 @@ fn lines_that_grow_regrow_and_churn_are_advised_on() {
         "{texts:?}"
     );
 
-    // One generation without survivors, and nothing is certain.
+    // With one generation without survivors, nothing is certain.
     report.survivors.list.remove(1);
     assert!(
         !advice(&report)
@@ -422,7 +422,7 @@ fn the_resident_size_is_the_sum_of_its_parts() {
 
 proptest! {
     #[test]
-    fn parts_add_up_whatever_the_figures_are(
+    fn parts_add_up_for_all_figures(
         [rss, live, mapped, in_use, kept]: [u32; 5],
         [stacks, own_mapped, own_heap, files, shared]: [u32; 5],
         known: bool,

@@ -1,4 +1,4 @@
-//! Texts for a terminal: their sums, their width, and what does not reach the terminal.
+//! Tests of texts for a terminal: their sums, their width, and characters that must not reach the terminal.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -21,7 +21,7 @@ fn text(write: Text, report: &Report, options: &Options) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// A report of allocations: thread, call stack, size.
+/// Makes a report of allocations: thread, call stack, size.
 fn report(allocations: &[(u32, &[u32], u64)]) -> Report {
     let mut report = skeleton(3);
     let events: Vec<Event> = (1..)
@@ -81,7 +81,7 @@ and 1 more row: 500.000kB (5.00 %), 1 allocation
 }
 
 #[test]
-fn the_tree_folds_runs_and_sums_up_what_is_small() {
+fn the_tree_folds_runs_and_sums_up_small_branches() {
     let report = report(&[
         (0, &[0, 1, 1, 1, 2], 5_000_000),
         (0, &[0, 1, 1, 1, 3], 4_000_000),
@@ -154,7 +154,7 @@ fn the_summary_is_sorted_by_any_of_its_columns_and_drops_nothing() {
 }
 
 #[test]
-fn an_empty_report_is_said_to_be_empty() {
+fn the_text_of_an_empty_report_says_so() {
     for (name, write) in TEXTS {
         let text = text(write, &Report::default(), &Options::default());
         assert_eq!(
@@ -228,7 +228,7 @@ proptest! {
     ) {
         let options = Options { max_rows, width: 200, ..Options::default() };
         let mut program = program;
-        // What that adds above the table has numbers, too.
+        // The text above the table has numbers, too.
         program.report.conditions.sampling = None;
         let text = text(table, &program.report, &options);
         let mut total = 0u64;
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn the_summary_has_a_row_for_every_function_that_holds_anything(program in program()) {
+    fn the_summary_has_a_row_for_every_function_with_allocations(program in program()) {
         let options = Options { measure: Measure::Allocated, ..Options::default() };
         let report = &program.report;
         let held = by_function(report).iter().filter(|f| f.total.allocated.count > 0).count();
@@ -259,7 +259,7 @@ proptest! {
     }
 }
 
-/// `text` without escape sequences of colours.
+/// Removes the escape sequences of colours from `text`.
 fn strip(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut plain = parts.next().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Reports made of reports, against the obvious way to do the same with lists of names.
+//! Tests of reports that are made from other reports, against a naive model with lists of names.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -37,7 +37,7 @@ fn rows(report: &Report) -> BTreeMap<Key, Row> {
     rows
 }
 
-/// What must hold for every report: no site twice, totals and survivors agree with the sites.
+/// Checks what is true of every report: each site is there once, and totals and survivors agree with the sites.
 fn assert_sound(report: &Report) -> Result<(), TestCaseError> {
     let mut keys: Vec<_> = report
         .sites
@@ -73,7 +73,7 @@ fn log(program: &Program) -> impl Iterator<Item = Result<Event, ReadError>> {
     program.events.iter().copied().map(Ok)
 }
 
-/// The events before the reading of `t`.
+/// Returns the events before the reading at `t`.
 fn before(events: &[Event], t: u64) -> &[Event] {
     let end = events
         .iter()
@@ -103,7 +103,7 @@ fn filters() -> impl Strategy<Value = Filter> {
     })
 }
 
-/// Whether a row passes, by the places of `support::skeleton`.
+/// Returns whether a row passes the filter, with the frames of `support::skeleton`.
 fn passes(filter: &Filter, (thread, allocator, frames): &Key) -> bool {
     let numbers = [
         ("main", "100"),
@@ -117,7 +117,7 @@ fn passes(filter: &Filter, (thread, allocator, frames): &Key) -> bool {
         "bytes::BytesMut::reserve" => "bytes",
         "alloc::vec::Vec<u8>::with_capacity" => "alloc",
         "libc.so.6+0x1234" => "libc",
-        // The frame without names, and the only one of src/far.rs, whose directory is that of leaky.
+        // The frame without names, and the only frame in src/far.rs, in the directory of leaky.
         "far::away" => "leaky",
         _ => "",
     };
@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn a_filter_keeps_the_sites_that_match_whole(program in program(), filter in filters()) {
+    fn a_filter_keeps_the_matching_sites_unchanged(program in program(), filter in filters()) {
         let report = &program.report;
         let part = filtered(report, &filter);
         assert_sound(&part)?;
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn stacks_turned_over_twice_are_as_before(program in program()) {
+    fn stacks_that_are_inverted_twice_are_unchanged(program in program()) {
         let turned = inverted(&program.report);
         let mut expected = BTreeMap::new();
         for ((thread, allocator, mut frames), row) in rows(&program.report) {
@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn both_sides_of_a_sandwich_hold_what_has_the_function(program in program(), wanted in 0u32..8) {
+    fn both_sides_of_a_sandwich_have_all_stacks_with_the_function(program in program(), wanted in 0u32..8) {
         let report = &program.report;
         let wanted = report.frames[wanted as usize];
         let found = sandwich(report, |_, frame| frame.function == wanted.function);
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn the_heap_at_a_moment_is_what_the_events_before_it_left(program in program(), pick: prop::sample::Index) {
+    fn the_heap_at_a_moment_is_the_result_of_the_events_before_it(program in program(), pick: prop::sample::Index) {
         let report = &program.report;
         let times: Vec<u64> = report.timeline.iter().map(|m| m.at_ms).chain([0, 1, u64::MAX]).collect();
         let t = *pick.get(&times);
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn a_range_holds_what_was_born_in_it_and_lives_on(
+    fn a_range_has_the_blocks_that_were_allocated_in_it_and_are_live_after_it(
         program in program(), picks: [prop::sample::Index; 3],
     ) {
         let report = &program.report;
@@ -232,7 +232,7 @@ proptest! {
         let [t1, t2, t3] = picks.map(|pick| *pick.get(&times));
         let part = in_range(report, log(&program), t1, t2, t3, MemoryLimit::NONE).unwrap();
         assert_sound(&part)?;
-        // What is born out of the range is marked by a call stack that nothing else has.
+        // Blocks from outside of the range have a call stack of their own.
         let mut model = report.clone();
         let elsewhere = stack(&mut model, &[7; 99]);
         let mut now = 0;
@@ -308,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn a_difference_is_what_one_has_more_than_the_other(old in program(), new in program()) {
+    fn a_difference_is_the_growth_from_one_report_to_the_other(old in program(), new in program()) {
         let (old, new) = (old.report, new.report);
         let found = diff(&old, &new);
         let by_stack_names = |report: &Report| {

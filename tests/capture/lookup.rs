@@ -53,8 +53,8 @@ impl Functions {
         Functions::find(|name| unsafe { libc::dlvsym(handle, name.as_ptr(), OLDEST.as_ptr()) })
     }
 
-    /// Allocates and frees three blocks: with both functions looked up, with the looked-up `malloc` and the program's own `free`,
-    /// and with the program's own `malloc` and the looked-up `free`.
+    /// Allocates and frees three blocks: with both functions looked up, with the looked-up `malloc` and the program's own
+    /// `free`, and with the program's own `malloc` and the looked-up `free`.
     fn take_and_give_back(self) {
         // SAFETY: each block is freed once.
         unsafe {
@@ -165,8 +165,8 @@ fn an_undefined_name_is_not_found() {
     }));
 }
 
-/// Runs in a process of its own with an interposer. The hooks call the interposer's functions, and the interposer looks up the
-/// functions behind it while a session records.
+/// Runs in a process of its own with an interposer. The hooks call the interposer's functions, and the interposer looks up
+/// the functions behind it while a session records.
 #[test]
 fn an_interposer_gets_the_function_behind_it() {
     let _turn = turn();

@@ -1,7 +1,7 @@
 //! Tests of the capture through its real hooks: stacks, threads, mappings, modules, counts, start and stop.
 //!
-//! A process has one session, so every test holds its turn. A test that depends on the whole process (the totals of a session,
-//! the clock, or the number of threads so far) runs in a process of its own.
+//! A process has one session, so every test holds its turn. A test that depends on the whole process (the totals of a
+//! session, the clock, or the number of threads so far) runs in a process of its own.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]

@@ -194,7 +194,10 @@ fn a_forked_child_may_stop_or_drop_the_session_it_inherited() {
             libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
             "status {status:#x}"
         );
-        assert!(session.spool().unwrap().exists(), "the child leaves the parent's log in place");
+        assert!(
+            session.spool().unwrap().exists(),
+            "the child leaves the parent's log in place"
+        );
         let mine = black_box(vec![0_u8; 555]);
         let snapshot = session.stop().unwrap();
         assert!(

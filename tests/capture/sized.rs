@@ -1,5 +1,5 @@
-//! Tests of C23's `free_sized` and `free_aligned_sized`: blocks that they free are no longer live. glibc has them since 2.43.
-//! For older versions, a preloaded allocator has them.
+//! Tests of C23's `free_sized` and `free_aligned_sized`: blocks that they free are no longer live. glibc has them since
+//! 2.43. For older versions, a preloaded allocator has them.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -43,8 +43,8 @@ fn frees_by_size_are_recorded() -> bool {
         return false;
     }
     let snapshot = record("sized", || {
-        // SAFETY: each block is freed once, with its size. The functions that are looked up have the types of the library's, but
-        // for the result, which is not used.
+        // SAFETY: each block is freed once, with its size. The functions that are looked up have the types of the library's,
+        // but for the result, which is not used.
         unsafe {
             assert_eq!(free(black_box(libc::malloc(SIZE)), SIZE), 1);
             let block = black_box(libc::aligned_alloc(ALIGNMENT, ALIGNED_SIZE));

@@ -14,8 +14,8 @@ use crate::support::turn;
 
 pub(crate) const BASE: &str = "/api/v1/profiler/memray";
 
-/// A profiler in a directory of its own, which does not read the environment and does not record yet. The test holds its turn
-/// as long as the bench lives. When the bench is dropped, the recording stops and the directory is removed.
+/// A profiler in a directory of its own, which does not read the environment and does not record yet. The test holds its
+/// turn as long as the bench lives. When the bench is dropped, the recording stops and the directory is removed.
 pub(crate) struct Bench {
     pub(crate) profiler: Profiler,
     pub(crate) dir: PathBuf,

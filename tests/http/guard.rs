@@ -203,8 +203,8 @@ async fn a_rule_about_paths_cannot_be_bypassed_through_the_prefix() {
         }
     }
     drop(bench);
-    // A service with its routes below the prefix needs the rule inside of the profiler too: there the rule sees the same path
-    // as the service.
+    // A service with its routes below the prefix needs the rule inside of the profiler too: there the rule sees the same
+    // path as the service.
     let bench = Bench::with(|builder| builder.routes_below_prefix(true));
     let app = service(false).layer(from_fn(no_admin));
     let app = bench.profiler.mount(app).layer(from_fn(no_admin));

@@ -1,5 +1,5 @@
-//! Tests that the profiler's own work does not appear in the service's capture: neither its set-up nor its requests. Each test
-//! runs in a process of its own, because it checks everything that is recorded.
+//! Tests that the profiler's own work does not appear in the service's capture: neither its set-up nor its requests. Each
+//! test runs in a process of its own, because it checks everything that is recorded.
 
 use std::hint::black_box;
 use std::io::{Read, Write};

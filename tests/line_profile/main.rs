@@ -1,8 +1,8 @@
 //! Tests of `#[heapray::profile]`: the exact tables for every shape of code, the tables of the heap, and the reports' files.
 //!
 //! With the feature `__test`, readings come from a script, which belongs to its thread alone. The expected tables are in
-//! `expected/`, one file for each test. `UPDATE_EXPECTED=1` writes these files again, for a review. Tests with a session, and
-//! tests of tables that say that no session runs, hold their turn.
+//! `expected/`, one file for each test. `UPDATE_EXPECTED=1` writes these files again, for a review. Tests with a session,
+//! and tests of tables that say that no session runs, hold their turn.
 #![cfg(feature = "macros")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 // The functions have these shapes on purpose.

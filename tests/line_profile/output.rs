@@ -1,4 +1,5 @@
-//! Tests of the reports' destination: standard output, or a file to which several processes append. Each test starts children.
+//! Tests of the reports' destination: standard output, or a file to which several processes append. Each test starts
+//! children.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -182,8 +182,9 @@ fn near_the_limit_the_service_is_notified_and_the_report_outlives_a_kill() {
     if let Some(dir) = child_dir() {
         let limit = limit_address_space(2 << 30);
         let _profiler = settings(&dir).on_trigger(tell).init();
-        // Near means within at least 100 MiB. If the service allocated on, a busy machine might reach the limit before the report
-        // is written. If it measured its room only once, memory that is freed meanwhile could keep it from coming near.
+        // Near means within at least 100 MiB. If the service allocated on, a busy machine might reach the limit before the
+        // report is written. If it measured its room only once, memory that is freed meanwhile could keep it from coming
+        // near.
         loop {
             if address_space() < limit - (90 << 20) {
                 hog_of_memory(MIB);
@@ -398,7 +399,10 @@ fn growth_is_reported_listed_served_and_kept_over_a_restart() {
     assert_eq!(list[0]["trigger"]["kind"], "step");
     assert_eq!(list[0]["id"], *report.id);
     let status: serde_json::Value = serde_json::from_slice(&get("status".into())).unwrap();
-    assert!(status["trigger"].is_null(), "the trigger belongs to another process");
+    assert!(
+        status["trigger"].is_null(),
+        "the trigger belongs to another process"
+    );
     let text = get(format!("reports/{}/stats", report.id));
     assert!(String::from_utf8_lossy(&text).contains("written because the heap has grown"));
 }

@@ -1,5 +1,5 @@
-//! Tests of a profiler that gets no more memory or disk space, or loses its directory: it stops the recording or gives up the
-//! event log, the status and the log messages say so, and the service goes on.
+//! Tests of a profiler that gets no more memory or disk space, or loses its directory: it stops the recording or gives up
+//! the event log, the status and the log messages say so, and the service goes on.
 
 use std::ffi::CString;
 use std::fmt::Write;

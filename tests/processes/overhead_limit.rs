@@ -13,8 +13,8 @@ use crate::support::process::{in_own_process, test_name};
 use heapray::{Output, Profiler, State};
 use heapray_report::memray;
 
-/// Memory of the process beyond the limit, while it works and while reports are made: output before it is written to the disk,
-/// and the allocator's unused memory.
+/// Memory of the process beyond the limit, while it works and while reports are made: output before it is written to the
+/// disk, and the allocator's unused memory.
 const SLACK: u64 = 8 << 20;
 
 /// Reads the process's anonymous resident memory, without allocating. Pages of files belong to the system's cache.

@@ -53,7 +53,8 @@ fn share(stats: &Stats, name: &str) -> f64 {
 #[test]
 fn the_function_that_burns_has_the_samples_and_the_one_that_sleeps_has_none() {
     let _turn = turn();
-    // CPU-time timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often preempted.
+    // CPU-time timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often
+    // preempted.
     let stats = (0..6)
         .map(|longer| {
             let (sum, stats) = cpu_profile::run(|| {

@@ -1,5 +1,6 @@
-//! Tests of the program's own handler of `SIGPROF`: it gets the program's own signals, and it is back after the last profile. A
-//! thread that blocks the signal is sampled nevertheless. Handlers belong to the process, so the test has one of its own.
+//! Tests of the program's own handler of `SIGPROF`: it gets the program's own signals, and it is back after the last
+//! profile. A thread that blocks the signal is sampled nevertheless. Handlers belong to the process, so the test has one of
+//! its own.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;
@@ -56,8 +57,8 @@ fn burns(for_so_long: Duration) -> u64 {
     sum
 }
 
-/// Calls `profiles` with more and more CPU time to use, until all its profiles have samples. Returns whether they do. CPU-time
-/// timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often preempted.
+/// Calls `profiles` with more and more CPU time to use, until all its profiles have samples. Returns whether they do.
+/// CPU-time timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often preempted.
 fn has_samples(profiles: impl Fn(Duration) -> bool) -> bool {
     (0..6).any(|longer| profiles(Duration::from_millis(250 << longer)))
 }

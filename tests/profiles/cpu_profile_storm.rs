@@ -1,6 +1,6 @@
-//! Tests signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing hangs, nothing is
-//! lost, and the report of the allocations is right. The test has a process of its own, because all samples of the process are
-//! counted.
+//! Tests signals at any instruction of the allocator, of heapray's hook, and of the unwinder in it: nothing hangs, nothing
+//! is lost, and the report of the allocations is right. The test has a process of its own, because all samples of the
+//! process are counted.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;

@@ -64,12 +64,12 @@ fn profile() -> Stats {
 }
 
 #[test]
-fn python_tools_find_what_we_do() {
+fn python_tools_find_the_same_figures() {
     let _turn = turn();
     let Some(python) = python() else {
         let reason = "there is no target/tools/python (scripts/install-test-tools makes it)";
         assert!(env::var_os("CI").is_none(), "{reason}");
-        println!("skipped: python_tools_find_what_we_do, because {reason}");
+        println!("skipped: python_tools_find_the_same_figures, because {reason}");
         return;
     };
     let stats = profile();

@@ -1,6 +1,7 @@
 //! Tests of profiles of parts of the program: CPU profiles, parallel profiles and capture scopes.
 //!
-//! Sessions, scopes, parallel profiles and the handler of `SIGPROF` belong to the whole process, so every test holds its turn.
+//! Sessions, scopes, parallel profiles and the handler of `SIGPROF` belong to the whole process, so every test holds its
+//! turn.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 
 #[path = "../support/mod.rs"]

@@ -1,5 +1,5 @@
-//! Tests that the page of a parallel profile during a session has the allocations of each worker and call site. The test has a
-//! process of its own, because the session belongs to the process's own profiler.
+//! Tests that the page of a parallel profile during a session has the allocations of each worker and call site. The test has
+//! a process of its own, because the session belongs to the process's own profiler.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 
 use std::hint::black_box;

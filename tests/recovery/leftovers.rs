@@ -294,7 +294,10 @@ fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
     }
     let kept = profiler.kept_reports().unwrap();
     assert!(kept.iter().any(|kept| kept.id == first), "{kept:?}");
-    assert!(kept.len() <= 1 + 6, "at most the latest three and the largest three reports are kept");
+    assert!(
+        kept.len() <= 1 + 6,
+        "at most the latest three and the largest three reports are kept"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Tests of recovery: processes that end during a session, and the reports that the next process makes from their event logs.
+//! Tests of recovery: processes that end during a session, and the reports that the next process makes from their event
+//! logs.
 //!
 //! The processes that are killed are this program again, each with one test. The recovering process has sessions of its own,
 //! so each test holds its turn.

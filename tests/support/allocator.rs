@@ -1,5 +1,5 @@
-//! Helpers for the tests of `heapray::Alloc`: programs of allocator calls that keep their own books, and checks that hold for
-//! every wrapped allocator.
+//! Helpers for the tests of `heapray::Alloc`: programs of allocator calls that keep their own books, and checks that hold
+//! for every wrapped allocator.
 #![allow(dead_code, unreachable_pub)] // each test file uses a part of it
 #![allow(clippy::unwrap_used)] // clippy knows only functions marked as tests
 

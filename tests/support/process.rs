@@ -39,8 +39,8 @@ pub fn this_program() -> Command {
     command
 }
 
-/// Returns the command that runs `test` alone in this program, with its output. The harness does its own work before the test
-/// begins and after it ends.
+/// Returns the command that runs `test` alone in this program, with its output. The harness does its own work before the
+/// test begins and after it ends.
 pub fn only(test: &str) -> Command {
     let mut command = this_program();
     play(&mut command, test);

@@ -69,7 +69,8 @@ impl Recorder {
         // SAFETY: this function's own registers.
         let stack = unsafe { self.capture(registers_here()) };
         let mut expected = libgcc();
-        // The expected stack begins with two more frames, `libgcc` and this function. The captured one begins with this function.
+        // The expected stack begins with two more frames, `libgcc` and this function. The captured one begins with this
+        // function.
         expected.remove(0);
         let ours = &stack.addresses[1..];
         if ours != &expected[1..] {

@@ -1,7 +1,7 @@
 //! Tests of symbolization: stacks of real processes are resolved and compared with other symbolizers.
 //!
-//! The tests are a program of their own, because it has a global allocator, and because tests read its code at random, and strip
-//! and replace its file.
+//! The tests are a program of their own, because it has a global allocator, and because tests read its code at random, and
+//! strip and replace its file.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // clippy does not count helpers of tests as tests
 
 mod allocations;

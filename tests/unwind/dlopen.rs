@@ -1,5 +1,5 @@
-//! Tests of libraries that are loaded and unloaded between captures. The test has a process of its own, because the first look
-//! at the modules takes note of changes for the whole process.
+//! Tests of libraries that are loaded and unloaded between captures. The test has a process of its own, because the first
+//! look at the modules takes note of changes for the whole process.
 
 use std::ffi::{CString, c_void};
 

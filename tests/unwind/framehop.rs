@@ -84,7 +84,8 @@ unsafe extern "C" fn add_module(info: *mut libc::dl_phdr_info, _: usize, data: *
 
 /// Facts about this thread's memory, which are read once.
 struct Here {
-    /// framehop may read at wrong addresses after a frame that it has misinterpreted. There may be no memory beyond the stack.
+    /// framehop may read at wrong addresses after a frame that it has misinterpreted. There may be no memory beyond the
+    /// stack.
     stack: Range<u64>,
     /// The program's own code, without its libraries'.
     program: Range<u64>,
@@ -172,9 +173,9 @@ unsafe extern "C" fn capture(_: *mut Program) {
             theirs.push(frame.address());
         }
         assert_eq!(ours.mark, None);
-        // On AArch64 framehop does not read the rules of functions that sign their return address, as libraries' functions do,
-        // and it takes a frame whose x29 is 0 for the last one. So only the program's own frames are compared. The frames beyond
-        // them start the thread.
+        // On AArch64 framehop does not read the rules of functions that sign their return address, as libraries' functions
+        // do, and it takes a frame whose x29 is 0 for the last one. So only the program's own frames are compared. The
+        // frames beyond them start the thread.
         let last = if cfg!(target_arch = "aarch64") {
             let is_own = |address: &&u64| HERE.with(|here| here.program.contains(address));
             let own = ours.addresses.iter().take_while(is_own).count();

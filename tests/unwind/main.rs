@@ -1,5 +1,5 @@
-//! Tests of the unwinder against libgcc and framehop, and on odd stacks. No test starts a session: each thread has an unwinder
-//! of its own, and only tests that load libraries depend on the whole process.
+//! Tests of the unwinder against libgcc and framehop, and on odd stacks. No test starts a session: each thread has an
+//! unwinder of its own, and only tests that load libraries depend on the whole process.
 #![cfg(all(heapray_native, target_env = "gnu"))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic and print
 

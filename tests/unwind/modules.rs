@@ -19,7 +19,8 @@ struct Scene {
 fn the_program_and_its_libraries_are_distinguished() {
     modules::refresh();
     let history = modules::history();
-    let main = modules::module_of(the_program_and_its_libraries_are_distinguished as *const () as u64);
+    let main =
+        modules::module_of(the_program_and_its_libraries_are_distinguished as *const () as u64);
     let libc = modules::module_of(libc::malloc as *const () as u64);
     assert!(history[usize::from(main.0)].is_main);
     assert_eq!(

@@ -236,7 +236,8 @@ fn a_coroutine_is_captured_on_its_own_stack_and_leaves_the_threads_stack_kept() 
             contexts[1].uc_stack.ss_sp = stack.as_mut_ptr().cast();
             contexts[1].uc_stack.ss_size = stack.len();
             let [main, other] = &mut *contexts;
-            // The context at which the program goes on after the function: a word beyond the last frame, not a return address.
+            // The context at which the program goes on after the function: a word beyond the last frame, not a return
+            // address.
             other.uc_link = main;
             MAIN.set(main);
             OTHER.set(other);

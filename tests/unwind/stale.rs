@@ -15,8 +15,8 @@ use heapray_c_fixtures::{
 use proptest::prelude::*;
 
 const WORDS: usize = 160;
-/// Number of zeros beyond the words. They end every stack before the test's own frames, which change while the test runs. The
-/// largest frame of a known function is smaller.
+/// Number of zeros beyond the words. They end every stack before the test's own frames, which change while the test runs.
+/// The largest frame of a known function is smaller.
 const ZEROS: usize = 4096;
 
 /// A word of a synthetic stack.

@@ -1,5 +1,5 @@
-//! Captures to read, whole and broken, and the command run on them.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its part
+//! Helpers: captures, complete and broken, and the command.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses a part of it
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, write_aggregated, write_all};
 use heapray_report::model::{About, Allocator, Event, Frame, FrameId, StackId, Thread, ThreadId};
 
-/// The command, away from whatever the machine sets.
+/// Returns the command, without the machine's own settings.
 pub fn heapray() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapray"));
     command
@@ -21,12 +21,12 @@ pub fn heapray() -> Command {
     command
 }
 
-/// Runs it to its end.
+/// Runs the command to its end.
 pub fn run(arguments: &[&str]) -> Output {
     heapray().args(arguments).output().unwrap()
 }
 
-/// Runs it with `input` on standard input.
+/// Runs the command with `input` on standard input.
 pub fn run_with(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = heapray()
         .args(arguments)
@@ -48,7 +48,7 @@ pub fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A folder with captures in it, which goes away.
+/// A folder for captures. It is removed when the value is dropped.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -60,7 +60,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// A file's path, as an argument.
+    /// Returns a file's path as an argument.
     pub fn name(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
@@ -83,7 +83,7 @@ impl Folder {
     }
 }
 
-/// A capture with every event, as heapray writes it: packed.
+/// Makes a packed capture with every event, as heapray writes it.
 pub fn all() -> Vec<u8> {
     let (report, events) = service(1);
     let mut capture = Vec::new();
@@ -97,7 +97,7 @@ pub fn all() -> Vec<u8> {
     capture
 }
 
-/// An aggregated capture of a service that keeps `times` as much.
+/// Makes an aggregated capture of a service that keeps `times` as much memory.
 pub fn aggregated(times: u64) -> Vec<u8> {
     let (report, _) = service(times);
     let mut capture = Vec::new();
@@ -105,7 +105,7 @@ pub fn aggregated(times: u64) -> Vec<u8> {
     capture
 }
 
-/// Without the LZ4 frames around it.
+/// Unpacks a capture.
 pub fn bare(capture: &[u8]) -> Vec<u8> {
     let mut bare = Vec::new();
     let mut frames = lz4_flex::frame::FrameDecoder::new(capture);
@@ -115,7 +115,7 @@ pub fn bare(capture: &[u8]) -> Vec<u8> {
     bare
 }
 
-/// Two threads, three call stacks, a leak, temporary blocks, and a reading of memory every 10 ms.
+/// Makes a service with two threads, three call stacks, a leak, temporary blocks, and a reading of memory every 10 ms.
 fn service(times: u64) -> (Report, Vec<Event>) {
     let mut report = Report {
         about: About {

@@ -1,4 +1,4 @@
-//! Random captures, and a model that sums them up the slow way.
+//! Helpers: random captures, and a naive model that sums them up.
 #![allow(dead_code, unreachable_pub, unused_macros, clippy::unwrap_used)] // each test file uses its part
 
 #[macro_use]
@@ -22,7 +22,7 @@ pub struct Program {
     pub events: Vec<Event>,
 }
 
-/// Mappings and what is taken of them are of whole pages.
+/// Mappings and the parts that are unmapped have whole pages.
 pub const PAGE: u64 = 0x1000;
 
 const ALLOCATORS: [Allocator; 8] = [
@@ -36,7 +36,7 @@ const ALLOCATORS: [Allocator; 8] = [
     Allocator::Pvalloc,
 ];
 
-/// A report with `threads` threads and a small call tree, and no events yet.
+/// Makes a report with `threads` threads and a small call tree, without events.
 pub fn skeleton(threads: u32) -> Report {
     let mut report = Report {
         about: About {
@@ -93,7 +93,7 @@ pub fn skeleton(threads: u32) -> Report {
     report
 }
 
-/// Random frames of a stack, root first, as indices into [`skeleton`]'s frames.
+/// Returns random frames of a stack, root first, as indices into [`skeleton`]'s frames.
 fn path() -> impl Strategy<Value = Vec<u32>> {
     prop_oneof![
         9 => prop::collection::vec(0u32..8, 0..6),
@@ -107,7 +107,7 @@ pub fn stack(report: &mut Report, path: &[u32]) -> StackId {
     })
 }
 
-/// One step of a random program: thread, what, where, how much, from where.
+/// One step of a random program: thread, action, address, size, call stack.
 type Step = (u32, u8, u64, u64, Vec<u32>);
 
 fn step(threads: u32) -> impl Strategy<Value = Step> {
@@ -115,8 +115,8 @@ fn step(threads: u32) -> impl Strategy<Value = Step> {
     (0..threads, 0u8..24, 0u64..24, size, path())
 }
 
-/// A random program whose report is summed up by the model. Addresses come from a small pool and need not be aligned;
-/// some blocks are handed out twice, some frees are of unknown blocks, ranges overlap and are cut in pieces.
+/// Makes a random program whose report is summed up by the model. Addresses come from a small pool and need not be aligned.
+/// Some addresses are returned twice, some frees are of unknown blocks, and ranges overlap and are split.
 pub fn program() -> impl Strategy<Value = Program> {
     (1u32..5).prop_flat_map(|threads| {
         prop::collection::vec(step(threads), 0..120)
@@ -124,7 +124,7 @@ pub fn program() -> impl Strategy<Value = Program> {
     })
 }
 
-/// What no event tells: each sort of number, a missing one too.
+/// Fills in data that events do not have, with all kinds of numbers, and with missing ones.
 fn fill_marks_and_memory(report: &mut Report, now: u64) {
     report.marks = vec![Mark {
         name: "a mark; of żółć".into(),
@@ -246,7 +246,7 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
     Program { report, events }
 }
 
-/// What is live, by the model: simple blocks by address, and every byte-run of a mapping.
+/// The model's live memory: simple blocks by address, and every range of a mapping.
 #[derive(Debug, Clone, Default)]
 struct Live {
     blocks: BTreeMap<u64, (usize, u64, u64)>,
@@ -279,7 +279,7 @@ impl Live {
     }
 }
 
-/// Fills in sites, totals, timeline and counts of `report` the slow, obvious way.
+/// Fills in sites, totals, timeline and counts of `report` in the naive way.
 pub fn sum_up(report: &mut Report, events: &[Event]) {
     let mut keys: Vec<(ThreadId, StackId, Allocator)> = Vec::new();
     let mut allocated: Vec<Tally> = Vec::new();
@@ -427,7 +427,7 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
     report.conditions.unknown_frees = unknown;
 }
 
-/// A call stack by names, root first.
+/// Returns a call stack by names, root first.
 pub fn names(report: &Report, stack: StackId) -> Vec<(String, String, u32)> {
     let mut names: Vec<_> = report
         .stacks
@@ -442,7 +442,7 @@ pub fn names(report: &Report, stack: StackId) -> Vec<(String, String, u32)> {
     names
 }
 
-/// What a site says, free of a report's handles.
+/// Returns the sites as texts, without handles of the report.
 pub fn spelled(report: &Report) -> Vec<String> {
     report
         .sites
@@ -464,7 +464,7 @@ pub fn spelled(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// An event, free of a report's handles.
+/// Returns an event as text, without handles of the report.
 pub fn spelled_event(report: &Report, event: &Event) -> String {
     match *event {
         Event::Allocation {
@@ -481,7 +481,7 @@ pub fn spelled_event(report: &Report, event: &Event) -> String {
     }
 }
 
-/// The bytes inside of an LZ4 frame.
+/// Unpacks an LZ4 frame.
 pub fn unpacked(packed: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut frames = lz4_flex::frame::FrameDecoder::new(packed);
@@ -491,7 +491,7 @@ pub fn unpacked(packed: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A bare capture without what heapray adds behind memray's end mark.
+/// Returns a bare capture without heapray's extension after memray's end mark.
 pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
@@ -502,7 +502,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// `program` without allocations of addresses that are still in use.
+/// Returns `program` without allocations at addresses that are still in use.
 pub fn without_reuse(program: Program) -> Program {
     let Program { mut report, events } = program;
     let mut used = std::collections::HashSet::new();
@@ -524,7 +524,7 @@ pub fn without_reuse(program: Program) -> Program {
         })
         .collect();
     sum_up(&mut report, &events);
-    // Both are of the sites that were.
+    // Both belong to the former sites.
     report.survivors = heapray_report::model::Survivors::default();
     Program { report, events }
 }

@@ -1,4 +1,4 @@
-//! The real memray: where it is, and how it is run.
+//! Helpers that find and run the real memray.
 
 use std::env;
 use std::fs;
@@ -10,7 +10,7 @@ use heapray_report::model::StackId;
 
 use super::names;
 
-/// memray's command, or the reason why there is none.
+/// Finds memray's command, or returns the reason why it is missing.
 pub fn memray() -> Result<PathBuf, String> {
     let mut candidates: Vec<PathBuf> = env::var_os("HEAPRAY_MEMRAY")
         .map(PathBuf::from)
@@ -33,7 +33,7 @@ pub fn memray() -> Result<PathBuf, String> {
     }
 }
 
-/// memray's command; without one the test is skipped, or fails where `CI` is set.
+/// Expands to memray's command. Without it the test is skipped, or fails if `CI` is set.
 macro_rules! memray_or_skip {
     () => {
         match $crate::support::real_memray::memray() {
@@ -47,7 +47,7 @@ macro_rules! memray_or_skip {
     };
 }
 
-/// An empty directory for the test of that name.
+/// Makes an empty directory for the test of that name.
 pub fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&directory);
@@ -68,7 +68,7 @@ pub fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A call stack as the scripts in tests/memray spell it.
+/// Returns a call stack as the scripts in tests/memray print it.
 pub fn spell(report: &Report, stack: StackId) -> String {
     let frames: Vec<String> = names(report, stack)
         .into_iter()

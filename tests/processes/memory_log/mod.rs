@@ -1,5 +1,5 @@
-//! Tests of the memory log: with and without the profiler, in processes that are killed or forked, with several processes, with
-//! files that cannot be written, and beside memory_profiler's own `mprof`.
+//! Tests of the memory log: with and without the profiler, in processes that are killed or forked, with several processes,
+//! with files that cannot be written, and beside memory_profiler's own `mprof`.
 //!
 //! A process has one memory log, so each test starts this program again with itself alone.
 #![cfg(target_os = "linux")]
