@@ -21,17 +21,17 @@ fn blocks_of_many_threads_freed_by_another_are_counted_exactly_once() {
 
 #[test]
 fn stacks_lead_to_the_code_that_allocated() {
-    allocator::stacks_lead_to_the_code_that_asks();
+    allocator::stacks_lead_to_the_code_that_allocates();
 }
 
 #[test]
 fn allocations_of_c_are_recorded_through_the_got() {
-    allocator::c_is_seen_through_the_got();
+    allocator::c_is_recorded_through_the_got();
 }
 
 #[test]
 fn nothing_is_recorded_between_sessions() {
-    allocator::stopped_means_nothing_is_recorded();
+    allocator::between_sessions_nothing_is_recorded();
 }
 
 #[test]

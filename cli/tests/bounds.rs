@@ -196,7 +196,7 @@ fn a_report_that_claims_to_be_huge_is_not_begun() {
 }
 
 #[test]
-fn a_report_that_comes_too_slowly_is_given_up_in_time() {
+fn a_report_that_arrives_too_slowly_is_given_up_in_time() {
     let folder = Folder::new();
     // A byte now and then, so that no single read takes too long.
     let address = service(|connection| {

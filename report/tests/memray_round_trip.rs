@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn a_capture_of_all_events_comes_back_as_it_was(program in program()) {
+    fn a_capture_of_all_events_is_read_back_unchanged(program in program()) {
         for version in VERSIONS {
             let file = all(&program, version);
             let capture = read(&file[..]).unwrap();
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn an_aggregated_capture_comes_back_as_it_was(program in program()) {
+    fn an_aggregated_capture_is_read_back_unchanged(program in program()) {
         for version in VERSIONS {
             let file = aggregated(&program.report, version);
             let capture = read(&file[..]).unwrap();

@@ -103,7 +103,7 @@ fn leaf(report: &Report, stack: StackId) -> String {
 }
 
 /// Returns `text` before its last two lists, which are by module, and the lists. Modules of equal size are sorted by name.
-/// The last ones have no names, because modules of the same size may have been cut off.
+/// Modules of the last size have no names, because others of that size may have been cut off.
 fn modules_in_order(text: &str) -> (String, [Vec<(String, String)>; 2]) {
     let (before, modules) = text.split_once("🥇 Top 5 allocating modules").unwrap();
     let (by_size, by_count) = modules.split_once("🥇 Top 5 allocating modules").unwrap();

@@ -37,7 +37,7 @@ fn rows(report: &Report) -> BTreeMap<Key, Row> {
     rows
 }
 
-/// Checks what is true of every report: each site is there once, and totals and survivors agree with the sites.
+/// Checks the invariants of every report: all sites are distinct, and totals and survivors agree with the sites.
 fn assert_sound(report: &Report) -> Result<(), TestCaseError> {
     let mut keys: Vec<_> = report
         .sites

@@ -108,7 +108,7 @@ fn as_memray_counts(file: &Path) -> Option<String> {
 }
 
 #[test]
-fn memray_counts_the_temporary_blocks_of_threads_of_one_name_as_we_do() {
+fn memray_counts_the_same_temporary_blocks_of_threads_with_one_name() {
     let _turn = turn();
     let dir = Dir::new("memray-threads");
     let builder = heapray::builder().ignore_environment().enabled(true);

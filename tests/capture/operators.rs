@@ -53,7 +53,7 @@ fn operators() -> Operators {
 fn preloaded(test: &str, library: &str, header: u64) {
     let _turn = turn();
     if is_alone(test) {
-        return every_form_is_seen_once();
+        return check_every_form();
     }
     let mut command = only(test);
     command.env(HEADER, header.to_string());
@@ -73,7 +73,7 @@ fn of_size(sites: &[RawSite], size: u64, of: impl Fn(&RawSite) -> Tally) -> Tall
     sum(&fitting, None, of)
 }
 
-fn every_form_is_seen_once() {
+fn check_every_form() {
     let header: u64 = env::var(HEADER).unwrap().parse().unwrap();
     let operators = operators();
     let mut kept = [std::ptr::null_mut(); 8];

@@ -34,7 +34,7 @@ async fn no_admin(request: Request, next: Next) -> Response {
     }
 }
 
-/// Makes a service. The profiler stands beside its routes, or before them if the service has a route for every path.
+/// Makes a service. The profiler is beside its routes, or before them if the service has a route for every path.
 fn service(everywhere: bool) -> Router {
     let app = Router::new().route("/admin/secret", on_get(|| async { "the secret" }));
     match everywhere {
@@ -106,7 +106,7 @@ async fn one_guard_layered_last_protects_service_and_profiler_with_and_without_p
 }
 
 #[tokio::test]
-async fn below_the_prefix_there_is_the_profiler_and_nothing_of_the_service() {
+async fn below_the_prefix_the_profiler_answers_and_the_service_does_not() {
     let bench = Bench::new();
     for (way, app) in mounted(&bench, false) {
         for prefix in ["/pub/job/a/1", "/pub/job/%C3%A4/latest"] {

@@ -58,7 +58,7 @@ fn threads() -> Vec<String> {
 }
 
 #[test]
-fn without_the_variable_there_is_no_thread_no_directory_and_no_listener() {
+fn without_the_variable_no_thread_no_directory_and_no_listener_is_made() {
     let scenario = test_name!();
     if !is_alone(scenario) {
         let tmp = fresh_dir();

@@ -207,7 +207,7 @@ async fn an_apps_own_routes_work_below_the_prefix_as_at_the_root_if_it_is_config
 }
 
 #[tokio::test]
-async fn an_apps_own_pages_come_before_ours_but_not_before_the_endpoints() {
+async fn an_apps_own_pages_replace_the_profilers_pages_but_not_the_endpoints() {
     let bench = Bench::with(|builder| builder.routes_below_prefix(true));
     let app = Router::new()
         .route("/", on_get(|| async { "home" }))
@@ -629,7 +629,7 @@ async fn status_has_exactly_the_fields_that_the_document_promises() {
 }
 
 #[tokio::test]
-async fn an_apps_own_document_is_joined_with_ours() {
+async fn an_apps_own_document_is_merged_with_the_profilers() {
     let bench = Bench::new();
     let own = serde_json::json!({
         "openapi": "3.1.0",

@@ -153,7 +153,7 @@ async fn the_file_is_sent_whole_or_in_ranges_by_query_or_by_accept() {
 }
 
 #[tokio::test]
-async fn without_a_log_there_is_an_error_that_says_why() {
+async fn without_a_log_an_error_says_why() {
     let bench = Bench::new();
     let error = call(&bench.app(), "timeline")
         .await

@@ -107,7 +107,7 @@ fn check_reports(dir: &Path) -> usize {
         .count()
 }
 
-/// Checks the log, if one is left. Returns whether it could be read.
+/// Checks the log, if one is left. Returns whether it had events.
 fn check_log(dir: &Path) -> bool {
     let files = dir.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let spools = files.filter(|path| path.extension().is_some_and(|end| end == "spool"));

@@ -296,7 +296,7 @@ fn a_crash_loop_loses_no_report_and_stays_within_its_bound() {
     assert!(kept.iter().any(|kept| kept.id == first), "{kept:?}");
     assert!(
         kept.len() <= 1 + 6,
-        "at most the latest three and the largest three reports are kept"
+        "at most the latest three and the three with the most live bytes are kept"
     );
 }
 

@@ -175,15 +175,15 @@ pub fn books_of_threads_are_exact() {
 
 /// Allocates one block. A report must name this function.
 #[inline(never)]
-pub fn the_code_that_asks(size: usize) -> Vec<u8> {
+pub fn the_code_that_allocates(size: usize) -> Vec<u8> {
     black_box(Vec::with_capacity(black_box(size)))
 }
 
 /// Checks that the leaf of a trimmed stack is the code that allocated, without a frame of the wrapper.
-pub fn stacks_lead_to_the_code_that_asks() {
+pub fn stacks_lead_to_the_code_that_allocates() {
     let _turn = turn();
     let mut kept = Vec::new();
-    let snapshot = record("stacks", || kept = the_code_that_asks(54_321));
+    let snapshot = record("stacks", || kept = the_code_that_allocates(54_321));
     for full in [false, true] {
         let options = ReportOptions::new().full(full);
         let report = resolve(&snapshot.stacks, &options).report;
@@ -199,12 +199,12 @@ pub fn stacks_lead_to_the_code_that_asks() {
             .collect();
         let asked = functions
             .iter()
-            .position(|function| function.ends_with("the_code_that_asks"));
+            .position(|function| function.ends_with("the_code_that_allocates"));
         assert!(asked.is_some_and(|at| (at == 0) != full), "{functions:#?}");
         assert!(
             functions
                 .iter()
-                .any(|function| function.ends_with("stacks_lead_to_the_code_that_asks")),
+                .any(|function| function.ends_with("stacks_lead_to_the_code_that_allocates")),
             "{functions:#?}"
         );
         assert!(
@@ -218,7 +218,7 @@ pub fn stacks_lead_to_the_code_that_asks() {
 }
 
 /// Checks that C's allocations are recorded through the GOT, as they are without a wrapper.
-pub fn c_is_seen_through_the_got() {
+pub fn c_is_recorded_through_the_got() {
     let _turn = turn();
     let snapshot = record("c", || {
         for _ in 0..3 {
@@ -265,17 +265,17 @@ fn mapping_stacks(snapshot: &Snapshot) -> Vec<Vec<String>> {
 }
 
 /// Checks that nothing is recorded between sessions.
-pub fn stopped_means_nothing_is_recorded() {
+pub fn between_sessions_nothing_is_recorded() {
     let _turn = turn();
     let mut between = Vec::new();
-    let first = record("stopped-1", || drop(the_code_that_asks(1_001)));
+    let first = record("stopped-1", || drop(the_code_that_allocates(1_001)));
     let states = heapray::capture::memory::own_bytes();
-    between.push(the_code_that_asks(1_002));
-    thread::spawn(|| drop(the_code_that_asks(1_003)))
+    between.push(the_code_that_allocates(1_002));
+    thread::spawn(|| drop(the_code_that_allocates(1_003)))
         .join()
         .unwrap();
     assert_eq!(heapray::capture::memory::own_bytes(), states);
-    let second = record("stopped-2", || between.push(the_code_that_asks(1_004)));
+    let second = record("stopped-2", || between.push(the_code_that_allocates(1_004)));
     let sizes = |snapshot: &Snapshot, size| {
         let sizes = &snapshot.totals.sizes;
         sizes
@@ -305,7 +305,7 @@ pub fn the_allocators_own_mappings_are_not_counted() {
             }
         }
         // Larger than any arena: mimalloc maps it by itself.
-        drop(the_code_that_asks(LARGE));
+        drop(the_code_that_allocates(LARGE));
     });
     assert_eq!(snapshot.lost_events, 0);
     let of_others: Vec<_> = mapping_stacks(&snapshot)

@@ -35,7 +35,7 @@ impl Recorder {
     /// Unmaps the memory.
     pub fn release(self) {
         self.unwinder.release();
-        // SAFETY: nobody else reads the tree.
+        // SAFETY: nothing else reads the tree.
         unsafe { self.tree.release() };
     }
 

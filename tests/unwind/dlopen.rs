@@ -51,7 +51,7 @@ unsafe extern "C" fn check(scene: *mut c_void) {
 }
 
 #[test]
-fn stacks_stay_right_while_libraries_come_and_go() {
+fn stacks_stay_right_while_libraries_are_loaded_and_unloaded() {
     in_own_process(test_name!(), open_and_close_libraries);
 }
 

@@ -3,19 +3,19 @@
 
 use std::ffi::c_void;
 
-/// What the C functions run: bytes that say what to call next.
+/// A program for the C functions: bytes that choose the next calls.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Program {
     /// The next byte.
     pub next: *const u8,
-    /// Past the last one.
+    /// The end of the bytes.
     pub end: *const u8,
-    /// What a byte may call, by its remainder.
+    /// The functions that a byte can call, by its remainder.
     pub functions: *const Function,
-    /// How many there are.
+    /// The number of functions.
     pub count: usize,
-    /// What [`CAPTURE`] calls.
+    /// The function that [`CAPTURE`] calls.
     pub capture: Function,
 }
 
@@ -34,7 +34,7 @@ macro_rules! frames {
     ($($name:ident),* / $land:ident $jump_out:ident $recurse:ident $carrying:ident) => {
         unsafe extern "C" {
             $(fn $name(program: *mut Program);)*
-            /// Calls `inside`, which may leave by the jump from any depth, then `after` from the same frame.
+            /// Calls `inside`, which may end with the jump from any depth, then `after` from the same frame.
             ///
             /// # Safety
             /// The callbacks must be sound to call with `argument`, and nothing that is jumped over may need dropping.
@@ -42,14 +42,14 @@ macro_rules! frames {
             /// Leaves the running `land`.
             ///
             /// # Safety
-            /// There must be one.
+            /// A `land` must be running.
             pub fn $jump_out() -> !;
-            /// Calls itself to `depth`, and `leaf` there.
+            /// Calls itself down to `depth`, and calls `leaf` there.
             ///
             /// # Safety
             /// `leaf` must be sound to call with `argument`, and the stack large enough.
             pub fn $recurse(depth: u64, leaf: Callback, argument: *mut c_void);
-            /// The same, with values that live over the calls in the registers that callees save.
+            /// Does the same, with values that stay in callee-saved registers during the calls.
             ///
             /// # Safety
             /// `leaf` must be sound to call with `argument`, and the stack large enough.
@@ -91,8 +91,8 @@ pub const PLUGINS: [&str; 2] = [
     concat!(env!("OUT_DIR"), "/plugin2.so"),
 ];
 
-/// Two libraries whose function `allocate()` takes a block of 100,000 bytes and frees it. Their slots are filled in late: after
-/// those of another library that they need.
+/// Two libraries whose function `allocate()` allocates a block of 100,000 bytes and frees it. They are relocated late: after
+/// another library that they need.
 pub const RELOCATED_LATE: [&str; 2] = [
     concat!(env!("OUT_DIR"), "/allocate_now.so"),
     concat!(env!("OUT_DIR"), "/allocate_lazy.so"),
@@ -101,19 +101,19 @@ pub const RELOCATED_LATE: [&str; 2] = [
 /// An allocator to preload, whose `malloc` and whose `operator new` do not call each other.
 pub const ALLOCATOR: &str = concat!(env!("OUT_DIR"), "/liballocator.so");
 
-/// C++'s operators to preload, which call `malloc` and give other addresses than it does.
+/// C++'s operators to preload, which call `malloc` and return other addresses than `malloc`.
 pub const HEADER_OPERATORS: &str = concat!(env!("OUT_DIR"), "/libheader.so");
 
 /// A library that calls every form of C++'s operators.
 pub const OPERATORS: &str = concat!(env!("OUT_DIR"), "/liboperators.so");
 
-/// A library to preload, whose `malloc` and `free` call those behind it. Its `look_behind()` asks for these again,
-/// `calls_so_far()` is how often its `malloc` was called.
+/// A library to preload, whose `malloc` and `free` call the functions behind it. Its `look_behind()` looks these up again,
+/// and `calls_so_far()` returns the number of calls of its `malloc`.
 pub const INTERPOSER: &str = concat!(env!("OUT_DIR"), "/interposer.so");
 
-/// A library whose `find_by_name(name)` asks the loader for a function.
+/// A library whose `find_by_name(name)` looks up a function with the loader.
 pub const LOOKUP: &str = concat!(env!("OUT_DIR"), "/lookup.so");
 
-/// A library whose `give_back_sized(block, size)` and `give_back_aligned_sized(block, alignment, size)` say whether C23's
-/// functions are there, and if so give the block back by them.
+/// A library whose `give_back_sized(block, size)` and `give_back_aligned_sized(block, alignment, size)` return whether C23's
+/// functions exist. If they do, the block is freed by them.
 pub const SIZED: &str = concat!(env!("OUT_DIR"), "/sized.so");

@@ -1,7 +1,7 @@
-//! A program that is linked to a fixed address (`-no-pie`) and takes the allocator's addresses: its own PLT entries stand
-//! for `malloc` and `free` in the whole process then.
+//! Tests a program that is linked to a fixed address (`-no-pie`) and takes the allocator's addresses: then its own PLT
+//! entries are the addresses of `malloc` and `free` in the whole process.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
-#![allow(clippy::unwrap_used, missing_docs)] // a test's failure; the C function's type
+#![allow(clippy::unwrap_used, missing_docs)] // tests may panic; the C function's type needs no documentation
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -22,20 +22,20 @@ unsafe extern "C" {
 const SIZE: usize = 100_000;
 
 #[test]
-fn every_way_to_call_is_seen_once() {
+fn every_way_to_call_is_recorded_once() {
     let dir = std::env::temp_dir().join(format!("heapray-fixed-{}", std::process::id()));
     let profiler = heapray::builder().enabled(true).dir(&dir).init();
     let status = || profiler.status();
     assert_eq!(status().hooks, "got");
     let before = status();
-    // SAFETY: the C library's own functions, called as they are declared; what they give is given back once.
+    // SAFETY: the C library's own functions, called as they are declared. Each block is freed once.
     unsafe {
         let functions = functions_at_fixed_addresses();
         let mut blocks = vec![null_mut(); 300];
         for block in blocks.chunks_mut(3) {
             block[0] = (functions.allocate)(SIZE);
             block[1] = allocate_directly(SIZE);
-            // Nobody has called it before: its slot is not bound yet.
+            // This is the function's first call, so its slot is not bound yet.
             assert_eq!((functions.align)(&raw mut block[2], 64, SIZE), 0);
         }
         let bytes = status().live.bytes - before.live.bytes;

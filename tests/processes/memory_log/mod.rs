@@ -115,7 +115,7 @@ fn touched(mebibytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn without_the_variable_there_is_no_thread_and_no_file() {
+fn without_the_variable_no_thread_and_no_file_is_made() {
     let scenario = test_name!();
     if !is_alone(scenario) {
         let dir = fresh_dir("off");
