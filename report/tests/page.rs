@@ -23,12 +23,11 @@ fn page(report: &Report) -> String {
 /// Makes a page with everything that an event log adds.
 fn whole_page(report: &Report) -> String {
     let mut page = Vec::new();
-    let intervals = Some(&report::extras::intervals(report));
-    let has_log = intervals.is_some();
+    let intervals = report::extras::intervals(report);
     Page {
         report,
-        intervals,
-        has_log,
+        intervals: Some(&intervals),
+        has_log: true,
     }
     .write(&mut page)
     .unwrap();
