@@ -23,15 +23,20 @@
 //! flag is clear then has published every event older than that stamp (see [`Reader::bound`]).
 
 use core::cell::UnsafeCell;
-use core::ptr::{self, NonNull};
+use core::ptr;
 
 use core::sync::atomic::Ordering;
 
-use super::event::{Kind, NodeId, packed_name};
+use super::event::{Kind, packed_name};
 use super::memory;
-use super::shared::{AtomicBool, AtomicPtr, AtomicU64, fence};
+use super::shared::{AtomicBool, AtomicPtr, AtomicU64};
 
+mod decoded;
+mod reader;
 mod slot;
+
+pub use decoded::{Decoded, ThreadStart, decode};
+pub use reader::{Bound, Reader, Run};
 
 /// Slot of a ring: see the drawing above.
 pub type Slot = [u64; 3];
@@ -149,24 +154,6 @@ impl Ring {
             is_read: AtomicBool::new(false),
             segments: AtomicU64::new(1),
         })
-    }
-
-    /// Returns the consumer's side, or `None` while another reader has it.
-    pub fn reader(&self) -> Option<Reader<'_>> {
-        if self.is_read.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        // SAFETY: the flag gives this reader the consumer's side to itself; its segment is live until it frees it.
-        unsafe {
-            let segment = *self.consumer.get();
-            let tail = (*segment).tail.0.load(Ordering::Relaxed);
-            Some(Reader {
-                ring: self,
-                segment,
-                tail,
-                head: tail,
-            })
-        }
     }
 
     /// Returns the number of slots that were published in the producer's segment. It is unchanged only if nothing was
@@ -388,237 +375,7 @@ fn light_barrier() {
     #[cfg(not(heapray_loom))]
     super::sys::light_barrier();
     #[cfg(heapray_loom)]
-    fence(Ordering::SeqCst);
-}
-
-/// Guarantee about a ring before it is read: see [`Reader::bound`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
-    /// Every event older than the consumer's stamp is published.
-    All,
-    /// An event is being written. It is at least as new as the last published one.
-    LastPublished,
-}
-
-/// Consumer's side of a ring.
-#[derive(Debug)]
-pub struct Reader<'a> {
-    ring: &'a Ring,
-    segment: *mut Segment,
-    tail: u64,
-    head: u64,
-}
-
-// SAFETY: a reader is the one user of the consumer's side, on whatever thread it is; what it shares with the producer
-// is atomic or handed over.
-unsafe impl Send for Reader<'_> {}
-
-impl Drop for Reader<'_> {
-    fn drop(&mut self) {
-        self.commit();
-        self.ring.is_read.store(false, Ordering::Release);
-    }
-}
-
-impl Reader<'_> {
-    /// Looks at the published slots. Call it after the consumer's stamp was taken and the heavy barrier was executed: then
-    /// [`Bound::All`] guarantees that no event older than that stamp is missing.
-    ///
-    /// Why: the producer sets its window, passes a compiler barrier and only then takes its stamp. If that stamp is
-    /// older than the consumer's, the heavy barrier fell after it in the producer's program order, so the window's
-    /// store is visible here. A window seen clear was therefore cleared *after* the event was published, and the
-    /// acquire load makes that slot visible too.
-    ///
-    /// This also holds for weakly ordered processors, which may read their counter before an earlier store is visible. The
-    /// barrier comes with an interrupt (or a switch of threads), at one place in the producer's program order. Anything
-    /// after that place that the processor had read early, it reads again, so that stamp is younger than the consumer's;
-    /// stores before that place are visible. Without `membarrier`, `fence_and_stamps` on both sides waits for the same.
-    pub fn bound(&mut self) -> Bound {
-        let open = self.ring.window.load(Ordering::Acquire);
-        self.refresh();
-        if open {
-            Bound::LastPublished
-        } else {
-            Bound::All
-        }
-    }
-
-    fn refresh(&mut self) {
-        // SAFETY: the consumer's segment is live.
-        self.head = unsafe { (*self.segment).head.0.load(Ordering::Acquire) };
-    }
-
-    /// Returns the next slot, if one is published, without taking it.
-    #[inline]
-    pub fn peek(&mut self) -> Option<Slot> {
-        if self.tail == self.head && !self.next_segment() {
-            return None;
-        }
-        // SAFETY: `tail < head`: the slot was published by the release store of `head` that `refresh` acquired.
-        Some(unsafe { slot::read(Segment::slot(self.segment, self.tail)) })
-    }
-
-    /// Takes the slot that [`Reader::peek`] returned.
-    #[inline]
-    pub fn advance(&mut self) {
-        self.tail += 1;
-    }
-
-    /// Returns the next published slots that lie side by side, without taking them. The run is empty if none is published.
-    #[inline]
-    pub fn run(&mut self) -> Run<'_> {
-        if self.tail == self.head && !self.next_segment() {
-            return Run(&[]);
-        }
-        // SAFETY: the slots from `tail` to `head` were published by the release store of `head` that `refresh` acquired,
-        // and the producer leaves them alone until `commit` says that they are read, which needs the reader back. As
-        // many are taken as come before the segment's end. A cell is only read through the `Run`.
-        unsafe {
-            let first = Segment::slot(self.segment, self.tail);
-            let capacity = (*self.segment).capacity;
-            let before_end = capacity - (self.tail & (capacity - 1));
-            let count = before_end.min(self.head - self.tail);
-            Run(core::slice::from_raw_parts(first, count as usize))
-        }
-    }
-
-    /// Takes `slots` of the slots that [`Reader::run`] returned.
-    #[inline]
-    pub fn advance_by(&mut self, slots: usize) {
-        self.tail += slots as u64;
-        debug_assert!(self.tail <= self.head, "only what was shown is taken");
-    }
-
-    /// Goes on to the producer's next segment if this one is drained and complete.
-    fn next_segment(&mut self) -> bool {
-        loop {
-            // SAFETY: the consumer's segment is live. `next` is set after the last publication in this segment, so a
-            // head that is read after `next` was seen is final. A segment is unmapped once its successor is the
-            // consumer's; the producer left it before it set `next`.
-            unsafe {
-                let next = (*self.segment).next.load(Ordering::Acquire);
-                if next.is_null() {
-                    return false;
-                }
-                self.refresh();
-                if self.tail < self.head {
-                    return true;
-                }
-                let drained = NonNull::new_unchecked(self.segment);
-                self.segment = next;
-                self.tail = 0;
-                *self.ring.consumer.get() = next;
-                memory::unmap(drained.cast(), drained.as_ref().bytes);
-                self.ring.segments.fetch_sub(1, Ordering::Relaxed);
-                self.refresh();
-                if self.tail < self.head {
-                    return true;
-                }
-            }
-        }
-    }
-
-    /// Tells the producer how far the consumer has read. Returns true if the producer sleeps and should be woken.
-    pub fn commit(&mut self) -> bool {
-        // SAFETY: the consumer's segment is live.
-        unsafe { (*self.segment).tail.0.store(self.tail, Ordering::Release) };
-        fence(Ordering::SeqCst);
-        self.ring.waiting.load(Ordering::Relaxed)
-    }
-}
-
-/// Run of slots that are published and not taken.
-#[derive(Debug, Clone, Copy)]
-pub struct Run<'a>(&'a [slot::Cell]);
-
-impl<'a> Run<'a> {
-    /// Returns the slots, oldest first.
-    #[inline]
-    pub fn slots(self) -> impl Iterator<Item = Slot> + 'a {
-        // SAFETY: published, and not given back to the producer while the run lives (`Reader::run`).
-        self.0
-            .iter()
-            .map(|cell| unsafe { slot::read(core::ptr::from_ref(cell).cast_mut()) })
-    }
-}
-
-/// Thread that begins to write to a ring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThreadStart {
-    /// The session.
-    pub session: u32,
-    /// The operating system's number of the thread.
-    pub tid: u32,
-    /// The number of the thread in its events.
-    pub number: u32,
-}
-
-/// Decoded slot. [`add`](Decoded::add) adds the content of a second slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decoded {
-    /// Time stamp counter.
-    pub stamp: u64,
-    /// Kind of the event.
-    pub kind: Kind,
-    /// As that of an [`Event`](super::event::Event).
-    pub address: u64,
-    /// As that of an [`Event`](super::event::Event).
-    pub size: u64,
-    /// See the methods.
-    node: u32,
-    /// Set if a second slot belongs to the event.
-    pub more: bool,
-}
-
-impl Decoded {
-    /// Returns the call stack of an allocation, as a node of the thread's own call tree.
-    #[inline(always)]
-    #[must_use]
-    pub fn stack(&self) -> u32 {
-        self.node
-    }
-
-    /// Returns the [`NodeId::of_free`] of an event that frees.
-    #[inline(always)]
-    #[must_use]
-    pub fn node_of_free(&self) -> NodeId {
-        NodeId(self.node)
-    }
-
-    /// Returns the thread of a [`Kind::ThreadStart`].
-    #[must_use]
-    pub fn thread_start(&self) -> ThreadStart {
-        ThreadStart {
-            session: self.address as u32,
-            tid: self.size as u32,
-            number: self.node,
-        }
-    }
-
-    /// Adds the second slot.
-    #[inline]
-    pub fn add(&mut self, more: Slot) {
-        if self.kind == Kind::ThreadName {
-            [self.address, self.size, _] = more;
-        } else {
-            self.size = more[0];
-        }
-    }
-}
-
-/// Decodes a first slot.
-#[inline]
-pub fn decode(slot: Slot) -> Decoded {
-    let kind = Kind::from_byte((slot[1] >> 56) as u8);
-    let size = slot[2] >> 32;
-    Decoded {
-        stamp: slot[0],
-        kind,
-        address: slot[1] & ADDRESS_MASK,
-        size,
-        node: slot[2] as u32,
-        more: size == SIZE_IN_NEXT_SLOT || kind == Kind::ThreadName,
-    }
+    super::shared::fence(Ordering::SeqCst);
 }
 
 #[cfg(all(test, heapray_loom))]
@@ -631,7 +388,7 @@ impl Ring {
         // SAFETY: the caller's promise; every segment from the consumer's on is mapped.
         unsafe {
             let mut at = *self.consumer.get();
-            while let Some(segment) = NonNull::new(at) {
+            while let Some(segment) = ptr::NonNull::new(at) {
                 at = (*at).next.load(Ordering::Relaxed);
                 memory::unmap(segment.cast(), segment.as_ref().bytes);
             }
