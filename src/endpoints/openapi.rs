@@ -82,7 +82,7 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
     for described in VIEWS {
         let view = described.name;
         let item = document.paths.paths.get_mut(&format!("{BASE}/{view}"));
-        // Every view has one: `tests/http/routes.rs` compares the document with the routes.
+        // Every view has one: `tests/http/document.rs` compares the document with the routes.
         let Some(operation) = item.and_then(|item| item.get.as_mut()) else {
             continue;
         };

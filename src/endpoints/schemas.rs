@@ -1,6 +1,6 @@
 //! Types that describe answers and query values in the OpenAPI document whose own types are not the profiler's.
 //!
-//! These are descriptions only: nothing is written with them. `tests/http/routes.rs` compares them with real answers.
+//! These are descriptions only: nothing is written with them. `tests/http/document.rs` compares them with real answers.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;

@@ -9,6 +9,7 @@
 mod support;
 
 mod bench;
+mod document;
 mod guard;
 mod outputs;
 mod process;
