@@ -36,6 +36,8 @@ pub(crate) struct Core {
     flight: Arc<FlightWriter>,
     #[cfg(feature = "http")]
     live: Arc<super::live::LiveFeed>,
+    #[cfg(feature = "http")]
+    config: Arc<Config>,
     /// Where a memory log is written.
     #[cfg(feature = "http")]
     log_reader: Option<Arc<super::log_reader::LogReader>>,
@@ -87,6 +89,8 @@ impl Core {
             },
             #[cfg(feature = "http")]
             listeners: super::listeners::Listeners::new(),
+            #[cfg(feature = "http")]
+            config,
             lifecycle,
             reports,
             flight,
@@ -109,7 +113,7 @@ impl Core {
 
     #[cfg(feature = "http")]
     pub(crate) fn config(&self) -> &Config {
-        self.lifecycle.config()
+        &self.config
     }
 
     pub(super) fn directory(&self) -> &std::path::Path {

@@ -56,11 +56,6 @@ impl Lifecycle {
         })
     }
 
-    #[cfg(feature = "http")]
-    pub(super) fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Clears away what dead processes have left and recovers their logs, on the thread for that. Returns at once.
     pub(super) fn recover(&self) {
         self.recovery.sweep_and_recover();

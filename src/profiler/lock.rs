@@ -140,8 +140,7 @@ mod order {
             let held = HELD.get();
             assert!(
                 held >> (rank as u32) == 0,
-                "{rank:?} is locked by a thread that holds {:?}th of `Rank` or a later one",
-                held.ilog2()
+                "{rank:?} must be locked before what this thread holds already (a bit for each `Rank`: {held:#b})"
             );
             HELD.set(held | 1 << (rank as u32));
             Held(rank)
