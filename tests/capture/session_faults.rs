@@ -6,22 +6,11 @@ use std::sync::{Barrier, mpsc};
 use std::thread;
 
 use crate::support::process::{in_own_process, test_name};
-use crate::support::{Dir, my_sites, sum, tally, turn};
+use crate::support::{Dir, churn, my_sites, sum, tally, turn};
 use heapray::capture::event::Kind;
 use heapray::capture::thread::{Busy, state, with_local};
 use heapray::capture::{clock, hook};
 use heapray::session::{Session, StartError};
-
-/// Allocates and frees `count` blocks of random sizes, whose events do not compress well.
-fn churn(count: u64) {
-    let mut random = 1_u64;
-    for _ in 0..count {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        drop(black_box(vec![0_u8; 1 + (random >> 50) as usize]));
-    }
-}
 
 #[test]
 fn a_thread_that_stops_in_the_middle_of_an_event_loses_only_that_event() {

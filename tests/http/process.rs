@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::bench::{BASE, fresh_dir};
 use crate::support::process::{is_alone, passed, play, test_name, text};
-use crate::support::turn;
+use crate::support::{threads, turn};
 use heapray::{Error, InitError, State};
 use heapray_report::error_chain;
 
@@ -46,15 +46,6 @@ fn ask(address: SocketAddr, request: &str) -> String {
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
     answer
-}
-
-fn threads() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap();
-    let name =
-        |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    tasks
-        .map(|task| name(task.unwrap()).trim().to_owned())
-        .collect()
 }
 
 #[test]

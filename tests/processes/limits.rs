@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::Dir;
 use crate::support::process::{in_own_process, test_name};
+use crate::support::{Dir, churn};
 use heapray::{Error, Profiler, State, Status};
 use heapray_report::memray;
 use tracing::field::{Field, Visit};
@@ -168,17 +168,6 @@ fn mount_disk(dir: &Path, bytes: u64) -> bool {
                 0,
                 size.as_ptr().cast(),
             ) == 0
-    }
-}
-
-/// Allocates and frees `count` blocks of random sizes, whose events do not compress well.
-fn churn(count: u64) {
-    let mut random = 1_u64;
-    for _ in 0..count {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        drop(black_box(vec![0_u8; 1 + (random >> 50) as usize]));
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::hint::black_box;
 use std::num::ParseIntError;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -31,11 +30,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-fn path(name: &str) -> PathBuf {
-    page_path(name)
-}
-
-#[heapray::parallel_profiler(n_workers = 2, threads_per_worker = 2, report_name = path("tokio"))]
+#[heapray::parallel_profiler(n_workers = 2, threads_per_worker = 2, report_name = page_path("tokio"))]
 async fn on_tokio(texts: &[&str]) -> Result<u64, ParseIntError> {
     let parts: Vec<_> = (0..8)
         .map(|part| {
@@ -60,7 +55,7 @@ async fn on_tokio(texts: &[&str]) -> Result<u64, ParseIntError> {
 fn an_async_function_spawns_on_a_pool_of_its_size_and_keeps_its_result() {
     let _turn = turn();
     assert_eq!(runtime().block_on(on_tokio(&["2", "3"])), Ok(33));
-    let page = Page::read(&path("tokio"));
+    let page = Page::read(&page_path("tokio"));
     assert!(
         page.data["title"]
             .as_str()
@@ -93,10 +88,10 @@ fn an_async_function_spawns_on_a_pool_of_its_size_and_keeps_its_result() {
 
     let failed = runtime().block_on(on_tokio(&["none"]));
     assert!(failed.is_err());
-    assert_eq!(Page::read(&path("tokio")).tasks("crunch").len(), 8);
+    assert_eq!(Page::read(&page_path("tokio")).tasks("crunch").len(), 8);
 }
 
-#[heapray::parallel_profiler(n_workers = 2, report_name = path("rayon"))]
+#[heapray::parallel_profiler(n_workers = 2, report_name = page_path("rayon"))]
 fn on_rayon(numbers: &mut Vec<u64>) -> Result<u64, ParseIntError> {
     numbers.par_iter_mut().for_each(|number| {
         let _task = task("square");
@@ -113,7 +108,7 @@ fn a_plain_function_runs_on_a_rayon_pool_of_its_size() {
     let mut numbers = vec![1, 2, 3, 4];
     assert_eq!(on_rayon(&mut numbers), Ok(31));
     assert_eq!(numbers, [1, 4, 9, 16]);
-    let page = Page::read(&path("rayon"));
+    let page = Page::read(&page_path("rayon"));
     assert_eq!(page.data["pool"], "rayon, 2 workers of 1 thread");
     let squares = page.tasks("square");
     assert_eq!(squares.len(), 4);
@@ -126,7 +121,7 @@ fn a_plain_function_runs_on_a_rayon_pool_of_its_size() {
     assert_eq!(page.tasks("parallel_profile::on_rayon").len(), 1);
 }
 
-#[heapray::parallel_profiler(report_name = path("panic"))]
+#[heapray::parallel_profiler(report_name = page_path("panic"))]
 fn panics() -> u8 {
     let _task = task("last");
     panic!("expected");
@@ -139,7 +134,7 @@ fn a_panic_goes_on_and_its_page_says_so() {
     let caught = std::panic::catch_unwind(panics).unwrap_err();
     let _ = std::panic::take_hook();
     assert_eq!(caught.downcast_ref::<&str>(), Some(&"expected"));
-    let page = Page::read(&path("panic"));
+    let page = Page::read(&page_path("panic"));
     assert_eq!(page.data["outcome"], "panicked");
     assert_eq!(page.tasks("last").len(), 1);
 }
@@ -148,7 +143,7 @@ fn a_panic_goes_on_and_its_page_says_so() {
 fn a_future_that_is_dropped_half_way_has_a_page_too() {
     let _turn = turn();
     let never = builder("never")
-        .report_name(path("dropped"))
+        .report_name(page_path("dropped"))
         .run_async(async {
             drop(task("begin"));
             std::future::pending::<()>().await;
@@ -156,7 +151,7 @@ fn a_future_that_is_dropped_half_way_has_a_page_too() {
     let outcome =
         runtime().block_on(async { tokio::time::timeout(Duration::from_millis(1), never).await });
     assert!(outcome.is_err());
-    let page = Page::read(&path("dropped"));
+    let page = Page::read(&page_path("dropped"));
     assert_eq!(page.data["outcome"], "cancelled");
     assert_eq!(page.tasks("begin").len(), 1);
 }
@@ -173,11 +168,13 @@ fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
     };
     let layered = tracing_subscriber::registry().with(TaskLayer);
     tracing::subscriber::with_default(layered, || {
-        builder("layered").report_name(path("layered")).run(load);
+        builder("layered")
+            .report_name(page_path("layered"))
+            .run(load);
     });
-    builder("bare").report_name(path("bare")).run(load);
+    builder("bare").report_name(page_path("bare")).run(load);
     for name in ["layered", "bare"] {
-        let page = Page::read(&path(name));
+        let page = Page::read(&page_path(name));
         assert_eq!(page.tasks("load").len(), 1, "{name}");
         let decoded = page.tasks("decode");
         assert_eq!(decoded.len(), 3, "{name}");
@@ -189,7 +186,7 @@ fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
     runtime().block_on(
         builder("pool")
             .n_workers(1)
-            .report_name(path("pool"))
+            .report_name(page_path("pool"))
             .run_async(async {
                 tokio::spawn(async {
                     tracing::info_span!("there").in_scope(|| black_box(burns(1)))
@@ -199,7 +196,7 @@ fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
             }),
     );
     assert_eq!(
-        Page::read(&path("pool")).tasks("there")[0].worker,
+        Page::read(&page_path("pool")).tasks("there")[0].worker,
         "worker-0"
     );
 }
@@ -207,7 +204,7 @@ fn spans_are_tasks_with_the_layer_and_without_any_subscriber() {
 static STACKED: Mutex<Option<Stats>> = Mutex::new(None);
 
 #[heapray::single_thread_profiler(callback = |stats| *STACKED.lock().unwrap() = Some(stats))]
-#[heapray::parallel_profiler(n_workers = 1, report_name = path("stacked"))]
+#[heapray::parallel_profiler(n_workers = 1, report_name = page_path("stacked"))]
 async fn stacked() -> u64 {
     let there = tokio::spawn(async { burns(60) });
     burns(60) ^ there.await.unwrap_or(0)
@@ -229,13 +226,13 @@ fn both_attributes_stack_and_the_future_can_be_sent() {
             .functions()
             .any(|function| function.name.ends_with("burns"))
     );
-    assert!(Page::read(&path("stacked")).cpu_ms("worker-0") >= 60.0);
+    assert!(Page::read(&page_path("stacked")).cpu_ms("worker-0") >= 60.0);
 }
 
 #[test]
 fn a_profiled_function_inside_another_runs_without_a_profile_of_its_own() {
     let _turn = turn();
-    let (outer, inner) = (path("outer"), path("inner"));
+    let (outer, inner) = (page_path("outer"), page_path("inner"));
     let _ = std::fs::remove_file(&inner);
     let sum = builder("outer").report_name(&outer).run(|| {
         builder("inner").report_name(&inner).run(|| {

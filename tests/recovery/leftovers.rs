@@ -71,6 +71,13 @@ fn record_until_killed(dir: &Path) -> ! {
     }
 }
 
+/// In a child process, records until it is killed.
+fn record_if_child() {
+    if let Some(dir) = std::env::var_os(CHILD) {
+        record_until_killed(dir.as_ref());
+    }
+}
+
 /// Waits until the kept reports fulfil the condition, and returns them.
 fn once(profiler: &Profiler, mut so: impl FnMut(&[KeptReport]) -> bool) -> Vec<KeptReport> {
     loop {
@@ -126,9 +133,7 @@ fn leaks(report: &KeptReport) -> bool {
 fn the_next_process_makes_a_report_of_a_killed_process() {
     let test = test_name!();
     let _turn = turn();
-    if let Some(dir) = std::env::var_os(CHILD) {
-        record_until_killed(dir.as_ref());
-    }
+    record_if_child();
     let dir = Dir::new("recovered");
     leave_a_log(test, &dir.0);
     assert_eq!(spools(&dir.0), 1);
@@ -170,9 +175,7 @@ fn the_next_process_makes_a_report_of_a_killed_process() {
 fn the_report_of_a_replaced_program_says_so_and_has_no_wrong_names() {
     let test = test_name!();
     let _turn = turn();
-    if let Some(dir) = std::env::var_os(CHILD) {
-        record_until_killed(dir.as_ref());
-    }
+    record_if_child();
     let dir = Dir::new("replaced");
     let own = dir.0.join("program");
     fs::copy(std::env::current_exe().unwrap(), &own).unwrap();

@@ -11,6 +11,8 @@
 
 pub mod process;
 
+use std::fs;
+use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +27,27 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Waits for the test's turn. A process has one session, and some tests count what belongs to the whole process.
 pub fn turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Allocates and frees `count` blocks of random sizes, whose events do not compress well.
+pub fn churn(count: u64) {
+    let mut random = 1_u64;
+    for _ in 0..count {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        drop(black_box(vec![0_u8; 1 + (random >> 50) as usize]));
+    }
+}
+
+/// Returns the names of this process's threads.
+pub fn threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let name =
+        |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks
+        .map(|task| name(task.unwrap()).trim().to_owned())
+        .collect()
 }
 
 /// A flag that tells other threads to stop. It is set at the latest when its guard is dropped: a failed assertion must not

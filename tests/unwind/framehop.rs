@@ -201,18 +201,8 @@ fn ten_thousand_stacks_of_random_paths_equal_those_of_framehop() {
     let mut numbers = Numbers(7);
     for _ in 0..20 {
         let bytes = random_program(&mut numbers, 500, 50);
-        let range = bytes.as_ptr_range();
-        let mut program = Program {
-            next: range.start,
-            end: range.end,
-            functions: functions.as_ptr(),
-            count: functions.len(),
-            capture,
-        };
-        while program.next < program.end {
-            // SAFETY: the program is valid, and the functions are made to run it.
-            unsafe { functions[0](&mut program) };
-        }
+        // SAFETY: all functions are made to run a program.
+        unsafe { Program::run(&bytes, &functions, capture, functions[0]) };
     }
     assert!(BOTH.with_borrow(|both| both.2) >= 10_000);
 }

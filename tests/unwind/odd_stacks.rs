@@ -347,6 +347,10 @@ fn only_a_stack_that_is_too_deep_is_cut_and_marked() {
         assert!(lengths[0] > 10 && lengths[13] > 100);
         assert!(counts().cut >= 6);
     };
+    on_a_large_stack(run);
+}
+
+fn on_a_large_stack(run: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(run)
@@ -378,12 +382,7 @@ fn a_stack_that_crosses_the_limit_step_by_step_down_and_up_is_always_right() {
             "{nodes} nodes: each cut stack needs new nodes for all its frames"
         );
     };
-    std::thread::Builder::new()
-        .stack_size(64 << 20)
-        .spawn(run)
-        .unwrap()
-        .join()
-        .unwrap();
+    on_a_large_stack(run);
 }
 
 #[test]

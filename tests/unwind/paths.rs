@@ -116,18 +116,8 @@ fn run_program(bytes: &[u8]) {
         rust_catch,
     ];
     let functions: Vec<Function> = FUNCTIONS.into_iter().chain(rust).collect();
-    let range = bytes.as_ptr_range();
-    let mut program = Program {
-        next: range.start,
-        end: range.end,
-        functions: functions.as_ptr(),
-        count: functions.len(),
-        capture,
-    };
-    while program.next < program.end {
-        // SAFETY: the program is valid, and all functions are made to run it.
-        unsafe { rust_plain(&mut program) };
-    }
+    // SAFETY: all functions are made to run a program.
+    unsafe { Program::run(bytes, &functions, capture, rust_plain) };
 }
 
 fn captures_on_a_new_thread(seed: u64, captures: usize, deepest: usize) -> u64 {

@@ -19,6 +19,27 @@ pub struct Program {
     pub capture: Function,
 }
 
+impl Program {
+    /// Runs all of `bytes`: calls `first` again as long as bytes are left.
+    ///
+    /// # Safety
+    /// `functions`, `capture` and `first` run a piece of a program that they are given.
+    pub unsafe fn run(bytes: &[u8], functions: &[Function], capture: Function, first: Function) {
+        let range = bytes.as_ptr_range();
+        let mut program = Program {
+            next: range.start,
+            end: range.end,
+            functions: functions.as_ptr(),
+            count: functions.len(),
+            capture,
+        };
+        while program.next < program.end {
+            // SAFETY: the program is valid; the functions are the caller's promise.
+            unsafe { first(&mut program) };
+        }
+    }
+}
+
 /// A function that runs a piece of a program.
 pub type Function = unsafe extern "C" fn(*mut Program);
 

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use heapray_report::memory_log::MemoryLog;
 
 use crate::support::process::{is_alone, passed, play, test_name, this_program};
+use crate::support::threads;
 
 const SWITCH: (&str, &str) = ("MEMRAY_PROFILER_MEMORY_LOG", "true");
 const OFTEN: (&str, &str) = ("MEMRAY_PROFILER_MEMORY_INTERVAL", "0.01");
@@ -99,15 +100,6 @@ fn readings(count: usize) {
     until("further readings", || {
         read(&path).memory.len() >= before + count
     });
-}
-
-fn threads() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap();
-    let name =
-        |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    tasks
-        .map(|task| name(task.unwrap()).trim().to_owned())
-        .collect()
 }
 
 fn touched(mebibytes: usize) -> Vec<u8> {
