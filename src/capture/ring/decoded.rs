@@ -21,9 +21,9 @@ pub struct Decoded {
     pub stamp: u64,
     /// Kind of the event.
     pub kind: Kind,
-    /// As that of an [`Event`](super::event::Event).
+    /// As that of an [`Event`](crate::capture::event::Event).
     pub address: u64,
-    /// As that of an [`Event`](super::event::Event).
+    /// As that of an [`Event`](crate::capture::event::Event).
     pub size: u64,
     /// See the methods.
     pub(super) node: u32,
