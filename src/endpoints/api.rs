@@ -1,5 +1,7 @@
 //! The router of the profiler: checks a request and calls the handler of its endpoint.
 
+use std::sync::Arc;
+
 use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
@@ -22,21 +24,21 @@ const BASE: &str = "/api/v1/profiler/memray";
 #[derive(Clone)]
 pub(crate) struct Api {
     profiler: Profiler,
-    config: std::sync::Arc<Config>,
+    config: Arc<Config>,
     pages: Pages,
-    tickets: std::sync::Arc<Tickets>,
+    tickets: Arc<Tickets>,
     slots: LiveSlots,
     /// Set if the requests come from the profiler's own listener.
     own_listener: bool,
 }
 
 impl Api {
-    pub(crate) fn new(profiler: Profiler, config: Config, pages: Pages) -> Api {
+    pub(crate) fn new(profiler: Profiler, config: Arc<Config>, pages: Pages) -> Api {
         Api {
             profiler,
-            config: config.into(),
+            config,
             pages,
-            tickets: std::sync::Arc::default(),
+            tickets: Arc::default(),
             slots: LiveSlots::default(),
             own_listener: false,
         }

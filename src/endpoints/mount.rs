@@ -1,5 +1,7 @@
 //! The ways to serve the routes: axum, tower, or a service.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::routing::any_service;
 use utoipa::openapi::OpenApi;
@@ -108,7 +110,7 @@ impl Profiler {
     pub fn openapi(&self) -> OpenApi {
         let _untracked = untracked::enter();
         let config = self.config();
-        config.map_or_else(OpenApi::default, openapi::routes)
+        config.map_or_else(OpenApi::default, |config| openapi::routes(config))
     }
 
     fn api(&self, document: Option<OpenApi>) -> Option<Api> {
@@ -119,7 +121,7 @@ impl Profiler {
             Some(app) => Pages::new(&openapi::whole(config, Some(app)), &own),
             None => Pages::new(&own, &own),
         };
-        Some(Api::new(self.clone(), config.clone(), pages))
+        Some(Api::new(self.clone(), Arc::clone(config), pages))
     }
 }
 

@@ -112,7 +112,7 @@ impl Core {
     }
 
     #[cfg(feature = "http")]
-    pub(crate) fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &Arc<Config> {
         &self.config
     }
 

@@ -45,7 +45,7 @@ impl Profiler {
 
     /// Returns the settings; `None` where the profiler is disabled.
     #[cfg(feature = "http")]
-    pub(crate) fn config(&self) -> Option<&crate::config::Config> {
+    pub(crate) fn config(&self) -> Option<&Arc<crate::config::Config>> {
         self.core.as_ref().map(|core| core.config())
     }
 

@@ -102,8 +102,7 @@ impl Collector {
         }
         scope::closed();
         let _busy = Busy::enter();
-        capture::end_session();
-        memory::set_most(usize::MAX);
+        end_recording();
     }
 
     /// Waits for the end of the thread. It has failed, or a request to end was sent.
@@ -118,12 +117,12 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         // After `Session::stop`, the thread has ended and everything is closed.
-        let Some(thread) = self.thread.take() else {
+        if self.thread.is_none() {
             return;
-        };
+        }
         if control::is_forked_child() {
             // Thread and event log belong to the parent. This process has no thread to join or to detach.
-            let _ = ManuallyDrop::new(thread);
+            let _ = ManuallyDrop::new(self.thread.take());
             return;
         }
         self.close();
@@ -131,9 +130,15 @@ impl Drop for Collector {
         // Sending fails if the thread has failed.
         let _gone = self.requests.send(Request::Abandon);
         control::wake_collector();
-        drop(thread.join());
+        self.join();
         drop(self.spool.as_ref().map(std::fs::remove_file));
     }
+}
+
+/// Ends recording, and with it the limit on the memory of the tables.
+fn end_recording() {
+    capture::end_session();
+    memory::set_most(usize::MAX);
 }
 
 /// Starts the collector's thread, and returns when the thread is marked busy: the allocations of a starting thread must not
@@ -150,8 +155,7 @@ fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<(
             let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
             if std::panic::catch_unwind(run).is_err() {
                 // The service goes on without a profiler: from now on, hooks only forward calls.
-                capture::end_session();
-                memory::set_most(usize::MAX);
+                end_recording();
             }
         })?;
     // The thread sends nothing, but drops its end of the channel.

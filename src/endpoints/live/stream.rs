@@ -65,10 +65,6 @@ impl LiveBody {
             _slot: slot,
         }
     }
-
-    fn ask(&self) -> oneshot::Receiver<Arc<LiveState>> {
-        self.feed.next()
-    }
 }
 
 impl Body for LiveBody {
@@ -83,7 +79,7 @@ impl Body for LiveBody {
         if body.left == 0 {
             return Poll::Ready(None);
         }
-        let mut next = body.next.take().unwrap_or_else(|| body.ask());
+        let mut next = body.next.take().unwrap_or_else(|| body.feed.next());
         let Poll::Ready(state) = Pin::new(&mut next).poll(context) else {
             body.next = Some(next);
             return Poll::Pending;
