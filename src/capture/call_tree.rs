@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_on_another_thread_sees_every_node_that_it_is_told_of_whole() {
+    fn a_reader_on_another_thread_sees_every_published_node_whole() {
         const LENGTH: u32 = if cfg!(miri) { 1_000 } else { 200_000 };
         let address = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut tree = CallTree::new().unwrap();

@@ -100,7 +100,7 @@ fn what_a_thread_frees_was_allocated_before_on_whichever_thread() {
 }
 
 #[test]
-fn a_state_is_one_threads_at_a_time_and_whoever_gets_it_next_finds_it_whole() {
+fn a_state_belongs_to_one_thread_at_a_time_and_the_next_thread_finds_it_whole() {
     explore(|| {
         let threads: Vec<_> = [1, 2]
             .into_iter()

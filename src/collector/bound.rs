@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_no_limit() {
+    fn without_a_limit_nothing_is_bounded() {
         let room = Bound::new(u64::MAX).room(Holdings {
             bytes: 1 << 40,
             nodes: 1 << 32,

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_of_one_thread_counts_its_blocks_whoever_frees_them() {
+    fn a_scope_of_one_thread_counts_its_blocks_whichever_thread_frees_them() {
         let mut recording = recording();
         recording.begin_scope(ScopeId(1), Some(1), 0);
         recording.apply_batch(&[

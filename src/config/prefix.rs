@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_refused() {
+    fn text_that_is_not_a_template_is_refused() {
         for text in [
             "pub", "//", "/a//b", "/{", "/{}", "/a{b}", "/{a b}", "/a?b", "/a#b", "/*{x}/ ", "/..",
             "/a/./b",

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_is_refused_and_a_bad_one_is_not_told() {
+    fn an_empty_token_is_refused_and_a_bad_one_is_not_shown() {
         for token in ["", "hunter 2"] {
             let variables = [("MEMRAY_PROFILER", "1"), ("MEMRAY_PROFILER_TOKEN", token)];
             let text = read(&variables).unwrap_err().to_string();
@@ -321,7 +321,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_token_is_never_told_whatever_is_wrong_with_it_and_wherever_it_is_from() {
+    fn a_token_is_never_shown_whatever_is_wrong_with_it_and_wherever_it_is_from() {
         use std::os::unix::ffi::OsStringExt;
         let shown = |error: ConfigError| format!("{error} {error:?} {}", error.value());
         let raw = Settings::default().resolve(|name| match name {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_or_too_large_is_refused() {
+    fn text_that_is_not_a_size_or_too_large_is_refused() {
         for text in [
             "",
             "MiB",

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_no_report() {
+    fn a_name_that_is_not_a_number_is_not_a_report() {
         for tail in [
             "/",
             "reports/..",

@@ -82,7 +82,7 @@ mod tests {
     use super::Routes;
 
     #[test]
-    fn each_path_is_told_and_nothing_of_the_apps_runs() {
+    fn each_path_is_checked_and_no_handler_of_the_app_runs() {
         async fn never() {
             unreachable!("looking for a route runs nothing");
         }

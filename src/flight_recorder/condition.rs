@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_again_only_after_it_was_over_and_the_pause_has_passed() {
+    fn a_condition_fires_again_only_after_it_was_over_and_the_pause_has_passed() {
         let mut condition = Condition::default();
         let (start, pause) = (Instant::now(), Duration::from_secs(60));
         let mut at = |seconds, holds, over| {

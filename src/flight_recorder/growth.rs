@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_told_when_it_is_reached_and_after_it_was_left_by_a_tenth() {
+    fn a_size_fires_when_it_is_reached_and_after_it_was_left_by_a_tenth() {
         let settings = WatchSettings {
             size: Some(100),
             ..settings()
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slope_is_told_when_its_time_is_over_and_not_of_a_start() {
+    fn a_slope_fires_when_its_time_is_over_and_not_at_a_start() {
         let settings = WatchSettings {
             slope: Some(Slope {
                 bytes: 100,

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_near_its_limit_is_told_once_and_not_for_ever() {
+    fn a_service_near_its_limit_is_reported_once_and_not_for_ever() {
         let machine = in_a_group("once");
         let mut watch = Watch::new(settings(&machine));
         let start = Instant::now();
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_in_the_group_is_told() {
+    fn a_kill_in_the_group_is_reported() {
         let machine = in_a_group("kill");
         machine.put("sys/fs/cgroup/app/memory.events", "oom 1\noom_kill 1\n");
         let mut watch = Watch::new(settings(&machine));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_without_a_watch_for_memorys_end() {
+    fn growth_is_reported_without_a_watch_for_the_end_of_memory() {
         let machine = in_a_group("growth");
         use_of(&machine, 999);
         let mut watch = Watch::new(WatchSettings {

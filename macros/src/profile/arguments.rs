@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_say_what_is_wrong() {
         for (text, error) in [
             ("rss", "expected `=`"),
             ("metric = rss", "expected \"rss\" or \"heap\""),

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_last_line_is_told_and_a_bad_one_in_between_is_an_error() {
+    fn a_cut_last_line_is_reported_and_a_bad_one_in_between_is_an_error() {
         for (end, reason) in [
             ("MEM 3.5", "line 3: the time in seconds is missing"),
             ("MEM 3.5 17", "line 3: it ends in the middle of its time"),

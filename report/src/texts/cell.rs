@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_run_can_be_told() {
+    fn both_ends_of_a_run_are_marked() {
         for (columns, text) in [
             (30, "alloc::first → std::last"),
             (22, "first → std::last"),

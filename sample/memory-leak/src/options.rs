@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_next_is_told_only_where_something_is_recorded() {
+    fn the_next_steps_are_printed_only_if_the_profiler_records() {
         assert!(
             what_next(7000, true).contains("curl -X POST http://localhost:7000/api/v1/perform")
         );

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_thread_is_told_from_others() {
+    fn the_first_thread_is_known_from_others() {
         let (main, tid) = std::thread::spawn(|| (is_main_thread(), gettid()))
             .join()
             .unwrap();

@@ -284,7 +284,7 @@ fn a_failed_realloc_leaves_no_trace() {
 }
 
 #[test]
-fn an_address_that_a_realloc_gave_up_may_be_handed_out_before_its_end_is_told() {
+fn an_address_that_a_realloc_gave_up_may_be_allocated_again_before_its_end_is_recorded() {
     let mut tables = with_log();
     tables.apply(&event_of(1, Kind::Malloc, 64, 100));
     tables.apply(&event_of(1, Kind::ReallocFree, 64, 0));

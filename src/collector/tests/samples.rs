@@ -183,7 +183,7 @@ fn a_mark_that_a_mapping_brings_is_as_uncertain_as_what_lives_then() {
 }
 
 #[test]
-fn a_range_from_before_the_session_is_no_unknown_free_of_samples() {
+fn a_range_from_before_the_session_is_not_an_unknown_free_of_samples() {
     let munmap = Event {
         stamp: CLOCK.start_stamp,
         thread: 1,

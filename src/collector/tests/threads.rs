@@ -116,7 +116,7 @@ fn a_block_is_temporary_for_its_own_thread_only_among_threads_counted_together()
 }
 
 #[test]
-fn what_a_thread_does_after_its_end_was_told_counts_under_its_name() {
+fn events_after_the_recorded_end_of_a_thread_count_under_its_name() {
     let mut tables = folding(0, 8);
     short_life(&mut tables, 1, 1, true);
     short_life(&mut tables, 1, 1, false);

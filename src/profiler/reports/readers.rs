@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_checked_where_nobody_reads() {
+    fn without_readers_no_check_is_due() {
         let readers = Readers::new();
         let reader = readers.open(snapshot());
         assert!(readers.check().is_some());

@@ -239,7 +239,7 @@ fn what_does_not_fit_is_marked() {
 }
 
 #[test]
-fn an_old_kernels_signal_trampoline_is_told_by_its_row() {
+fn an_old_kernels_signal_trampoline_is_known_by_its_row() {
     use DwarfPlace::AtCfa;
     let old = DwarfRow {
         is_signal_frame: true,

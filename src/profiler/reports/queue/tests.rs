@@ -87,7 +87,7 @@ fn others(origin: Origin) -> impl Iterator<Item = OutputSpec> {
 const MADE: Made = Err(Error::NoReport);
 
 #[test]
-fn many_who_ask_at_once_have_it_made_once_and_all_get_it() {
+fn an_output_that_many_ask_for_at_once_is_made_once_and_all_get_it() {
     let queue = Queue::new();
     let asked: Vec<_> = (0..20).map(|_| ask(&queue, usual(SESSION))).collect();
     assert_eq!(asked.iter().filter(|asked| asked.serve).count(), 1);
@@ -102,7 +102,7 @@ fn many_who_ask_at_once_have_it_made_once_and_all_get_it() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_neither_begun_nor_counted() {
+fn an_output_that_nobody_waits_for_is_neither_begun_nor_counted() {
     let queue = Queue::new();
     for spec in others(SESSION).take(20) {
         let asked = ask(&queue, spec);
@@ -264,7 +264,7 @@ fn usual_and_other_outputs_take_turns() {
 }
 
 #[test]
-fn at_the_end_of_the_service_everybody_is_told_and_the_report_is_made() {
+fn at_the_end_of_the_service_all_waiters_get_an_error_and_the_report_is_made() {
     let queue = Queue::new();
     let running = ask(&queue, usual(RECORDING));
     let waiting = ask(&queue, usual(kept(1)));
