@@ -2,6 +2,7 @@
 //! them.
 
 use super::*;
+use crate::capture::shared::fence;
 use loom::sync::Arc;
 use loom::thread;
 
