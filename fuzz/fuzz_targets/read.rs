@@ -32,6 +32,10 @@ fn check(report: &Report) {
         assert!((site.thread.0 as usize) < report.threads.len());
         live += site.live;
     }
+    for held in &report.history.list {
+        assert!((held.site as usize) < report.sites.len());
+        assert!((held.moment as usize) < report.history.moments.len());
+    }
     for survivor in &report.survivors.list {
         assert!((survivor.site as usize) < report.sites.len());
         assert!((survivor.generation as usize) < report.survivors.starts_ms.len());

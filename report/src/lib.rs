@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod checkpoints;
 mod clean;
 mod error_chain;
 pub mod formats;

@@ -246,6 +246,7 @@ fn the_events_end_at_an_event_that_is_missing_in_the_sums() {
     poorer.stacks = Default::default();
     poorer.sites.clear();
     poorer.survivors = Default::default();
+    poorer.history = Default::default();
     let poorer = Program {
         report: poorer,
         events: Vec::new(),

@@ -42,6 +42,7 @@ fn assert_same(got: &Report, written: &Report) -> Result<(), TestCaseError> {
     prop_assert_eq!(&got.conditions, &written.conditions);
     prop_assert_eq!(&got.marks, &written.marks);
     prop_assert_eq!(&got.survivors, &written.survivors);
+    prop_assert_eq!(&got.history, &written.history);
     prop_assert_eq!(&got.modules, &written.modules);
     prop_assert_eq!(&got.places, &written.places);
     prop_assert_eq!(&got.process_memory, &written.process_memory);
@@ -110,7 +111,9 @@ proptest! {
             prop_assert_eq!(live, born.totals.live);
         }
         let last = report.timeline.last().map_or(0, |moment| moment.at_ms);
-        prop_assert_eq!(starts.len(), if last < 8 { 0 } else { 8 });
+        prop_assert_eq!(starts.is_empty(), last == 0);
+        let moments = &report.history.moments;
+        prop_assert!(moments.iter().all(|moment| starts.contains(&moment.at_ms)));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::capture::event::NodeId;
 use crate::capture::modules;
-use heapray_report::model::{Mark, Moment, Survivors};
+use heapray_report::checkpoints::generations;
+use heapray_report::model::{History, Mark, Moment, Survivors};
 
 use super::birth::Birth;
 use super::log::LogWriter;
@@ -19,6 +20,7 @@ use super::tables::Tables;
 pub struct Export {
     pub stacks: StackTable,
     pub survivors: Survivors,
+    pub history: History,
     pub timeline: Vec<Moment>,
     pub marks: Vec<Mark>,
     pub totals: RawTotals,
@@ -51,8 +53,11 @@ impl Tables {
         let (survivors, oldest) = survivors::count(
             blocks.map(|block| (block, 1)).chain(samples),
             self.sites.len(),
-            self.marks.iter().map(|mark| mark.at_ms),
-            timeline.last().map_or(0, |moment| moment.at_ms),
+            generations(
+                &self.checkpoints,
+                self.marks.iter().map(|mark| mark.at_ms),
+                timeline.last().map_or(0, |moment| moment.at_ms),
+            ),
         );
         Export {
             stacks: StackTable {
@@ -62,6 +67,7 @@ impl Tables {
                 modules: modules::history(),
             },
             survivors,
+            history: self.checkpoints.history(),
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
@@ -94,6 +100,7 @@ impl Tables {
             },
             timeline: self.timeline.rows(),
             survivors: Survivors::default(),
+            history: History::default(),
             marks: self.marks.clone(),
             totals: self.raw_totals(),
             log: None,

@@ -7,6 +7,7 @@ use super::hash::mix;
 use super::index::Index;
 use crate::capture::arch::prefetch;
 use crate::capture::event::{Kind, NodeId};
+use heapray_report::checkpoints::SiteBytes;
 use heapray_report::model::Tally;
 
 /// Number of a site.
@@ -228,6 +229,12 @@ impl Sites {
             };
             (key, tallies)
         })
+    }
+
+    /// Returns each site's number, live bytes and allocated bytes.
+    pub(super) fn bytes(&self) -> impl Iterator<Item = SiteBytes> + '_ {
+        let sites = (0..).zip(&self.hot);
+        sites.map(|(number, hot)| (number, hot.live.bytes, hot.allocated.bytes))
     }
 
     /// Allows so many sites from now on. Further ones of a thread and a function are summed up under the stack `others`.

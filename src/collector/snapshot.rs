@@ -8,7 +8,9 @@ use std::time::SystemTime;
 use crate::capture::event::{Kind, NodeId};
 pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
-use heapray_report::model::{Mark, Moment, ProcessMemory, Sampling, SizeCount, Survivors, Tally};
+use heapray_report::model::{
+    History, Mark, Moment, ProcessMemory, Sampling, SizeCount, Survivors, Tally,
+};
 
 /// A call stack: its caller's stack and one more return address. Node 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +150,8 @@ pub struct Snapshot {
     pub stacks: StackTable,
     /// The live blocks by generation. Their sites are indices into the sites of `stacks`.
     pub survivors: Survivors,
+    /// What sites held at some moments of the session.
+    pub history: History,
     /// Memory over time.
     pub timeline: Vec<Moment>,
     /// The process's memory, by kind.

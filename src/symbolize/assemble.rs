@@ -66,6 +66,9 @@ pub(super) fn assemble(
         timeline: snapshot.timeline.clone(),
         marks: snapshot.marks.iter().map(about::mark).collect(),
         survivors: merged_survivors(&snapshot.survivors, &site_of),
+        history: snapshot
+            .history
+            .renumbered(|site| site_of.get(site as usize).copied().flatten()),
         process_memory: snapshot.process_memory.clone(),
         totals: totals(snapshot),
         conditions: conditions(snapshot, notes),

@@ -66,6 +66,7 @@ impl Grafted {
         report.conditions = extension.conditions;
         report.marks = extension.marks;
         report.survivors = extension.survivors;
+        report.history = extension.history;
         report.process_memory = extension.process_memory;
         if !full_names.is_empty() {
             report.full_names = report.frames.iter().map(|frame| frame.function).collect();

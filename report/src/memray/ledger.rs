@@ -11,6 +11,7 @@ use super::limit::{in_list, in_map};
 use super::live_blocks::{Block, LiveBlocks};
 use super::ranges::Taken;
 use super::timeline::Timeline;
+use crate::checkpoints::{Checkpoints, MOST_GENERATIONS, generations};
 use crate::hash::FastMap;
 use crate::model::{
     Allocator, Event, Moment, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally,
@@ -22,9 +23,6 @@ const SMALL: usize = 4096;
 
 /// Number of call sites that are found without the map. Must be a power of two.
 const RECENT: usize = 1 << 13;
-
-/// Number of generations of the survivors.
-const GENERATIONS: u64 = 8;
 
 /// Index for "no call site".
 const NONE: u32 = u32::MAX;
@@ -75,6 +73,7 @@ pub struct Ledger {
     peak_ms: u64,
     now_ms: u64,
     timeline: Timeline,
+    checkpoints: Checkpoints,
     events: u64,
     unknown_frees: u64,
     handed_out_again: u64,
@@ -101,6 +100,7 @@ impl Default for Ledger {
             peak_ms: 0,
             now_ms: 0,
             timeline: Timeline::default(),
+            checkpoints: Checkpoints::default(),
             events: 0,
             unknown_frees: 0,
             handed_out_again: 0,
@@ -168,6 +168,11 @@ impl Sink for Ledger {
             heap: self.live.bytes,
             own: 0,
         });
+        if self.checkpoints.is_due(at_ms, self.allocated) {
+            let sites = (0..).zip(&self.accounts);
+            let sites = sites.map(|(site, it)| (site, it.live.bytes, it.allocated.bytes));
+            self.checkpoints.add(at_ms, self.allocated, sites);
+        }
     }
 
     fn memory(&self) -> u64 {
@@ -202,10 +207,11 @@ impl Ledger {
     pub fn memory(&self) -> u64 {
         let blocks = self.blocks.len() as u64;
         let sites = self.accounts.len() as u64;
-        let survivors = blocks.min(sites.saturating_mul(GENERATIONS));
+        let survivors = blocks.min(sites.saturating_mul(MOST_GENERATIONS));
         self.blocks.memory()
             + sites * SITE
             + survivors * SURVIVOR
+            + 3 * self.checkpoints.memory_bytes()
             + self.large_sizes.len() as u64 * LARGE_SIZE
             + self.windows.capacity() as u64 * size_of::<Window>() as u64
     }
@@ -339,38 +345,36 @@ impl Ledger {
         self.taken = taken;
     }
 
-    /// Returns the live memory by age, in equal parts of the time between the first and the last reading of memory.
+    /// Returns the live memory by age.
     fn survivors(&self) -> Survivors {
-        let width_ms = self.now_ms / GENERATIONS;
-        if width_ms == 0 {
+        if self.now_ms == 0 {
             return Survivors::default();
         }
+        let starts_ms = generations(&self.checkpoints, std::iter::empty(), self.now_ms);
         let mut sums: FastMap<u64, Tally> = FastMap::default();
         for Block { bytes, born, site } in self.blocks.pieces() {
-            let generation = (born / width_ms).min(GENERATIONS - 1);
+            let generation = starts_ms.partition_point(|&start| start <= born) - 1;
             *sums
-                .entry(u64::from(site) * GENERATIONS + generation)
+                .entry(u64::from(site) << 32 | generation as u64)
                 .or_default() += Tally { count: 1, bytes };
         }
         let mut list: Vec<Survivor> = sums
             .into_iter()
             .map(|(key, live)| Survivor {
-                site: (key / GENERATIONS) as u32,
-                generation: (key % GENERATIONS) as u32,
+                site: (key >> 32) as u32,
+                generation: key as u32,
                 live,
             })
             .collect();
         list.sort_unstable_by_key(|survivor| (survivor.site, survivor.generation));
-        Survivors {
-            starts_ms: (0..GENERATIONS).map(|n| n * width_ms).collect(),
-            list,
-        }
+        Survivors { starts_ms, list }
     }
 
     /// Closes the ledger: fills in the sites (in the order of their first allocation), totals, timeline, survivors, event
     /// and unknown-free counts of `report`, whose threads and call stacks the events used.
     pub fn close(self, report: &mut Report) {
         report.survivors = self.survivors();
+        report.history = self.checkpoints.history();
         let mut oldest: Vec<Option<u64>> = vec![None; self.accounts.len()];
         for Block { site, born, .. } in self.blocks.pieces() {
             let oldest = &mut oldest[site as usize];

@@ -3,6 +3,7 @@
 mod about;
 mod call_tree;
 mod event;
+mod history;
 mod module;
 mod process_memory;
 mod sampling;
@@ -12,6 +13,7 @@ mod survivors;
 pub use about::{About, Conditions, Moment, Overhead, Thread, ThreadId};
 pub use call_tree::{Frame, FrameId, StackId, StackNode, Stacks, StrId, Strings};
 pub use event::Event;
+pub use history::{Held, History, HistoryMoment};
 pub use module::{Module, Place};
 pub use process_memory::{AllocatorMemory, ProcessMemory};
 pub use sampling::{Sampling, SamplingRate, margin};
@@ -49,6 +51,8 @@ pub struct Report {
     pub marks: Vec<Mark>,
     /// The live blocks by age.
     pub survivors: Survivors,
+    /// What call sites held at some moments of the session.
+    pub history: History,
     /// Parts of the process's memory at the end, if they were read.
     pub process_memory: Option<ProcessMemory>,
     /// Sums over the whole session, counted exactly.

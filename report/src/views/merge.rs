@@ -6,8 +6,8 @@ use super::rebuild::{FrameTable, Sites, StackCopier, placed, sorted};
 use crate::Report;
 use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
-    AllocatorMemory, FrameId, Mark, Module, Moment, ProcessMemory, Sampling, SizeCount, StackId,
-    StrId, Strings, Survivors, Tally, Thread, ThreadId, Totals,
+    AllocatorMemory, FrameId, Held, History, Mark, Module, Moment, ProcessMemory, Sampling,
+    SizeCount, StackId, StrId, Strings, Survivors, Tally, Thread, ThreadId, Totals,
 };
 
 /// Returns `reports` as one report with the sums of all.
@@ -56,6 +56,7 @@ pub fn merged(reports: &[Report]) -> Report {
     merged.sites = sites.into_list();
     merged.timeline = timeline(reports, &later);
     merged.survivors = survivors(reports, &numbers);
+    merged.history = history(reports, &numbers);
     merged.totals = totals(reports);
     merged.process_memory = process_memory(reports);
     for (number, report) in (1..).zip(reports) {
@@ -241,26 +242,63 @@ fn timeline(reports: &[Report], later: &dyn Fn(&Report) -> u64) -> Vec<Moment> {
     sums
 }
 
+/// Returns the smallest number of generations, or of moments, of the reports.
+fn fewest(reports: &[Report], number: impl Fn(&Report) -> usize) -> usize {
+    reports.iter().map(number).min().unwrap_or(0)
+}
+
+/// Joins the survivors by the number of the generation. Where reports have different numbers, neighbours are joined.
 fn survivors(reports: &[Report], numbers: &[Vec<u32>]) -> Survivors {
-    let starts_ms = &reports[0].survivors.starts_ms;
-    if reports
-        .iter()
-        .any(|report| report.survivors.starts_ms.len() != starts_ms.len())
-    {
-        return Survivors::default();
-    }
+    let fewest = fewest(reports, |report| report.survivors.starts_ms.len());
     let mut sums: HashMap<(u32, u32), Tally> = HashMap::new();
+    let mut starts_ms = Vec::new();
     for (report, numbers) in reports.iter().zip(numbers) {
-        for survivor in &report.survivors.list {
+        let old = &report.survivors.starts_ms;
+        let joint = |generation: usize| generation * fewest / old.len().max(1);
+        if starts_ms.is_empty() {
+            let first = (0..old.len()).filter(|&at| at == 0 || joint(at) != joint(at - 1));
+            starts_ms = first.take(fewest).map(|at| old[at]).collect();
+        }
+        for survivor in report.survivors.list.iter().filter(|_| fewest > 0) {
             if let Some(&site) = numbers.get(survivor.site as usize) {
-                *sums.entry((site, survivor.generation)).or_default() += survivor.live;
+                let generation = joint(survivor.generation as usize) as u32;
+                *sums.entry((site, generation)).or_default() += survivor.live;
             }
         }
     }
     Survivors {
-        starts_ms: starts_ms.clone(),
+        starts_ms,
         list: sorted(sums),
     }
+}
+
+/// Joins what the sites held by the number of the moment. Where reports have different numbers, some moments are left out.
+fn history(reports: &[Report], numbers: &[Vec<u32>]) -> History {
+    let fewest = fewest(reports, |report| report.history.moments.len());
+    let mut joined = History::default();
+    let mut list = Vec::new();
+    for (report, numbers) in reports.iter().zip(numbers) {
+        let old = &report.history;
+        // The last moment of each part is the part's.
+        let mut joint = vec![None; old.moments.len()];
+        for moment in 0..fewest {
+            let at = (moment + 1) * old.moments.len() / fewest - 1;
+            joint[at] = Some(moment as u32);
+            match joined.moments.get_mut(moment) {
+                Some(joined) => joined.allocated += old.moments[at].allocated,
+                None => joined.moments.push(old.moments[at]),
+            }
+        }
+        list.extend(old.list.iter().filter_map(|held| {
+            Some(Held {
+                site: *numbers.get(held.site as usize)?,
+                moment: joint.get(held.moment as usize).copied().flatten()?,
+                ..*held
+            })
+        }));
+    }
+    joined.fill(list);
+    joined
 }
 
 fn totals(reports: &[Report]) -> Totals {
@@ -390,16 +428,7 @@ fn merge_conditions(merged: &mut Report, reports: &[Report]) {
          one moment",
         reports.len()
     ));
-    let generations = &reports[0].survivors.starts_ms;
-    if reports
-        .iter()
-        .any(|report| report.survivors.starts_ms.len() != generations.len())
-    {
-        sum.notes.push(
-            "the ages of what is still live are not shown: the merged captures were cut into different generations"
-                .into(),
-        );
-    } else if !generations.is_empty() {
+    if !merged.survivors.starts_ms.is_empty() {
         sum.notes.push(
             "ages of what is still live are by number of the generation: each capture was cut at times of its own"
                 .into(),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, Frame, FrameId, Place, Report, Site, StackId, Stacks, StrId, Strings, Survivor,
-    Survivors, Tally, ThreadId, Totals,
+    Allocator, Frame, FrameId, History, Place, Report, Site, StackId, Stacks, StrId, Strings,
+    Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 /// Call sites, each (thread, stack, allocator) once, in the order of their first addition.
@@ -83,8 +83,8 @@ impl<'a> StackCopier<'a> {
     }
 }
 
-/// Returns a report with the tables and figures of `report`, but without call stacks, sites and survivors. The starts of the
-/// generations stay.
+/// Returns a report with the tables and figures of `report`, but without call stacks, sites, survivors and what sites held. The starts
+/// of the generations and the moments of the history stay.
 pub(super) fn shell(report: &Report) -> Report {
     Report {
         about: report.about.clone(),
@@ -100,6 +100,10 @@ pub(super) fn shell(report: &Report) -> Report {
         marks: report.marks.clone(),
         survivors: Survivors {
             starts_ms: report.survivors.starts_ms.clone(),
+            list: Vec::new(),
+        },
+        history: History {
+            moments: report.history.moments.clone(),
             list: Vec::new(),
         },
         process_memory: report.process_memory.clone(),
@@ -147,6 +151,9 @@ pub(super) fn rebuild(
         .collect();
     into.sites = sites.into_list();
     into.survivors.list = moved_survivors(&report.survivors.list, &moved);
+    into.history = report
+        .history
+        .renumbered(|site| moved.get(site as usize).copied().flatten());
     into
 }
 

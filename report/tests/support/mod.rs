@@ -9,9 +9,9 @@ use std::io::Read;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Mark, Module, Moment,
-    Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId, StrId,
-    Survivor, Tally, Thread, ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Held, HistoryMoment,
+    Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount,
+    StackId, StrId, Survivor, Tally, Thread, ThreadId, Totals,
 };
 use proptest::prelude::*;
 
@@ -139,6 +139,23 @@ fn fill_marks_and_memory(report: &mut Report, now: u64) {
             site: number,
             generation: number % 2,
             live: site.live,
+        })
+        .collect();
+    report.history.moments = [now / 3, now / 2]
+        .map(|at_ms| HistoryMoment {
+            at_ms,
+            allocated: report.totals.live,
+        })
+        .to_vec();
+    report.history.list = (0..)
+        .zip(&report.sites)
+        .flat_map(|(number, site)| [(number, 0, site), (number, 1, site)])
+        .filter(|(number, moment, _)| (number + moment) % 3 > 0)
+        .map(|(number, moment, site)| Held {
+            site: number,
+            moment,
+            live: site.live.bytes >> moment,
+            allocated: site.allocated.bytes,
         })
         .collect();
     report.modules = vec![Module {
@@ -496,7 +513,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x04\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x05\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes
@@ -524,7 +541,8 @@ pub fn without_reuse(program: Program) -> Program {
         })
         .collect();
     sum_up(&mut report, &events);
-    // Both belong to the former sites.
+    // These belong to the former sites.
     report.survivors = heapray_report::model::Survivors::default();
+    report.history = heapray_report::model::History::default();
     Program { report, events }
 }

@@ -6,6 +6,7 @@ mod lookup;
 mod mapped;
 mod short_lived;
 
+use heapray_report::checkpoints::Checkpoints;
 use heapray_report::model::{Mark, Moment, Tally};
 
 use self::lookup::GROUP;
@@ -60,6 +61,7 @@ pub struct Tables {
     reallocs: Reallocs,
     pub(super) call_tree: CallTree,
     pub(super) timeline: Timeline,
+    pub(super) checkpoints: Checkpoints,
     pub(super) marks: Vec<Mark>,
     pub(super) log: Option<LogWriter>,
     /// Weights and the live table of samples, if events are samples.
@@ -82,6 +84,7 @@ impl Tables {
             reallocs: Reallocs::default(),
             call_tree: CallTree::default(),
             timeline: Timeline::default(),
+            checkpoints: Checkpoints::default(),
             marks: Vec::new(),
             log: None,
             samples: None,
@@ -189,6 +192,10 @@ impl Tables {
         if new_row {
             self.log_entry(&LogEntry::Memory { at_ms, rss });
         }
+        let allocated = self.counters.allocated;
+        if self.checkpoints.is_due(at_ms, allocated) {
+            self.checkpoints.add(at_ms, allocated, self.sites.bytes());
+        }
     }
 
     /// Names the moment at `stamp`. Returns `None`, and names nothing, if 1,000 moments are named already.
@@ -291,6 +298,7 @@ impl Tables {
             + self.threads.memory_bytes()
             + self.call_tree.memory_bytes()
             + self.timeline.memory_bytes()
+            + self.checkpoints.memory_bytes()
             + self
                 .marks
                 .iter()

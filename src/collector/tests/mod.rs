@@ -397,6 +397,30 @@ fn readings_reach_the_timeline_and_the_log() {
 }
 
 #[test]
+fn what_sites_hold_is_noted_while_the_session_grows() {
+    let mut tables = Tables::new(CLOCK);
+    let stamp = |ms: u64| CLOCK.start_stamp + ms * TICKS_PER_MS;
+    for ms in 1..=1000u64 {
+        // One block of three is kept.
+        tables.apply(&event_of(1, Kind::Malloc, 64 * ms, 100));
+        if !ms.is_multiple_of(3) {
+            tables.apply(&event_of(1, Kind::Free, 64 * ms, 0));
+        }
+        tables.reading(stamp(ms), 0, 0);
+    }
+    let export = tables.export();
+    let moments = &export.history.moments;
+    assert!((16..=32).contains(&moments.len()), "{moments:?}");
+    assert_eq!(export.history.list.len(), moments.len());
+    for (held, moment) in export.history.list.iter().zip(moments) {
+        assert_eq!(held.live, moment.at_ms / 3 * 100);
+        assert_eq!(held.allocated, moment.at_ms * 100);
+        assert_eq!(moment.allocated.count, moment.at_ms);
+        assert!(export.survivors.starts_ms.contains(&moment.at_ms));
+    }
+}
+
+#[test]
 fn the_call_tree_is_exported_with_the_sites() {
     let mut tables = Tables::new(CLOCK);
     let node = tables

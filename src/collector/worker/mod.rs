@@ -459,6 +459,7 @@ impl Worker {
             still_recording,
             stacks: exported.stacks,
             survivors: exported.survivors,
+            history: exported.history,
             timeline: exported.timeline,
             process_memory,
             marks: exported.marks,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use heapray_report::Report;
-use heapray_report::model::{StackId, Survivors, Tally};
+use heapray_report::model::{History, StackId, Survivors, Tally};
 
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
@@ -82,6 +82,7 @@ fn snapshot(modules: Vec<Module>) -> Snapshot {
             ..StackTable::default()
         },
         survivors: Survivors::default(),
+        history: History::default(),
         process_memory: None,
         timeline: Vec::new(),
         marks: Vec::new(),

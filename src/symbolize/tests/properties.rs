@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use heapray_report::model::{Allocator, Survivor, Tally};
+use heapray_report::model::{Allocator, Held, HistoryMoment, Survivor, Tally};
 use proptest::prelude::*;
 
 use super::{BIAS, Fake, GROW, PUSH, STD_RT, USER, functions, module, parse, push, site, snapshot};
@@ -131,6 +131,10 @@ proptest! {
         snapshot.survivors.list = (0..).zip(&snapshot.stacks.sites)
             .map(|(site, raw)| Survivor { site, generation: site % 2, live: raw.live })
             .collect();
+        snapshot.history.moments = vec![HistoryMoment::default()];
+        snapshot.history.list = (0..).zip(&snapshot.stacks.sites)
+            .map(|(site, raw)| Held { site, moment: 0, live: raw.live.bytes, allocated: raw.allocated.bytes })
+            .collect();
         let options = ReportOptions { full, ..ReportOptions::default() };
         let resolved = assemble(&snapshot, &options, &mut fake);
         let report = &resolved.report;
@@ -174,6 +178,9 @@ proptest! {
         prop_assert!(report.survivors.list.is_sorted_by(|a, b| (a.site, a.generation) < (b.site, b.generation)));
         let live: Vec<_> = report.sites.iter().map(|site| site.live).collect();
         prop_assert_eq!(aged, live);
+        let held: Vec<_> = report.history.list.iter().map(|held| (held.site, held.live, held.allocated)).collect();
+        let sites: Vec<_> = (0..).zip(&report.sites).map(|(number, site)| (number, site.live.bytes, site.allocated.bytes)).collect();
+        prop_assert_eq!(held, sites);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Data that memray's format does not have, after the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 4
+//! "heapray\0"  u32 version = 5
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
@@ -15,6 +15,8 @@
 //! places       count, each: code object, module + 1 or 0, address from the last, inlined
 //! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
 //! full names   count, each: code object, the name if it differs from the capture's
+//! history      count of moments, each: ms since the last, allocated; count, each: sites since the last, moment, live
+//!              bytes, allocated bytes, as signed steps from the site's last moment
 //! 0x01
 //! ```
 //! Numbers are varints, texts are preceded by their length. A number that may be missing is stored as 0, or as the number
@@ -26,14 +28,14 @@ mod read;
 mod write;
 
 use crate::model::{
-    About, Conditions, Mark, Module, Moment, Place, ProcessMemory, Site, Survivors, Totals,
+    About, Conditions, History, Mark, Module, Moment, Place, ProcessMemory, Site, Survivors, Totals,
 };
 
 pub(super) use read::read;
 pub(super) use write::finish;
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const END: u8 = 1;
 
 /// Thread of the extension.
@@ -69,6 +71,7 @@ pub(in crate::memray) struct Extension {
     pub(in crate::memray) places: Vec<(u32, Place)>,
     /// Full names by code object.
     pub(in crate::memray) full_names: Vec<(u32, String)>,
+    pub(in crate::memray) history: History,
 }
 
 impl Extension {

@@ -7,9 +7,9 @@ use super::super::source::{Decoded, Source, Stop, damaged};
 use super::super::tables::MOST_STACKS;
 use super::{END, Extension, MAGIC, NodeEntry, ThreadEntry, VERSION};
 use crate::model::{
-    About, Allocator, AllocatorMemory, Conditions, Mark, Module, Moment, Overhead, Place,
-    ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId, Survivor, Survivors, Tally,
-    ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Held, History, HistoryMoment, Mark, Module,
+    Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId,
+    Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 /// Reads the extension. Returns `None` if there is none, or one of an unknown version.
@@ -105,6 +105,7 @@ pub(in crate::memray) fn read<R: Read>(
         budget.take(2 * in_list::<(u32, String)>())?;
         extension.full_names.push((code, text(source, budget)?));
     }
+    extension.history = history(source, extension.sites.len(), budget)?;
     if source.byte()? != END {
         return damaged("a bad end mark");
     }
@@ -362,4 +363,43 @@ fn module<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Modul
         limit: start.saturating_add(source.varint()?),
         offset: source.varint()?,
     })
+}
+
+fn history<R: Read>(source: &mut Source<R>, sites: usize, budget: &mut Budget) -> Decoded<History> {
+    let mut history = History::default();
+    let mut at_ms = 0u64;
+    for _ in 0..count(source, MOST_NOTES)? {
+        at_ms = at_ms.wrapping_add(source.signed()? as u64);
+        budget.take(in_list::<HistoryMoment>())?;
+        history.moments.push(HistoryMoment {
+            at_ms,
+            allocated: tally(source)?,
+        });
+    }
+    let (mut site, mut live, mut allocated) = (0i64, 0u64, 0u64);
+    for _ in 0..count(source, MOST_SITES)? {
+        let step = source.signed()?;
+        if step != 0 {
+            (live, allocated) = (0, 0);
+        }
+        site = site.wrapping_add(step);
+        let moment = small(source)?;
+        live = live.wrapping_add(source.signed()? as u64);
+        allocated = allocated.wrapping_add(source.signed()? as u64);
+        let held = Held {
+            site: match u32::try_from(site) {
+                Ok(site) if (site as usize) < sites => site,
+                _ => return damaged("a history without a call site"),
+            },
+            moment,
+            live,
+            allocated,
+        };
+        if held.moment as usize >= history.moments.len() {
+            return damaged("a history without a moment");
+        }
+        budget.take(in_list::<Held>())?;
+        history.list.push(held);
+    }
+    Ok(history)
 }

@@ -7,8 +7,8 @@ use super::super::signpost::Signpost;
 use super::super::writer::Sink;
 use super::{END, MAGIC, VERSION};
 use crate::model::{
-    About, Conditions, Module, ProcessMemory, Report, Sampling, Site, Survivors, Tally, Thread,
-    Totals,
+    About, Conditions, History, Module, ProcessMemory, Report, Sampling, Site, Survivors, Tally,
+    Thread, Totals,
 };
 
 /// Ends a capture whose records are written with the extension and the signpost to it. `codes`: code object by frame;
@@ -79,6 +79,7 @@ fn write<W: Write>(
     put_places(sink, report, codes)?;
     put_sampling(&mut sink.buffer, report.conditions.sampling.as_ref());
     put_full_names(sink, report, codes)?;
+    put_history(sink, &report.history)?;
     sink.buffer.push(END);
     Ok(())
 }
@@ -219,6 +220,32 @@ fn put_survivors<W: Write>(sink: &mut Sink<W>, survivors: &Survivors) -> io::Res
         last = i64::from(survivor.site);
         put_varint(out, u64::from(survivor.generation));
         put_tally(out, survivor.live);
+        sink.pack_if_full()?;
+    }
+    Ok(())
+}
+
+fn put_history<W: Write>(sink: &mut Sink<W>, history: &History) -> io::Result<()> {
+    put_count(&mut sink.buffer, history.moments.len());
+    let mut last = 0;
+    for moment in &history.moments {
+        put_signed(&mut sink.buffer, moment.at_ms.wrapping_sub(last) as i64);
+        last = moment.at_ms;
+        put_tally(&mut sink.buffer, moment.allocated);
+    }
+    put_count(&mut sink.buffer, history.list.len());
+    let (mut site, mut live, mut allocated) = (0, 0, 0);
+    for held in &history.list {
+        let out = &mut sink.buffer;
+        let step = i64::from(held.site) - site;
+        if step != 0 {
+            (live, allocated) = (0, 0);
+        }
+        put_signed(out, step);
+        put_varint(out, u64::from(held.moment));
+        put_signed(out, held.live.wrapping_sub(live) as i64);
+        put_signed(out, held.allocated.wrapping_sub(allocated) as i64);
+        (site, live, allocated) = (i64::from(held.site), held.live, held.allocated);
         sink.pack_if_full()?;
     }
     Ok(())

@@ -1,0 +1,75 @@
+//! What speaks for and against a leak, in words.
+
+use super::judge::{Shape, Verdict};
+use super::lines::Line;
+use crate::units::{duration, size};
+
+/// Returns what speaks for a leak, and what speaks against it.
+pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<String>) {
+    let mut evidence = Vec::new();
+    let mut against = Vec::new();
+    let per_hour = size(verdict.per_hour);
+    match verdict.shape {
+        Shape::Kept => {
+            evidence.push(format!(
+                "grew by {} in {} blocks within {} of work, {per_hour} an hour",
+                size(verdict.grown as u64),
+                verdict.grown_blocks as u64,
+                duration(verdict.span_ms),
+            ));
+            evidence.push(format!(
+                "blocks of {} of {} parts of the work are still live",
+                verdict.gaining, verdict.parts
+            ));
+            if let Some(survival) = verdict.survival {
+                evidence.push(format!(
+                    "keeps {} of the bytes that it allocates",
+                    percent(survival)
+                ));
+            }
+            if verdict.gaining < verdict.parts {
+                against.push(format!(
+                    "nothing was kept in {} of {} parts of the work",
+                    verdict.parts - verdict.gaining,
+                    verdict.parts
+                ));
+            }
+            if verdict.later < 0.7 {
+                against.push(format!(
+                    "grew less in the second half, {} of the first: a cache that fills does that, too",
+                    percent(verdict.later)
+                ));
+            }
+        }
+        Shape::Enlarged => {
+            let blocks = if line.live.count == 1 {
+                "its block".to_owned()
+            } else {
+                format!("its {} blocks", line.live.count)
+            };
+            evidence.push(format!(
+                "{blocks} became larger {} times and never smaller, to {}: a vector or a map that is never emptied",
+                verdict.gaining,
+                size(line.live.bytes),
+            ));
+            against.push(
+                "a collection that has reached its size looks the same until it would grow again"
+                    .into(),
+            );
+        }
+    }
+    if verdict.from > 0.15 && verdict.shape == Shape::Kept {
+        against.push(format!(
+            "it began after {} of the work: set-up that is not over would look the same",
+            percent(verdict.from)
+        ));
+    }
+    (evidence, against)
+}
+
+fn percent(part: f64) -> String {
+    if part > 0.0 && part < 0.01 {
+        return format!("{:.1} %", part * 100.0);
+    }
+    format!("{:.0} %", part * 100.0)
+}

@@ -1,0 +1,107 @@
+//! The work of a session: how far it has come at each moment of its history, from 0 to 1.
+
+use crate::model::Report;
+use crate::views::intervals::duration_ms;
+
+/// Below this part of the average rate of allocation, the time of a span counts less and less: an idle service makes no
+/// progress.
+const IDLE: f64 = 0.05;
+/// Fewest spans of time about which anything can be said.
+const FEWEST: usize = 8;
+
+/// Work of a session. All curves of lines have a value for each of its bounds: the start, the moments of the history, and
+/// the end.
+#[derive(Debug)]
+pub(super) struct Work {
+    /// Milliseconds since the start at each bound.
+    pub(super) at_ms: Vec<u64>,
+    /// Work done until each bound, from 0 to 1: half of it is active time, half of it is allocated bytes.
+    done: Vec<f64>,
+}
+
+impl Work {
+    pub(super) fn of(report: &Report) -> Work {
+        let moments = &report.history.moments;
+        let mut at_ms = vec![0];
+        let mut allocated = vec![0];
+        for moment in moments {
+            at_ms.push(moment.at_ms);
+            allocated.push(moment.allocated.bytes);
+        }
+        at_ms.push(duration_ms(report).max(at_ms[at_ms.len() - 1]));
+        allocated.push(
+            report
+                .totals
+                .allocated
+                .bytes
+                .max(allocated[allocated.len() - 1]),
+        );
+
+        let steps = |curve: &[u64]| -> Vec<f64> {
+            curve
+                .windows(2)
+                .map(|pair| pair[1].saturating_sub(pair[0]) as f64)
+                .collect()
+        };
+        let (times, bytes) = (steps(&at_ms), steps(&allocated));
+        let mean = bytes.iter().sum::<f64>() / times.iter().sum::<f64>().max(1.0);
+        let active: Vec<f64> = times
+            .iter()
+            .zip(&bytes)
+            .map(|(&time, &bytes)| time.min(bytes / (mean * IDLE).max(f64::MIN_POSITIVE)))
+            .collect();
+        let (active_sum, bytes_sum) = (active.iter().sum::<f64>(), bytes.iter().sum::<f64>());
+        let mut done = vec![0.0];
+        let mut sum = 0.0;
+        for (active, bytes) in active.iter().zip(&bytes) {
+            sum += active / active_sum.max(1.0) / 2.0 + bytes / bytes_sum.max(1.0) / 2.0;
+            done.push(sum);
+        }
+        for done in &mut done {
+            *done /= sum.max(f64::MIN_POSITIVE);
+        }
+        Work { at_ms, done }
+    }
+
+    pub(super) fn is_long_enough(&self) -> bool {
+        self.done
+            .windows(2)
+            .filter(|pair| pair[1] > pair[0])
+            .count()
+            >= FEWEST
+    }
+
+    /// Returns the number of bounds.
+    pub(super) fn bounds(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Returns the work done at bound `bound`.
+    pub(super) fn at_bound(&self, bound: usize) -> f64 {
+        self.done[bound]
+    }
+
+    /// Returns the value of `curve`, which has one for each bound, when `done` of the work was done.
+    pub(super) fn value(&self, curve: &[f64], done: f64) -> f64 {
+        let after = self
+            .done
+            .partition_point(|&at| at < done)
+            .min(self.done.len() - 1);
+        let Some(before) = after.checked_sub(1) else {
+            return curve[0];
+        };
+        let (from, to) = (self.done[before], self.done[after]);
+        let part = if to > from {
+            (done - from) / (to - from)
+        } else {
+            1.0
+        };
+        curve[before] + (curve[after] - curve[before]) * part.clamp(0.0, 1.0)
+    }
+
+    /// Returns the milliseconds since the start at which `done` of the work was done.
+    pub(super) fn time_ms(&self, done: f64) -> u64 {
+        let at_ms: Vec<f64> = self.at_ms.iter().map(|&ms| ms as f64).collect();
+        self.value(&at_ms, done) as u64
+    }
+}
