@@ -192,9 +192,10 @@ pub use memory_log::{MemorySpan, memory_span};
 pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
-    Blocks, Builder, CallSite, DiskStatus, Error, InitError, KeptReport, Mark, OverheadStatus,
-    Profiler, ReportStatus, SamplingStatus, State, Status, Trigger, TriggerCause, builder,
-    flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
+    Blocks, Builder, CallSite, Confidence, DiskStatus, Error, InitError, KeptReport, LeakCandidate,
+    Mark, OverheadStatus, Profiler, ReportStatus, SamplingStatus, State, Status, Trigger,
+    TriggerCause, builder, flamegraph, init, mark, profiler, report, shutdown, start, stats,
+    status, stop, try_init,
 };
 pub use profiles::capture_scope::{
     CaptureScope, CaptureScopeError, CaptureScopeReport, capture_scope, capture_scope_async,

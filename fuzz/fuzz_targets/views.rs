@@ -5,7 +5,7 @@ use heapray_report::memray::{MemoryLimit, events, read};
 use heapray_report::page::Page;
 use heapray_report::stats;
 use heapray_report::views::{
-    Filter, Fold, IntervalOptions, Intervals, Origins, advice, at_moment, by_function, by_location,
+    Filter, Fold, IntervalOptions, Intervals, Origins, at_moment, by_function, by_location,
     by_module, diff, filtered, folded, in_range, inverted, leaks, merged, own_sites, readable,
     resident_parts, temporary,
 };
@@ -21,7 +21,6 @@ fuzz_target!(|bytes: &[u8]| {
     by_module(report);
     by_function(report);
     own_sites(report, &Origins::of(report));
-    advice(report);
     leaks(report);
     resident_parts(report);
     let intervals = events(bytes).ok().map(|events| {

@@ -64,12 +64,15 @@ impl Checkpoints {
                 *smallest = site;
             }
         }
-        let sites = most
-            .into_iter()
-            .map(|Reverse((live, number, allocated))| (number, live, allocated));
+        // A list of its own, without the heap's spare room.
+        let mut sites = Vec::with_capacity(most.len());
+        sites.extend(
+            most.iter()
+                .map(|&Reverse((live, number, allocated))| (number, live, allocated)),
+        );
         self.list.push(Checkpoint {
             moment: HistoryMoment { at_ms, allocated },
-            sites: sites.collect(),
+            sites,
         });
         if self.list.len() > MOST {
             self.drop_one();

@@ -219,7 +219,7 @@ fn pythons_names_are_those_of_the_source() {
 }
 
 #[test]
-fn a_line_of_own_code_is_one_in_advice_and_lists() {
+fn a_line_of_own_code_is_one_in_lists() {
     let plain = named(&report(&TWO), Names::Plain).unwrap();
     let origins = heapray_report::views::Origins::of(&plain);
     assert_eq!(own_sites(&plain, &origins).len(), 2);

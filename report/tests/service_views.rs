@@ -1,14 +1,12 @@
-//! Tests of folding, readable names, advice and the parts of the resident memory, on call stacks like those of services.
+//! Tests of folding, readable names and the parts of the resident memory, on call stacks like those of services.
 #![allow(clippy::unwrap_used)]
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, AllocatorMemory, Frame, FrameId, Moment, ProcessMemory, Site, StackId,
-    Survivor, Tally, Thread, ThreadId,
+    About, Allocator, AllocatorMemory, Frame, FrameId, ProcessMemory, Site, StackId, Tally, Thread,
+    ThreadId,
 };
-use heapray_report::views::{
-    Finding, Fold, Kind, Origins, Part, Share, advice, folded, readable, resident_parts,
-};
+use heapray_report::views::{Fold, Kind, Origins, Part, Share, folded, readable, resident_parts};
 use proptest::prelude::*;
 
 const REGISTRY: &str = "/home/dev/.cargo/registry/src/index-1949";
@@ -226,133 +224,6 @@ fn true_recursion_and_a_leaf_of_the_runtime_stay() {
         lines(&readable(&report)),
         [["shop::walk:3", "shop::walk:3", "tokio::io::Read::poll:8"]]
     );
-}
-
-#[test]
-fn lines_that_grow_regrow_and_churn_are_advised_on() {
-    let mut report = empty_report();
-    let none = tally(0, 0);
-    let main = ("shop::main", "src/main.rs", 1);
-    let push = (
-        "alloc::vec::Vec<T,A>::push",
-        "/rustc/0a/library/alloc/src/vec/mod.rs",
-        1,
-    );
-    let grow = ("shop::grow", "src/grow.rs", 5);
-    let leak = ("shop::leak", "src/leak.rs", 6);
-    let churn = ("shop::churn", "src/churn.rs", 7);
-    add(
-        &mut report,
-        Allocator::Malloc,
-        &[main, grow, push],
-        [tally(100, 6_400), none, none],
-    );
-    add(
-        &mut report,
-        Allocator::Realloc,
-        &[main, grow, push],
-        [tally(1_400, 900_000), none, none],
-    );
-    // The same line also allocates blocks in another way. They are not the blocks that grow.
-    let format = (
-        "alloc::fmt::format",
-        "/rustc/0a/library/alloc/src/fmt.rs",
-        1,
-    );
-    add(
-        &mut report,
-        Allocator::Malloc,
-        &[main, grow, format],
-        [tally(9_000, 9_000), none, none],
-    );
-    add(
-        &mut report,
-        Allocator::Malloc,
-        &[main, leak],
-        [tally(80, 8_000), tally(40, 4_000), none],
-    );
-    add(
-        &mut report,
-        Allocator::Malloc,
-        &[main, churn],
-        [tally(20_000, 40_000), none, tally(19_000, 38_000)],
-    );
-    // Memory of the start-up: all blocks are of the first generation.
-    add(
-        &mut report,
-        Allocator::Malloc,
-        &[main],
-        [tally(10, 90_000), tally(10, 90_000), none],
-    );
-    report.timeline.push(Moment {
-        at_ms: 4_000,
-        ..Moment::default()
-    });
-    // The present generation is too young for advice.
-    report.survivors.starts_ms = vec![0, 1_000, 2_000, 3_999];
-    let survivor = |site, generation, count, bytes| Survivor {
-        site,
-        generation,
-        live: tally(count, bytes),
-    };
-    report.survivors.list = vec![
-        survivor(3, 0, 10, 1_000),
-        survivor(3, 1, 15, 1_500),
-        survivor(3, 2, 15, 1_500),
-        survivor(5, 0, 10, 90_000),
-    ];
-    let found: Vec<(String, Finding)> = advice(&report)
-        .into_iter()
-        .map(|advice| {
-            let frame = report.frames[advice.frame.0 as usize];
-            println!("{}", advice.text);
-            (
-                report.strings.get(frame.function).to_owned(),
-                advice.finding,
-            )
-        })
-        .collect();
-    let expected = [
-        (
-            "shop::leak".to_owned(),
-            Finding::Grows {
-                generations: vec![tally(10, 1_000), tally(15, 1_500), tally(15, 1_500), none],
-                live: tally(40, 4_000),
-            },
-        ),
-        (
-            "shop::grow".to_owned(),
-            Finding::Regrown {
-                regrown: tally(1_400, 900_000),
-                begun: 100,
-            },
-        ),
-        (
-            "shop::churn".to_owned(),
-            Finding::ShortLived {
-                temporary: tally(19_000, 38_000),
-                allocated: tally(20_000, 40_000),
-            },
-        ),
-    ];
-    assert_eq!(found, expected);
-    let texts: Vec<String> = advice(&report)
-        .into_iter()
-        .map(|advice| advice.text)
-        .collect();
-    assert!(
-        texts[1].contains("100 blocks grew 14.0 times on average"),
-        "{texts:?}"
-    );
-
-    // With one generation without survivors, nothing is certain.
-    report.survivors.list.remove(1);
-    assert!(
-        !advice(&report)
-            .iter()
-            .any(|a| matches!(a.finding, Finding::Grows { .. }))
-    );
-    assert!(advice(&empty_report()).is_empty());
 }
 
 fn bytes_of(parts: &[Part], name: &str) -> u64 {

@@ -8,8 +8,9 @@ use heapray_report::checkpoints::generations;
 use heapray_report::model::{History, Mark, Moment, Survivors};
 
 use super::birth::Birth;
+use super::live::Block;
 use super::log::LogWriter;
-use super::sites::{Key, Tallies};
+use super::sites::{Key, SiteId, Tallies};
 use super::snapshot::{EventLog, RawNode, RawSite, RawTotals, StackTable};
 use super::survivors;
 use super::tables::Tables;
@@ -48,16 +49,10 @@ impl Tables {
     pub fn export(&mut self) -> Export {
         self.flush_log();
         let timeline = self.timeline.rows();
-        let blocks = self.live.blocks().chain(self.ranges.blocks());
-        let samples = self.samples.iter().flat_map(|samples| samples.blocks());
         let (survivors, oldest) = survivors::count(
-            blocks.map(|block| (block, 1)).chain(samples),
+            self.all_blocks(),
             self.sites.len(),
-            generations(
-                &self.checkpoints,
-                self.marks.iter().map(|mark| mark.at_ms),
-                timeline.last().map_or(0, |moment| moment.at_ms),
-            ),
+            self.generations(&timeline),
         );
         Export {
             stacks: StackTable {
@@ -77,9 +72,10 @@ impl Tables {
         }
     }
 
-    /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks. This is cheap for any
-    /// number of sites. There is no log, and there are no births.
-    pub fn export_top(&mut self, number: usize) -> Export {
+    /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks and what they held. This
+    /// is cheap for any number of sites. There is no log. With `ages`, there are survivors, which takes a look at each live
+    /// block.
+    pub fn export_top(&mut self, number: usize, ages: bool) -> Export {
         let mut top = BTreeMap::new();
         for (nth, (key, tallies)) in self.sites.iter(self.peak.epoch()).enumerate() {
             top.insert((tallies.live.bytes, nth), (key, tallies));
@@ -87,10 +83,24 @@ impl Tables {
                 top.pop_first();
             }
         }
+        let mut numbers: Vec<Option<u32>> = vec![None; self.sites.len()];
         let mut stacks = Stacks::new(self.call_tree.nodes());
-        let sites = top.into_values().rev();
-        let sites = sites.map(|(key, tallies)| raw_site(key, stacks.add(key.node), tallies, None));
-        let sites = sites.collect();
+        let mut sites = Vec::new();
+        for ((_, old), (key, tallies)) in top.into_iter().rev() {
+            numbers[old] = Some(sites.len() as u32);
+            sites.push(raw_site(key, stacks.add(key.node), tallies, None));
+        }
+        let timeline = self.timeline.rows();
+        let survivors = if ages {
+            let blocks = self.all_blocks().filter_map(|(block, times)| {
+                let site = SiteId(numbers[block.site.0 as usize]?);
+                Some((Block { site, ..block }, times))
+            });
+            survivors::count(blocks, sites.len(), self.generations(&timeline)).0
+        } else {
+            Survivors::default()
+        };
+        let number = |site: u32| numbers.get(site as usize).copied().flatten();
         Export {
             stacks: StackTable {
                 nodes: stacks.nodes,
@@ -98,15 +108,28 @@ impl Tables {
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
-            timeline: self.timeline.rows(),
-            survivors: Survivors::default(),
-            history: History::default(),
+            history: self.checkpoints.history().renumbered(number),
+            survivors,
+            timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
             log: None,
             log_given_up: self.log_given_up(),
             notes: Vec::new(),
         }
+    }
+
+    /// Returns every live block and mapping, and the number that it stands for.
+    fn all_blocks(&self) -> impl Iterator<Item = (Block, u64)> {
+        let blocks = self.live.blocks().chain(self.ranges.blocks());
+        let samples = self.samples.iter().flat_map(|samples| samples.blocks());
+        blocks.map(|block| (block, 1)).chain(samples)
+    }
+
+    fn generations(&self, timeline: &[Moment]) -> Vec<u64> {
+        let marks = self.marks.iter().map(|mark| mark.at_ms);
+        let end_ms = timeline.last().map_or(0, |moment| moment.at_ms);
+        generations(&self.checkpoints, marks, end_ms)
     }
 
     fn raw_sites(&self, oldest: &[Birth]) -> Vec<RawSite> {

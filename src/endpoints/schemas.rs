@@ -48,6 +48,7 @@ enum LiveEventName {
     Curve,
     Now,
     Top,
+    Leaks,
     Reports,
 }
 

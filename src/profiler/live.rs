@@ -5,30 +5,36 @@
 //! ```
 //!
 //! However many watch, a state is made at most once a second; while nobody asks, nothing is done. Symbols are looked up only
-//! for the call sites with the most live bytes, and remembered.
+//! for the call sites with the most live bytes, and remembered. What probably leaks is found out less often, since that takes a
+//! look at each live block.
 
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use heapray_report::{model, views};
+use heapray_report::{Report, model, views};
 use tokio::sync::oneshot;
 
 use super::lifecycle::Lifecycle;
 use super::lock::{Lock, Rank};
 use super::machine::Machine;
-use super::reports::{Reports, leak_at};
+use super::reports::{Reports, probable_leak};
 use super::waiter::Waiter;
 use super::worker::Worker;
-use super::{Blocks, CallSite, KeptReport, Mark, Status};
-use crate::collector::snapshot::StackTable;
+use super::{Blocks, CallSite, KeptReport, LeakCandidate, Mark, Status};
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// From one state to the next.
 const EVERY: Duration = Duration::from_secs(1);
-/// Call sites whose symbols are looked up.
+/// Call sites whose symbols are looked up, and those in which leaks are looked for.
 const SITES: usize = 200;
+const LEAK_SITES: usize = 512;
+/// Shortest time from one search for leaks to the next, and the factor by which it is longer than the search took.
+const LEAKS_EVERY: Duration = Duration::from_secs(5);
+const LEAKS_SELDOM: u32 = 100;
+/// Leaks that are shown.
+const LEAKS: usize = 5;
 /// Lines that are shown.
 const LINES: usize = 15;
 /// Points of the curve: what a small screen can show.
@@ -43,6 +49,8 @@ pub(crate) struct LiveState {
     pub(crate) marks: Vec<Mark>,
     /// What the lines that hold the most hold, if a session is running.
     pub(crate) top: Option<Top>,
+    /// The lines that probably leak, the likeliest first, as of the last search.
+    pub(crate) leaks: Vec<LeakingLine>,
     pub(crate) kept: Vec<KeptReport>,
 }
 
@@ -53,6 +61,16 @@ pub(crate) struct Top {
     pub(crate) lines: Vec<CallSite>,
     /// What is live in the call sites that were looked at; all other call sites hold less each.
     pub(crate) seen: Blocks,
+}
+
+/// A line that probably leaks.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(crate) struct LeakingLine {
+    #[serde(flatten)]
+    pub(crate) line: LeakCandidate,
+    /// What speaks for it, and what against it: a sentence each.
+    pub(crate) evidence: Vec<String>,
+    pub(crate) against: Vec<String>,
 }
 
 /// Gives what the live page shows to all who watch, on a thread of its own.
@@ -70,6 +88,11 @@ pub(crate) struct LiveFeed {
 struct Cache {
     last: Option<Instant>,
     symbols: Known,
+    leaks: Vec<LeakingLine>,
+    /// When leaks are looked for again.
+    leaks_due: Option<Instant>,
+    /// The session that the leaks are of.
+    leaks_of: u64,
 }
 
 impl std::fmt::Debug for LiveFeed {
@@ -113,7 +136,7 @@ impl LiveFeed {
     /// Returns the heap over time, of the running session or the one that ended last, and when that began: at most so many
     /// rows. Blocks.
     pub(crate) fn heap_curve(&self, rows: usize) -> Option<(SystemTime, Vec<model::Moment>)> {
-        let running = self.machine.top(0).map(Arc::new);
+        let running = self.machine.top(0, false).map(Arc::new);
         let snapshot = running.or_else(|| self.machine.last())?;
         Some((snapshot.started, thinned(&snapshot.timeline, rows)))
     }
@@ -130,14 +153,32 @@ impl LiveFeed {
         if waiters.is_empty() {
             return;
         }
-        let state = Arc::new(self.state(&mut cache.symbols));
+        let state = Arc::new(self.state(&mut cache));
         for waiter in waiters {
             waiter.give(Arc::clone(&state));
         }
     }
 
-    fn state(&self, symbols: &mut Known) -> LiveState {
-        let running = self.machine.top(SITES);
+    fn state(&self, cache: &mut Cache) -> LiveState {
+        let (session, _) = self.machine.session();
+        if cache.leaks_of != session {
+            (cache.leaks_of, cache.leaks_due) = (session, None);
+            cache.leaks.clear();
+        }
+        let began = Instant::now();
+        let search = cache.leaks_due.is_none_or(|due| began >= due);
+        let sites = if search { LEAK_SITES } else { SITES };
+        let running = self.machine.top(sites, search);
+        let top = running.as_ref().map(|snapshot| {
+            let options = ReportOptions::default();
+            let report = symbolize::report_again(snapshot, &options, &mut cache.symbols).report;
+            if search {
+                cache.leaks = leaking(&report);
+                let pause = began.elapsed() * LEAKS_SELDOM;
+                cache.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
+            }
+            top(&report)
+        });
         let last = match &running {
             Some(_) => None,
             None => self.machine.last(),
@@ -148,26 +189,37 @@ impl LiveFeed {
             status: self.lifecycle.status_blocking(),
             curve: shown.map_or_else(Vec::new, |snapshot| thinned(&snapshot.timeline, POINTS)),
             marks: marks.iter().cloned().map(Mark::of).collect(),
-            top: running
-                .as_ref()
-                .map(|snapshot| top(&snapshot.stacks, symbols)),
+            top,
+            leaks: cache.leaks.clone(),
             kept: self.reports.kept(),
         }
     }
 }
 
-fn top(stacks: &StackTable, known: &mut Known) -> Top {
-    let report = symbolize::resolve_again(stacks, &ReportOptions::default(), known).report;
-    let sites = views::own_sites(&report, &views::Origins::of(&report));
-    let lines = sites.iter().filter_map(|site| leak_at(&report, site));
+fn top(report: &Report) -> Top {
+    let sites = views::own_sites(report, &views::Origins::of(report));
+    let lines = sites.iter().filter_map(|site| CallSite::of(report, site));
     let mut seen = model::Tally::default();
-    for site in &stacks.sites {
+    for site in &report.sites {
         seen += site.live;
     }
     Top {
-        lines: lines.take(LINES).map(CallSite::from).collect(),
+        lines: lines.take(LINES).collect(),
         seen: Blocks::of(seen),
     }
+}
+
+fn leaking(report: &Report) -> Vec<LeakingLine> {
+    let leaks = views::leaks(report);
+    let lines = leaks.list().iter().take(LEAKS);
+    let line = |leak: &views::Leak| {
+        Some(LeakingLine {
+            line: probable_leak(report, leak)?.into(),
+            evidence: leak.evidence.clone(),
+            against: leak.against.clone(),
+        })
+    };
+    lines.filter_map(line).collect()
 }
 
 /// Returns at most `limit` rows: neighbours as one, each column at its largest, so that no spike is lost.

@@ -226,12 +226,12 @@ impl Machine {
         mark.map(Mark::of).ok_or(Error::TooManyMarks)
     }
 
-    /// Returns the timeline, and the `sites` call sites of the running session with the most live bytes. `None` if no
-    /// session runs.
+    /// Returns the timeline, and the `sites` call sites of the running session with the most live bytes, with the `ages` of
+    /// their blocks if asked. `None` if no session runs.
     #[cfg(feature = "http")]
-    pub(crate) fn top(&self, sites: usize) -> Option<Snapshot> {
+    pub(crate) fn top(&self, sites: usize, ages: bool) -> Option<Snapshot> {
         match &self.lock().phase {
-            Phase::Recording(session) => session.top(sites).ok(),
+            Phase::Recording(session) => session.top(sites, ages).ok(),
             _ => None,
         }
     }

@@ -38,7 +38,7 @@ pub use handle::Profiler;
 pub(crate) use live::{LiveFeed, LiveState};
 #[cfg(feature = "http")]
 pub(crate) use log_reader::LogReader;
-pub use reports::{CallSite, KeptReport, TriggerCause};
+pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause};
 #[cfg(feature = "http")]
 pub(crate) use reports::{Reader, Reports};
 pub use status::{

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use heapray_report::error_chain;
 use heapray_report::memray::{Version, write_aggregated};
 
-use super::reports::{Reports, leak};
+use super::reports::{Lines, Reports};
 use super::worker::Worker;
 use crate::config::Config;
 use crate::flight_recorder::{TriggerKind, memory_left};
@@ -228,6 +228,7 @@ impl Work {
                 format!("process {pid} ended while it recorded: it was killed, or crashed");
             (TriggerKind::Killed, reason)
         };
+        let lines = Lines::of(report);
         Note {
             session,
             pid,
@@ -241,7 +242,8 @@ impl Work {
             live: totals.live,
             high_water: totals.high_water,
             lost_events: report.conditions.lost_events,
-            leak: leak(report),
+            largest: lines.largest,
+            leak: lines.leak,
             trigger: Some(Triggered {
                 kind,
                 reason,

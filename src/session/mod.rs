@@ -263,12 +263,18 @@ impl Session {
     }
 
     /// Takes a snapshot like [`snapshot`](Session::snapshot), but only of the `sites` call sites with the most live bytes,
-    /// and without the event log. This is cheap enough for every second.
+    /// and without the event log. This is cheap enough for every second. `ages`: with survivors, which takes a look at each
+    /// live block.
     ///
     /// # Errors
     /// The collector does not run.
-    pub fn top(&self, sites: usize) -> Result<Snapshot, SessionError> {
-        self.ask_seeing(|visibility, answer| Request::Top(sites, visibility, answer))
+    pub fn top(&self, sites: usize, ages: bool) -> Result<Snapshot, SessionError> {
+        self.ask_seeing(|visibility, answer| Request::Top {
+            sites,
+            ages,
+            visibility,
+            answer,
+        })
     }
 
     /// Takes a snapshot of this moment. Recording goes on.

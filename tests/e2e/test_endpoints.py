@@ -79,7 +79,7 @@ def test_memray_opens_the_report_of_an_earlier_session(service, tmp_path):
     record(service, 2)
     record(service, 1)
     former = service.get(f"{PROFILER}/reports").json()[1]
-    assert former["leak"]["file"].endswith("memory-leak/src/leak.rs"), former
+    assert former["largest"]["file"].endswith("memory-leak/src/leak.rs"), former
     report = tmp_path / "former.bin"
     report.write_bytes(service.get(f"{PROFILER}/reports/{former['id']}/report").body)
     assert is_the_leak(*largest_leak(report), calls=2)

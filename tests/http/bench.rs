@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use heapray::{Builder, Profiler};
 use http_body_util::BodyExt;
+use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::support::turn;
@@ -154,4 +155,31 @@ pub(crate) async fn call(app: &Router, endpoint: &str) -> Answer {
         _ => Method::GET,
     };
     send(app, method, &format!("{BASE}/{endpoint}"), &[]).await
+}
+
+/// Reads the events of the live stream until `enough` returns true.
+pub(crate) async fn watch(app: &Router, mut enough: impl FnMut(&str, &Value) -> bool) {
+    let request = Request::get(format!("{BASE}/live"))
+        .body(Body::empty())
+        .unwrap();
+    let response = app.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.unwrap().into_data().unwrap();
+        let text = std::str::from_utf8(&frame).unwrap();
+        for event in text.split("\n\n").filter(|event| event.contains("event: ")) {
+            let line = |name: &str| {
+                event
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .unwrap()
+            };
+            let data = serde_json::from_str(line("data: ")).unwrap();
+            if enough(line("event: "), &data) {
+                return;
+            }
+        }
+    }
+    panic!("the stream ended too early");
 }

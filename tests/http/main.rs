@@ -11,6 +11,7 @@ mod support;
 mod bench;
 mod document;
 mod guard;
+mod leaks;
 mod outputs;
 mod process;
 mod queue;

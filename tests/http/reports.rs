@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use crate::bench::{Answer, BASE, Bench, call, fresh_dir, send};
+use crate::bench::{Answer, BASE, Bench, call, fresh_dir, send, watch};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
@@ -60,7 +60,7 @@ async fn a_former_sessions_report_is_kept_and_every_view_of_it_is_served() {
         (&kept[0]["session"], &kept[1]["session"]),
         (&2.into(), &1.into())
     );
-    let leak = &kept[1]["leak"];
+    let leak = &kept[1]["largest"];
     assert!(
         leak["live"]["bytes"].as_u64().unwrap() >= 1_234_567,
         "{leak}"
@@ -402,33 +402,6 @@ async fn a_session_takes_a_thousand_marks_and_no_more() {
     call(&bench.app(), "mark?name=more")
         .await
         .fails_with(409, "TooManyMarks");
-}
-
-/// Reads the events of the live stream until `enough` returns true.
-async fn watch(app: &Router, mut enough: impl FnMut(&str, &Value) -> bool) {
-    let request = Request::get(format!("{BASE}/live"))
-        .body(Body::empty())
-        .unwrap();
-    let response = app.clone().oneshot(request).await.unwrap();
-    assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let mut body = response.into_body();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.unwrap().into_data().unwrap();
-        let text = std::str::from_utf8(&frame).unwrap();
-        for event in text.split("\n\n").filter(|event| event.contains("event: ")) {
-            let line = |name: &str| {
-                event
-                    .lines()
-                    .find_map(|line| line.strip_prefix(name))
-                    .unwrap()
-            };
-            let data = serde_json::from_str(line("data: ")).unwrap();
-            if enough(line("event: "), &data) {
-                return;
-            }
-        }
-    }
-    panic!("the stream ended too early");
 }
 
 #[tokio::test]

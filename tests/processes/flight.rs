@@ -78,7 +78,7 @@ fn left(dir: &Path, kind: TriggerKind) -> KeptReport {
     let report = reports.first().expect("a report is listed").clone();
     let trigger = report.trigger.clone().expect("the report has a trigger");
     assert_eq!(trigger.kind, kind, "{trigger:?}");
-    let leak = report.leak.clone().unwrap();
+    let leak = report.largest.clone().unwrap();
     assert!(leak.function.contains("hog_of_memory"), "{leak:?}");
     assert!(leak.live.bytes > report.live.bytes / 2, "{report:?}");
     let id = ReportId::parse(&report.id).unwrap();

@@ -125,7 +125,7 @@ fn bytes(dir: &Path) -> u64 {
 }
 
 fn leaks(report: &KeptReport) -> bool {
-    let leak = report.leak.as_ref();
+    let leak = report.largest.as_ref();
     leak.is_some_and(|leak| leak.function.contains("leak_of_a_killed_process"))
 }
 

@@ -200,9 +200,14 @@ impl Worker {
                     self.catch_up();
                     drop(answer.try_send(self.recording.mark(name, clock::stamp())));
                 }
-                Ok(Request::Top(sites, visibility, answer)) => {
+                Ok(Request::Top {
+                    sites,
+                    ages,
+                    visibility,
+                    answer,
+                }) => {
                     self.catch_up();
-                    let exported = self.recording.session_mut().export_top(sites);
+                    let exported = self.recording.session_mut().export_top(sites, ages);
                     drop(answer.try_send(self.complete(exported, None, visibility, true)));
                 }
                 Ok(Request::Resample(mean, answer)) => {

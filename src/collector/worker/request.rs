@@ -29,7 +29,12 @@ pub enum Request {
     /// Names the present moment; `None` if there are too many marks.
     Mark(String, SyncSender<Option<Mark>>),
     /// The most important data for a live page: the timeline, and that many call sites with the most live bytes.
-    Top(usize, Visibility, SyncSender<Snapshot>),
+    Top {
+        sites: usize,
+        ages: bool,
+        visibility: Visibility,
+        answer: SyncSender<Snapshot>,
+    },
     /// Change of the rate: samples with a point every so many bytes from now on.
     Resample(u64, SyncSender<()>),
     /// Begin of a scope.

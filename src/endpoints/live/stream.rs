@@ -104,6 +104,7 @@ struct Sent {
     /// Session of the sent curve, and the number of marks in it.
     curve: Option<(Option<SystemTime>, usize)>,
     top: String,
+    leaks: String,
     reports: String,
 }
 
@@ -131,6 +132,7 @@ impl Sent {
         }
         for (name, new, old) in [
             ("top", json(&state.top), &mut self.top),
+            ("leaks", json(&state.leaks), &mut self.leaks),
             ("reports", json(&state.kept), &mut self.reports),
         ] {
             if *old != new {
@@ -172,6 +174,7 @@ mod tests {
             curve: vec![Moment::default(); 3],
             marks: Vec::new(),
             top: None,
+            leaks: Vec::new(),
             kept: Vec::new(),
         }
     }
@@ -189,7 +192,7 @@ mod tests {
         let mut state = state();
         assert_eq!(
             names(&sent.events(&state)),
-            ["status", "curve", "top", "reports"]
+            ["status", "curve", "top", "leaks", "reports"]
         );
         assert_eq!(names(&sent.events(&state)), ["status", "now"]);
         state.marks.push(Mark {

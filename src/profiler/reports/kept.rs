@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use heapray_report::Report;
 use heapray_report::memray::{self, Format, MemoryLimit, ReadError};
-use heapray_report::views::{self, Names, OwnSite};
 
+use super::line::{CallSite, LeakCandidate, Lines};
 use super::while_wanted::{self, WhileWanted};
 use super::write::render;
 use super::{Made, Origin, OutputSpec, Reports, log_deleted};
@@ -16,7 +16,7 @@ use crate::flight_recorder::{Reason, TriggerKind, memory_of_process};
 use crate::os::unique;
 use crate::profiler::machine::View;
 use crate::profiler::store::{
-    Draft, Kept, Label, Leak, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
+    Draft, Kept, Label, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
 };
 use crate::profiler::waiter::Waiter;
 use crate::profiler::{Blocks, Error};
@@ -57,7 +57,10 @@ pub struct KeptReport {
     pub lost_events: u64,
     /// The line of the service's own code with the most that was not freed; null if all was.
     #[cfg_attr(feature = "http", schema(required))]
-    pub leak: Option<CallSite>,
+    pub largest: Option<CallSite>,
+    /// The line that most probably leaks; null if none does, or if the session was too short to tell.
+    #[cfg_attr(feature = "http", schema(required))]
+    pub leak: Option<LeakCandidate>,
     /// Why it was written without being asked for; null if its session was simply stopped.
     #[cfg_attr(feature = "http", schema(required))]
     pub trigger: Option<TriggerCause>,
@@ -72,39 +75,6 @@ pub struct TriggerCause {
     pub kind: TriggerKind,
     /// The same for people, with its figures.
     pub reason: String,
-}
-
-/// A line of code, and what of its allocations was not freed.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema), schema(as = LeakLine))]
-#[non_exhaustive]
-pub struct CallSite {
-    /// The function.
-    pub function: String,
-    /// The source file; where it is not known, the program or library.
-    pub file: String,
-    /// The line in it; 0 if it is not known.
-    pub line: u32,
-    /// What is live.
-    pub live: Blocks,
-}
-
-impl CallSite {
-    /// Returns what is still live of `site`; `None` if nothing is, or its line is not known.
-    pub(crate) fn of(report: &Report, site: &OwnSite) -> Option<CallSite> {
-        leak_at(report, site).map(CallSite::from)
-    }
-}
-
-impl From<Leak> for CallSite {
-    fn from(leak: Leak) -> CallSite {
-        CallSite {
-            function: leak.function,
-            file: leak.file,
-            line: leak.line,
-            live: Blocks::of(leak.live),
-        }
-    }
 }
 
 /// Least and most memory that reading a kept report may take. One of 100,000 call sites takes 30 MiB.
@@ -331,6 +301,7 @@ pub(in crate::profiler) fn note(
     why: Option<&Reason>,
 ) -> Note {
     let totals = &snapshot.totals;
+    let lines = Lines::of(report);
     Note {
         session,
         pid: std::process::id(),
@@ -344,35 +315,14 @@ pub(in crate::profiler) fn note(
         live: totals.live,
         high_water: totals.high_water,
         lost_events: snapshot.lost_events,
-        leak: leak(report),
+        largest: lines.largest,
+        leak: lines.leak,
         trigger: why.map(|why| Triggered {
             kind: why.kind,
             reason: why.text.clone(),
             at_end: !snapshot.still_recording,
         }),
     }
-}
-
-/// Returns the line with the most live bytes.
-pub(in crate::profiler) fn leak(report: &Report) -> Option<Leak> {
-    let plain = views::named(report, Names::Plain);
-    let report = plain.as_ref().unwrap_or(report);
-    let sites = views::own_sites(report, &views::Origins::of(report));
-    leak_at(report, sites.first()?)
-}
-
-/// Returns what is still live of `site`; `None` if nothing is, or its line is not known.
-pub(in crate::profiler) fn leak_at(report: &Report, site: &OwnSite) -> Option<Leak> {
-    if site.sums.live.bytes == 0 {
-        return None;
-    }
-    let frame = report.frames.get(site.frame?.0 as usize)?;
-    Some(Leak {
-        function: report.strings.get(frame.function).to_owned(),
-        file: report.strings.get(frame.file).to_owned(),
-        line: frame.line,
-        live: site.sums.live,
-    })
 }
 
 fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
@@ -390,7 +340,8 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
         live: Blocks::of(note.live),
         high_water: Blocks::of(note.high_water),
         lost_events: note.lost_events,
-        leak: note.leak.map(CallSite::from),
+        largest: note.largest.map(CallSite::from),
+        leak: note.leak.map(LeakCandidate::from),
         trigger: note.trigger.map(|trigger| TriggerCause {
             kind: trigger.kind,
             reason: trigger.reason,

@@ -9,6 +9,7 @@
 //! ```
 
 mod kept;
+mod line;
 mod make;
 mod open_outputs;
 mod queue;
@@ -40,10 +41,12 @@ use crate::profiler::store::{
 };
 use crate::symbolize::Wanted;
 
+pub(super) use self::kept::note;
+pub use self::kept::{KeptReport, TriggerCause};
+pub(super) use self::line::Lines;
 #[cfg(feature = "http")]
-pub(super) use self::kept::leak_at;
-pub use self::kept::{CallSite, KeptReport, TriggerCause};
-pub(super) use self::kept::{leak, note};
+pub(super) use self::line::probable_leak;
+pub use self::line::{CallSite, Confidence, LeakCandidate};
 #[cfg(feature = "http")]
 pub(crate) use self::readers::Reader;
 

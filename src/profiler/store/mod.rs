@@ -26,7 +26,7 @@ pub(crate) use file::{Draft, Label, Stored, is_too_long, room};
 pub use id::ReportId;
 pub use key::{OutputKey, OutputKind};
 pub(crate) use leftover::{Leftover, leftovers};
-pub(crate) use note::{Leak, Note, Triggered};
+pub(crate) use note::{Line, Note, ProbableLeak, Triggered};
 pub(crate) use session_outputs::{SessionOutputs, keep_previous};
 pub(crate) use weak::WeakOutput;
 

@@ -4,8 +4,10 @@
 //! heapray report 1              the first line, and the format's number
 //! session 3                     one fact a line: its name, a space, its value
 //! live 18400 24000168           blocks, bytes
-//! leak.at 12 24000000 7         blocks, bytes, line
-//! leak.function app::load
+//! largest.at 12 24000000 7      the line with the most live bytes: blocks, bytes, line
+//! largest.function app::load
+//! leak.at 12 24000000 7         the line that probably leaks
+//! leak.growth 48000000 high     bytes an hour, confidence
 //! end                           the last line: without it, the note was cut short and is ignored
 //! ```
 
@@ -14,6 +16,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heapray_report::model::Tally;
+use heapray_report::views::Confidence;
 
 use crate::flight_recorder::TriggerKind;
 
@@ -41,7 +44,10 @@ pub(crate) struct Note {
     pub(crate) live: Tally,
     pub(crate) high_water: Tally,
     pub(crate) lost_events: u64,
-    pub(crate) leak: Option<Leak>,
+    /// The line with the most live bytes.
+    pub(crate) largest: Option<Line>,
+    /// The line that most probably leaks.
+    pub(crate) leak: Option<ProbableLeak>,
     /// Why it was written, if nobody asked for it.
     pub(crate) trigger: Option<Triggered>,
 }
@@ -55,14 +61,22 @@ pub(crate) struct Triggered {
     pub(crate) at_end: bool,
 }
 
-/// The line with the most live bytes.
+/// A line of code, and what of its allocations is live.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Leak {
+pub(crate) struct Line {
     pub(crate) function: String,
     pub(crate) file: String,
     /// 0 if it is not known.
     pub(crate) line: u32,
     pub(crate) live: Tally,
+}
+
+/// A line that probably leaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProbableLeak {
+    pub(crate) line: Line,
+    pub(crate) growth_bytes_per_hour: u64,
+    pub(crate) confidence: Confidence,
 }
 
 const HEAD: &str = "heapray report 1";
@@ -91,11 +105,31 @@ impl Note {
             fact(name, &format!("{} {}", tally.count, tally.bytes));
         }
         fact("lost", &self.lost_events.to_string());
-        if let Some(leak) = &self.leak {
-            let at = format!("{} {} {}", leak.live.count, leak.live.bytes, leak.line);
-            fact("leak.at", &at);
-            fact("leak.function", &one_line(&leak.function));
-            fact("leak.file", &one_line(&leak.file));
+        let leak = self.leak.as_ref();
+        let lines = [
+            ("largest", self.largest.as_ref()),
+            ("leak", leak.map(|leak| &leak.line)),
+        ];
+        for (name, line) in lines {
+            let Some(Line {
+                function,
+                file,
+                line,
+                live,
+            }) = line
+            else {
+                continue;
+            };
+            fact(
+                &format!("{name}.at"),
+                &format!("{} {} {line}", live.count, live.bytes),
+            );
+            fact(&format!("{name}.function"), &one_line(function));
+            fact(&format!("{name}.file"), &one_line(file));
+        }
+        if let Some(leak) = leak {
+            let growth = format!("{} {}", leak.growth_bytes_per_hour, leak.confidence.name());
+            fact("leak.growth", &growth);
         }
         if let Some(trigger) = &self.trigger {
             let end = if trigger.at_end { " end" } else { "" };
@@ -115,15 +149,12 @@ impl Note {
         }
         let facts = Facts(lines.filter_map(|line| line.split_once(' ')).collect());
         let [len, hash] = facts.numbers("report")?;
-        let leak = match facts.numbers("leak.at") {
-            Some([count, bytes, line]) => Some(Leak {
-                function: facts.text("leak.function"),
-                file: facts.text("leak.file"),
-                line: line.try_into().ok()?,
-                live: Tally { count, bytes },
-            }),
-            None => None,
-        };
+        let leak = facts.growth("leak.growth").zip(facts.line("leak"));
+        let leak = leak.map(|((growth_bytes_per_hour, confidence), line)| ProbableLeak {
+            line,
+            growth_bytes_per_hour,
+            confidence,
+        });
         let trigger = facts.0.get("trigger").and_then(|words| {
             let (name, end) = words.split_once(' ').unwrap_or((words, ""));
             Some(Triggered {
@@ -145,6 +176,7 @@ impl Note {
             live: facts.tally("live")?,
             high_water: facts.tally("high_water")?,
             lost_events: facts.number("lost")?,
+            largest: facts.line("largest"),
             leak,
             trigger,
         })
@@ -175,6 +207,21 @@ impl Facts<'_> {
 
     fn moment(&self, name: &str) -> Option<SystemTime> {
         UNIX_EPOCH.checked_add(Duration::from_millis(self.number(name)?))
+    }
+
+    fn line(&self, name: &str) -> Option<Line> {
+        let [count, bytes, line] = self.numbers(&format!("{name}.at"))?;
+        Some(Line {
+            function: self.text(&format!("{name}.function")),
+            file: self.text(&format!("{name}.file")),
+            line: line.try_into().ok()?,
+            live: Tally { count, bytes },
+        })
+    }
+
+    fn growth(&self, name: &str) -> Option<(u64, Confidence)> {
+        let (growth, confidence) = self.0.get(name)?.split_once(' ')?;
+        Some((growth.parse().ok()?, Confidence::parse(confidence)?))
     }
 
     fn text(&self, name: &str) -> String {
@@ -209,6 +256,18 @@ pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn line() -> Line {
+        Line {
+            function: "app::load".into(),
+            file: "/home/dev/app/src/load it.rs".into(),
+            line: 7,
+            live: Tally {
+                count: 1,
+                bytes: 10,
+            },
+        }
+    }
+
     pub(in crate::profiler::store) fn note(started_ms: u64) -> Note {
         Note {
             session: 3,
@@ -232,14 +291,11 @@ pub(super) mod tests {
                 bytes: 20,
             },
             lost_events: 0,
-            leak: Some(Leak {
-                function: "app::load".into(),
-                file: "/home/dev/app/src/load it.rs".into(),
-                line: 7,
-                live: Tally {
-                    count: 1,
-                    bytes: 10,
-                },
+            largest: Some(line()),
+            leak: Some(ProbableLeak {
+                line: line(),
+                growth_bytes_per_hour: 4000,
+                confidence: Confidence::Medium,
             }),
             trigger: None,
         }
@@ -250,6 +306,7 @@ pub(super) mod tests {
         let whole = note(1_795_252_380_250);
         assert_eq!(Note::read(&whole.write()), Some(whole.clone()));
         let without = Note {
+            largest: None,
             leak: None,
             ..whole
         };
@@ -280,8 +337,8 @@ pub(super) mod tests {
     fn a_name_of_any_length_and_kind_stays_in_its_line() {
         let mut hostile = note(5);
         let leak = hostile.leak.as_mut().unwrap();
-        leak.function = format!("a\nend\nlive 0 0\n{}", "ü".repeat(50_000));
-        leak.file = "\0\r\n".into();
+        leak.line.function = format!("a\nend\nlive 0 0\n{}", "ü".repeat(50_000));
+        leak.line.file = "\0\r\n".into();
         let text = hostile.write();
         assert!((text.len() as u64) < LONGEST);
         let read = Note::read(&text).unwrap();
@@ -289,6 +346,7 @@ pub(super) mod tests {
         assert!(
             read.leak
                 .unwrap()
+                .line
                 .function
                 .starts_with("a\u{fffd}end\u{fffd}live")
         );

@@ -7,7 +7,7 @@ from heapray_client import AuthenticatedClient, Client
 from heapray_client.api.profiler import heapray_stats, heapray_status
 from heapray_client.api.reports import heapray_reports
 from heapray_client.models import HeaprayStatsFormat as StatsFormat
-from heapray_client.models import KeptReport, LeakLine, Statistics, Status
+from heapray_client.models import CallSite, KeptReport, Statistics, Status
 
 address, token = sys.argv[1:]
 client = AuthenticatedClient(address, token) if token else Client(address)
@@ -23,6 +23,6 @@ assert isinstance(line.bytes_, int), line
 
 reports = heapray_reports.sync(client=client)
 assert reports and all(isinstance(report, KeptReport) for report in reports), reports
-leaks = [report.leak for report in reports if isinstance(report.leak, LeakLine)]
+largest = [report.largest for report in reports if isinstance(report.largest, CallSite)]
 
-print(json.dumps({"pid": status.pid, "leak": leaks[0].file, "largest": line.location}))
+print(json.dumps({"pid": status.pid, "leak": largest[0].file, "largest": line.location}))

@@ -26,7 +26,7 @@ export async function whatLeaks(): Promise<string[]> {
   const oldest: (number | null)[] = stats.heapray.top_live_own_lines.map((line) => line.oldest_ms);
 
   const reports = await get(`${BASE}/reports`);
-  const lines: string[] = reports.map((report) => `${report.id} ${report.leak?.file ?? ""}:${report.leak?.line ?? 0}`);
+  const lines: string[] = reports.map((report) => `${report.id} ${report.largest?.file ?? ""}:${report.largest?.line ?? 0}`);
 
   // @ts-expect-error A number is no text: the types are there, and not `any`.
   const wrong: string = status.live.bytes;

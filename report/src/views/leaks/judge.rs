@@ -22,7 +22,9 @@ const AGEING: f64 = 2.5;
 const ENDING: f64 = 0.25;
 
 const LEAST_BYTES: f64 = 4096.0;
-const LEAST_BLOCKS: f64 = 4.0;
+/// Fewest blocks. They are counted between the first and the last tenth of the work, which may cut them in parts: of two blocks
+/// at most 1.6 are counted, which is no more than a coincidence, of three 2.4.
+const LEAST_BLOCKS: f64 = 2.0;
 /// Fewest blocks of a line that frees most of what it allocates: a few old ones are nothing unusual there.
 const LEAST_BLOCKS_OF_MANY: f64 = 16.0;
 /// Least growth that somebody should act on: so many bytes, or this part of the live bytes.
@@ -31,6 +33,9 @@ const ACT_PART: f64 = 0.01;
 /// Fewest blocks, in as many parts, that are a pattern beyond doubt.
 const CERTAIN_BLOCKS: f64 = 16.0;
 const CERTAIN_PARTS: usize = 6;
+/// The same where they are this part of the live bytes.
+const CERTAIN_LARGE_BLOCKS: f64 = 8.0;
+const LARGE_PART: f64 = 0.5;
 
 /// Largest number of blocks of a line that may be one collection that is moved as it grows.
 const COLLECTIONS: u64 = 16;
@@ -245,7 +250,9 @@ fn confidence(verdict: &Verdict, live: Tally, noise: f64) -> Confidence {
     let certain = verdict.shape == Shape::Kept
         && verdict.gaining >= CERTAIN_PARTS.min(verdict.parts)
         && verdict.gaining >= FEWEST_PARTS + 1
-        && verdict.grown_blocks >= CERTAIN_BLOCKS
+        && (verdict.grown_blocks >= CERTAIN_BLOCKS
+            || verdict.grown_blocks >= CERTAIN_LARGE_BLOCKS
+                && verdict.grown >= LARGE_PART * live.bytes as f64)
         && verdict.later >= 0.5;
     match (matters, certain) {
         (true, true) => Confidence::High,

@@ -70,6 +70,13 @@ impl Confidence {
             Confidence::High => "high",
         }
     }
+
+    /// Returns the confidence of this [`name`](Confidence::name).
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Confidence> {
+        let all = [Confidence::Low, Confidence::Medium, Confidence::High];
+        all.into_iter().find(|confidence| confidence.name() == name)
+    }
 }
 
 /// Result of [`leaks`].

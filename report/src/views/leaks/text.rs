@@ -4,17 +4,19 @@ use super::judge::{Shape, Verdict};
 use super::lines::Line;
 use crate::units::{duration, size};
 
+/// With fewer blocks, their number speaks against a leak.
+const FEW_BLOCKS: f64 = 16.0;
+
 /// Returns what speaks for a leak, and what speaks against it.
 pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<String>) {
     let mut evidence = Vec::new();
     let mut against = Vec::new();
-    let per_hour = size(verdict.per_hour);
     match verdict.shape {
         Shape::Kept => {
             evidence.push(format!(
-                "grew by {} in {} blocks within {} of work, {per_hour} an hour",
+                "grew by {} in {} blocks within {}",
                 size(verdict.grown as u64),
-                verdict.grown_blocks as u64,
+                verdict.grown_blocks.round() as u64,
                 duration(verdict.span_ms),
             ));
             evidence.push(format!(
@@ -33,6 +35,12 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
                     verdict.parts - verdict.gaining,
                     verdict.parts
                 ));
+            }
+            if verdict.grown_blocks < FEW_BLOCKS {
+                against.push(
+                    "these are few blocks: set-up that is done step by step would look the same"
+                        .into(),
+                );
             }
             if verdict.later < 0.7 {
                 against.push(format!(
@@ -58,7 +66,7 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
             );
         }
     }
-    if verdict.from > 0.15 && verdict.shape == Shape::Kept {
+    if verdict.from > 0.35 && verdict.shape == Shape::Kept {
         against.push(format!(
             "it began after {} of the work: set-up that is not over would look the same",
             percent(verdict.from)

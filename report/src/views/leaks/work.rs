@@ -6,8 +6,9 @@ use crate::views::intervals::duration_ms;
 /// Below this part of the average rate of allocation, the time of a span counts less and less: an idle service makes no
 /// progress.
 const IDLE: f64 = 0.05;
-/// Fewest spans of time about which anything can be said.
+/// Fewest spans of time, and fewest of them with work, about which anything can be said.
 const FEWEST: usize = 8;
+const FEWEST_ACTIVE: usize = 3;
 
 /// Work of a session. All curves of lines have a value for each of its bounds: the start, the moments of the history, and
 /// the end.
@@ -64,11 +65,8 @@ impl Work {
     }
 
     pub(super) fn is_long_enough(&self) -> bool {
-        self.done
-            .windows(2)
-            .filter(|pair| pair[1] > pair[0])
-            .count()
-            >= FEWEST
+        let active = self.done.windows(2).filter(|pair| pair[1] > pair[0]);
+        self.done.len() > FEWEST && active.count() >= FEWEST_ACTIVE
     }
 
     /// Returns the number of bounds.

@@ -21,12 +21,13 @@ macro_rules! modules {
 }
 
 /// Scripts, each after those that it imports.
-const MODULES: [&str; 8] = modules![
+const MODULES: [&str; 9] = modules![
     "connection.js",
     "access.js",
     "curve.js",
     "facts.js",
     "lines.js",
+    "leaks.js",
     "reports.js",
     "controls.js",
     "main.js",

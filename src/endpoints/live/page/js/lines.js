@@ -60,7 +60,7 @@ export function showLines(top, live) {
     return;
   }
   const share = percent(Math.min(top.seen.bytes, live.bytes), live.bytes);
-  lead.textContent = `By the line of your own code; of a library, where none of yours is in the stack. From the 200 call sites with the most live bytes: ${share} of the live bytes.`;
+  lead.textContent = `By the line of your own code; of a library, where none of yours is in the stack. From the call sites with the most live bytes: ${share} of all.`;
   if (before.size > MOST_LINES) {
     before.clear();
   }

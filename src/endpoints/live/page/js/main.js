@@ -6,6 +6,7 @@ import { Failure, listen } from "./connection.js";
 import { setState, setUpControls } from "./controls.js";
 import { addRow, drawCurve, setCurve, setUpCurve } from "./curve.js";
 import { showFacts, showGone } from "./facts.js";
+import { showLeaks } from "./leaks.js";
 import { showLines } from "./lines.js";
 import { showReports } from "./reports.js";
 
@@ -13,6 +14,8 @@ import { showReports } from "./reports.js";
 let status;
 /** @type {import("./lines.js").Top | null} the latest */
 let top = null;
+/** @type {import("./leaks.js").Leak[]} the latest */
+let leaks = [];
 
 /**
  * @param {string} event
@@ -34,6 +37,9 @@ function heard(event, data) {
     case "top":
       top = data;
       break;
+    case "leaks":
+      leaks = data;
+      break;
     case "reports":
       showReports(data);
       break;
@@ -41,6 +47,9 @@ function heard(event, data) {
   }
   if (status !== undefined && (event === "status" || event === "top")) {
     showLines(status.state === "recording" ? top : null, status.live);
+  }
+  if (status !== undefined && (event === "status" || event === "leaks")) {
+    showLeaks(leaks, status.state === "recording");
   }
 }
 

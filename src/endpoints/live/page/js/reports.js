@@ -20,7 +20,9 @@ import { named, tail } from "./lines.js";
  * @property {Sum} high_water
  * @property {number} lost_events
  * @property {{ kind: string, reason: string } | null} trigger
- * @property {{ function: string, file: string, line: number, live: Sum } | null} leak
+ * @property {{ function: string, file: string, line: number, live: Sum } | null} largest
+ * @property {{ function: string, file: string, line: number, live: Sum, growth_bytes_per_hour: number,
+ *   confidence: string } | null} leak
  */
 
 /** @type {ReadonlyArray<readonly [string, string, boolean]>} name, path below the report, whether it is saved */
@@ -78,7 +80,10 @@ function entry(kept) {
     title.append(el("span", "tag", KINDS[kept.trigger.kind] ?? kept.trigger.kind));
   }
   const sums = `${duration(Date.parse(kept.ended) - began)} · ${bytes(kept.high_water.bytes)} at the high-water mark · ${bytes(kept.live.bytes)} not freed · file of ${bytes(kept.report_bytes)}`;
-  const what = el("div", "", title, el("p", "what", sums), el("p", "what", leak(kept)));
+  const what = el("div", "", title, el("p", "what", sums), el("p", "what", largest(kept)));
+  if (kept.leak !== null) {
+    what.append(el("p", "what", probable(kept.leak)));
+  }
   if (kept.trigger !== null) {
     what.append(el("p", "what", `Written because ${kept.trigger.reason}.`));
   }
@@ -86,12 +91,18 @@ function entry(kept) {
   return el("li", "", what, links);
 }
 
+/** @param {NonNullable<Kept["leak"]>} leak */
+function probable(leak) {
+  const growth = `${bytes(leak.live.bytes)} (${leak.confidence} confidence)`;
+  return el("span", "", "Probably leaks: ", named(leak.function), ` ${tail(leak.file)}:${leak.line}, ${growth}`);
+}
+
 /** @param {Kept} kept */
-function leak(kept) {
-  if (kept.leak === null) {
+function largest(kept) {
+  if (kept.largest === null) {
     return "Everything was freed.";
   }
-  const { function: name, file, line, live } = kept.leak;
+  const { function: name, file, line, live } = kept.largest;
   return el("span", "", `Most not freed: ${bytes(live.bytes)} in ${plural(live.count, "block")}, `, named(name), ` ${tail(file)}:${line}`);
 }
 

@@ -1,0 +1,39 @@
+// The lines that probably leak, as the service ranks them.
+
+import { byId, el } from "../../../../../report/page/js/dom.js";
+import { bytes, plural } from "../../../../../report/page/js/format.js";
+import { place } from "./lines.js";
+
+/**
+ * @typedef {import("./lines.js").Line & { growth_bytes_per_hour: number, confidence: "low" | "medium" | "high",
+ *   evidence: string[], against: string[] }} Leak
+ */
+
+/**
+ * @param {Leak[]} leaks the likeliest first
+ * @param {boolean} recording
+ */
+export function showLeaks(leaks, recording) {
+  byId("leaks-section", HTMLElement).hidden = !recording;
+  byId("leaks-lead", HTMLElement).textContent =
+    leaks.length === 0
+      ? "No line keeps more the more the service does, so far. Looked at every few seconds, in the call sites with the most live bytes."
+      : "Lines that keep more the more the service does, the likeliest first. Looked at every few seconds, in the call sites with the most live bytes.";
+  byId("leaks", HTMLElement).replaceChildren(...leaks.map(entry));
+}
+
+/** @param {Leak} leak */
+function entry(leak) {
+  const title = el("h3", "", place(leak), el("span", `tag ${leak.confidence}`, `${leak.confidence} confidence`));
+  const sums = `${bytes(leak.live.bytes)} in ${plural(leak.live.count, "block")}`;
+  const item = el("li", "", title, el("p", "", sums), el("p", "what", sentence(leak.evidence)));
+  if (leak.against.length > 0) {
+    item.append(el("p", "what", `Against it: ${sentence(leak.against)}`));
+  }
+  return item;
+}
+
+/** @param {string[]} parts */
+function sentence(parts) {
+  return `${parts.join("; ")}.`;
+}
