@@ -31,7 +31,8 @@ fn allocations_of_c_are_recorded_through_the_got() {
 
 #[test]
 fn nothing_is_recorded_between_sessions() {
-    allocator::between_sessions_nothing_is_recorded();
+    let test = support::process::test_name!();
+    support::process::in_own_process(test, allocator::between_sessions_nothing_is_recorded);
 }
 
 #[test]

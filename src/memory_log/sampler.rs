@@ -47,7 +47,8 @@ impl Sampler {
             probe,
             file,
             interval: config.interval,
-            limit: config.limit.min(file_size_limit()),
+            // The file never becomes longer than the system allows, so it has to be thinned out before.
+            limit: config.limit.min(file_size_limit() / 8 * 7),
             last_failure_report: None,
             loss_reported: false,
         }
@@ -97,9 +98,7 @@ impl Sampler {
                 reading: Reading::of_bytes(bytes, at),
             });
         }
-        if self.file.length() > self.limit {
-            self.thin();
-        }
+        self.thin_if_too_long();
     }
 
     fn write_calls(&mut self) {
@@ -116,6 +115,8 @@ impl Sampler {
             self.loss_reported = true;
             complain("calls end faster than the memory log can write them: some are left out");
         }
+        // The next reading may be far away.
+        self.thin_if_too_long();
     }
 
     fn write(&mut self, line: &Line<'_>) {
@@ -135,6 +136,12 @@ impl Sampler {
             complain(&format!(
                 "the memory log {path} cannot be written ({error}); it goes on when it can"
             ));
+        }
+    }
+
+    fn thin_if_too_long(&mut self) {
+        if self.file.length() > self.limit {
+            self.thin();
         }
     }
 

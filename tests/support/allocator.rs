@@ -264,7 +264,8 @@ fn mapping_stacks(snapshot: &Snapshot) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Checks that nothing is recorded between sessions.
+/// Checks that nothing is recorded between sessions. In a process of its own: a thread of another test that saw the first
+/// session may make its state after it.
 pub fn between_sessions_nothing_is_recorded() {
     let _turn = turn();
     let mut between = Vec::new();
