@@ -123,6 +123,8 @@ fn count<R: Read>(source: &mut Source<R>, most: u64) -> Decoded<u64> {
 
 /// Larger than any report's number of directories, notes, marks, generations or allocators.
 const MOST_NOTES: u64 = 1 << 16;
+/// Every line has a curve over these: `views::leaks`. There are never more than 32 in a capture of heapray's.
+const MOST_HISTORY_MOMENTS: u64 = 256;
 /// Larger than any report's number of threads, sizes or readings of memory.
 const MOST_ROWS: u64 = 1 << 22;
 /// Larger than any report's number of call sites or survivors.
@@ -368,7 +370,7 @@ fn module<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Modul
 fn history<R: Read>(source: &mut Source<R>, sites: usize, budget: &mut Budget) -> Decoded<History> {
     let mut history = History::default();
     let mut at_ms = 0u64;
-    for _ in 0..count(source, MOST_NOTES)? {
+    for _ in 0..count(source, MOST_HISTORY_MOMENTS)? {
         at_ms = at_ms.wrapping_add(source.signed()? as u64);
         budget.take(in_list::<HistoryMoment>())?;
         history.moments.push(HistoryMoment {

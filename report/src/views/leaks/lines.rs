@@ -1,11 +1,16 @@
 //! The curves of each line: what it held, kept and allocated, over the session.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::work::Work;
 use crate::model::{FrameId, Report, StackId, Tally};
 use crate::views::Origins;
 use crate::views::own_site::responsible;
+
+/// Largest number of lines that are judged: those with the most live bytes. Each takes a kilobyte, and a hostile report can
+/// have millions.
+const MOST_LINES: usize = 4096;
 
 /// Line of code. Each curve has a value for each bound of [`Work`].
 #[derive(Debug)]
@@ -27,10 +32,10 @@ pub(super) struct Line {
     pub(super) is_known: bool,
 }
 
-/// Returns the lines of `report` that hold anything.
+/// Returns the lines of `report` that hold most, ordered by frame.
 pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line> {
     let mut charged: HashMap<StackId, Option<(FrameId, bool)>> = HashMap::new();
-    let mut lines: HashMap<FrameId, Line> = HashMap::new();
+    let mut sums: HashMap<FrameId, Sums> = HashMap::new();
     let mut stacks: HashMap<StackId, u64> = HashMap::new();
     let mut line_of_site: Vec<Option<FrameId>> = Vec::with_capacity(report.sites.len());
     for site in &report.sites {
@@ -42,28 +47,30 @@ pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line
         let Some((frame, is_own)) = line else {
             continue;
         };
-        let line = lines.entry(frame).or_insert_with(|| Line {
-            frame,
+        let sums = sums.entry(frame).or_insert(Sums {
             is_own,
             stack: site.stack,
             live: Tally::default(),
-            held: vec![0.0; work.bounds()],
-            kept: vec![0.0; work.bounds()],
-            kept_blocks: vec![0.0; work.bounds()],
-            allocated: vec![0.0; work.bounds()],
-            is_known: false,
+            allocated: 0,
         });
-        line.live += site.live;
-        if let Some(end) = line.allocated.last_mut() {
-            *end += site.allocated.bytes as f64;
-        }
+        sums.live += site.live;
+        sums.allocated = sums.allocated.saturating_add(site.allocated.bytes);
         let of_stack = stacks.entry(site.stack).or_default();
-        *of_stack += site.live.bytes;
-        if *of_stack > stacks.get(&line.stack).copied().unwrap_or(0) {
-            line.stack = site.stack;
+        *of_stack = of_stack.saturating_add(site.live.bytes);
+        if *of_stack > stacks.get(&sums.stack).copied().unwrap_or(0) {
+            sums.stack = site.stack;
         }
     }
-    lines.retain(|_, line| line.live.bytes > 0);
+    let mut most: Vec<(FrameId, Sums)> = sums
+        .into_iter()
+        .filter(|(_, sums)| sums.live.bytes > 0)
+        .collect();
+    most.sort_unstable_by_key(|(frame, sums)| (Reverse(sums.live.bytes), *frame));
+    most.truncate(MOST_LINES);
+    let mut lines: HashMap<FrameId, Line> = most
+        .into_iter()
+        .map(|(frame, sums)| (frame, Line::new(frame, &sums, work)))
+        .collect();
 
     let line_of = |site: u32| line_of_site.get(site as usize).copied().flatten();
     // Generation to the first bound at which it is over.
@@ -105,7 +112,34 @@ pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line
     lines
 }
 
+/// Sums of a line.
+struct Sums {
+    is_own: bool,
+    stack: StackId,
+    live: Tally,
+    allocated: u64,
+}
+
 impl Line {
+    /// Returns the line with empty curves, but for the bytes that it has allocated at the end.
+    fn new(frame: FrameId, sums: &Sums, work: &Work) -> Line {
+        let mut allocated = vec![0.0; work.bounds()];
+        if let Some(end) = allocated.last_mut() {
+            *end = sums.allocated as f64;
+        }
+        Line {
+            frame,
+            is_own: sums.is_own,
+            stack: sums.stack,
+            live: sums.live,
+            held: vec![0.0; work.bounds()],
+            kept: vec![0.0; work.bounds()],
+            kept_blocks: vec![0.0; work.bounds()],
+            allocated,
+            is_known: false,
+        }
+    }
+
     /// Turns sums of single bounds into curves.
     fn finish(&mut self) {
         for curve in [&mut self.kept, &mut self.kept_blocks] {
