@@ -16,7 +16,7 @@ pub struct Options {
     pub width: usize,
     /// Colours, as escape sequences. Default: none.
     pub colours: bool,
-    /// Largest number of rows in table and summary; the others are counted. Default: all.
+    /// Largest number of rows in table and summary, and of leaks; the others are counted. Default: all.
     pub max_rows: Option<usize>,
     /// Set to keep threads apart in the table, with a column for them. Default: summed up.
     pub by_thread: bool,

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::views::Confidence;
+
 /// Paints texts, or leaves them as they are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paint(pub(super) bool);
@@ -34,6 +36,16 @@ impl Paint {
             _ => "92",
         };
         self.put(colour, text)
+    }
+
+    /// Paints the name of a confidence that a line leaks.
+    pub(super) fn confidence(self, confidence: Confidence) -> String {
+        let colour = match confidence {
+            Confidence::High => "31",
+            Confidence::Medium => "33",
+            Confidence::Low => "32",
+        };
+        self.put(colour, confidence.name())
     }
 
     fn put(self, code: &str, text: impl Display) -> String {

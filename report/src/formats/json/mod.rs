@@ -24,8 +24,9 @@
 //! `frame` and `thread` are indices into `frames` and `threads`. `kind` is `own`, `package`, `language` or `native`. `nodes`
 //! stand in preorder: the nodes after a node with a greater depth are below it. `tree.own` is the sum of all allocations
 //! without a call stack. Tallies that are 0 are left out of SUMS. A version may get additional fields. If the meaning of a
-//! field changes, `version` rises.
+//! field changes, `version` rises. [`leaks()`] writes a smaller file, the lines that probably leak.
 
+mod leaks;
 mod parts;
 
 use std::io::{self, Write};
@@ -36,6 +37,9 @@ use self::parts::{
     About, Conditions, Frames, OwnLines, Sizes, Table, Threads, Timeline, Totals, Tree,
 };
 use crate::Report;
+
+pub(crate) use leaks::Candidate;
+pub use leaks::leaks;
 
 /// The schema's name.
 pub const SCHEMA: &str = "heapray-report";

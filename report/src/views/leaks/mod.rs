@@ -97,6 +97,15 @@ impl Leaks {
             Leaks::Unknown(_) => &[],
         }
     }
+
+    /// Returns the reason why it cannot be told, if it cannot.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&'static str> {
+        match self {
+            Leaks::Ranked(_) => None,
+            Leaks::Unknown(reason) => Some(reason),
+        }
+    }
 }
 
 /// Ranks the lines of `report` that probably leak.
