@@ -140,6 +140,11 @@ struct StatisticsHeapray {
     high_water_ms: Option<u64>,
     top_live_locations: Vec<StatisticsLive>,
     top_live_own_lines: Vec<StatisticsLive>,
+    /// The lines that probably leak, the likeliest first.
+    leaks: Vec<StatisticsLeak>,
+    /// Why it cannot be told what leaks; null if it can.
+    #[schema(required)]
+    leaks_unknown: Option<String>,
     lost_events: u64,
     #[schema(required)]
     lost_since_ms: Option<u64>,
@@ -164,6 +169,44 @@ struct StatisticsLive {
     /// known.
     #[schema(required)]
     oldest_ms: Option<u64>,
+}
+
+/// A line that probably leaks.
+#[derive(ToSchema)]
+struct StatisticsLeak {
+    function: String,
+    file: String,
+    line: u32,
+    /// The call stack through the line that kept most, leaf first.
+    stack: Vec<StatisticsFrame>,
+    live_bytes: u64,
+    live_blocks: u64,
+    growth_bytes_per_hour: u64,
+    /// Part of the bytes allocated while the line grew that is still live, from 0 to 1; null if it is not known.
+    #[schema(required, minimum = 0, maximum = 1)]
+    survival: Option<f64>,
+    confidence: StatisticsConfidence,
+    /// What speaks for a leak, a sentence each.
+    evidence: Vec<String>,
+    /// What speaks against it.
+    against: Vec<String>,
+}
+
+/// How sure it is that a line leaks.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum StatisticsConfidence {
+    High,
+    Medium,
+    Low,
+}
+
+/// A frame of a call stack.
+#[derive(ToSchema)]
+struct StatisticsFrame {
+    function: String,
+    file: String,
+    line: u32,
 }
 
 /// Cost of the capture.

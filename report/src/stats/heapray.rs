@@ -1,4 +1,5 @@
-//! Statistics that memray does not have: the live memory, the lines that allocated it, and the quality of the session.
+//! Statistics that memray does not have: the live memory, the lines that allocated it, those that probably leak, and the
+//! quality of the session.
 
 use std::fmt::Write;
 
@@ -6,11 +7,12 @@ use super::{estimates, place};
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
 use crate::units::{duration, lost_since, size};
-use crate::views::{Origins, Sums, by_location, by_thread, own_sites};
+use crate::views::{Confidence, Origins, Sums, by_location, by_thread, leaks, own_sites};
 
 pub(super) fn put(out: &mut String, report: &Report, most: usize) {
     // Writing to a string cannot fail.
     let _ = put_live(out, report, most)
+        .and_then(|()| put_leaks(out, report, most))
         .and_then(|()| put_high_water(out, report))
         .and_then(|()| put_threads(out, report, most))
         .and_then(|()| put_capture(out, report))
@@ -116,6 +118,27 @@ fn put_places(out: &mut String, report: &Report, what: &str, places: &[Place]) -
             write!(out, ", oldest {} old", duration(age))?;
         }
         out.push('\n');
+    }
+    Ok(())
+}
+
+/// Names the lines that probably leak, unless that may be a coincidence.
+fn put_leaks(out: &mut String, report: &Report, most: usize) -> std::fmt::Result {
+    let leaks = leaks(report);
+    let probable = leaks.list().iter();
+    let probable = probable.filter(|leak| leak.confidence >= Confidence::Medium);
+    for (index, leak) in probable.take(most).enumerate() {
+        if index == 0 {
+            writeln!(out, "\n💧 Probably leaking:")?;
+        }
+        writeln!(
+            out,
+            "\t- {} -> {} live, {} more an hour, {} confidence",
+            place(report, Some(leak.frame)),
+            size(leak.live.bytes),
+            size(leak.growth_bytes_per_hour),
+            leak.confidence.name()
+        )?;
     }
     Ok(())
 }

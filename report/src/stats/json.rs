@@ -14,9 +14,11 @@ use super::heapray::{live_locations, live_own_lines};
 use super::histogram::databins;
 use super::memray::{allocators, top_locations, top_modules};
 use super::{Estimates, TOP, place};
+use crate::formats::json::Candidate;
 use crate::memray::{Facts, in_one_line};
 use crate::model::{Allocator, Report, Tally};
 use crate::stats::time::python_time;
+use crate::views::leaks;
 
 /// Options of the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +88,7 @@ pub fn json(report: &Report, options: &JsonOptions, out: &mut impl Write) -> io:
 }
 
 #[derive(Serialize)]
-struct Stats {
+struct Stats<'a> {
     total_num_allocations: u64,
     total_bytes_allocated: u64,
     allocation_size_histogram: Vec<Bin>,
@@ -96,7 +98,7 @@ struct Stats {
     top_modules_by_allocation_size: Vec<Module>,
     top_modules_by_allocation_count: Vec<Module>,
     metadata: Metadata,
-    heapray: Heapray,
+    heapray: Heapray<'a>,
 }
 
 #[derive(Serialize)]
@@ -187,7 +189,7 @@ impl Metadata {
 
 /// Statistics that memray does not have.
 #[derive(Serialize)]
-struct Heapray {
+struct Heapray<'a> {
     producer: String,
     still_recording: bool,
     live: Amount,
@@ -195,6 +197,8 @@ struct Heapray {
     high_water_ms: Option<u64>,
     top_live_locations: Vec<LivePlace>,
     top_live_own_lines: Vec<LivePlace>,
+    leaks: Vec<Candidate<'a>>,
+    leaks_unknown: Option<&'static str>,
     lost_events: u64,
     lost_since_ms: Option<u64>,
     stacks_cut: u64,
@@ -236,8 +240,8 @@ struct Overhead {
     log_bytes: u64,
 }
 
-impl Heapray {
-    fn of(report: &Report, most: usize) -> Heapray {
+impl<'a> Heapray<'a> {
+    fn of(report: &'a Report, most: usize) -> Heapray<'a> {
         let (totals, conditions) = (&report.totals, &report.conditions);
         let places = |places: Vec<super::heapray::Place>| {
             let places = places.into_iter();
@@ -250,6 +254,7 @@ impl Heapray {
                 })
                 .collect()
         };
+        let leaks = leaks(report);
         Heapray {
             producer: report.about.producer.clone(),
             still_recording: conditions.still_recording,
@@ -258,6 +263,13 @@ impl Heapray {
             high_water_ms: totals.high_water_ms,
             top_live_locations: places(live_locations(report, most)),
             top_live_own_lines: places(live_own_lines(report, most)),
+            leaks: leaks
+                .list()
+                .iter()
+                .take(most)
+                .map(|leak| Candidate::of(report, leak))
+                .collect(),
+            leaks_unknown: leaks.unknown(),
             lost_events: conditions.lost_events,
             lost_since_ms: conditions.lost_since_ms,
             stacks_cut: conditions.stacks_cut,
