@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions, convert, diff, fetch, flamegraph, info, man, memory, merge, recover, stats,
+    completions, convert, diff, fetch, flamegraph, info, leaks, man, memory, merge, recover, stats,
     summary, table, tree,
 };
 use crate::context::Global;
@@ -36,6 +36,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Flamegraph(flamegraph::Args),
     Stats(stats::Args),
+    Leaks(leaks::Args),
     Table(table::Args),
     Tree(tree::Args),
     Summary(summary::Args),

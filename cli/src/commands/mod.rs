@@ -6,6 +6,7 @@ pub(crate) mod diff;
 pub(crate) mod fetch;
 pub(crate) mod flamegraph;
 pub(crate) mod info;
+pub(crate) mod leaks;
 pub(crate) mod man;
 pub(crate) mod memory;
 pub(crate) mod merge;
@@ -24,6 +25,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
     match command {
         Command::Flamegraph(args) => args.run(context),
         Command::Stats(args) => args.run(context),
+        Command::Leaks(args) => args.run(context),
         Command::Table(args) => args.run(context),
         Command::Tree(args) => args.run(context),
         Command::Summary(args) => args.run(context),
