@@ -39,6 +39,7 @@ fn a_capture_that_needs_more_memory_than_allowed_is_refused_with_the_way_to_allo
     let file = folder.put("many.bin", &capture);
     for arguments in [
         &["stats", &*file][..],
+        &["leaks", &file],
         &["table", &file],
         &["flamegraph", &file],
     ] {
@@ -86,6 +87,7 @@ fn no_file_name_reaches_the_terminal_with_characters_that_act_on_it() {
         &["stats", &*missing][..],
         &["stats", &broken],
         &["info", &good],
+        &["leaks", &good],
         &["recover", &broken],
         &["memory", "plot", &broken],
         &["memory", "run", "-o", &good, "true"],

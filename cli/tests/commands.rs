@@ -8,7 +8,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use serde_json::Value;
-use support::{Folder, aggregated, all, bare, err, heapray, out, run, run_with};
+use support::{Folder, aggregated, all, bare, err, heapray, leaking, out, run, run_with};
 
 fn json(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|error| {
@@ -23,6 +23,8 @@ fn every_printing_command_prints_the_same_from_a_file_and_from_a_pipe() {
     for command in [
         &["stats"][..],
         &["stats", "--json"],
+        &["leaks"],
+        &["leaks", "--json", "--full-names"],
         &["table", "--leaks"],
         &["table", "--since", "50ms", "--until", "0.2s"],
         &["tree", "--inverted", "--by-count"],
@@ -47,6 +49,52 @@ fn every_printing_command_prints_the_same_from_a_file_and_from_a_pipe() {
         assert!(!from_file.is_empty());
         assert_eq!(from_file, from_pipe, "{command:?}");
     }
+}
+
+#[test]
+fn leaks_are_named_and_a_capture_that_does_not_tell_is_not_a_failure() {
+    let folder = Folder::new();
+    let file = folder.put("leaking.bin", &leaking());
+    let text = out(&run(&["leaks", &file]));
+    assert!(
+        text.contains("\n1. leaky::cache::keep  src/cache.rs:20\n   high confidence, "),
+        "{text}"
+    );
+    assert!(!text.contains('\u{1b}'), "{text}");
+    let coloured = out(&run(&["leaks", "--color", "always", &file]));
+    assert!(coloured.contains("\u{1b}[31mhigh\u{1b}[0m"), "{coloured}");
+
+    let found = json(&run(&["leaks", "--json", &file]).stdout);
+    let leak = &found["candidates"][0];
+    assert_eq!(leak["function"], "leaky::cache::keep");
+    assert_eq!(leak["stack"][1]["function"], "leaky::main");
+    assert_eq!(found.get("unknown"), None);
+    let none = json(&run(&["leaks", "--json", "-n", "0", &file]).stdout);
+    assert_eq!(none, serde_json::json!({ "candidates": [] }));
+    let stats = json(&run(&["stats", "--json", &file]).stdout);
+    assert_eq!(&stats["heapray"]["leaks"][0], leak);
+    assert!(
+        out(&run(&["stats", &file])).contains("\n💧 Probably leaking:\n\t- leaky::cache::keep:")
+    );
+
+    let written = folder.name("leaks.txt");
+    assert!(run(&["leaks", &file, "-o", &written]).status.success());
+    assert_eq!(fs::read_to_string(&written).unwrap(), text);
+
+    // A capture of memray's, whose sums have no times.
+    let unpacked = bare(&aggregated(1));
+    let at = unpacked.windows(8).rposition(|bytes| bytes == b"heapray\0");
+    let untold = folder.put("untold.bin", &unpacked[..at.unwrap()]);
+    let output = run(&["leaks", &untold]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(
+        out(&output)
+            .contains("Whether anything leaks cannot be told.\nThe report does not tell when"),
+        "{}",
+        out(&output)
+    );
+    let found = json(&run(&["leaks", "--json", &untold]).stdout);
+    assert!(found["unknown"].is_string(), "{found}");
 }
 
 #[test]

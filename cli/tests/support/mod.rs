@@ -105,6 +105,55 @@ pub fn aggregated(times: u64) -> Vec<u8> {
     capture
 }
 
+/// Makes a capture with every event of a service that works for 20 seconds, and keeps blocks of a tenth of its requests.
+pub fn leaking() -> Vec<u8> {
+    let (mut report, _) = service(1);
+    let (thread, allocator) = (ThreadId(0), Allocator::Malloc);
+    let stack = |report: &mut Report, frames: &[u32]| {
+        let root = StackId::EMPTY;
+        frames
+            .iter()
+            .fold(root, |at, &n| report.stacks.child(at, FrameId(n)))
+    };
+    let (work, leak) = (stack(&mut report, &[0]), stack(&mut report, &[0, 1]));
+    let mut events = Vec::new();
+    for n in 0..2000u64 {
+        let address = 0x7f00_0000_0000 + n * 0x1_0000;
+        let (size, stack) = if n % 10 == 0 {
+            (2000, leak)
+        } else {
+            (1000, work)
+        };
+        events.push(Event::Allocation {
+            thread,
+            allocator,
+            address,
+            size,
+            stack,
+        });
+        if stack == work {
+            events.push(Event::Deallocation {
+                thread,
+                allocator: Allocator::Free,
+                address,
+                size: 0,
+            });
+        }
+        let (at_ms, rss) = (n * 10, 1 << 20);
+        events.push(Event::Memory { at_ms, rss });
+    }
+    let mut ledger = Ledger::default();
+    for event in &events {
+        ledger.enter(event);
+    }
+    ledger.close(&mut report);
+    report.about.end_ms = report.about.start_ms + 20_000;
+    let mut capture = Vec::new();
+    let events = events.into_iter().map(Ok);
+    write_all(&report, events, Version::V13, &mut capture).unwrap();
+    capture
+}
+
 /// Unpacks a capture.
 pub fn bare(capture: &[u8]) -> Vec<u8> {
     let mut bare = Vec::new();
