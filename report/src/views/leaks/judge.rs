@@ -249,7 +249,7 @@ fn confidence(verdict: &Verdict, live: Tally, noise: f64) -> Confidence {
         && verdict.grown >= LEAST_BYTES;
     let certain = verdict.shape == Shape::Kept
         && verdict.gaining >= CERTAIN_PARTS.min(verdict.parts)
-        && verdict.gaining >= FEWEST_PARTS + 1
+        && verdict.gaining > FEWEST_PARTS
         && (verdict.grown_blocks >= CERTAIN_BLOCKS
             || verdict.grown_blocks >= CERTAIN_LARGE_BLOCKS
                 && verdict.grown >= LARGE_PART * live.bytes as f64)
