@@ -68,10 +68,12 @@ fn nothing_is_accused_in_a_program_that_does_not_leak() {
 #[test]
 fn leaks_are_ordered_by_confidence_and_then_by_growth() {
     let mut session = Session::new();
-    session.allocate("shop::settings", 10_000_000);
     session.serve_until(20_000, |session, now| {
         session.allocate("shop::large", 200);
         session.allocate("shop::larger", 400);
+        if now % 2000 == 1000 {
+            session.allocate("shop::largest_and_seldom", 300_000);
+        }
         if now % 1000 == 0 {
             session.allocate("shop::little", 500);
         }
@@ -88,6 +90,7 @@ fn leaks_are_ordered_by_confidence_and_then_by_growth() {
         [
             ("shop::larger", Confidence::High),
             ("shop::large", Confidence::High),
+            ("shop::largest_and_seldom", Confidence::Medium),
             ("shop::little", Confidence::Low),
         ]
     );
