@@ -13,6 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use heapray_report::Report;
 use heapray_report::model::Tally;
 use heapray_report::page::Page;
+use heapray_report::views::{Leaks, Names, leaks, named};
+use serde_json::Value;
 
 fn page(report: &Report) -> String {
     let mut page = Vec::new();
@@ -134,9 +136,7 @@ fn the_numbers_in_the_page_are_the_reports() {
     let report = report::sample(3_000);
     let data = data(&whole_page(&report));
     let mut rest = data.as_slice();
-    let length = usize::try_from(number(&mut rest)).unwrap();
-    let head: serde_json::Value = serde_json::from_slice(&rest[..length]).unwrap();
-    rest = &rest[length..];
+    let head = head(&mut rest);
     let count = |name: &str| usize::try_from(head["counts"][name].as_u64().unwrap()).unwrap();
     assert_eq!(
         count("nodes"),
@@ -179,6 +179,104 @@ fn the_numbers_in_the_page_are_the_reports() {
         number(&mut rest);
     }
     assert!(rest.is_empty(), "nothing follows");
+}
+
+/// Function, file and line of each line that the page ranks, and its entry in the head.
+fn ranked(page: &str) -> Vec<((String, String, u64), Value)> {
+    let data = data(page);
+    let mut rest = data.as_slice();
+    let head = head(&mut rest);
+    let count = |name: &str| head["counts"][name].as_u64().unwrap();
+    let lengths: Vec<u64> = (0..count("strings")).map(|_| number(&mut rest)).collect();
+    let strings: Vec<String> = lengths
+        .into_iter()
+        .map(|length| {
+            let (text, others) = rest.split_at(usize::try_from(length).unwrap());
+            rest = others;
+            String::from_utf8(text.to_vec()).unwrap()
+        })
+        .collect();
+    let mut column = || -> Vec<u64> { (0..count("frames")).map(|_| number(&mut rest)).collect() };
+    let [functions, _, files, lines] = [(); 4].map(|()| column());
+    let text = |number: u64| strings[usize::try_from(number).unwrap()].clone();
+    let entries = head["leaks"]["list"].as_array().unwrap();
+    entries
+        .iter()
+        .map(|entry| {
+            let frame = usize::try_from(entry["frame"].as_u64().unwrap()).unwrap();
+            let place = (text(functions[frame]), text(files[frame]), lines[frame]);
+            (place, entry.clone())
+        })
+        .collect()
+}
+
+#[test]
+fn the_ranking_in_the_page_is_that_of_the_views() {
+    for (nodes, most) in [(0, 5), (3_000, 20)] {
+        let report = report::sample(nodes);
+        let plain = named(&report, Names::Plain).unwrap();
+        let Leaks::Ranked(expected) = leaks(&plain) else {
+            panic!("the sample has a history");
+        };
+        let page = page(&report);
+        let ranked = ranked(&page);
+        assert_eq!(ranked.len(), most);
+        for ((place, entry), leak) in ranked.iter().zip(&expected) {
+            let frame = plain.frames[leak.frame.0 as usize];
+            let text = |id| plain.strings.get(id).to_owned();
+            let of_leak = (text(frame.function), text(frame.file), frame.line.into());
+            assert_eq!(*place, of_leak);
+            assert_eq!(entry["own"], leak.is_own);
+            assert_eq!(entry["bytes"], leak.live.bytes);
+            assert_eq!(entry["blocks"], leak.live.count);
+            assert_eq!(entry["per_hour"], leak.growth_bytes_per_hour);
+            assert_eq!(entry["confidence"], leak.confidence.name());
+            assert_eq!(entry["evidence"], serde_json::json!(leak.evidence));
+            assert_eq!(entry["against"], serde_json::json!(leak.against));
+        }
+        let data = data(&page);
+        let head = head(&mut data.as_slice());
+        assert_eq!(head["leaks"]["left_out"], expected.len() - most);
+        assert_eq!(head["leaks"]["unknown"], Value::Null);
+    }
+}
+
+#[test]
+fn the_leak_is_ranked_first_though_the_service_has_been_idle_since() {
+    let report = report::sample(0);
+    let ((function, file, line), entry) = ranked(&page(&report)).remove(0);
+    assert_eq!(function, "shop::index::Index::query");
+    assert_eq!((file.as_str(), line), ("/build/shop/src/index/mod.rs", 203));
+    assert_eq!(entry["confidence"], "high");
+    let data = data(&page(&report));
+    let head = head(&mut data.as_slice());
+    let work: Vec<u64> = serde_json::from_value(head["generation_allocated"].clone()).unwrap();
+    assert_eq!(work.len(), report.survivors.starts_ms.len());
+    assert_eq!(work.iter().sum::<u64>(), report.totals.allocated.bytes);
+    let all = report.totals.allocated.bytes;
+    assert!(work[..20].iter().all(|&bytes| bytes > all / 100));
+    assert!(work[21..].iter().all(|&bytes| bytes < all / 100), "idle");
+}
+
+#[test]
+fn a_page_says_why_it_is_not_known_what_leaks() {
+    let mut report = report::sample(0);
+    report.history = heapray_report::model::History::default();
+    let page = page(&report);
+    let data = data(&page);
+    let head = head(&mut data.as_slice());
+    let reason = head["leaks"]["unknown"].as_str().unwrap();
+    assert!(reason.contains("what grows is not known"), "{reason}");
+    assert!(ranked(&page).is_empty());
+    assert_eq!(head["generation_allocated"], serde_json::json!([]));
+}
+
+/// Takes the head from the start of a page's data.
+fn head(data: &mut &[u8]) -> Value {
+    let length = usize::try_from(number(data)).unwrap();
+    let (head, rest) = data.split_at(length);
+    *data = rest;
+    serde_json::from_slice(head).unwrap()
 }
 
 /// One LEB128 number.

@@ -2,14 +2,35 @@
 
 use heapray_report::Report;
 use heapray_report::model::{
-    AllocatorMemory, Mark, ProcessMemory, SizeCount, Survivor, Survivors, Tally,
+    AllocatorMemory, Held, History, HistoryMoment, Mark, ProcessMemory, SizeCount, Survivor,
+    Survivors, Tally,
 };
 use heapray_report::views::{Interval, Intervals};
 
 /// Length of the session.
 pub(crate) const END_MS: u64 = 184_200;
+/// End of the load: the service is idle from then on.
+pub(crate) const LOAD_MS: u64 = 130_000;
 const SLOTS: u64 = 60;
-const GENERATIONS: [u64; 6] = [0, 30_000, 60_000, 95_000, 130_000, 160_000];
+/// Milliseconds between two moments of the history under load. Each begins a generation, and so does each mark.
+const STEP_MS: u64 = 6_500;
+const WARM_MS: u64 = 30_000;
+
+/// Returns the moments of the history.
+fn moments() -> Vec<u64> {
+    let idle = [150_000, 170_000];
+    (1..=LOAD_MS / STEP_MS)
+        .map(|step| step * STEP_MS)
+        .chain(idle)
+        .collect()
+}
+
+/// Returns the start of each generation.
+fn generations() -> Vec<u64> {
+    let mut starts: Vec<u64> = moments().into_iter().chain([0, WARM_MS]).collect();
+    starts.sort_unstable();
+    starts
+}
 
 /// Returns part number `part` of `parts` nearly equal parts of `tally`. The first parts get the rest.
 fn part(tally: Tally, part: u64, parts: u64) -> Tally {
@@ -21,20 +42,41 @@ fn part(tally: Tally, part: u64, parts: u64) -> Tally {
     }
 }
 
-/// Returns the number of generations with survivors of site `index`: some sites grow all the time, some are set-up.
-fn spread(index: usize) -> u64 {
-    [6, 6, 1, 3, 6, 2][index % 6]
+/// Returns the times between which site `index` kept blocks: some grow as long as there is load, some are set-up.
+fn keeps(index: usize) -> (u64, u64) {
+    let always = (0, LOAD_MS);
+    let set_up = (0, STEP_MS);
+    [
+        always,
+        always,
+        set_up,
+        (52_000, LOAD_MS),
+        always,
+        (0, 39_000),
+    ][index % 6]
+}
+
+/// Returns how much of `tally` was allocated until `at_ms`, if it was allocated evenly between two times.
+fn until(tally: Tally, at_ms: u64, (start_ms, end_ms): (u64, u64)) -> Tally {
+    let size = tally.bytes.checked_div(tally.count).unwrap_or(0);
+    let length = end_ms - start_ms;
+    let count = tally.count * at_ms.saturating_sub(start_ms).min(length) / length;
+    Tally {
+        count,
+        bytes: count * size,
+    }
 }
 
 /// Fills in everything but sites, totals and timeline.
 pub(crate) fn add(report: &mut Report) {
     report.survivors = survivors(report);
+    report.history = history(report);
     for site in &mut report.sites {
         site.oldest_live_ms = None;
     }
     for survivor in &report.survivors.list {
         let site = &mut report.sites[survivor.site as usize];
-        let born = GENERATIONS[survivor.generation as usize] + 1_200;
+        let born = report.survivors.starts_ms[survivor.generation as usize] + 1_200;
         site.oldest_live_ms = Some(site.oldest_live_ms.map_or(born, |ms| ms.min(born)));
     }
     let live_at = |share: u64| Tally {
@@ -44,12 +86,12 @@ pub(crate) fn add(report: &mut Report) {
     report.marks = vec![
         Mark {
             name: "warmed up".to_owned(),
-            at_ms: 30_000,
+            at_ms: WARM_MS,
             live: live_at(2),
         },
         Mark {
             name: "after <b>load</b>".to_owned(),
-            at_ms: 130_000,
+            at_ms: LOAD_MS,
             live: live_at(5),
         },
     ];
@@ -74,24 +116,59 @@ pub(crate) fn add(report: &mut Report) {
 }
 
 fn survivors(report: &Report) -> Survivors {
+    let starts_ms = generations();
     let mut list = Vec::new();
-    for (index, site) in report.sites.iter().enumerate() {
-        let parts = spread(index);
-        for generation in 0..parts {
-            let live = part(site.live, generation, parts);
-            if live.count > 0 {
+    for (site, index) in report.sites.iter().zip(0u32..) {
+        let keeps = keeps(index as usize);
+        let mut before = Tally::default();
+        for (generation, &end) in (0u32..).zip(starts_ms.iter().skip(1)) {
+            let now = until(site.live, end, keeps);
+            if now.count > before.count {
                 list.push(Survivor {
+                    site: index,
+                    generation,
+                    live: Tally {
+                        count: now.count - before.count,
+                        bytes: now.bytes - before.bytes,
+                    },
+                });
+            }
+            before = now;
+        }
+    }
+    Survivors { starts_ms, list }
+}
+
+/// Returns what sites held under load: what they kept, and at the end of the load nothing else.
+fn history(report: &Report) -> History {
+    let moments: Vec<HistoryMoment> = moments()
+        .into_iter()
+        .map(|at_ms| HistoryMoment {
+            at_ms,
+            allocated: until(report.totals.allocated, at_ms, (0, LOAD_MS)),
+        })
+        .collect();
+    // As in real sessions: those that hold most.
+    let mut largest: Vec<usize> = (0..report.sites.len()).collect();
+    largest.sort_by_key(|&index| std::cmp::Reverse(report.sites[index].live.bytes));
+    largest.truncate(512);
+    largest.sort_unstable();
+    let mut list = Vec::new();
+    for index in largest {
+        let site = &report.sites[index];
+        for (moment, at) in (0u32..).zip(&moments) {
+            let kept = until(site.live, at.at_ms, keeps(index));
+            if kept.count > 0 {
+                list.push(Held {
                     site: u32::try_from(index).expect("few sites"),
-                    generation: u32::try_from(generation).expect("six"),
-                    live,
+                    moment,
+                    live: kept.bytes,
+                    allocated: until(site.allocated, at.at_ms, (0, LOAD_MS)).bytes,
                 });
             }
         }
     }
-    Survivors {
-        starts_ms: GENERATIONS.to_vec(),
-        list,
-    }
+    History { moments, list }
 }
 
 fn sizes(report: &Report) -> Vec<SizeCount> {
@@ -113,7 +190,7 @@ pub(crate) fn intervals(report: &Report) -> Intervals {
     for survivor in &report.survivors.list {
         rows.push(Interval {
             site: survivor.site,
-            born: slot_of(GENERATIONS[survivor.generation as usize]),
+            born: slot_of(report.survivors.starts_ms[survivor.generation as usize]),
             freed: None,
             blocks: survivor.live,
         });

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use heapray_report::page::Page;
-use heapray_report::views::{CallTree, Kind, Origins, own_sites};
+use heapray_report::views::{CallTree, Kind, Names, Origins, leaks, named, own_sites};
 use serde_json::json;
 
 fn main() -> io::Result<()> {
@@ -68,7 +68,23 @@ fn main() -> io::Result<()> {
             *threads.entry(key.to_owned()).or_default() += site.live.bytes;
         }
     }
+    let plain = named(&sample, Names::Plain).unwrap_or_else(|| sample.clone());
+    let leaks: Vec<_> = leaks(&plain)
+        .list()
+        .iter()
+        .map(|leak| {
+            let frame = plain.frames[leak.frame.0 as usize];
+            json!({
+                "function": plain.strings.get(frame.function),
+                "file": plain.strings.get(frame.file),
+                "line": frame.line,
+                "bytes": leak.live.bytes,
+                "confidence": leak.confidence.name(),
+            })
+        })
+        .collect();
     let expected = json!({
+        "leaks": leaks,
         "nodes": tree.nodes.len(),
         "own_nodes": own_frames.count(),
         "depth": tree.nodes.iter().map(|node| node.depth).max(),

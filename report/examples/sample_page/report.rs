@@ -574,7 +574,7 @@ impl Builder {
             self.report.threads.push(Thread { tid, name, threads });
         }
         let mut totals = Totals {
-            high_water_ms: Some(161_000),
+            high_water_ms: Some(extras::LOAD_MS),
             ..Totals::default()
         };
         for site in &self.report.sites {
@@ -640,12 +640,13 @@ impl Builder {
         (0..921u64)
             .map(|step| {
                 let at_ms = step * 200;
-                let near_peak = at_ms.min(161_000);
-                let base = totals.live.bytes / 3 + totals.live.bytes * 2 / 3 * near_peak / 161_000;
+                let end_ms = extras::LOAD_MS;
+                let near_peak = at_ms.min(end_ms);
+                let base = totals.live.bytes / 3 + totals.live.bytes * 2 / 3 * near_peak / end_ms;
                 let room = totals.high_water.bytes.saturating_sub(totals.live.bytes);
-                let wave = room * (near_peak % 23_000) / 23_000 * near_peak / 161_000;
+                let wave = room * (near_peak % 23_000) / 23_000 * near_peak / end_ms;
                 let noise = self.random(400_000) as u64;
-                let heap = match at_ms.cmp(&161_000) {
+                let heap = match at_ms.cmp(&end_ms) {
                     std::cmp::Ordering::Less => (base + wave + noise).min(totals.high_water.bytes),
                     std::cmp::Ordering::Equal => totals.high_water.bytes,
                     std::cmp::Ordering::Greater => totals.live.bytes,

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::Page;
+use super::ranking::Ranked;
+use super::{Page, generations};
 use crate::model::{Allocator, ProcessMemory, Tally};
 use crate::stats::Estimates;
 use crate::views::Origins;
@@ -24,6 +25,8 @@ pub(super) struct Head<'a> {
     packages: Vec<(&'a str, u8)>,
     marks: Vec<Mark<'a>>,
     generations: &'a [u64],
+    generation_allocated: Vec<u64>,
+    leaks: Ranked<'a>,
     slots: Option<&'a [u64]>,
     has_log: bool,
     memory: Option<Memory<'a>>,
@@ -109,7 +112,12 @@ fn pair(tally: Tally) -> Pair {
 }
 
 impl<'a> Head<'a> {
-    pub(super) fn of(page: &Page<'a>, origins: &'a Origins, counts: Counts) -> Head<'a> {
+    pub(super) fn of(
+        page: &Page<'a>,
+        origins: &'a Origins,
+        leaks: Ranked<'a>,
+        counts: Counts,
+    ) -> Head<'a> {
         let report = page.report;
         let (about, totals) = (&report.about, &report.totals);
         Head {
@@ -158,6 +166,8 @@ impl<'a> Head<'a> {
                 })
                 .collect(),
             generations: &report.survivors.starts_ms,
+            generation_allocated: generations::allocated(report),
+            leaks,
             slots: page
                 .intervals
                 .map(|intervals| intervals.starts_ms.as_slice()),

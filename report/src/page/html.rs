@@ -7,19 +7,31 @@ use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
+use super::ranking::Ranking;
 use super::{Page, assets, payload};
 use crate::Report;
 use crate::markup::Escaped;
 use crate::template;
 
 /// Writes `page` to `out`, to open at `opens`.
-pub(super) fn write(page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(
+    page: &Page<'_>,
+    ranking: &Ranking,
+    opens: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
     template::write(assets::TEMPLATE, out, |slot, out| {
-        fill(slot, page, opens, out)
+        fill(slot, page, ranking, opens, out)
     })
 }
 
-fn fill(slot: &str, page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::Result<()> {
+fn fill(
+    slot: &str,
+    page: &Page<'_>,
+    ranking: &Ranking,
+    opens: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
     match slot {
         "opens" => write!(out, "{}", Escaped(opens)),
         "title" => write!(out, "{}", Escaped(program(page.report))),
@@ -30,7 +42,7 @@ fn fill(slot: &str, page: &Page<'_>, opens: &str, out: &mut impl Write) -> io::R
         "data" => {
             let encoder = EncoderWriter::new(&mut *out, &STANDARD);
             let mut compressor = ZlibEncoder::new(encoder, Compression::default());
-            payload::write(page, &mut compressor)?;
+            payload::write(page, ranking, &mut compressor)?;
             compressor.finish()?.finish()?;
             Ok(())
         }

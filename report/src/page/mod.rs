@@ -5,9 +5,11 @@
 //! the scripts put them on the page as text.
 
 mod assets;
+mod generations;
 mod head;
 mod html;
 mod payload;
+mod ranking;
 mod rows;
 mod sha256;
 pub mod shared;
@@ -16,6 +18,7 @@ mod varint;
 
 use std::io::{self, Write};
 
+use self::ranking::Ranking;
 use crate::Report;
 use crate::views::{Intervals, with_both_names};
 
@@ -63,12 +66,14 @@ impl<'a> Page<'a> {
     ///
     /// Only those of `out`.
     pub fn write_opened_at(&self, hash: &str, out: &mut impl Write) -> io::Result<()> {
+        // Before the page's own tables are made: the judgement needs memory of its own for a moment.
+        let ranking = Ranking::of(self.report);
         let both = with_both_names(self.report);
         let page = Page {
             report: both.as_ref().unwrap_or(self.report),
             ..*self
         };
-        html::write(&page, hash, out)
+        html::write(&page, &ranking, hash, out)
     }
 }
 

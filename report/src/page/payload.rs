@@ -1,7 +1,8 @@
 //! The data of a report in the page, before compression; `report/page/js/decode.js` reads it.
 //!
 //! ```text
-//! length, head              JSON: process, time, conditions, totals, threads, packages, and the length of each table
+//! length, head              JSON: process, time, conditions, totals, threads, packages, what leaks, and the length of
+//!                           each table
 //! strings                   length of each; then their UTF-8 bytes, back to back
 //! frames                    function of each by its plain name; by its full name; file of each; line of each; package
 //! nodes, in preorder        frames closed before each (0: child of its predecessor); frame of each
@@ -19,6 +20,7 @@
 use std::io::{self, Write};
 
 use super::head::{Counts, Head};
+use super::ranking::Ranking;
 use super::rows::{self, Rows};
 use super::used::Used;
 use super::varint::column;
@@ -27,7 +29,7 @@ use crate::model::{FrameId, Moment, StrId};
 use crate::views::{CallTree, Origins};
 
 /// Writes the data of `page`, and frees the memory that it needed.
-pub(super) fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) -> io::Result<()> {
     let report = page.report;
     let tree = CallTree::of(report);
     let origins = Origins::of(report);
@@ -46,7 +48,8 @@ pub(super) fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         sizes: report.totals.sizes.len(),
         moments: report.timeline.len(),
     };
-    let head = serde_json::to_vec(&Head::of(page, &origins, counts))?;
+    let ranked = ranking.numbered(report, &used);
+    let head = serde_json::to_vec(&Head::of(page, &origins, ranked, counts))?;
     varint::write(out, head.len() as u64)?;
     out.write_all(&head)?;
 
@@ -211,7 +214,7 @@ mod tests {
             intervals: Some(&intervals),
             has_log: true,
         };
-        write(&page, &mut written).unwrap();
+        write(&page, &Ranking::default(), &mut written).unwrap();
         let mut rest = written.as_slice();
         let length = usize::try_from(read(&mut rest)).unwrap();
         let head: serde_json::Value = serde_json::from_slice(&rest[..length]).unwrap();

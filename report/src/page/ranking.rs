@@ -1,0 +1,118 @@
+//! The lines that probably leak, as the page's head has them: the ranking of [`leaks`], numbered as the page numbers frames.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::used::Used;
+use crate::Report;
+use crate::model::Frame;
+use crate::views::{Leak, Leaks, Names, leaks, named};
+
+/// Largest number of lines that the page lists.
+const MOST: usize = 20;
+
+/// Ranking of a report.
+#[derive(Debug, Default)]
+pub(super) struct Ranking {
+    unknown: Option<&'static str>,
+    lines: Vec<(Place, Leak)>,
+    left_out: usize,
+}
+
+/// Function by its plain name, file, line.
+type Place = (String, String, u32);
+
+/// [`Ranking`] with the page's numbers of frames; `report/page/js/decode.js` reads it.
+#[derive(Debug, Serialize)]
+pub(super) struct Ranked<'a> {
+    /// Why it is not known what leaks.
+    unknown: Option<&'static str>,
+    /// The likeliest leak first.
+    list: Vec<RankedLine<'a>>,
+    /// Number of lines that `list` does not have, the least likely ones.
+    left_out: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct RankedLine<'a> {
+    frame: u32,
+    own: bool,
+    blocks: u64,
+    bytes: u64,
+    per_hour: u64,
+    survival: Option<f64>,
+    confidence: &'static str,
+    evidence: &'a [String],
+    against: &'a [String],
+}
+
+impl Ranking {
+    /// Judges the lines of `report` by plain names, as all other outputs do: a line is one even if type parameters differ.
+    pub(super) fn of(report: &Report) -> Ranking {
+        let plain = named(report, Names::Plain);
+        let plain = plain.as_ref().unwrap_or(report);
+        let mut list = match leaks(plain) {
+            Leaks::Ranked(list) => list,
+            Leaks::Unknown(reason) => {
+                return Ranking {
+                    unknown: Some(reason),
+                    ..Ranking::default()
+                };
+            }
+        };
+        let left_out = list.len().saturating_sub(MOST);
+        list.truncate(MOST);
+        let lines = list.into_iter().map(|leak| {
+            let frame = plain.frames.get(leak.frame.0 as usize).copied();
+            (place(plain, frame.unwrap_or_default()), leak)
+        });
+        Ranking {
+            unknown: None,
+            lines: lines.collect(),
+            left_out,
+        }
+    }
+
+    /// Returns the ranking with the numbers of `used`, the frames of the same report with both names. The first of the
+    /// frames that differ in full names alone stands for all, as on the page.
+    pub(super) fn numbered(&self, report: &Report, used: &Used) -> Ranked<'_> {
+        let mut first = HashMap::new();
+        if !self.lines.is_empty() {
+            for (number, &old) in (0..).zip(&used.frames) {
+                let frame = report.frames.get(old as usize).copied().unwrap_or_default();
+                let lines = &self.lines;
+                if lines.iter().any(|((_, _, line), _)| *line == frame.line) {
+                    first.entry(place(report, frame)).or_insert(number);
+                }
+            }
+        }
+        // Each has a number: a line that leaks is in a call stack.
+        let numbered = self
+            .lines
+            .iter()
+            .filter_map(|(place, leak)| Some((*first.get(place)?, leak)));
+        Ranked {
+            unknown: self.unknown,
+            list: numbered
+                .map(|(frame, leak)| RankedLine {
+                    frame,
+                    own: leak.is_own,
+                    blocks: leak.live.count,
+                    bytes: leak.live.bytes,
+                    per_hour: leak.growth_bytes_per_hour,
+                    survival: leak.survival,
+                    confidence: leak.confidence.name(),
+                    evidence: &leak.evidence,
+                    against: &leak.against,
+                })
+                .collect(),
+            left_out: self.left_out,
+        }
+    }
+}
+
+fn place(report: &Report, frame: Frame) -> Place {
+    let text = |id| report.strings.get(id).to_owned();
+    (text(frame.function), text(frame.file), frame.line)
+}
