@@ -1,11 +1,12 @@
 //! Writes the page of a made-up service, and a file with the values that the page must show: `sample_page OUT.html [NODES]
-//! [aggregated|sampled]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
+//! [aggregated|sampled|still|untold]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
 
 mod report;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
+use heapray_report::model::History;
 use heapray_report::page::Page;
 use heapray_report::views::{CallTree, Kind, Names, Origins, leaks, named, own_sites};
 use serde_json::json;
@@ -14,19 +15,24 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(out) = arguments.next() else {
         return Err(io::Error::other(
-            "usage: sample_page OUT.html [NODES] [aggregated|sampled]",
+            "usage: sample_page OUT.html [NODES] [aggregated|sampled|still|untold]",
         ));
     };
     let nodes = arguments.next().map_or(Ok(0), |n| n.parse());
     let mut sample = report::sample(nodes.map_err(io::Error::other)?);
 
-    let intervals = report::extras::intervals(&sample);
     let variant = arguments.next();
     let aggregated = variant.is_some();
-    if variant.as_deref() == Some("sampled") {
-        sample.conditions.log_given_up = None;
-        sample.conditions.sampling = Some(report::sampling());
+    match variant.as_deref() {
+        Some("sampled") => {
+            sample.conditions.log_given_up = None;
+            sample.conditions.sampling = Some(report::sampling());
+        }
+        Some("still") => report::extras::keep_nothing_but_set_up(&mut sample),
+        Some("untold") => sample.history = History::default(),
+        _ => {}
     }
+    let intervals = report::extras::intervals(&sample);
     let content = Page {
         report: &sample,
         intervals: (!aggregated).then_some(&intervals),

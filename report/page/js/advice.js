@@ -1,17 +1,18 @@
-// Advice, only if the numbers are certain: blocks that grow by `realloc` again and again, blocks that live for no time, and
-// call sites with survivors from every part of the capture.
+// Advice, only if the numbers are certain: lines that probably leak, as ranked for the whole report, blocks that grow by
+// `realloc` again and again, and blocks that live for no time.
 
 import { measureOf } from "./decode.js";
 import { bytes, count, percent, plural } from "./format.js";
+import { VERDICTS, sentence } from "./leaks.js";
 import { ownSites, responsibleNodes } from "./sites.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
-/** @typedef {import("./sites.js").CallSite} CallSite */
 
 /**
  * @typedef {object} Advice
  * @property {"growth" | "realloc" | "temporary"} kind
- * @property {CallSite} site
+ * @property {number} frame
+ * @property {number[]} nodes where it stands in the call tree; none: wherever the ranked line does
  * @property {string} headline
  * @property {string} text
  * @property {number} weight within its kind; a larger one is more urgent
@@ -44,26 +45,20 @@ export function adviceOn(tree) {
  * @returns {Advice[]}
  */
 function growing(tree) {
-  const generations = tree.profile.head.generations.length;
-  if (generations < 3) {
-    return [];
-  }
-  return ownSites(tree, "live", "bytes")
-    .filter(({ grownCount }) => grownCount.every((blocks) => blocks > 0))
-    .map((site) => {
-      const later = site.grown.slice(1).reduce((sum, size) => sum + size, 0);
-      const last = site.grown[generations - 1];
-      return {
-        kind: "growth",
-        site,
-        headline: `Grew in every one of ${generations} generations`,
-        text:
-          `${bytes(later)} of its ${bytes(site.values[measureOf("live", "bytes")])} came after the first generation, ` +
-          `${bytes(last)} of it in the last. What is added for as long as the service runs and never removed is a leak, ` +
-          "or a cache without a limit.",
-        weight: later,
-      };
-    });
+  const { list } = tree.profile.head.leaks;
+  return list
+    .filter(({ confidence }) => confidence !== "low")
+    .map(({ frame, confidence, bytes: size, per_hour: hourly, evidence, against }, i) => ({
+      kind: "growth",
+      frame,
+      nodes: [],
+      headline: VERDICTS[confidence],
+      text:
+        `${bytes(size)} are live, +${bytes(hourly)} an hour. ${sentence(evidence)} ` +
+        (against.length > 0 ? `Against a leak: ${sentence(against)} ` : "") +
+        "What is added for as long as the service runs and never removed is a leak, or a cache without a limit.",
+      weight: list.length - i,
+    }));
 }
 
 /**
@@ -103,7 +98,7 @@ function reallocating(tree) {
       `Each may copy the block: ${bytes(sums.bytes)} were asked for in all. ` +
       `Where the final size is known, with_capacity(n) or reserve(n) saves up to ${count(sums.grown)} of them.`;
     const headline = times > 0 ? `Grew ${count(Math.round(times * 10) / 10)} times on average` : "Grows again and again";
-    advice.push({ kind: "realloc", site, headline, text, weight: sums.bytes });
+    advice.push({ kind: "realloc", frame: site.frame, nodes: site.nodes, headline, text, weight: sums.bytes });
   }
   return advice;
 }
@@ -121,7 +116,8 @@ function shortLived(tree) {
     if (short >= ENOUGH && short >= made / 2) {
       advice.push({
         kind: "temporary",
-        site,
+        frame: site.frame,
+        nodes: site.nodes,
         headline: `${percent(short, made)} of its blocks live for no time`,
         text:
           `${count(short)} of ${plural(made, "block")} were freed by the same thread before its next but one allocation, ` +

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 /** @typedef {import("./model.js").Look} Look */
 
 const ADVICE_HEADINGS = {
-  growth: "Grows all the time",
+  growth: "Grows with the work",
   realloc: "Grows by realloc",
   temporary: "Lives for no time",
 };
@@ -15,31 +15,37 @@ const ADVICE_HEADINGS = {
  * @param {HTMLElement} box
  * @param {Look} look
  * @param {(nodes: number[]) => void} choose shows these in the graph
+ * @param {(frame: number) => void} show shows a ranked line in the graph
  */
-export function showAdvice(box, look, choose) {
+export function showAdvice(box, look, choose, show) {
   const { names, whole: tree } = look;
   const advice = adviceOn(tree);
   /** @type {HTMLElement[]} */
   const children = [
     el("h2", "", "Advice"),
-    el("p", "lead", "Only where the numbers are certain. Largest first, a dozen of each kind at most; filters apply."),
+    el("p", "lead", "Only where the numbers are certain. Largest first, a dozen of each kind at most. Filters apply, but not to what grows: that is judged by the whole report."),
   ];
   let kind = "";
-  for (const { kind: of, site, headline, text } of advice) {
+  for (const { kind: of, frame, nodes, headline, text } of advice) {
     if (of !== kind) {
       kind = of;
       children.push(el("h3", "", ADVICE_HEADINGS[of]));
     }
-    const button = el("button", "site", names.brief(site.frame));
+    const button = el("button", "site", names.brief(frame));
     button.type = "button";
-    button.title = `${names.full(site.frame)}\nShow in the graph`;
-    button.addEventListener("click", () => choose(site.nodes));
-    const place = el("span", "place", names.place(site.frame));
-    place.title = names.fullPlace(site.frame);
+    button.title = `${names.full(frame)}\nShow in the graph`;
+    button.addEventListener("click", () => (of === "growth" ? show(frame) : choose(nodes)));
+    const place = el("span", "place", names.place(frame));
+    place.title = names.fullPlace(frame);
     children.push(el("article", `advice ${of}`, el("p", "head", el("b", "", headline), button, place), el("p", "", text)));
   }
+  const { unknown } = names.profile.head.leaks;
   if (advice.length === 0) {
-    children.push(el("p", "", "Nothing stands out: no call site has survivors in every generation, none reallocates again and again, none makes mostly temporary blocks."));
+    const growing = unknown === null ? "no line keeps more the more the service does, none" : "no line";
+    children.push(el("p", "", `Nothing stands out: ${growing} reallocates again and again, none makes mostly temporary blocks.`));
+  }
+  if (unknown !== null) {
+    children.push(el("p", "lead", unknown));
   }
   box.replaceChildren(...children);
 }

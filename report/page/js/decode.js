@@ -22,11 +22,29 @@ import { Shape } from "./shape.js";
  * @property {[string, number][]} packages name and kind: {@link OWN}, …
  * @property {{name: string, at_ms: number, live: Pair}[]} marks
  * @property {number[]} generations of the survivors: where each begins, in milliseconds since the start
+ * @property {number[]} generation_allocated bytes of the whole session in each; empty where not known
+ * @property {Leaks} leaks
  * @property {number[] | null} slots of the intervals: where each begins; null: there are none
  * @property {boolean} has_log whether the capture has an event log
  * @property {Memory | null} memory of the process, at the end
  * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
  *   sizes: number, moments: number}} counts
+ *
+ * @typedef {object} Leaks what `views::leaks` in Rust found
+ * @property {string | null} unknown why it is not known what leaks
+ * @property {RankedLine[]} list the likeliest leak first
+ * @property {number} left_out number of further lines
+ *
+ * @typedef {object} RankedLine of code that keeps more the more the service does
+ * @property {number} frame
+ * @property {boolean} own whether it is the service's own code
+ * @property {number} blocks still live
+ * @property {number} bytes still live
+ * @property {number} per_hour bytes
+ * @property {number | null} survival part of the allocated bytes that is kept, from 0 to 1
+ * @property {"high" | "medium" | "low"} confidence
+ * @property {string[]} evidence
+ * @property {string[]} against
  *
  * @typedef {{count: number, bytes: number}} Amount
  *

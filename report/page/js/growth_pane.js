@@ -1,12 +1,14 @@
-// Survivors by generation: which call sites grow, and how two generations compare.
+// What grows: the ranking of lines, and beside it the survivors by generation, with two of these compared.
 
 import { el } from "./dom.js";
 import { amount, bytes, count, duration, plural } from "./format.js";
-import { compared, generationsOf } from "./generations.js";
+import { compared, generationsOf, worthComparing } from "./generations.js";
+import { leakList } from "./leak_list.js";
 import { ownSites } from "./sites.js";
 import { spark } from "./spark.js";
 
 /** @typedef {import("./model.js").Look} Look */
+/** @typedef {import("./generations.js").Generation} Generation */
 
 const MOST_CHANGES = 100;
 
@@ -15,28 +17,29 @@ const MOST_CHANGES = 100;
  * @param {Look} look
  * @param {(change: Partial<import("./state.js").State>) => void} change
  * @param {(nodes: number[]) => void} choose shows these in the graph
+ * @param {(frame: number) => void} show shows a ranked line in the graph
  */
-export function showGrowth(box, look, change, choose) {
+export function showGrowth(box, look, change, choose, show) {
   const { state, names } = look;
   const { head } = names.profile;
   const generations = generationsOf(head);
+  const ranking = leakList(look, show);
   if (generations.length < 2) {
-    box.replaceChildren(
-      el("h2", "", "Growth over the capture"),
-      el("p", "lead", "This report does not tell when the blocks that are still live were allocated."),
-    );
+    const none = "This report does not tell when the blocks that are still live were allocated.";
+    box.replaceChildren(...ranking, ...(head.leaks.unknown === null ? [el("p", "lead", none)] : []));
     return;
   }
   const { by } = state;
   const sites = ownSites(look.whole, "live", by);
   const last = generations.length - 1;
   const [said, other] = state.growth.split("-").map(Number);
-  const first = state.growth !== "" && said <= last ? said : 0;
-  const second = state.growth !== "" && other <= last ? other : last;
-  const rows = compared(sites, generations, first, second, by);
+  const usual = worthComparing(generations);
+  const first = state.growth !== "" && said <= last ? said : usual[0];
+  const second = state.growth !== "" && other <= last ? other : usual[1];
+  const rows = compared(sites, first, second, by);
   const focused = document.activeElement?.id;
   const chooser = (/** @type {string} */ id, /** @type {string} */ label, /** @type {number} */ chosen) => {
-    const select = el("select", "", ...generations.map((generation, i) => new Option(generationText(generation), String(i), false, i === chosen)));
+    const select = el("select", "", ...generations.map((generation, i) => new Option(`${generation.name} (${spanText(generation)})`, String(i), false, i === chosen)));
     select.id = id;
     select.addEventListener("change", () => {
       const value = Number(select.value);
@@ -45,18 +48,20 @@ export function showGrowth(box, look, change, choose) {
     return el("label", "", `${label} `, select);
   };
   box.replaceChildren(
-    el("h2", "", "Growth over the capture"),
+    ...ranking,
+    el("h3", "", "When the live blocks were allocated"),
     el(
       "p",
       "lead",
-      `Blocks that are still live, by the time of their allocation: ${generations.length} generations, cut at every mark and in between. ` +
-        "A call site with survivors in each of them grows; one with survivors in the first only is set-up.",
+      `Blocks that are still live, by the time of their allocation, in ${generations.length} generations. They are cut at every mark, ` +
+        "and so that each has its part of the time and of the work: they differ in length.",
     ),
     overview(generations, sites, look, change),
     el("h3", "", "Compare two generations"),
     el("div", "bar-line", chooser("growth-from", "From", first), chooser("growth-to", "to", second)),
+    el("p", "lead", `${workText(generations[first])}; ${workText(generations[second])}. The sums below are what is left of it.`),
     el("div", "wide", table(rows, look, generations, [first, second], choose)),
-    ...(rows.length > MOST_CHANGES ? [el("p", "lead", `${count(rows.length - MOST_CHANGES)} smaller changes are not listed; the table of call sites has all.`)] : []),
+    ...(rows.length > MOST_CHANGES ? [el("p", "lead", `${count(rows.length - MOST_CHANGES)} smaller ones are not listed; the table of call sites has all.`)] : []),
   );
   if (focused !== undefined && focused.startsWith("growth-")) {
     document.getElementById(focused)?.focus();
@@ -64,13 +69,19 @@ export function showGrowth(box, look, change, choose) {
   box.querySelector(".wide")?.setAttribute("tabindex", "0");
 }
 
-/** @param {import("./generations.js").Generation} generation */
-function generationText({ from, to, name }) {
-  return `${name} (${duration(from)} – ${duration(to)})`;
+/** @param {Generation} generation */
+function spanText({ from, to }) {
+  return `${duration(from)} – ${duration(to)}`;
+}
+
+/** @param {Generation} generation */
+function workText({ from, to, allocated, name }) {
+  const work = allocated < 0 ? "" : `, ${bytes(allocated)} allocated`;
+  return `${name}: ${duration(to - from)}${work}`;
 }
 
 /**
- * @param {import("./generations.js").Generation[]} generations
+ * @param {Generation[]} generations
  * @param {import("./sites.js").CallSite[]} sites
  * @param {Look} look
  * @param {(change: Partial<import("./state.js").State>) => void} change
@@ -90,10 +101,10 @@ function overview(generations, sites, { state }, change) {
       el("span", "column", bar),
       el("b", "", amount(sums[i], by)),
       el("span", "", generation.name),
-      el("span", "notes", `${duration(generation.from)} – ${duration(generation.to)}`),
+      el("span", "notes", spanText(generation)),
     );
     button.type = "button";
-    button.title = "Show what was allocated then and is still live, in the graph";
+    button.title = `${workText(generation)}\nShow what was allocated then and is still live, in the graph`;
     button.addEventListener("click", () =>
       change({ tab: "graph", view: "range", until: "end", range: `${Math.round(generation.from)}-${Math.round(generation.to)}`, zoom: [] }),
     );
@@ -105,21 +116,21 @@ function overview(generations, sites, { state }, change) {
 /**
  * @param {import("./generations.js").Growth[]} rows
  * @param {Look} look
- * @param {import("./generations.js").Generation[]} generations
+ * @param {Generation[]} generations
  * @param {[number, number]} pair
  * @param {(nodes: number[]) => void} choose
  */
 function table(rows, { names, state }, generations, [first, second], choose) {
   const { by } = state;
-  const signed = (/** @type {number} */ value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${rate(Math.abs(value), by)}`;
-  const heads = ["Function", "Place", `In ${generations[first].name}`, `In ${generations[second].name}`, "Change", "Growth", "Live"];
+  const signed = (/** @type {number} */ value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${amount(Math.abs(value), by)}`;
+  const heads = ["Function", "Place", `Left of ${generations[first].name}`, `Left of ${generations[second].name}`, "Difference", "Over time", "Live"];
   const head = heads.map((text, i) => {
     const cell = el("th", i < 2 ? "text" : "", text);
     cell.scope = "col";
     return cell;
   });
   const lines = rows.slice(0, MOST_CHANGES).map(({ site, before, after, change }) => {
-    const button = el("button", "site", names.brief(site.frame), el("span", "under", names.place(site.frame)));
+    const button = el("button", "site", names.brief(site.frame), el("span", "under", el("bdi", "", names.place(site.frame))));
     button.type = "button";
     button.title = names.full(site.frame);
     button.addEventListener("click", () => choose(site.nodes));
@@ -130,20 +141,12 @@ function table(rows, { names, state }, generations, [first, second], choose) {
       "",
       el("td", "text", button),
       el("td", "text", place),
-      el("td", "", rate(before, by)),
-      el("td", "", rate(after, by)),
-      el("td", change > 0 ? "more" : "less", signed(change)),
+      el("td", "", amount(before, by)),
+      el("td", "", amount(after, by)),
+      el("td", "", signed(change)),
       el("td", "", spark(by === "bytes" ? site.grown : site.grownCount, by)),
       el("td", "", by === "bytes" ? bytes(site.bytes) : plural(site.count, "block")),
     );
   });
   return el("table", "grid", el("thead", "", el("tr", "", ...head)), el("tbody", "", ...lines));
-}
-
-/**
- * @param {number} value a minute
- * @param {import("./decode.js").By} by
- */
-function rate(value, by) {
-  return `${by === "bytes" ? bytes(value) : count(Math.round(value))}/min`;
 }

@@ -5,8 +5,13 @@ import { bytes, clock, count, duration, plural } from "./format.js";
 
 /** @typedef {import("./decode.js").Head} Head */
 
-/** @param {import("./call_tree.js").CallTree} tree */
-export function showHeader(tree) {
+const SIGNS = { wrong: "!", note: "i", leak: "+" };
+
+/**
+ * @param {import("./call_tree.js").CallTree} tree
+ * @param {HTMLElement | null} leak the likeliest one, in a line
+ */
+export function showHeader(tree, leak) {
   const { head } = tree.profile;
   const program = head.command_line.split(" ")[0].split("/").pop() || "unknown program";
   byId("program", HTMLElement).textContent = program;
@@ -29,7 +34,11 @@ export function showHeader(tree) {
     fact("Recorded", duration(head.end_ms - head.start_ms), `from ${clock(head.start_ms)}`),
     process,
   );
-  byId("banners", HTMLElement).replaceChildren(...warnings(tree).map(banner), ...notes(head).map(banner));
+  byId("banners", HTMLElement).replaceChildren(
+    ...(leak === null ? [] : [banner({ text: leak, kind: "leak" })]),
+    ...warnings(tree).map(banner),
+    ...notes(head).map(banner),
+  );
 }
 
 /**
@@ -41,7 +50,7 @@ export function threadCount(head) {
 }
 
 /**
- * @typedef {{text: string, kind: "wrong" | "note"}} Banner
+ * @typedef {{text: string | HTMLElement, kind: "wrong" | "note" | "leak"}} Banner
  */
 
 /**
@@ -107,7 +116,7 @@ function sampled(sampling, { live }) {
 function banner({ text, kind }) {
   const close = el("button", "close", "×");
   close.ariaLabel = "Hide this note";
-  const box = el("div", `banner ${kind}`, el("span", "sign", kind === "wrong" ? "!" : "i"), el("p", "", text), close);
+  const box = el("div", `banner ${kind}`, el("span", "sign", SIGNS[kind]), typeof text === "string" ? el("p", "", text) : text, close);
   close.addEventListener("click", () => box.remove());
   // Narrow screens show one line of it until it is tapped.
   box.addEventListener("click", () => box.classList.toggle("open"));

@@ -12,6 +12,8 @@ import { Graph } from "./graph.js";
 import { showGrowth } from "./growth_pane.js";
 import { showHeader } from "./header.js";
 import { listen } from "./input.js";
+import { leakNote } from "./leak_list.js";
+import { placesOfLine } from "./leaks.js";
 import { showMemory } from "./memory_pane.js";
 import { Minimap } from "./minimap.js";
 import { Model } from "./model.js";
@@ -21,7 +23,7 @@ import { SandwichPane } from "./sandwich_pane.js";
 import { matchedTotal } from "./search.js";
 import { ownSites } from "./sites.js";
 import { SiteTable } from "./site_table.js";
-import { formatHash, parseHash, rangeOf } from "./state.js";
+import { START, formatHash, parseHash, rangeOf } from "./state.js";
 import { showStats } from "./stats_pane.js";
 import { TablePane } from "./table_pane.js";
 import { Timeline } from "./timeline.js";
@@ -46,7 +48,7 @@ export class Page {
     /** @type {{key: string, sites: import("./sites.js").CallSite[]}} of the rail */
     this.rail = { key: "", sites: [] };
 
-    showHeader(this.model.whole);
+    showHeader(this.model.whole, leakNote(names, () => this.change({ tab: "growth" }, true)));
     prepareDialogs();
     this.controls = new Controls(this.model, (change, step) => this.change(change, step), (text) => this.toast(text));
     this.timeline = new Timeline(
@@ -173,6 +175,25 @@ export class Page {
     }
   }
 
+  /**
+   * Shows a line of the ranking, which filters do not change: those that hide the line are cleared.
+   * @param {number} frame
+   */
+  goToLine(frame) {
+    const same = this.model.same?.same ?? null;
+    const { thread, allocator, only, matching } = START;
+    const shown = { ...this.state, view: START.view, order: START.order, tab: START.tab };
+    for (const wish of [shown, { ...shown, thread, allocator, only, matching }]) {
+      const { whole } = this.model.look(wish);
+      const [node] = placesOfLine(whole, frame, same);
+      if (node !== undefined) {
+        this.change({ ...wish, zoom: pathTo(whole, node).map((at) => whole.frameOf(at)) }, true);
+        this.say(`Zoomed to ${spoken(factsOf(this.look, this.look.ordered, this.zoomed))}`);
+        return;
+      }
+    }
+  }
+
   openSandwich() {
     const tree = this.look.ordered;
     const frame = tree.frameOf(this.state.tab === "tree" ? this.outline.at : this.graph.selected);
@@ -237,6 +258,7 @@ export class Page {
     this.timeline.show(state.view === "range" ? rangeOf(state) : null);
     this.renderMatches();
     const goTo = (/** @type {number[]} */ nodes) => this.goTo(nodes);
+    const goToLine = (/** @type {number} */ frame) => this.goToLine(frame);
     const change = (/** @type {Partial<State>} */ wish) => this.change(wish, true);
     /** @type {Record<State["tab"], () => void>} */
     const panes = {
@@ -244,9 +266,9 @@ export class Page {
       table: () => this.table.show(look),
       tree: () => this.outline.show(look, this.zoomed),
       sandwich: () => this.sandwich.show(look),
-      growth: () => showGrowth(byId("pane-growth", HTMLElement), look, change, goTo),
+      growth: () => showGrowth(byId("pane-growth", HTMLElement), look, change, goTo, goToLine),
       memory: () => showMemory(byId("pane-memory", HTMLElement), this.model.profile),
-      advice: () => showAdvice(byId("pane-advice", HTMLElement), look, goTo),
+      advice: () => showAdvice(byId("pane-advice", HTMLElement), look, goTo, goToLine),
       stats: () => showStats(byId("pane-stats", HTMLElement), this.model.profile),
     };
     panes[state.tab]();

@@ -3,6 +3,7 @@
 
 import { MEASURES, NATIVE, OWN, PACKAGE, measureOf } from "./decode.js";
 import { eachSurvivor } from "./derive.js";
+import { generationsOf, joinedGenerations } from "./generations.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
 /** @typedef {import("./decode.js").View} View */
@@ -16,7 +17,7 @@ import { eachSurvivor } from "./derive.js";
  * @property {number} count in the present view
  * @property {number[]} values in every view, by `measureOf`
  * @property {number} oldest milliseconds since the start of its oldest live block; -1 unknown
- * @property {Float64Array} grown still-live bytes by the generation of their birth; empty where not known
+ * @property {Float64Array} grown still-live bytes by the generation of their birth, as `generationsOf` tells; empty where not known
  * @property {Float64Array} grownCount still-live blocks likewise
  * @property {number[]} nodes where it stands in the call tree, largest first
  */
@@ -51,7 +52,9 @@ export function leafSites(tree, view, by) {
 function sitesBy(tree, answers, view, by) {
   const { profile } = tree;
   const { node: nodes, values, oldest } = profile.rows;
-  const generations = profile.head.generations.length > 1 ? profile.head.generations.length : 0;
+  const known = generationsOf(profile.head).length;
+  const generations = known > 1 ? known : 0;
+  const joined = joinedGenerations(profile.head);
   const bytes = values[measureOf(view, "bytes")];
   const counts = values[measureOf(view, "count")];
   const weight = by === "bytes" ? bytes : counts;
@@ -102,8 +105,8 @@ function sitesBy(tree, answers, view, by) {
     eachSurvivor(profile, (row, generation, count, size) => {
       const site = siteOf[row];
       if (site !== undefined) {
-        site.grown[generation] += size;
-        site.grownCount[generation] += count;
+        site.grown[joined[generation]] += size;
+        site.grownCount[joined[generation]] += count;
       }
     });
   }

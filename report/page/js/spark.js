@@ -2,10 +2,13 @@
 
 import { amount } from "./format.js";
 
+/** Largest width in pixels: many marks make many bars. */
+const WIDEST = 80;
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Bars, one for each generation of survivors: one that is there in every generation grows.
+ * Bars, one for each generation of survivors.
  * @param {ArrayLike<number>} values
  * @param {import("./decode.js").By} by
  * @returns {SVGElement}
@@ -18,7 +21,8 @@ export function spark(values, by) {
   const picture = document.createElementNS(SVG, "svg");
   picture.setAttribute("class", "spark");
   picture.setAttribute("viewBox", `0 0 ${list.length * width} ${height}`);
-  picture.setAttribute("width", String(list.length * width));
+  picture.setAttribute("width", String(Math.min(WIDEST, list.length * width)));
+  picture.setAttribute("preserveAspectRatio", "none");
   picture.setAttribute("height", String(height));
   picture.setAttribute("role", "img");
   const words = `Still live by the time of allocation: ${list.map((value) => amount(value, by)).join(", ")}`;

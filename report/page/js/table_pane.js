@@ -149,7 +149,7 @@ export class TablePane {
         const cell = el("td", column.text ? "text" : "", column.cell(row));
         if (i === 0) {
           // Narrow screens have no column of places.
-          const button = el("button", "site", ...cell.childNodes, el("span", "under", this.look?.names.place(row.frame) ?? ""));
+          const button = el("button", "site", ...cell.childNodes, el("span", "under", el("bdi", "", this.look?.names.place(row.frame) ?? "")));
           button.type = "button";
           button.title = `${this.look?.names.full(row.frame)}\nShow in the graph`;
           button.addEventListener("click", () => this.choose(row.nodes()));
@@ -257,7 +257,7 @@ function columnsOf({ state, names, whole: tree, measure }, rows) {
     }
     if (rows.some(({ grown }) => grown.length > 1)) {
       const late = (/** @type {Row} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
-      columns.push({ key: "growth", title: "Growth", by: late, cell: (row) => spark(row.grown, "bytes") });
+      columns.push({ key: "growth", title: "Over time", by: late, cell: (row) => spark(row.grown, "bytes") });
     }
     const sides = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
     for (const [view, title] of sides.filter(([view]) => view !== state.view)) {

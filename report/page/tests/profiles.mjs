@@ -46,6 +46,8 @@ export function randomProfile(seed) {
     head: {
       packages: ["own", "dep", "std", "native"].map((name, kind) => [name, kind]),
       generations: [0, 100, 250],
+      generation_allocated: [600, 300, 0],
+      leaks: { unknown: null, list: [], left_out: 0 },
       slots: [0, 50, 100, 200],
       start_ms: 1_000,
       end_ms: 1_400,
