@@ -48,14 +48,14 @@ function growing(tree) {
   const { list } = tree.profile.head.leaks;
   return list
     .filter(({ confidence }) => confidence !== "low")
-    .map(({ frame, confidence, bytes: size, per_hour: hourly, evidence, against }, i) => ({
+    .map(({ frame, confidence, blocks, bytes: size, evidence, against }, i) => ({
       kind: "growth",
       frame,
       nodes: [],
       headline: VERDICTS[confidence],
       text:
-        `${bytes(size)} are live, +${bytes(hourly)} an hour. ${sentence(evidence)} ` +
-        (against.length > 0 ? `Against a leak: ${sentence(against)} ` : "") +
+        `${bytes(size)} in ${plural(blocks, "block")} are live. ${sentence(evidence)} ` +
+        (against.length > 0 ? `${sentence(against, "against a leak: ")} ` : "") +
         "What is added for as long as the service runs and never removed is a leak, or a cache without a limit.",
       weight: list.length - i,
     }));

@@ -59,7 +59,7 @@ export function showGrowth(box, look, change, choose, show) {
     overview(generations, sites, look, change),
     el("h3", "", "Compare two generations"),
     el("div", "bar-line", chooser("growth-from", "From", first), chooser("growth-to", "to", second)),
-    el("p", "lead", `${workText(generations[first])}; ${workText(generations[second])}. The sums below are what is left of it.`),
+    el("p", "lead", `${workText(generations[first])}; ${workText(generations[second])}. Still live of that:`),
     el("div", "wide", table(rows, look, generations, [first, second], choose)),
     ...(rows.length > MOST_CHANGES ? [el("p", "lead", `${count(rows.length - MOST_CHANGES)} smaller ones are not listed; the table of call sites has all.`)] : []),
   );
@@ -71,7 +71,9 @@ export function showGrowth(box, look, change, choose, show) {
 
 /** @param {Generation} generation */
 function spanText({ from, to }) {
-  return `${duration(from)} – ${duration(to)}`;
+  // A line ends between the two, not inside of one.
+  const whole = (/** @type {number} */ ms) => duration(ms).replaceAll(" ", "\u00a0");
+  return `${whole(from)} – ${whole(to)}`;
 }
 
 /** @param {Generation} generation */
@@ -123,7 +125,7 @@ function overview(generations, sites, { state }, change) {
 function table(rows, { names, state }, generations, [first, second], choose) {
   const { by } = state;
   const signed = (/** @type {number} */ value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${amount(Math.abs(value), by)}`;
-  const heads = ["Function", "Place", `Left of ${generations[first].name}`, `Left of ${generations[second].name}`, "Difference", "Over time", "Live"];
+  const heads = ["Function", "Place", `Kept from ${generations[first].name}`, `Kept from ${generations[second].name}`, "Difference", "Over time", "Live"];
   const head = heads.map((text, i) => {
     const cell = el("th", i < 2 ? "text" : "", text);
     cell.scope = "col";

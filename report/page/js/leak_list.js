@@ -36,7 +36,7 @@ export function leakList({ state, names }, show) {
     lead("Lines that keep more the more the service does, the likeliest leak first. Pauses, bursts and start-up do not count."),
     ...filters,
     el("ol", "leaks", ...list.map((line) => item(line, names, show))),
-    ...(leftOut > 0 ? [lead(`${plural(leftOut, "line")} with weaker signs are not listed.`)] : []),
+    ...(leftOut > 0 ? [lead(`${plural(leftOut, "less likely line")} not listed.`)] : []),
   ];
 }
 
@@ -66,7 +66,7 @@ function item(line, names, show) {
     el("span", "", el("b", "", bytes(line.bytes)), ` live in ${plural(line.blocks, "block")}`),
     el("span", "", el("b", "", `+${bytes(line.per_hour)}`), " an hour"),
   );
-  const contra = against.length > 0 ? [el("p", "against", el("b", "", "Against: "), sentence(against))] : [];
+  const contra = against.length > 0 ? [el("p", "against", sentence(against, "against: "))] : [];
   return el("li", `advice leak ${confidence}`, head, figures, el("p", "", sentence(evidence)), ...contra);
 }
 
@@ -76,7 +76,8 @@ function item(line, names, show) {
  * @returns {HTMLElement | null} the likeliest leak in one line; null where none is certain
  */
 export function leakNote(names, open) {
-  const certain = names.profile.head.leaks.list.filter(({ confidence }) => confidence === "high");
+  const { list, left_out: leftOut } = names.profile.head.leaks;
+  const certain = list.filter(({ confidence }) => confidence === "high");
   if (certain.length === 0) {
     return null;
   }
@@ -86,6 +87,7 @@ export function leakNote(names, open) {
   button.title = `${names.full(frame)}\nShow what grows`;
   button.addEventListener("click", open);
   const place = el("span", "place", names.place(frame));
-  const more = certain.length > 1 ? `, and ${plural(certain.length - 1, "other line")}` : "";
+  const others = certain.length === list.length && leftOut > 0 ? "more than " : "";
+  const more = certain.length > 1 ? `, and ${others}${plural(certain.length - 1, "other line")}` : "";
   return el("p", "", `${VERDICTS.high}: `, button, ", ", place, `, ${bytes(size)}, +${bytes(hourly)} an hour${more}`);
 }

@@ -10,11 +10,12 @@ export const VERDICTS = { high: "Probably leaks", medium: "May leak", low: "Grow
 
 /**
  * @param {string[]} parts without capitals and full stops
+ * @param {string} opening which begins the sentence
  * @returns {string} one sentence; empty where there is nothing to say
  */
-export function sentence(parts) {
-  const text = parts.join("; ");
-  return text === "" ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
+export function sentence(parts, opening = "") {
+  const text = `${opening}${parts.join("; ")}`.replaceAll(" %", "\u00a0%");
+  return parts.length === 0 ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 /**

@@ -442,8 +442,8 @@ test("advice is given where the numbers are certain only", () => {
     ["realloc", 0, "Grew 14 times on average"],
     ["temporary", 4, "78.4 % of its blocks live for no time"],
   ]);
-  assert.match(given[0].text.replaceAll("\u00a0", " "), /^8.00 kB are live, \+2.00 kB an hour. Grew by 8 kB; keeps all. What/);
-  assert.match(given[1].text, /Against a leak: It began late\./);
+  assert.match(given[0].text.replaceAll("\u00a0", " "), /^8.00 kB in 8 blocks are live. Grew by 8 kB; keeps all. What/);
+  assert.match(given[1].text, /Against a leak: it began late\./);
 });
 
 test("files to keep hold no markup and run nothing in a spreadsheet", () => {

@@ -20,7 +20,7 @@ await scene("the header and the first table answer what leaks", small, async (pa
     assert.equal(title?.split("\n")[0], site.function);
     assert.equal(await rows.nth(i).locator(".place").getAttribute("title"), `${site.file}:${site.line}`);
   }
-  assert.equal(await page.locator(".banner").count(), 2);
+  assert.equal(await page.locator(".banner").count(), 3);
   await shot(page, "light");
 });
 

@@ -209,7 +209,7 @@ await scene("a leak is named first in the note, in Growth and in Advice, though 
     assert.ok(items[i].includes(`:${leak.line} `) && items[i].includes(`${leak.confidence} confidence ${bytes(leak.bytes)} live in `), items[i]);
   }
   assert.ok(items[0].startsWith(`${brief} ${place} `), items[0]);
-  assert.match(items[0], /Grew by [\d.]+ ?MB in \d+ blocks within .* Against: It began after/);
+  assert.match(items[0], /Grew by [\d.]+ ?MB in \d+ blocks within .* Against: it began after/);
   await tab(page, "advice");
   const advice = await texts(page, "#pane-advice .head");
   assert.equal(advice[0], `Probably leaks ${brief} ${place}`);
@@ -270,11 +270,25 @@ await scene("generations are compared, and one is shown in the graph", small, as
   await pick(page, "growth-from", String(warm));
   await pick(page, "growth-to", String(loaded));
   assert.ok((await hash(page)).includes(`growth=${warm}-${loaded}`));
-  assert.match(plain(await text(page, "#pane-growth thead")), /Left of warmed up Left of after <b>load<\/b> Difference/);
+  assert.match(plain(await text(page, "#pane-growth thead")), /Kept from warmed up Kept from after <b>load<\/b> Difference/);
   await page.locator(".generations button").nth(warm).click();
   assert.equal(await page.locator("#pane-graph").isVisible(), true);
   assert.match(await hash(page), /range=30000-\d+/);
   assert.equal(columns[warm].split(" ").slice(0, 2).join(" "), plain((await status(page)).Bytes));
+});
+
+await scene("on a phone the strip shows every generation, and no place of the ranking is cut", { ...small, width: 390, height: 844, hash: "#tab=growth" }, async (page) => {
+  const cut = await page.evaluate(() => {
+    const boxes = Array.from(document.querySelectorAll(".generations li, .generations button, .leaks .place, .banner.leak .place"));
+    return boxes
+      .filter((box) => {
+        const { left, right } = box.getBoundingClientRect();
+        return left < 0 || right > window.innerWidth || box.scrollWidth > box.clientWidth + 1 && box.clientWidth > 0;
+      })
+      .map((box) => box.textContent);
+  });
+  assert.deepEqual(cut, []);
+  assert.equal(await page.locator(".generations li").count(), 16);
 });
 
 await scene("the RSS is explained, and the report's figures are all there", small, async (page) => {
