@@ -116,3 +116,93 @@ fn place(report: &Report, frame: Frame) -> Place {
     let text = |id| report.strings.get(id).to_owned();
     (text(frame.function), text(frame.file), frame.line)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        Allocator, FrameId, Held, HistoryMoment, Site, StackId, Survivor, Tally, ThreadId,
+    };
+    use crate::views::{CallTree, with_both_names};
+
+    /// Returns a session of 100 seconds in which each of `functions`, all in one line, keeps a block of 1 kB each second.
+    fn leaking(functions: &[&str]) -> Report {
+        let mut report = Report::default();
+        report.about.end_ms = 100_000;
+        let blocks = |count| Tally {
+            count,
+            bytes: 1_000 * count,
+        };
+        let moments: Vec<u64> = (1..10).map(|step| step * 10).collect();
+        report.survivors.starts_ms = (0..10).map(|step| step * 10_000).collect();
+        let all = functions.len() as u64;
+        for &seconds in &moments {
+            report.history.moments.push(HistoryMoment {
+                at_ms: seconds * 1_000,
+                allocated: blocks(all * seconds),
+            });
+        }
+        report.totals.allocated = blocks(all * 100);
+        report.totals.live = blocks(all * 100);
+        for (number, function) in (0u32..).zip(functions) {
+            report.frames.push(Frame {
+                function: report.strings.intern(function),
+                file: report.strings.intern("src/cart.rs"),
+                line: 7,
+            });
+            report.sites.push(Site {
+                thread: ThreadId(0),
+                stack: report.stacks.child(StackId::EMPTY, FrameId(number)),
+                allocator: Allocator::Malloc,
+                allocated: blocks(100),
+                high_water: blocks(100),
+                live: blocks(100),
+                temporary: Tally::default(),
+                oldest_live_ms: None,
+            });
+            for generation in 0..10 {
+                report.survivors.list.push(Survivor {
+                    site: number,
+                    generation,
+                    live: blocks(10),
+                });
+            }
+            for (moment, &seconds) in (0u32..).zip(&moments) {
+                report.history.list.push(Held {
+                    site: number,
+                    moment,
+                    live: blocks(seconds).bytes,
+                    allocated: blocks(seconds).bytes,
+                });
+            }
+        }
+        report
+    }
+
+    #[test]
+    fn a_line_is_ranked_once_whatever_its_type_parameters() {
+        let report = leaking(&["shop::Cart<u8>::add", "shop::Cart<u16>::add"]);
+        let both = with_both_names(&report).unwrap();
+        let used = Used::by(&both, &CallTree::of(&both));
+        let ranking = Ranking::of(&report);
+        let ranked = ranking.numbered(&both, &used);
+        let lines: Vec<_> = ranked
+            .list
+            .iter()
+            .map(|line| (line.frame, line.blocks, line.bytes, line.confidence))
+            .collect();
+        assert_eq!(lines, [(0, 200, 200_000, "high")]);
+        assert_eq!((ranked.unknown, ranked.left_out), (None, 0));
+    }
+
+    #[test]
+    fn the_likeliest_lines_are_listed_and_the_others_counted() {
+        let names: Vec<String> = (0..30).map(|number| format!("shop::f{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let report = leaking(&names);
+        let used = Used::by(&report, &CallTree::of(&report));
+        let ranking = Ranking::of(&report);
+        let ranked = ranking.numbered(&report, &used);
+        assert_eq!((ranked.list.len(), ranked.left_out), (MOST, 10));
+    }
+}
