@@ -50,7 +50,9 @@ struct RankedLine<'a> {
 impl Ranking {
     /// Judges the lines of `report` by plain names, as all other outputs do: a line is one even if type parameters differ.
     pub(super) fn of(report: &Report) -> Ranking {
-        let plain = named(report, Names::Plain);
+        // Without a history nothing is judged, and the copy of a large report would be for nothing.
+        let judged = !report.history.moments.is_empty();
+        let plain = judged.then(|| named(report, Names::Plain)).flatten();
         let plain = plain.as_ref().unwrap_or(report);
         let mut list = match leaks(plain) {
             Leaks::Ranked(list) => list,
