@@ -72,7 +72,7 @@ fn leaks_are_ordered_by_confidence_and_then_by_growth() {
         session.allocate("shop::large", 200);
         session.allocate("shop::larger", 400);
         if now % 2000 == 1000 {
-            session.allocate("shop::largest_and_seldom", 300_000);
+            session.allocate("shop::largest_and_seldom", 90_000);
         }
         if now % 1000 == 0 {
             session.allocate("shop::little", 500);

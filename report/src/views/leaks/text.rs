@@ -76,7 +76,10 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
 }
 
 fn percent(part: f64) -> String {
-    if part > 0.0 && part < 0.01 {
+    if part < 0.001 {
+        return "less than 0.1 %".into();
+    }
+    if part < 0.01 {
         return format!("{:.1} %", part * 100.0);
     }
     format!("{:.0} %", part * 100.0)
