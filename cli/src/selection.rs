@@ -34,11 +34,6 @@ pub(crate) struct SideArgs {
 }
 
 impl SideArgs {
-    /// Returns whether `--leaks` was given.
-    pub(crate) fn is_leaks(&self) -> bool {
-        self.leaks
-    }
-
     /// Returns the requested measure, if there is one.
     pub(crate) fn chosen(&self) -> Option<Measure> {
         let temporary = self.temporary_allocations || self.temporary_allocation_threshold.is_some();

@@ -16,7 +16,7 @@ use heapray_report::formats::{Format, Options};
 use heapray_report::memray::{Version, read, write_all};
 use heapray_report::model::{Allocator, Event, Frame, FrameId, Module, Place, ThreadId};
 use heapray_report::stats::{self, JsonOptions};
-use heapray_report::views::by_location;
+use heapray_report::views::{Measure, Unit, by_location};
 use serde_json::Value;
 use support::{Program, skeleton, stack, sum_up};
 
@@ -163,10 +163,7 @@ fn top(pprof: &str) -> BTreeMap<String, u64> {
 }
 
 /// Returns the same from heapray's own view.
-fn by_line(
-    report: &Report,
-    unit: fn(heapray_report::model::Tally) -> u64,
-) -> BTreeMap<String, u64> {
+fn by_line(report: &Report, measure: Measure, unit: Unit) -> BTreeMap<String, u64> {
     let mut lines = BTreeMap::new();
     for location in by_location(report) {
         let name = match location.frame {
@@ -181,8 +178,9 @@ fn by_line(
                 }
             }
         };
-        if unit(location.sums.live) > 0 {
-            *lines.entry(name).or_default() += unit(location.sums.live);
+        let sum = unit.of(measure.of_sums(&location.sums));
+        if sum > 0 {
+            *lines.entry(name).or_default() += sum;
         }
     }
     lines
@@ -210,7 +208,13 @@ fn pprof_finds_the_same_lines_and_sums_with_and_without_the_binary() {
         let file = directory.join(format!("placed-{placed}.pb.gz"));
         write(Format::Pprof, &report, &Options::default(), &file);
         for with_binary in [false, true] {
-            for (index, unit) in [("inuse_space", "B"), ("inuse_objects", "count")] {
+            for (index, measure, unit) in [
+                (None, Measure::Live, Unit::Bytes),
+                (Some("inuse_space"), Measure::Live, Unit::Bytes),
+                (Some("inuse_objects"), Measure::Live, Unit::Count),
+                (Some("peak_space"), Measure::HighWater, Unit::Bytes),
+                (Some("peak_objects"), Measure::HighWater, Unit::Count),
+            ] {
                 let mut command = Command::new(&go);
                 command
                     .args([
@@ -221,19 +225,20 @@ fn pprof_finds_the_same_lines_and_sums_with_and_without_the_binary() {
                         "-nodefraction=0",
                         "-nodecount=10000",
                     ])
-                    .args([&format!("-sample_index={index}"), &format!("-unit={unit}")])
+                    .arg(match unit {
+                        Unit::Bytes => "-unit=B",
+                        Unit::Count => "-unit=count",
+                    })
+                    .args(index.map(|index| format!("-sample_index={index}")))
                     .env("PPROF_TMPDIR", &directory);
                 if with_binary {
                     command.arg(&binary);
                 }
                 let theirs = top(&run(command.arg(&file)));
-                let ours = match index {
-                    "inuse_space" => by_line(&report, |tally| tally.bytes),
-                    _ => by_line(&report, |tally| tally.count),
-                };
+                let ours = by_line(&report, measure, unit);
                 assert_eq!(
                     theirs, ours,
-                    "{index}, places: {placed}, binary: {with_binary}"
+                    "{index:?}, places: {placed}, binary: {with_binary}"
                 );
             }
         }

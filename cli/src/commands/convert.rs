@@ -99,7 +99,6 @@ impl Args {
             title: self.title.clone(),
             inverted: self.icicle,
             reversed: self.order.inverted,
-            in_use_at_high_water: !self.side.is_leaks(),
         };
         out.write(context, |mut out| match format {
             Format::Memray => write_aggregated(&report, self.version.version(), out),

@@ -20,6 +20,4 @@ pub struct Options {
     pub inverted: bool,
     /// SVG: call stacks from the leaf, so that equal leaves of different callers are joined. Default: from the root.
     pub reversed: bool,
-    /// pprof: `inuse_*` is the live memory at the high-water mark. Default: at the end.
-    pub in_use_at_high_water: bool,
 }

@@ -213,7 +213,6 @@ impl OutputKey {
             by_thread: self.each_thread,
             lines: self.lines,
             reversed: self.inverted,
-            in_use_at_high_water: matches!(self.measure, Measure::HighWater),
             ..formats::Options::default()
         }
     }

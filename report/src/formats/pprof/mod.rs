@@ -1,9 +1,9 @@
 //! pprof's format, a gzipped protobuf message: read by `go tool pprof`, Pyroscope, Parca, speedscope and others.
 //!
 //! Sample types are those of Go's heap profiles, in their order: `alloc_objects`, `alloc_space`, `inuse_objects`,
-//! `inuse_space` (the default). "In use" means live at the end, or, by option, at the high-water mark. A report that does
-//! not know all allocations has no `alloc_*`: a missing value is better than a wrong 0. Each sample is labelled with its
-//! `thread` and `allocator`.
+//! `inuse_space` (the default: live at the end). `peak_objects` and `peak_space` follow: live at the high-water mark. A report
+//! that does not know all allocations has no `alloc_*`: a missing value is better than a wrong 0. Each sample is labelled
+//! with its `thread` and `allocator`.
 //!
 //! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines with any binary. A report
 //! without code addresses (one that memray wrote) has an empty mapping that keeps pprof from looking them up.
@@ -22,7 +22,7 @@ use prost::Message;
 
 use self::code::{Code, Texts};
 use self::proto::{Label, Profile, Sample, ValueType};
-use super::{Options, spelling};
+use super::spelling;
 use crate::Report;
 use crate::memray::in_one_line;
 use crate::model::{Site, Tally};
@@ -37,12 +37,12 @@ const CHUNK: usize = 1 << 16;
 ///
 /// # Errors
 /// If `out` fails.
-pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::new(4));
     let mut code = Code::of(report);
-    let measures = measures(report, options);
-    write_samples(report, measures, &mut code, &mut out)?;
-    let header = header(report, options, measures, &mut code.texts);
+    let types = sample_types(report);
+    write_samples(report, types, &mut code, &mut out)?;
+    let header = header(report, types, &mut code.texts);
     out.write_all(&header.encode_to_vec())?;
     let code = Profile {
         mapping: code.mappings,
@@ -56,20 +56,23 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     Ok(())
 }
 
-/// Returns the measures of `alloc_*`, if known, and of `inuse_*`.
-fn measures(report: &Report, options: &Options) -> (Option<Measure>, Measure) {
+/// Sample types: the beginning of their names, and their measure.
+const TYPES: [(&str, Measure); 3] = [
+    ("alloc", Measure::Allocated),
+    ("inuse", Measure::Live),
+    ("peak", Measure::HighWater),
+];
+
+/// Returns the sample types that are known of `report`.
+fn sample_types(report: &Report) -> &'static [(&'static str, Measure)] {
     let unknown = report.totals.allocated.count == 0
         && report.sites.iter().all(|site| site.allocated.count == 0);
-    let in_use = match options.in_use_at_high_water {
-        true => Measure::HighWater,
-        false => Measure::Live,
-    };
-    ((!unknown).then_some(Measure::Allocated), in_use)
+    &TYPES[usize::from(unknown)..]
 }
 
 fn write_samples(
     report: &Report,
-    (allocated, in_use): (Option<Measure>, Measure),
+    types: &[(&str, Measure)],
     code: &mut Code<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -78,8 +81,8 @@ fn write_samples(
     // One profile of one sample is reused: its encoding is that of the sample as a part of the whole.
     let mut part = Profile::default();
     for site in &report.sites {
-        let tallies = allocated.into_iter().chain([in_use]);
-        let value: Vec<i64> = tallies.flat_map(|m| values(m.of(site))).collect();
+        let tallies = types.iter().map(|(_, measure)| measure.of(site));
+        let value: Vec<i64> = tallies.flat_map(values).collect();
         if value.iter().all(|&value| value == 0) {
             continue;
         }
@@ -123,22 +126,17 @@ fn labels(report: &Report, site: &Site, texts: &mut Texts) -> [i64; 2] {
 }
 
 /// Writes everything except samples and code.
-fn header(
-    report: &Report,
-    options: &Options,
-    (allocated, _): (Option<Measure>, Measure),
-    texts: &mut Texts,
-) -> Profile {
+fn header(report: &Report, types: &[(&str, Measure)], texts: &mut Texts) -> Profile {
     let about = &report.about;
     let mut of = |r#type: &str, unit: &str| ValueType {
         r#type: texts.number(r#type),
         unit: texts.number(unit),
     };
     let mut sample_type = Vec::new();
-    if allocated.is_some() {
-        sample_type.extend([of("alloc_objects", "count"), of("alloc_space", "bytes")]);
+    for (name, _) in types {
+        sample_type.push(of(&format!("{name}_objects"), "count"));
+        sample_type.push(of(&format!("{name}_space"), "bytes"));
     }
-    sample_type.extend([of("inuse_objects", "count"), of("inuse_space", "bytes")]);
     let period_type = Some(of("space", "bytes"));
     let duration_ms = about.end_ms.saturating_sub(about.start_ms).max(0);
     Profile {
@@ -150,7 +148,7 @@ fn header(
         }),
         time_nanos: about.start_ms.saturating_mul(1_000_000),
         duration_nanos: duration_ms.saturating_mul(1_000_000),
-        comment: comments(report, options)
+        comment: comments(report)
             .iter()
             .map(|comment| texts.number(comment))
             .collect(),
@@ -160,17 +158,14 @@ fn header(
 }
 
 /// Returns the lines that `go tool pprof -comments` prints.
-fn comments(report: &Report, options: &Options) -> Vec<String> {
+fn comments(report: &Report) -> Vec<String> {
     let (about, conditions) = (&report.about, &report.conditions);
     let mut comments = vec![
         in_one_line(&about.command_line).into_owned(),
         format!("written by {}", in_one_line(&about.producer)),
     ];
-    if options.in_use_at_high_water {
-        comments.push("in use: live at the high-water mark".into());
-    } else {
-        comments.push("in use: live at the end of the capture".into());
-    }
+    comments
+        .push("inuse: live at the end of the capture; peak: live at the high-water mark".into());
     if conditions.still_recording {
         comments.push("still recording: a snapshot".into());
     }

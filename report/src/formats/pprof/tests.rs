@@ -11,9 +11,9 @@ use crate::model::{
 };
 use proptest::prelude::*;
 
-fn decode(report: &Report, options: &Options) -> Profile {
+fn decode(report: &Report) -> Profile {
     let mut file = Vec::new();
-    write(report, options, &mut file).unwrap();
+    write(report, &mut file).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
     Profile::decode(&bytes[..]).unwrap()
@@ -98,7 +98,7 @@ fn inlined_frames_are_lines_of_the_location_they_are_inlined_into() {
     add(&mut report, &[0, 1, 2], 5);
     add(&mut report, &[0, 1], 1);
     add(&mut report, &[0, 2, 2], 1);
-    let profile = decode(&report, &Options::default());
+    let profile = decode(&report);
     type Place<'a> = (u64, Vec<(&'a str, i64)>);
     let stacks: Vec<Vec<Place<'_>>> = profile
         .sample
@@ -133,7 +133,7 @@ fn inlined_frames_are_lines_of_the_location_they_are_inlined_into() {
 fn mappings_are_the_processes_own_and_the_program_is_first() {
     let mut report = report();
     add(&mut report, &[0, 3], 5);
-    let profile = decode(&report, &Options::default());
+    let profile = decode(&report);
     let first = &profile.mapping[0];
     assert_eq!(text(&profile, first.filename), "/srv/shop");
     assert_eq!(text(&profile, first.build_id), "c0ffee");
@@ -163,14 +163,17 @@ fn a_report_that_does_not_know_what_was_allocated_does_not_say_zero() {
     add(&mut report, &[0], 5);
     report.sites[0].allocated = Tally::default();
     report.totals.allocated = Tally::default();
-    let profile = decode(&report, &Options::default());
+    let profile = decode(&report);
     let types: Vec<&str> = profile
         .sample_type
         .iter()
         .map(|t| text(&profile, t.r#type))
         .collect();
-    assert_eq!(types, ["inuse_objects", "inuse_space"]);
-    assert_eq!(profile.sample[0].value, [5, 50]);
+    assert_eq!(
+        types,
+        ["inuse_objects", "inuse_space", "peak_objects", "peak_space"]
+    );
+    assert_eq!(profile.sample[0].value, [5, 50, 10, 100]);
     assert_eq!(text(&profile, profile.default_sample_type), "inuse_space");
 }
 
@@ -178,7 +181,6 @@ proptest! {
     #[test]
     fn the_sums_of_all_samples_are_the_reports(
         sites in prop::collection::vec((prop::collection::vec(0u32..4, 0..6), 0u64..1000), 0..40),
-        in_use_at_high_water: bool,
     ) {
         let mut report = report();
         for (path, live) in &sites {
@@ -186,14 +188,12 @@ proptest! {
         }
         report.strings.intern("unused");
         prop_assert_eq!(report.strings.get(StrId::EMPTY), "");
-        let options = Options { in_use_at_high_water, ..Options::default() };
-        let profile = decode(&report, &options);
+        let profile = decode(&report);
         let count: u64 = sites.iter().map(|(_, live)| live).sum();
-        let held = if in_use_at_high_water { 2 } else { 1 };
         let sum = |index: usize| profile.sample.iter().map(|s| s.value[index]).sum::<i64>() as u64;
         if count > 0 {
-            let sums = [sum(0), sum(1), sum(2), sum(3)];
-            prop_assert_eq!(sums, [count * 3, count * 30, count * held, count * held * 10]);
+            let sums = [0, 1, 2, 3, 4, 5].map(sum);
+            prop_assert_eq!(sums, [count * 3, count * 30, count, count * 10, count * 2, count * 20]);
         }
         for sample in &profile.sample {
             prop_assert_eq!(text(&profile, sample.label[0].str), "worker");
