@@ -19,11 +19,11 @@ export function showLeaks(leaks, recording) {
     leaks.length === 0
       ? "No line keeps more the more the service does, so far. Looked at every few seconds, in the call sites with the most live bytes."
       : "Lines that keep more the more the service does, the likeliest first. Looked at every few seconds, in the call sites with the most live bytes.";
-  byId("leaks", HTMLElement).replaceChildren(...leaks.map(entry));
+  byId("leaks", HTMLElement).replaceChildren(...leaks.map(candidate));
 }
 
 /** @param {Leak} leak */
-function entry(leak) {
+function candidate(leak) {
   const title = el("h3", "", place(leak), el("span", `tag ${leak.confidence}`, `${leak.confidence} confidence`));
   const sums = `${bytes(leak.live.bytes)} in ${plural(leak.live.count, "block")}`;
   const item = el("li", "", title, el("p", "", sums), el("p", "what", sentence(leak.evidence)));
