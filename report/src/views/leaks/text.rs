@@ -1,5 +1,6 @@
 //! What speaks for and against a leak, in words.
 
+use super::Confidence;
 use super::judge::{Shape, Verdict};
 use super::lines::Line;
 use crate::units::{duration, size};
@@ -36,7 +37,7 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
                     verdict.parts
                 ));
             }
-            if verdict.grown_blocks < FEW_BLOCKS {
+            if verdict.grown_blocks < FEW_BLOCKS && verdict.confidence < Confidence::High {
                 against.push(
                     "these are few blocks: set-up that is done step by step would look the same"
                         .into(),

@@ -24,16 +24,21 @@ export function showLeaks(leaks, recording) {
 
 /** @param {Leak} leak */
 function candidate(leak) {
-  const title = el("h3", "", place(leak), el("span", `tag ${leak.confidence}`, `${leak.confidence} confidence`));
-  const sums = `${bytes(leak.live.bytes)} in ${plural(leak.live.count, "block")}`;
-  const item = el("li", "", title, el("p", "", sums), el("p", "what", sentence(leak.evidence)));
+  const sums = el(
+    "p",
+    "",
+    el("span", `tag ${leak.confidence}`, `${leak.confidence} confidence`),
+    ` ${bytes(leak.live.bytes)} in ${plural(leak.live.count, "block")}`,
+  );
+  const item = el("li", "", el("h3", "", place(leak)), sums, el("p", "what", sentence(leak.evidence)));
   if (leak.against.length > 0) {
-    item.append(el("p", "what", `Against it: ${sentence(leak.against)}`));
+    item.append(el("p", "what", `Against: ${sentence(leak.against)}`));
   }
   return item;
 }
 
 /** @param {string[]} parts */
 function sentence(parts) {
-  return `${parts.join("; ")}.`;
+  const text = parts.join("; ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
