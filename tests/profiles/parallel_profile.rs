@@ -64,12 +64,11 @@ fn an_async_function_spawns_on_a_pool_of_its_size_and_keeps_its_result() {
     );
     assert_eq!(page.data["pool"], "tokio, 2 workers of 2 threads");
     assert_eq!(page.data["outcome"], "returned");
-    for name in ["worker-0.0", "worker-0.1", "worker-1.0", "worker-1.1"] {
-        assert!(
-            page.workers().contains(&name.to_owned()),
-            "{:?}",
-            page.workers()
-        );
+    // On a busy machine, one thread may do all that its worker has to do.
+    let workers = page.workers();
+    for worker in ["worker-0.", "worker-1."] {
+        let threads = workers.iter().filter(|name| name.starts_with(worker));
+        assert!((1..=2).contains(&threads.count()), "{workers:?}");
     }
     let crunched = page.tasks("crunch");
     assert_eq!(crunched.len(), 8);
