@@ -162,6 +162,25 @@ fn a_full_cache_whose_entries_are_replaced_does_not_leak() {
 }
 
 #[test]
+fn a_full_cache_of_which_a_part_was_replaced_does_not_leak() {
+    // After two fifths of the work it is full. From then on, one request of so many replaces the oldest entry.
+    for seldom in [2, 3] {
+        let mut cache = std::collections::VecDeque::new();
+        let mut session = Session::new();
+        session.serve_until(10_000, |session, now| {
+            if now > 4_000 && now / 10 % seldom > 0 {
+                return;
+            }
+            cache.push_back(session.allocate("shop::cache", 2000));
+            if now > 4_000 {
+                session.free(cache.pop_front().unwrap());
+            }
+        });
+        assert_eq!(accused(&session.finish()), [""; 0], "one of {seldom}");
+    }
+}
+
+#[test]
 fn a_vector_that_doubles_until_the_end_leaks_and_one_that_stopped_does_not() {
     for (grows_until, expected) in [(40_000, &["shop::items"][..]), (2_000, &[])] {
         let (mut items, mut capacity) = (0, 0);

@@ -209,15 +209,15 @@ fn enlarged(work: &Work, line: &Line) -> Option<Verdict> {
         .map(|bound| work.at_bound(bound))
         .collect();
     let from = work.at_bound(began);
-    let (first, last) = (*steps.first()?, *steps.last()?);
-    let lasting: Vec<f64> = steps.iter().copied().filter(|&at| at > FIRST).collect();
+    let last = *steps.last()?;
+    let after_start = steps.iter().filter(|&&at| at > FIRST).count();
     // With steady growth it would have doubled again.
     let overdue = from + (last - from) * DOUBLED < 0.97;
-    if steps.len() < FEWEST_PARTS || lasting.len() < 2 || overdue || first >= last {
+    if steps.len() < FEWEST_PARTS || after_start < 2 || overdue {
         return None;
     }
     let grown = end - work.value(&floor, FIRST);
-    let span_ms = span_ms(work, FIRST.min(last), 1.0);
+    let span_ms = span_ms(work, FIRST, 1.0);
     Some(Verdict {
         shape: Shape::Enlarged,
         from,
