@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::model::{Held, History, HistoryMoment, Tally};
+use crate::hash::FastMap;
+use crate::model::{Held, History, HistoryMoment, Survivor, Survivors, Tally};
 
 /// Largest number of checkpoints.
 const MOST: usize = 32;
@@ -104,29 +105,17 @@ impl Checkpoints {
     /// Returns what the sites held at the checkpoints.
     #[must_use]
     pub fn history(&self) -> History {
-        let mut list: Vec<Held> = Vec::new();
-        for (moment, checkpoint) in (0..).zip(&self.list) {
-            list.extend(
-                checkpoint
-                    .sites
-                    .iter()
-                    .map(|&(site, live, allocated)| Held {
-                        site,
-                        moment,
-                        live,
-                        allocated,
-                    }),
-            );
-        }
-        list.sort_unstable_by_key(Held::key);
-        History {
-            moments: self
-                .list
-                .iter()
-                .map(|checkpoint| checkpoint.moment)
-                .collect(),
-            list,
-        }
+        let moments = self.list.iter().map(|checkpoint| checkpoint.moment);
+        let list = (0..).zip(&self.list).flat_map(|(moment, checkpoint)| {
+            let sites = checkpoint.sites.iter();
+            sites.map(move |&(site, live, allocated)| Held {
+                site,
+                moment,
+                live,
+                allocated,
+            })
+        });
+        History::of(moments.collect(), list.collect())
     }
 
     /// Returns the bytes of memory of the checkpoints.
@@ -157,6 +146,22 @@ pub fn generations(
     starts.sort_unstable();
     starts.dedup();
     starts
+}
+
+/// Sums up `blocks`, any number of them, by site and generation. The generations start at `starts_ms`.
+#[must_use]
+pub fn survivors(starts_ms: Vec<u64>, blocks: impl Iterator<Item = Survivor>) -> Survivors {
+    let mut sums: FastMap<u64, Tally> = FastMap::default();
+    for block in blocks {
+        let key = u64::from(block.site) << 32 | u64::from(block.generation);
+        *sums.entry(key).or_default() += block.live;
+    }
+    let list = sums.into_iter().map(|(key, live)| Survivor {
+        site: (key >> 32) as u32,
+        generation: key as u32,
+        live,
+    });
+    Survivors::of(starts_ms, list.collect())
 }
 
 /// Returns the part of the session that lies between two moments: from 0 to 2, 1 for the time and 1 for the work.
@@ -234,7 +239,8 @@ mod tests {
                 .iter()
                 .all(|held| held.live >= 2000 - MOST_SITES as u64)
         );
-        assert!(history.list.is_sorted_by(|a, b| a.key() < b.key()));
+        let key = |held: &Held| (held.site, held.moment);
+        assert!(history.list.is_sorted_by(|a, b| key(a) < key(b)));
         checkpoints.add(20, tally(2), [(3, 0, 9), (4, 1, 9)].into_iter());
         assert_eq!(
             checkpoints.history().list.len(),

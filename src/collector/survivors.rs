@@ -2,12 +2,11 @@
 //!
 //! Nothing is kept for this while recording. Each block's entry knows its birth, and a snapshot counts them.
 
+use heapray_report::checkpoints;
 use heapray_report::model::{Survivor, Survivors, Tally};
 
 use super::birth::Birth;
-use super::hash::Map;
 use super::live::Block;
-use super::sites::SiteId;
 
 /// Counts `blocks`, with the number that each stands for, by site and generation, and finds the oldest block of each of
 /// `sites` sites. The generations start at `starts_ms`, the first at 0.
@@ -20,35 +19,24 @@ pub(super) fn count(
     // mark.
     let starts: Vec<Birth> = starts_ms.iter().map(|&ms| Birth::at_ms(ms)).collect();
     let mut oldest = vec![Birth::NEVER; sites];
-    let mut live: Map<u64, Tally> = Map::default();
-    for (block, times) in blocks {
+    let blocks = blocks.map(|(block, times)| {
         let oldest = &mut oldest[block.site.0 as usize];
         *oldest = block.birth.min(*oldest);
-        let generation = starts.partition_point(|&start| start <= block.birth) - 1;
-        let tally = live.entry(key(block.site, generation as u32)).or_default();
-        *tally += Tally {
-            count: times,
-            bytes: block.size,
-        };
-    }
-    let mut list: Vec<Survivor> = live
-        .into_iter()
-        .map(|(key, live)| Survivor {
-            site: (key >> 32) as u32,
-            generation: key as u32,
-            live,
-        })
-        .collect();
-    list.sort_unstable_by_key(|survivor| (survivor.site, survivor.generation));
-    (Survivors { starts_ms, list }, oldest)
-}
-
-fn key(site: SiteId, generation: u32) -> u64 {
-    u64::from(site.0) << 32 | u64::from(generation)
+        Survivor {
+            site: block.site.0,
+            generation: (starts.partition_point(|&start| start <= block.birth) - 1) as u32,
+            live: Tally {
+                count: times,
+                bytes: block.size,
+            },
+        }
+    });
+    (checkpoints::survivors(starts_ms, blocks), oldest)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sites::SiteId;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Makes the whole report of a session from its snapshot: the call stacks with symbols, and the data that needs no symbols.
 
 use heapray_report::Report;
-use heapray_report::model::{Allocator, Conditions, Overhead, Survivor, Survivors, Tally, Totals};
+use heapray_report::model::{Allocator, Conditions, Overhead, Tally, Totals};
 
 use super::about;
 use super::known::Known;
@@ -61,41 +61,19 @@ pub(super) fn assemble(
     about.events = snapshot.totals.events;
     let mut notes = snapshot.notes.clone();
     notes.extend(of_stacks.conditions.notes);
+    let number = |site: u32| site_of.get(site as usize).copied().flatten();
     resolved.report = Report {
         about,
         timeline: snapshot.timeline.clone(),
         marks: snapshot.marks.iter().map(about::mark).collect(),
-        survivors: merged_survivors(&snapshot.survivors, &site_of),
-        history: snapshot
-            .history
-            .renumbered(|site| site_of.get(site as usize).copied().flatten()),
+        survivors: snapshot.survivors.renumbered(number),
+        history: snapshot.history.renumbered(number),
         process_memory: snapshot.process_memory.clone(),
         totals: totals(snapshot),
         conditions: conditions(snapshot, notes),
         ..of_stacks
     };
     resolved
-}
-
-/// Returns the survivors with the report's sites.
-fn merged_survivors(raw: &Survivors, site_of: &[Option<u32>]) -> Survivors {
-    let known = raw.list.iter().filter_map(|survivor| {
-        let site = (*site_of.get(survivor.site as usize)?)?;
-        Some(Survivor { site, ..*survivor })
-    });
-    let mut list: Vec<Survivor> = known.collect();
-    list.sort_by_key(|survivor| (survivor.site, survivor.generation));
-    list.dedup_by(|later, first| {
-        let same = (later.site, later.generation) == (first.site, first.generation);
-        if same {
-            first.live += later.live;
-        }
-        same
-    });
-    Survivors {
-        starts_ms: raw.starts_ms.clone(),
-        list,
-    }
 }
 
 fn totals(snapshot: &Snapshot) -> Totals {

@@ -11,7 +11,7 @@ use super::limit::{in_list, in_map};
 use super::live_blocks::{Block, LiveBlocks};
 use super::ranges::Taken;
 use super::timeline::Timeline;
-use crate::checkpoints::{Checkpoints, MOST_GENERATIONS, generations};
+use crate::checkpoints::{Checkpoints, MOST_GENERATIONS, generations, survivors};
 use crate::hash::FastMap;
 use crate::model::{
     Allocator, Event, Moment, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally,
@@ -211,6 +211,7 @@ impl Ledger {
         self.blocks.memory()
             + sites * SITE
             + survivors * SURVIVOR
+            // The checkpoints, their history, and the history of the report's own sites.
             + 3 * self.checkpoints.memory_bytes()
             + self.large_sizes.len() as u64 * LARGE_SIZE
             + self.windows.capacity() as u64 * size_of::<Window>() as u64
@@ -351,23 +352,14 @@ impl Ledger {
             return Survivors::default();
         }
         let starts_ms = generations(&self.checkpoints, std::iter::empty(), self.now_ms);
-        let mut sums: FastMap<u64, Tally> = FastMap::default();
-        for Block { bytes, born, site } in self.blocks.pieces() {
-            let generation = starts_ms.partition_point(|&start| start <= born) - 1;
-            *sums
-                .entry(u64::from(site) << 32 | generation as u64)
-                .or_default() += Tally { count: 1, bytes };
-        }
-        let mut list: Vec<Survivor> = sums
-            .into_iter()
-            .map(|(key, live)| Survivor {
-                site: (key >> 32) as u32,
-                generation: key as u32,
-                live,
-            })
-            .collect();
-        list.sort_unstable_by_key(|survivor| (survivor.site, survivor.generation));
-        Survivors { starts_ms, list }
+        let starts = starts_ms.clone();
+        let blocks = self.blocks.pieces();
+        let blocks = blocks.map(|Block { bytes, born, site }| Survivor {
+            site,
+            generation: (starts.partition_point(|&start| start <= born) - 1) as u32,
+            live: Tally { count: 1, bytes },
+        });
+        survivors(starts_ms, blocks)
     }
 
     /// Closes the ledger: fills in the sites (in the order of their first allocation), totals, timeline, survivors, event

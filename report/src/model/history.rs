@@ -1,6 +1,7 @@
 //! What call sites held while the session ran.
 
 use super::Tally;
+use super::join::join;
 
 /// The memory of call sites at some moments of the session: enough to tell a leak from set-up, from a cache that is full,
 /// and from memory that follows the traffic.
@@ -12,8 +13,7 @@ pub struct History {
     /// The moments, oldest first. Each is also the start of a generation of [`Survivors`](super::Survivors). Empty if the
     /// source has no times.
     pub moments: Vec<HistoryMoment>,
-    /// What sites held, ordered by site and moment. At most 512 sites have an entry for a moment: those
-    /// that held most.
+    /// What sites held, ordered by site and moment. At most 512 sites have an entry for a moment: those that held most.
     pub list: Vec<Held>,
 }
 
@@ -39,48 +39,30 @@ pub struct Held {
     pub allocated: u64,
 }
 
-impl Held {
-    /// Orders by site, then by moment.
-    #[must_use]
-    pub fn key(&self) -> (u32, u32) {
-        (self.site, self.moment)
-    }
-}
-
 impl History {
     /// Returns the history after site `n` became `number(n)`, or was removed. Sites that became the same are summed up.
     #[must_use]
     pub fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> History {
-        let list = self
-            .list
-            .iter()
-            .filter_map(|held| {
-                Some(Held {
-                    site: number(held.site)?,
-                    ..*held
-                })
+        let list = self.list.iter().filter_map(|held| {
+            Some(Held {
+                site: number(held.site)?,
+                ..*held
             })
-            .collect();
-        let mut history = History {
-            moments: self.moments.clone(),
-            list: Vec::new(),
-        };
-        history.fill(list);
-        history
+        });
+        History::of(self.moments.clone(), list.collect())
     }
 
-    /// Takes `list` as the entries, in any order. Entries of the same site and moment are summed up.
-    pub(crate) fn fill(&mut self, mut list: Vec<Held>) {
-        list.sort_unstable_by_key(Held::key);
-        list.dedup_by(|later, first| {
-            let same = later.key() == first.key();
-            if same {
+    /// Makes a history of entries in any order. Entries of the same site and moment are summed up.
+    pub(crate) fn of(moments: Vec<HistoryMoment>, mut list: Vec<Held>) -> History {
+        join(
+            &mut list,
+            |held| (held.site, held.moment),
+            |first, later| {
                 first.live = first.live.saturating_add(later.live);
                 first.allocated = first.allocated.saturating_add(later.allocated);
-            }
-            same
-        });
-        self.list = list;
+            },
+        );
+        History { moments, list }
     }
 }
 

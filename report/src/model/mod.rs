@@ -1,9 +1,11 @@
-//! The model of a report: columns of plain data behind small handles. Nothing here computes.
+//! The model of a report: columns of plain data behind small handles. Nothing here computes, but for sums of
+//! entries that become one.
 
 mod about;
 mod call_tree;
 mod event;
 mod history;
+mod join;
 mod module;
 mod process_memory;
 mod sampling;

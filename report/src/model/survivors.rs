@@ -1,6 +1,7 @@
 //! The live blocks by age, and the marks that a user has set.
 
 use super::Tally;
+use super::join::join;
 
 /// Moment that a user has named, to compare the allocations before and after it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,8 +16,8 @@ pub struct Mark {
 
 /// Live blocks by the time of their allocation.
 ///
-/// The session's time is divided into generations: at every [`Mark`], and into a few equal parts. A call site with survivors
-/// in every generation grows; a call site with survivors in the first generation only is set-up.
+/// The session's time is divided into generations: at every [`Mark`], at every moment of the [`History`](super::History), and,
+/// in a short session, into a few equal parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survivors {
     /// Start of each generation, in milliseconds since the start of the session: 0 first, then rising. The last generation
@@ -36,4 +37,28 @@ pub struct Survivor {
     pub generation: u32,
     /// Blocks and bytes.
     pub live: Tally,
+}
+
+impl Survivors {
+    /// Returns the survivors after site `n` became `number(n)`, or was removed. Sites that became the same are summed up.
+    #[must_use]
+    pub fn renumbered(&self, number: impl Fn(u32) -> Option<u32>) -> Survivors {
+        let list = self.list.iter().filter_map(|survivor| {
+            Some(Survivor {
+                site: number(survivor.site)?,
+                ..*survivor
+            })
+        });
+        Survivors::of(self.starts_ms.clone(), list.collect())
+    }
+
+    /// Makes survivors of entries in any order. Entries of the same site and generation are summed up.
+    pub(crate) fn of(starts_ms: Vec<u64>, mut list: Vec<Survivor>) -> Survivors {
+        join(
+            &mut list,
+            |survivor| (survivor.site, survivor.generation),
+            |first, later| first.live += later.live,
+        );
+        Survivors { starts_ms, list }
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::rebuild::{FrameTable, Sites, StackCopier, placed, sorted};
+use super::rebuild::{FrameTable, Sites, StackCopier, placed};
 use crate::Report;
 use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
-    AllocatorMemory, FrameId, Held, History, Mark, Module, Moment, ProcessMemory, Sampling,
-    SizeCount, StackId, StrId, Strings, Survivors, Tally, Thread, ThreadId, Totals,
+    AllocatorMemory, FrameId, Held, History, HistoryMoment, Mark, Module, Moment, ProcessMemory,
+    Sampling, SizeCount, StackId, StrId, Strings, Survivor, Survivors, Thread, ThreadId, Totals,
 };
 
 /// Returns `reports` as one report with the sums of all.
@@ -250,32 +250,32 @@ fn fewest(reports: &[Report], number: impl Fn(&Report) -> usize) -> usize {
 /// Joins the survivors by the number of the generation. Where reports have different numbers, neighbours are joined.
 fn survivors(reports: &[Report], numbers: &[Vec<u32>]) -> Survivors {
     let fewest = fewest(reports, |report| report.survivors.starts_ms.len());
-    let mut sums: HashMap<(u32, u32), Tally> = HashMap::new();
-    let mut starts_ms = Vec::new();
+    if fewest == 0 {
+        return Survivors::default();
+    }
+    let joint = |generation: usize, all: usize| generation * fewest / all;
+    let mut list = Vec::new();
     for (report, numbers) in reports.iter().zip(numbers) {
-        let old = &report.survivors.starts_ms;
-        let joint = |generation: usize| generation * fewest / old.len().max(1);
-        if starts_ms.is_empty() {
-            let first = (0..old.len()).filter(|&at| at == 0 || joint(at) != joint(at - 1));
-            starts_ms = first.take(fewest).map(|at| old[at]).collect();
-        }
-        for survivor in report.survivors.list.iter().filter(|_| fewest > 0) {
-            if let Some(&site) = numbers.get(survivor.site as usize) {
-                let generation = joint(survivor.generation as usize) as u32;
-                *sums.entry((site, generation)).or_default() += survivor.live;
-            }
-        }
+        let all = report.survivors.starts_ms.len();
+        list.extend(report.survivors.list.iter().filter_map(|survivor| {
+            Some(Survivor {
+                site: *numbers.get(survivor.site as usize)?,
+                generation: joint(survivor.generation as usize, all) as u32,
+                ..*survivor
+            })
+        }));
     }
-    Survivors {
-        starts_ms,
-        list: sorted(sums),
-    }
+    let starts_ms = &reports[0].survivors.starts_ms;
+    let all = starts_ms.len();
+    let begins = |at: &usize| *at == 0 || joint(*at, all) != joint(*at - 1, all);
+    let starts_ms = (0..all).filter(begins).map(|at| starts_ms[at]).collect();
+    Survivors::of(starts_ms, list)
 }
 
 /// Joins what the sites held by the number of the moment. Where reports have different numbers, some moments are left out.
 fn history(reports: &[Report], numbers: &[Vec<u32>]) -> History {
     let fewest = fewest(reports, |report| report.history.moments.len());
-    let mut joined = History::default();
+    let mut moments: Vec<HistoryMoment> = Vec::new();
     let mut list = Vec::new();
     for (report, numbers) in reports.iter().zip(numbers) {
         let old = &report.history;
@@ -284,9 +284,9 @@ fn history(reports: &[Report], numbers: &[Vec<u32>]) -> History {
         for moment in 0..fewest {
             let at = (moment + 1) * old.moments.len() / fewest - 1;
             joint[at] = Some(moment as u32);
-            match joined.moments.get_mut(moment) {
-                Some(joined) => joined.allocated += old.moments[at].allocated,
-                None => joined.moments.push(old.moments[at]),
+            match moments.get_mut(moment) {
+                Some(sum) => sum.allocated += old.moments[at].allocated,
+                None => moments.push(old.moments[at]),
             }
         }
         list.extend(old.list.iter().filter_map(|held| {
@@ -297,8 +297,7 @@ fn history(reports: &[Report], numbers: &[Vec<u32>]) -> History {
             })
         }));
     }
-    joined.fill(list);
-    joined
+    History::of(moments, list)
 }
 
 fn totals(reports: &[Report]) -> Totals {

@@ -12,7 +12,7 @@ use crate::Report;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
 use crate::memray::{MemoryLimit, TooLarge};
-use crate::model::{Allocator, Event, History, Site, Survivors, Tally};
+use crate::model::{Allocator, Event, Site, Tally};
 
 /// Returns what was allocated from `t1` to `t2` (milliseconds since the start, without `t2`) and is still live at `t3`.
 ///
@@ -191,9 +191,7 @@ impl<'a> Span<'a> {
         part.sites = sites.into_list();
         part.totals = sum_up(&self.report.totals, &part.sites);
         part.totals.high_water_ms = (self.t3 != u64::MAX).then_some(self.t3);
-        // These are of the whole session, or of its end.
-        part.survivors = Survivors::default();
-        part.history = History::default();
+        // It is of the end of the session.
         part.process_memory = None;
         part
     }

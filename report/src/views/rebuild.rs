@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::hash::FastMap;
 use crate::model::{
     Allocator, Frame, FrameId, History, Place, Report, Site, StackId, Stacks, StrId, Strings,
-    Survivor, Survivors, Tally, ThreadId, Totals,
+    Survivors, Tally, ThreadId, Totals,
 };
 
 /// Call sites, each (thread, stack, allocator) once, in the order of their first addition.
@@ -83,8 +83,7 @@ impl<'a> StackCopier<'a> {
     }
 }
 
-/// Returns a report with the tables and figures of `report`, but without call stacks, sites, survivors and what sites held. The starts
-/// of the generations and the moments of the history stay.
+/// Returns a report with the tables and figures of `report`, but without call stacks, sites, survivors and history.
 pub(super) fn shell(report: &Report) -> Report {
     Report {
         about: report.about.clone(),
@@ -98,46 +97,16 @@ pub(super) fn shell(report: &Report) -> Report {
         sites: Vec::new(),
         timeline: report.timeline.clone(),
         marks: report.marks.clone(),
-        survivors: Survivors {
-            starts_ms: report.survivors.starts_ms.clone(),
-            list: Vec::new(),
-        },
-        history: History {
-            moments: report.history.moments.clone(),
-            list: Vec::new(),
-        },
+        survivors: Survivors::default(),
+        history: History::default(),
         process_memory: report.process_memory.clone(),
         totals: report.totals.clone(),
         conditions: report.conditions.clone(),
     }
 }
 
-/// Returns the survivors of `old` after site `n` became `moved[n]` or was removed.
-pub(super) fn moved_survivors(old: &[Survivor], moved: &[Option<u32>]) -> Vec<Survivor> {
-    let mut sums: HashMap<(u32, u32), Tally> = HashMap::new();
-    for survivor in old {
-        if let Some(&Some(site)) = moved.get(survivor.site as usize) {
-            *sums.entry((site, survivor.generation)).or_default() += survivor.live;
-        }
-    }
-    sorted(sums)
-}
-
-/// Returns survivors by site and generation, as a sorted list.
-pub(super) fn sorted(sums: HashMap<(u32, u32), Tally>) -> Vec<Survivor> {
-    let mut list: Vec<Survivor> = sums
-        .into_iter()
-        .map(|((site, generation), live)| Survivor {
-            site,
-            generation,
-            live,
-        })
-        .collect();
-    list.sort_unstable_by_key(|survivor| (survivor.site, survivor.generation));
-    list
-}
-
-/// Passes every site of `report` to `change`, and adds the results to `into`, survivors too.
+/// Passes every site of `report` to `change`, and adds the results to `into`, survivors and history
+/// too.
 pub(super) fn rebuild(
     report: &Report,
     mut into: Report,
@@ -150,10 +119,9 @@ pub(super) fn rebuild(
         .map(|site| change(&mut into, site).map(|site| sites.add(site)))
         .collect();
     into.sites = sites.into_list();
-    into.survivors.list = moved_survivors(&report.survivors.list, &moved);
-    into.history = report
-        .history
-        .renumbered(|site| moved.get(site as usize).copied().flatten());
+    let number = |site: u32| moved.get(site as usize).copied().flatten();
+    into.survivors = report.survivors.renumbered(number);
+    into.history = report.history.renumbered(number);
     into
 }
 
