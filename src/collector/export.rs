@@ -72,9 +72,8 @@ impl Tables {
         }
     }
 
-    /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks and what they held. This
-    /// is cheap for any number of sites. There is no log. With `ages`, there are survivors, which takes a look at each live
-    /// block.
+    /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks. This is cheap for any
+    /// number of sites. There is no log. With `ages`, there are survivors and history, which takes a look at each live block.
     pub fn export_top(&mut self, number: usize, ages: bool) -> Export {
         let mut top = BTreeMap::new();
         for (nth, (key, tallies)) in self.sites.iter(self.peak.epoch()).enumerate() {
@@ -83,24 +82,28 @@ impl Tables {
                 top.pop_first();
             }
         }
-        let mut numbers: Vec<Option<u32>> = vec![None; self.sites.len()];
+        let mut olds = Vec::new();
         let mut stacks = Stacks::new(self.call_tree.nodes());
         let mut sites = Vec::new();
         for ((_, old), (key, tallies)) in top.into_iter().rev() {
-            numbers[old] = Some(sites.len() as u32);
+            olds.push(old);
             sites.push(raw_site(key, stacks.add(key.node), tallies, None));
         }
         let timeline = self.timeline.rows();
-        let survivors = if ages {
+        let (mut survivors, mut history) = (Survivors::default(), History::default());
+        if ages {
+            let mut numbers = vec![None; self.sites.len()];
+            for (new, old) in (0u32..).zip(olds) {
+                numbers[old] = Some(new);
+            }
+            let number = |site: u32| numbers.get(site as usize).copied().flatten();
             let blocks = self.all_blocks().filter_map(|(block, times)| {
-                let site = SiteId(numbers[block.site.0 as usize]?);
+                let site = SiteId(number(block.site.0)?);
                 Some((Block { site, ..block }, times))
             });
-            survivors::count(blocks, sites.len(), self.generations(&timeline)).0
-        } else {
-            Survivors::default()
-        };
-        let number = |site: u32| numbers.get(site as usize).copied().flatten();
+            survivors = survivors::count(blocks, sites.len(), self.generations(&timeline)).0;
+            history = self.checkpoints.history().renumbered(number);
+        }
         Export {
             stacks: StackTable {
                 nodes: stacks.nodes,
@@ -108,8 +111,8 @@ impl Tables {
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
-            history: self.checkpoints.history().renumbered(number),
             survivors,
+            history,
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),

@@ -170,13 +170,14 @@ impl LiveFeed {
         let sites = if search { LEAK_SITES } else { SITES };
         let running = self.machine.top(sites, search);
         let top = running.as_ref().map(|snapshot| {
-            let options = ReportOptions::default();
-            let report = symbolize::report_again(snapshot, &options, &mut cache.symbols).report;
-            if search {
-                cache.leaks = leaking(&report);
-                let pause = began.elapsed() * LEAKS_SELDOM;
-                cache.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
+            let (options, known) = (ReportOptions::default(), &mut cache.symbols);
+            if !search {
+                return top(&symbolize::resolve_again(&snapshot.stacks, &options, known).report);
             }
+            let report = symbolize::report_again(snapshot, &options, known).report;
+            cache.leaks = leaking(&report);
+            let pause = began.elapsed() * LEAKS_SELDOM;
+            cache.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
             top(&report)
         });
         let last = match &running {

@@ -263,8 +263,8 @@ impl Session {
     }
 
     /// Takes a snapshot like [`snapshot`](Session::snapshot), but only of the `sites` call sites with the most live bytes,
-    /// and without the event log. This is cheap enough for every second. `ages`: with survivors, which takes a look at each
-    /// live block.
+    /// and without the event log. This is cheap enough for every second. `ages`: with survivors and history, which
+    /// takes a look at each live block.
     ///
     /// # Errors
     /// The collector does not run.
