@@ -2,8 +2,8 @@
 // `realloc` again and again, and blocks that live for no time.
 
 import { measureOf } from "./decode.js";
-import { bytes, count, percent, plural } from "./format.js";
-import { VERDICTS, sentence } from "./leaks.js";
+import { bytes, count, percent, plural, sentence } from "./format.js";
+import { VERDICTS } from "./leaks.js";
 import { ownSites, responsibleNodes } from "./sites.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */

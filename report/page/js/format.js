@@ -103,3 +103,13 @@ export function clock(ms) {
   const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
+
+/**
+ * @param {string[]} parts without capitals and full stops
+ * @param {string} opening which begins the sentence
+ * @returns {string} one sentence; empty where there is nothing to say
+ */
+export function sentence(parts, opening = "") {
+  const text = `${opening}${parts.join("; ")}`.replaceAll(" %", "\u00a0%");
+  return parts.length === 0 ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
+}

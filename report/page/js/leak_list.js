@@ -1,8 +1,8 @@
 // The ranking of lines that probably leak, as a list, and the first of them as a note at the top of the page.
 
 import { el } from "./dom.js";
-import { bytes, duration, plural } from "./format.js";
-import { VERDICTS, isPart, sentence } from "./leaks.js";
+import { bytes, duration, plural, sentence } from "./format.js";
+import { VERDICTS, isPart } from "./leaks.js";
 
 /** @typedef {import("./leaks.js").RankedLine} RankedLine */
 /** @typedef {import("./names.js").Names} Names */

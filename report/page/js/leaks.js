@@ -9,16 +9,6 @@ import { ownSites } from "./sites.js";
 export const VERDICTS = { high: "Probably leaks", medium: "May leak", low: "Grows a little" };
 
 /**
- * @param {string[]} parts without capitals and full stops
- * @param {string} opening which begins the sentence
- * @returns {string} one sentence; empty where there is nothing to say
- */
-export function sentence(parts, opening = "") {
-  const text = `${opening}${parts.join("; ")}`.replaceAll(" %", "\u00a0%");
-  return parts.length === 0 ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
-}
-
-/**
  * @param {import("./call_tree.js").CallTree} tree
  * @param {number} frame of a ranked line
  * @param {Int32Array | null} same by frame, the one that stands for it among plain names; null: itself

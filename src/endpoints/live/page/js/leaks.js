@@ -1,7 +1,7 @@
 // The lines that probably leak, as the service ranks them.
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
-import { bytes, plural } from "../../../../../report/page/js/format.js";
+import { bytes, plural, sentence } from "../../../../../report/page/js/format.js";
 import { place } from "./lines.js";
 
 /**
@@ -32,13 +32,7 @@ function candidate(leak) {
   );
   const item = el("li", "", el("h3", "", place(leak)), sums, el("p", "what", sentence(leak.evidence)));
   if (leak.against.length > 0) {
-    item.append(el("p", "what", `Against: ${sentence(leak.against)}`));
+    item.append(el("p", "what", sentence(leak.against, "against: ")));
   }
   return item;
-}
-
-/** @param {string[]} parts */
-function sentence(parts) {
-  const text = parts.join("; ");
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
