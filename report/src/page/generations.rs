@@ -2,6 +2,7 @@
 //! none of the work, so a sum of survivors means nothing without it.
 
 use crate::Report;
+use crate::views::allocated_by_time;
 
 /// Returns the bytes that the session allocated in each generation. Between two moments of the history they are taken to be
 /// even. Empty if the report has no history.
@@ -9,12 +10,7 @@ pub(super) fn allocated(report: &Report) -> Vec<u64> {
     if report.history.moments.is_empty() {
         return Vec::new();
     }
-    let about = &report.about;
-    let moments = &report.history.moments;
-    let mut known = vec![(0, 0)];
-    known.extend(moments.iter().map(|at| (at.at_ms, at.allocated.bytes)));
-    let end_ms = about.end_ms.saturating_sub(about.start_ms).max(0) as u64;
-    known.push((end_ms, report.totals.allocated.bytes));
+    let known = allocated_by_time(report);
     let starts = &report.survivors.starts_ms;
     let ends = starts.iter().skip(1).copied().chain([u64::MAX]);
     starts

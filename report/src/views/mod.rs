@@ -34,6 +34,7 @@ pub use fold::{Fold, folded};
 pub use function::{FunctionSums, by_function};
 pub use intervals::{Interval, IntervalOptions, Intervals};
 pub use inverted::inverted;
+pub(crate) use leaks::allocated_by_time;
 pub use leaks::{Confidence, Leak, Leaks, leaks};
 pub use location::{LocationSums, by_location};
 pub use measure::{Measure, Unit};

@@ -21,6 +21,7 @@ use std::cmp::Reverse;
 use self::judge::judge;
 use self::lines::lines;
 use self::work::Work;
+pub(crate) use self::work::allocated_by_time;
 use super::Origins;
 use crate::model::{FrameId, Report, StackId, Tally};
 

@@ -10,6 +10,20 @@ const IDLE: f64 = 0.05;
 const FEWEST: usize = 8;
 const FEWEST_ACTIVE: usize = 3;
 
+/// Returns the bytes that the session of `report` had allocated, at the milliseconds since its start: at the start, at the
+/// moments of the history, and at the end.
+pub(crate) fn allocated_by_time(report: &Report) -> Vec<(u64, u64)> {
+    let moments = report.history.moments.iter();
+    let moments = moments.map(|moment| (moment.at_ms, moment.allocated.bytes));
+    let mut known: Vec<(u64, u64)> = std::iter::once((0, 0)).chain(moments).collect();
+    let (last_ms, last) = known[known.len() - 1];
+    known.push((
+        duration_ms(report).max(last_ms),
+        report.totals.allocated.bytes.max(last),
+    ));
+    known
+}
+
 /// Work of a session. All curves of lines have a value for each of its bounds: the start, the moments of the history, and
 /// the end.
 #[derive(Debug)]
@@ -22,22 +36,8 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn of(report: &Report) -> Work {
-        let moments = &report.history.moments;
-        let mut at_ms = vec![0];
-        let mut allocated = vec![0];
-        for moment in moments {
-            at_ms.push(moment.at_ms);
-            allocated.push(moment.allocated.bytes);
-        }
-        at_ms.push(duration_ms(report).max(at_ms[at_ms.len() - 1]));
-        allocated.push(
-            report
-                .totals
-                .allocated
-                .bytes
-                .max(allocated[allocated.len() - 1]),
-        );
-
+        let (at_ms, allocated): (Vec<u64>, Vec<u64>) =
+            allocated_by_time(report).into_iter().unzip();
         let steps = |curve: &[u64]| -> Vec<f64> {
             curve
                 .windows(2)
