@@ -109,12 +109,6 @@ pub fn aggregated(times: u64) -> Vec<u8> {
 pub fn leaking() -> Vec<u8> {
     let (mut report, _) = service(1);
     let (thread, allocator) = (ThreadId(0), Allocator::Malloc);
-    let stack = |report: &mut Report, frames: &[u32]| {
-        let root = StackId::EMPTY;
-        frames
-            .iter()
-            .fold(root, |at, &n| report.stacks.child(at, FrameId(n)))
-    };
     let (work, leak) = (stack(&mut report, &[0]), stack(&mut report, &[0, 1]));
     let mut events = Vec::new();
     for n in 0..2000u64 {
@@ -152,6 +146,13 @@ pub fn leaking() -> Vec<u8> {
     let events = events.into_iter().map(Ok);
     write_all(&report, events, Version::V13, &mut capture).unwrap();
     capture
+}
+
+/// Adds a call stack of `frames`, the root first.
+fn stack(report: &mut Report, frames: &[u32]) -> StackId {
+    frames.iter().fold(StackId::EMPTY, |at, &frame| {
+        report.stacks.child(at, FrameId(frame))
+    })
 }
 
 /// Unpacks a capture.
@@ -206,12 +207,7 @@ fn service(times: u64) -> (Report, Vec<Event>) {
             line,
         });
     }
-    let stacks = [&[0][..], &[0, 1], &[0, 2]].map(|frames: &[u32]| {
-        let root = StackId::EMPTY;
-        frames
-            .iter()
-            .fold(root, |at, &n| report.stacks.child(at, FrameId(n)))
-    });
+    let stacks = [&[0][..], &[0, 1], &[0, 2]].map(|frames| stack(&mut report, frames));
     let mut events = Vec::new();
     for n in 0..40u64 {
         let thread = ThreadId((n % 2) as u32);

@@ -12,6 +12,22 @@ use crate::model::{
     Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
+/// Reads the step from one entry's call site to the next. Returns it, and adds it to `site`, which must be one of `sites`.
+/// `what` is the entry's name for users.
+fn next_site<R: Read>(
+    source: &mut Source<R>,
+    site: &mut u32,
+    sites: usize,
+    what: &str,
+) -> Decoded<i64> {
+    let step = source.signed()?;
+    match u32::try_from(i64::from(*site).wrapping_add(step)) {
+        Ok(next) if (next as usize) < sites => *site = next,
+        _ => return damaged(format!("{what} without a call site")),
+    }
+    Ok(step)
+}
+
 /// Reads the extension. Returns `None` if there is none, or one of an unknown version.
 pub(in crate::memray) fn read<R: Read>(
     source: &mut Source<R>,
@@ -303,14 +319,11 @@ fn survivors<R: Read>(
         budget.take(in_list::<u64>())?;
         survivors.starts_ms.push(start);
     }
-    let mut site = 0i64;
+    let mut site = 0;
     for _ in 0..count(source, MOST_SITES)? {
-        site = site.wrapping_add(source.signed()?);
+        next_site(source, &mut site, sites, "survivors")?;
         let survivor = Survivor {
-            site: match u32::try_from(site) {
-                Ok(site) if (site as usize) < sites => site,
-                _ => return damaged("survivors without a call site"),
-            },
+            site,
             generation: small(source)?,
             live: tally(source)?,
         };
@@ -378,21 +391,16 @@ fn history<R: Read>(source: &mut Source<R>, sites: usize, budget: &mut Budget) -
             allocated: tally(source)?,
         });
     }
-    let (mut site, mut live, mut allocated) = (0i64, 0u64, 0u64);
+    let (mut site, mut live, mut allocated) = (0, 0u64, 0u64);
     for _ in 0..count(source, MOST_SITES)? {
-        let step = source.signed()?;
-        if step != 0 {
+        if next_site(source, &mut site, sites, "a history")? != 0 {
             (live, allocated) = (0, 0);
         }
-        site = site.wrapping_add(step);
         let moment = small(source)?;
         live = live.wrapping_add(source.signed()? as u64);
         allocated = allocated.wrapping_add(source.signed()? as u64);
         let held = Held {
-            site: match u32::try_from(site) {
-                Ok(site) if (site as usize) < sites => site,
-                _ => return damaged("a history without a call site"),
-            },
+            site,
             moment,
             live,
             allocated,
