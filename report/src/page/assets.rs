@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 
 use super::sha256::sha256;
+use super::shared;
 
 pub(super) const TEMPLATE: &str = include_str!("../../page/template.html");
 pub(super) const STYLE: &str = include_str!("../../page/style.css");
@@ -72,13 +73,8 @@ const MODULES: &[(&str, &str)] = modules![
 ];
 
 /// All modules as one script.
-pub(super) static SCRIPT: LazyLock<String> = LazyLock::new(|| {
-    MODULES
-        .iter()
-        .flat_map(|(_, text)| joinable(text))
-        .flat_map(|line| [line, "\n"])
-        .collect()
-});
+pub(super) static SCRIPT: LazyLock<String> =
+    LazyLock::new(|| shared::joined(MODULES.iter().map(|(_, text)| *text)));
 
 /// Returns `'sha256-…'`, the name of an inline script or style in a content security policy.
 pub(super) fn policy_hash(text: &str) -> String {
