@@ -48,6 +48,17 @@ pub(crate) struct Global {
         help_heading = "Everywhere"
     )]
     pub(crate) memory_limit: Option<u64>,
+    /// Crates that are the service's own, besides those that the capture names: names, and patterns with `*` for any text,
+    /// separated by commas.
+    #[arg(
+        long,
+        global = true,
+        value_name = "CRATES",
+        env = "MEMRAY_PROFILER_OWN",
+        value_delimiter = ',',
+        help_heading = "Everywhere"
+    )]
+    pub(crate) own: Vec<String>,
 }
 
 /// When to use colours.
@@ -68,6 +79,7 @@ pub(crate) struct Context {
     quiet: bool,
     color: When,
     memory_limit: MemoryLimit,
+    own: Vec<String>,
     /// Set if a capture ended before its end mark.
     incomplete: bool,
     /// The exit code of a program that was run.
@@ -81,9 +93,15 @@ impl Context {
             quiet: global.quiet,
             color: global.color,
             memory_limit: global.memory_limit.map_or_else(limit::default, MemoryLimit),
+            own: global.own.clone(),
             incomplete: false,
             exit_code: None,
         }
+    }
+
+    /// Returns the crates that are the service's own, as the command line says.
+    pub(crate) fn own_crates(&self) -> &[String] {
+        &self.own
     }
 
     /// Returns the memory limit for reading captures.

@@ -115,7 +115,9 @@ impl Capture {
         };
         let capture = capture.map_err(|error| Failure::reading(&name, error));
         bar.finish_and_clear();
-        let capture = capture?;
+        let mut capture = capture?;
+        let own_crates = &mut capture.report.about.own_crates;
+        own_crates.extend_from_slice(context.own_crates());
         if !capture.complete {
             let problem = capture.report.conditions.notes.last();
             context.cut_short(&name, problem.map_or("it is not complete", String::as_str));

@@ -189,6 +189,22 @@ fn merged_captures_have_the_sum_and_a_diff_finds_what_grew() {
 }
 
 #[test]
+fn own_crates_are_named_on_the_command_line() {
+    let folder = Folder::new();
+    let small = folder.put("small.bin", &aggregated(1));
+    let large = folder.put("large.bin", &aggregated(3));
+    let line = "tokio-1.0.0/src/lib.rs:7";
+    let text = |args: &[&str]| {
+        out(&run(
+            &[&["diff", "--allocated", &small, &large], args].concat()
+        ))
+    };
+    assert!(!text(&[]).contains(line), "{}", text(&[]));
+    let owned = text(&["--own", "shop,tok*"]);
+    assert!(owned.contains(line), "{owned}");
+}
+
+#[test]
 fn an_aggregated_capture_has_no_events_and_says_so() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &aggregated(1));

@@ -18,6 +18,7 @@ pub mod page;
 pub mod parallel;
 pub mod peak;
 pub mod secrets;
+pub mod sources;
 pub mod stats;
 mod template;
 pub mod texts;

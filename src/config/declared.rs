@@ -72,6 +72,16 @@ macro_rules! every_setting {
                 example: "512 KiB",
             }
 
+            /// Crates that are the service's own wherever their sources are: names, and patterns with `*` for any text. By
+            /// default these are the crates of the service's workspace and its path dependencies; reports show them first.
+            fn own_crates(crates: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+                variable: "MEMRAY_PROFILER_OWN",
+                given: crates.into_iter().map(Into::into).collect(),
+                values: CratePatterns,
+                default: Unset("those of the workspace and path dependencies"),
+                example: "shop, shop_*",
+            }
+
             /// Number of reports of finished sessions that are kept; the oldest is deleted first. With 0 only the latest
             /// session's report is kept, until the next session starts.
             fn keep(reports: u32) -> u32 {

@@ -11,6 +11,7 @@ pub(crate) mod flight;
 pub(crate) mod hosts;
 mod memory;
 pub(crate) mod overhead;
+pub(crate) mod own_crates;
 pub(crate) mod prefix;
 mod settings;
 pub(crate) mod size;

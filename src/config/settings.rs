@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::declared::every_setting;
 use super::flight::{Slopes, Thresholds};
 use super::hosts::HostNames;
+use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
 use super::token::Tokens;
 use super::values::{
@@ -220,6 +221,7 @@ mod tests {
             ("MEMRAY_PROFILER_PREFIX_ROUTES", "1"),
             ("MEMRAY_PROFILER_TOKEN", "s3cret"),
             ("MEMRAY_PROFILER_HOSTS", "a.example, *.b.example"),
+            ("MEMRAY_PROFILER_OWN", "shop, shop_*"),
             ("JOB_NAME", "adder"),
             ("JOB_VERSION", "0.1.0"),
         ])
@@ -232,6 +234,7 @@ mod tests {
         assert_eq!(config.prefix.filled("", ""), "/x");
         assert!(config.routes_below_prefix);
         assert!(config.hosts.unwrap().admit("x.b.example:7000"));
+        assert_eq!(config.own_crates, ["shop", "shop_*"]);
         assert_eq!(config.job_name, "adder");
         assert_eq!(config.job_version, "0.1.0");
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::declared::every_setting;
 use super::flight::{Slopes, Thresholds};
 use super::hosts::HostNames;
+use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
 use super::token::Tokens;
 use super::values::{
@@ -213,9 +214,10 @@ fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
-    let bad: [(&str, Set); 16] = [
+    let bad: [(&str, Set); 17] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
+        ("own_crates", |it| it.own_crates(["shop::cart"])),
         ("keep", |it| it.keep(1001)),
         ("oom_threshold", |it| {
             it.oom_threshold(OomThreshold::Percent(101))

@@ -12,6 +12,7 @@ use crate::config::declared::every_setting;
 use crate::config::flight::{Slopes, Thresholds};
 use crate::config::hosts::HostNames;
 use crate::config::overhead;
+use crate::config::own_crates::CratePatterns;
 use crate::config::prefix::Prefixes;
 use crate::config::token::Tokens;
 use crate::config::values::{

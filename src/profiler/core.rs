@@ -27,6 +27,7 @@ use super::reports::Reports;
 use super::store::Store;
 use crate::capture::signal;
 use crate::config::Config;
+use crate::symbolize;
 
 /// An enabled profiler.
 #[derive(Debug)]
@@ -57,6 +58,7 @@ impl Core {
         if config.sigusr2 && !signal::handle() {
             tracing::warn!("SIGUSR2 could not be handled: it will write no report");
         }
+        symbolize::about::set_own_crates(&config.own_crates);
         let config = Arc::new(config);
         let machine = Arc::new(Machine::new());
         let store = Arc::new(Store::new(&config));

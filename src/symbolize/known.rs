@@ -1,8 +1,10 @@
 //! A cache of frames, for reports that look up the same few addresses again and again.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
+
+use heapray_report::sources::Unit;
 
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
@@ -16,6 +18,7 @@ const MOST: usize = 20_000;
 #[derive(Debug, Default)]
 pub struct Known {
     files: HashMap<(PathBuf, Vec<u8>), HashMap<u64, Vec<Remembered>>>,
+    units: BTreeSet<Unit>,
 }
 
 /// A [`Place`] that owns its texts.
@@ -36,7 +39,9 @@ impl Lookup for Known {
         let mut new = offsets.to_vec();
         new.retain(|offset| !known.contains_key(offset));
         if !new.is_empty() {
-            ElfLookup::default().lookup(module, &new, &mut |nth, places| {
+            // The units are read once: they are those of this process's own program.
+            let mut lookup = ElfLookup::without_units(!self.units.is_empty());
+            lookup.lookup(module, &new, &mut |nth, places| {
                 let remembered = places.iter().map(|place| Remembered {
                     function: place.function.as_ref().clone(),
                     file: place.file.as_ref().to_owned(),
@@ -44,6 +49,7 @@ impl Lookup for Known {
                 });
                 known.insert(new[nth], remembered.collect());
             });
+            self.units.extend(lookup.units());
         }
         for (nth, offset) in offsets.iter().enumerate() {
             let places = known.get(offset).map_or(&[][..], Vec::as_slice);
@@ -57,6 +63,10 @@ impl Lookup for Known {
                 .collect();
             found(nth, &places);
         }
+    }
+
+    fn units(&self) -> BTreeSet<Unit> {
+        self.units.clone()
     }
 
     fn notes(&self) -> Vec<String> {

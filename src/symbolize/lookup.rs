@@ -1,6 +1,9 @@
 //! The interface between the assembly of a report and the source of symbols.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use heapray_report::sources::Unit;
 
 use super::names::FunctionName;
 use crate::collector::snapshot::Module;
@@ -24,6 +27,10 @@ pub(crate) trait Lookup {
     /// Calls `found` once for each of `offsets`, in any order. `offsets` are virtual addresses in the file of `module`, in
     /// ascending order: those of the call instructions, not the return addresses.
     fn lookup(&mut self, module: &Module, offsets: &[u64], found: &mut Found<'_>);
+
+    /// Returns the compilation units of the program's Rust code, if an address in the program was looked up and the program
+    /// has debug information.
+    fn units(&self) -> BTreeSet<Unit>;
 
     /// Returns notes for the reader of the report about addresses that could not be looked up.
     fn notes(&self) -> Vec<String>;

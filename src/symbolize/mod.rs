@@ -32,6 +32,7 @@ mod stacks;
 mod tests;
 mod threads;
 mod trim;
+mod units;
 mod v0;
 mod wanted;
 

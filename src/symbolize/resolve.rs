@@ -91,7 +91,10 @@ pub(super) fn with_sites(
     } = stacks::build(&table.nodes, &places, options.full);
     let threads = Threads::of(table, options.threads, &mut strings);
     let about_program = notes::about_program(&places.main);
-    let about = about::code(&places.table);
+    let program = table.modules.iter().find(|module| module.is_main);
+    let program = program.and_then(|module| module.path.file_name());
+    let program = program.unwrap_or_default().to_string_lossy();
+    let about = about::code(&places.table, &lookup.units(), &program);
     drop(places);
 
     let mut resolved = Resolved {

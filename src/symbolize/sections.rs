@@ -86,6 +86,20 @@ impl Sections {
         read(&self.file, self.length, section.offset, section.size).unwrap_or_default()
     }
 
+    /// Returns at most `size` bytes of a section from `offset` on: fewer at its end, and none if the section is missing or
+    /// compressed.
+    pub(super) fn part(&self, name: &str, offset: u64, size: u64) -> Vec<u8> {
+        let section = self.find(name);
+        let Some(section) = section.filter(|section| section.flags & SHF_COMPRESSED == 0) else {
+            return Vec::new();
+        };
+        let size = size.min(section.size.saturating_sub(offset));
+        let Some(start) = section.offset.checked_add(offset) else {
+            return Vec::new();
+        };
+        read(&self.file, self.length, start, size).unwrap_or_default()
+    }
+
     /// Returns whether debug information is compressed with zstd.
     pub(super) fn has_zstd(&self) -> bool {
         self.list

@@ -9,7 +9,7 @@
 //!    types in its name.
 //! 3. If the file is unknown, the name decides.
 
-use heapray_report::views::distributions_library;
+use heapray_report::sources::{is_dependency_of_library, library_dir, possible_library_dir};
 
 /// The role of a frame when a stack is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,8 @@ pub(crate) fn role(function: &str, file: &str, line: u32) -> Role {
         return Role::Entry;
     }
     // Code that the compiler generated has line 0, and its file is often the crate's root file.
-    let name_decides = line == 0 || has_library_sources(file);
+    // A user's directory may look like the library's, so the name must also be the library's.
+    let name_decides = line == 0 || possible_library_dir(file).is_some();
     let library = (library_dir(file).is_some() && !is_own_name(function))
         || is_vendored(file)
         || (name_decides && is_library_name(function));
@@ -61,44 +62,15 @@ pub(crate) fn is_c_runtime(path: &str) -> bool {
         .any(|start| name.starts_with(start))
 }
 
-/// Returns the directory of the standard library that contains `file`: `/rustc/<commit>/library` in official builds,
-/// rustup's `…/lib/rustlib/src/rust/library` if its sources are installed, or `…/rustc-<version>/library` in a
-/// distribution's build (Debian: `/usr/src/rustc-1.97.1/library`).
-pub(crate) fn library_dir(file: &str) -> Option<&str> {
-    if let Some(rest) = file.strip_prefix("/rustc/") {
-        let commit = rest.find('/')?;
-        let rest = &rest[commit..];
-        return rest
-            .starts_with("/library/")
-            .then(|| &file[.."/rustc/".len() + commit + "/library".len()]);
-    }
-    let installed = "/rustlib/src/rust/library";
-    if let Some(at) = file.find(&format!("{installed}/")) {
-        return Some(&file[..at + installed.len()]);
-    }
-    let (library, _) = distributions_library(file)?;
-    Some(library)
-}
-
-/// Returns whether `file` belongs to a dependency of the standard library, which its build has below `/rust/deps`. hashbrown
-/// and its allocator interface count as library also if they come from crates.io: `HashMap` is made of hashbrown, and with
+/// Returns whether `file` belongs to a dependency of the standard library. hashbrown and its allocator interface count as library also if they come from crates.io: `HashMap` is made of hashbrown, and with
 /// its raw table as the leaf, all maps of the program would be one call site.
 fn is_vendored(file: &str) -> bool {
-    file.starts_with("/rust/deps/")
+    is_dependency_of_library(file)
         || ["/hashbrown-", "/allocator-api2-"].iter().any(|package| {
             file.match_indices(package).any(|(at, _)| {
                 file[at + package.len()..].starts_with(|first: char| first.is_ascii_digit())
             })
         })
-}
-
-/// Returns whether `file` looks like a source of a standard library that was built in another directory, as distributions
-/// do. A user's directory may look the same, so the function's name must also be the library's.
-fn has_library_sources(file: &str) -> bool {
-    ["alloc", "core", "std"].iter().any(|name| {
-        let dir = format!("library/{name}/src/");
-        file.starts_with(&dir) || file.contains(&format!("/{dir}"))
-    })
 }
 
 /// Returns whether `function` is one of the compiler's allocation shims (their file is that of the user's
@@ -355,40 +327,6 @@ mod tests {
         ] {
             assert_eq!(role(function, user, 7), Role::Code, "{function}");
         }
-    }
-
-    #[test]
-    fn the_librarys_directory_is_derived_from_its_files() {
-        let file = format!("{RUSTC}/library/core/src/fmt/mod.rs");
-        assert_eq!(
-            library_dir(&file),
-            Some(format!("{RUSTC}/library").as_str())
-        );
-        assert_eq!(
-            library_dir("/rustc/1.85.0/library/std/src/rt.rs"),
-            Some("/rustc/1.85.0/library")
-        );
-        assert_eq!(library_dir("/rustc/1.85.0/compiler/x.rs"), None);
-        assert_eq!(library_dir("/rustc/"), None);
-        assert_eq!(
-            library_dir("/usr/src/rustc-1.97.1/library/std/src/rt.rs"),
-            Some("/usr/src/rustc-1.97.1/library")
-        );
-        assert_eq!(
-            library_dir("/b/rustc-hash-2.1.1/src/rustc-1.97.1-src/library/std/src/rt.rs"),
-            Some("/b/rustc-hash-2.1.1/src/rustc-1.97.1-src/library")
-        );
-        for other in [
-            "rustc-1.97.1/compiler/x.rs",
-            "rustc-hash/library/x.rs",
-            "rustc-1",
-        ] {
-            assert_eq!(library_dir(&format!("/usr/src/{other}")), None);
-        }
-        assert_eq!(
-            library_dir("/t/lib/rustlib/src/rust/library/std/src/rt.rs"),
-            Some("/t/lib/rustlib/src/rust/library")
-        );
     }
 
     #[test]

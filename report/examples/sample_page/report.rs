@@ -601,6 +601,7 @@ impl Builder {
             library_dir: STD.to_owned(),
             package_dirs: vec![REGISTRY.to_owned()],
             source_dirs: vec!["/build/shop".to_owned()],
+            own_crates: Vec::new(),
             producer: "heapray 0.1.0".to_owned(),
             python_allocator: 3,
         };

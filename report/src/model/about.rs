@@ -37,6 +37,9 @@ pub struct About {
     pub package_dirs: Vec<String>,
     /// Directories of the service's own sources.
     pub source_dirs: Vec<String>,
+    /// Crates that are the service's own wherever their sources are, as the service says: names, and patterns with `*` for
+    /// any text.
+    pub own_crates: Vec<String>,
     /// `heapray 0.1.0`, or `memray` for a file that memray wrote.
     pub producer: String,
     /// memray's `python_allocator` field (capture format, section 1); 3 (`malloc`) for a Rust process.

@@ -183,6 +183,7 @@ fn merge_about(merged: &mut Report, others: &[Report]) {
         for (known, more) in [
             (&mut about.package_dirs, &other.package_dirs),
             (&mut about.source_dirs, &other.source_dirs),
+            (&mut about.own_crates, &other.own_crates),
         ] {
             for dir in more {
                 if !known.contains(dir) {

@@ -45,7 +45,7 @@ pub(crate) use named::with_both_names;
 pub use named::{Names, named};
 pub(crate) use names::segments;
 pub use names::{brief_name, is_plumbing, logical_name};
-pub use origin::{Kind, Origins, Package, distributions_library};
+pub use origin::{Kind, Origins, OwnCrates, Package};
 pub use own_site::{OwnSite, own_sites};
 pub use plain_name::{LONGEST_SHOWN, is_of_any_type, plain_name, short_name, trait_name};
 pub use readable::readable;

@@ -79,15 +79,18 @@ mod tests {
     #[test]
     fn a_stack_is_charged_to_the_first_own_frame_from_the_leaf() {
         let mut report = Report::default();
-        let files = [
-            "src/main.rs",
-            "/home/dev/.cargo/registry/src/i-1/tokio-1.0.0/src/task.rs",
-            "src/cache.rs",
-            "/rustc/0/library/alloc/src/vec.rs",
+        let frames = [
+            ("shop::f", "src/main.rs"),
+            (
+                "tokio::f",
+                "/home/dev/.cargo/registry/src/i-1/tokio-1.0.0/src/task.rs",
+            ),
+            ("shop::f", "src/cache.rs"),
+            ("alloc::f", "/rustc/0/library/alloc/src/vec.rs"),
         ];
-        for file in files {
+        for (function, file) in frames {
             let frame = Frame {
-                function: report.strings.intern("shop::f"),
+                function: report.strings.intern(function),
                 file: report.strings.intern(file),
                 line: 1,
             };

@@ -47,6 +47,7 @@ pub fn skeleton(threads: u32) -> Report {
             library_dir: "/rustc/0123/library".into(),
             package_dirs: vec!["/home/dev/.cargo/registry/src/index".into()],
             source_dirs: vec!["src".into()],
+            own_crates: vec!["shop_*".into()],
             producer: "heapray 0.1.0".into(),
             python_allocator: 3,
             ..About::default()
@@ -513,7 +514,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x05\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x06\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes

@@ -16,12 +16,14 @@ use std::time::SystemTime;
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Reason, Sym, Symbolized, Symbolizer};
+use heapray_report::sources::Unit;
 
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
 use super::notes::{about_compressed, about_missing_units, about_modules};
 use super::sections::Sections;
 use super::split::{SplitProgram, is_split};
+use super::units;
 use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
 
@@ -49,6 +51,9 @@ pub(super) struct ElfLookup {
     compressed: Vec<String>,
     /// Files of split debug information that were not found, of all modules.
     missing: BTreeSet<PathBuf>,
+    /// Whether `units` are to be read.
+    wants_units: bool,
+    units: BTreeSet<Unit>,
 }
 
 impl Default for ElfLookup {
@@ -66,6 +71,9 @@ impl Lookup for ElfLookup {
             }
             if Sections::of(&source).is_some_and(|sections| sections.has_zstd()) {
                 self.compressed.push(file_name(&module.path));
+            }
+            if module.is_main && self.wants_units && self.units.is_empty() && self.wanted.still() {
+                self.units = catch_unwind(|| units::of(&source)).unwrap_or_default();
             }
             let is_split = catch_unwind(|| is_split(&source)).unwrap_or(false);
             let mut still_left = Vec::new();
@@ -86,6 +94,10 @@ impl Lookup for ElfLookup {
         for nth in left {
             found(nth, &[]);
         }
+    }
+
+    fn units(&self) -> BTreeSet<Unit> {
+        self.units.clone()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -129,6 +141,16 @@ impl ElfLookup {
             unreadable: Vec::new(),
             compressed: Vec::new(),
             missing: BTreeSet::new(),
+            wants_units: true,
+            units: BTreeSet::new(),
+        }
+    }
+
+    /// Returns a lookup that reads the units only if they are not `known`.
+    pub(super) fn without_units(known: bool) -> Self {
+        ElfLookup {
+            wants_units: !known,
+            ..ElfLookup::default()
         }
     }
 

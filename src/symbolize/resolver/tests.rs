@@ -104,6 +104,65 @@ fn lookup() -> ElfLookup {
 }
 
 #[test]
+fn units_name_the_crate_and_its_directory_and_damage_only_loses_them() {
+    let scratch = Scratch::new("units");
+    std::fs::create_dir(scratch.0.join("src")).unwrap();
+    let source = "#![no_std]\n\
+                  #[panic_handler]\n\
+                  fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n\
+                  #[unsafe(no_mangle)]\n\
+                  pub extern \"C\" fn run(x: u32) -> u32 { x / 3 }\n";
+    std::fs::write(scratch.0.join("src/lib.rs"), source).unwrap();
+    for version in ["-Cdwarf-version=4", "-Cdwarf-version=5"] {
+        let args = [
+            "--edition=2024",
+            "--crate-name=shop",
+            "--crate-type=cdylib",
+            "-Cpanic=abort",
+            "-Cdebuginfo=1",
+            "-Clink-arg=-nostartfiles",
+            "-olib.so",
+            version,
+            "src/lib.rs",
+        ];
+        if !scratch.run("rustc", &args) {
+            return;
+        }
+        let path = scratch.0.join("lib.so");
+        let own = Unit {
+            root: "src/lib.rs".to_owned(),
+            directory: scratch.0.canonicalize().unwrap().display().to_string(),
+            crate_name: Some("shop".to_owned()),
+        };
+        assert!(units::of(&path).contains(&own), "{:?}", units::of(&path));
+
+        let whole = std::fs::read(&path).unwrap();
+        let mut state = 7u64;
+        let mut lost = 0;
+        for round in 0..300 {
+            let mut bytes = whole.clone();
+            bytes.truncate(if round % 10 == 0 {
+                whole.len() * round / 300
+            } else {
+                whole.len()
+            });
+            for _ in 0..round {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let at = (state >> 33) as usize % bytes.len().max(1);
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = (state >> 56) as u8;
+                }
+            }
+            std::fs::write(&path, bytes).unwrap();
+            lost += usize::from(!units::of(&path).contains(&own));
+        }
+        assert!(lost > 20, "the damage was felt {lost} times");
+    }
+}
+
+#[test]
 fn functions_of_rust_have_their_paths_where_debug_information_is_lines_only() {
     let scratch = Scratch::new("lines");
     let source = "#![no_std]\n\

@@ -1,16 +1,18 @@
 //! Tests of the assembly of reports, with invented symbols: which frames and sites are trimmed, merged and kept.
 
 mod apart;
+mod own_code;
 mod properties;
 mod tables;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use heapray_report::Report;
 use heapray_report::model::{History, StackId, Survivors, Tally};
+use heapray_report::sources::Unit;
 
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
@@ -36,6 +38,10 @@ impl Lookup for Fake {
             let places: Vec<Place<'_>> = frames.iter().map(|frame| parse(frame)).collect();
             found(nth, &places);
         }
+    }
+
+    fn units(&self) -> BTreeSet<Unit> {
+        BTreeSet::new()
     }
 
     fn notes(&self) -> Vec<String> {

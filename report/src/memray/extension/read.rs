@@ -213,6 +213,7 @@ fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About>
         library_dir: text(source, budget)?,
         package_dirs: texts(source, budget)?,
         source_dirs: texts(source, budget)?,
+        own_crates: texts(source, budget)?,
         producer: text(source, budget)?,
         python_allocator: source.byte()?,
     })
