@@ -9,6 +9,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::cpu_samples::sampled;
 use crate::support::process::{in_own_process, test_name};
 use heapray::cpu_profile;
 
@@ -57,12 +58,6 @@ fn burns(for_so_long: Duration) -> u64 {
     sum
 }
 
-/// Calls `profiles` with more and more CPU time to use, until all its profiles have samples. Returns whether they do.
-/// CPU-time timers fire at the kernel's ticks, and few ticks fall into the time slices of a thread that is often preempted.
-fn has_samples(profiles: impl Fn(Duration) -> bool) -> bool {
-    (0..6).any(|longer| profiles(Duration::from_millis(250 << longer)))
-}
-
 #[test]
 fn foreign_signals_go_to_the_programs_handler_which_is_restored_afterwards() {
     in_own_process(test_name!(), foreign_signals);
@@ -73,7 +68,7 @@ fn foreign_signals() {
     // SAFETY: a handler of the right type.
     unsafe { libc::signal(libc::SIGPROF, own) };
 
-    assert!(has_samples(|time| {
+    let in_both = |time| {
         let raised = OWN.load(Ordering::Relaxed);
         let outer = cpu_profile::start();
         assert_ne!(handler(), own);
@@ -93,12 +88,14 @@ fn foreign_signals() {
         raise();
         assert_eq!(OWN.load(Ordering::Relaxed) - raised, 3);
         both
-    }));
+    };
+    sampled(in_both, |&both| both);
 
     mask(libc::SIG_BLOCK);
-    assert!(has_samples(|time| {
+    let blocked = |time| {
         let (_, stats) = cpu_profile::run(|| black_box(burns(time)));
         assert!(mask(libc::SIG_BLOCK), "the signal is blocked again");
         stats.total().samples > 0
-    }));
+    };
+    sampled(blocked, |&has_samples| has_samples);
 }

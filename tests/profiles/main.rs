@@ -13,6 +13,7 @@ mod cpu_profile_attribute;
 mod cpu_profile_signal;
 mod cpu_profile_storm;
 mod cpu_profile_tools;
+mod cpu_samples;
 mod page;
 #[cfg(feature = "http")]
 mod parallel_allocations;
