@@ -54,11 +54,15 @@ impl Variance {
         self.bytes = self.bytes.max(other.bytes);
     }
 
-    /// Returns the margin of `estimate`, a sum with this variance. `largest` is the variance of one sample.
-    fn margin(self, estimate: Tally, largest: Variance) -> Tally {
+    /// Returns the margin of `estimate`, a sum with this variance. `unseen` is the variance of one more sample.
+    fn margin(self, estimate: Tally, unseen: Variance, asked: Tally) -> Tally {
+        // Neither the true value nor the estimated part of it is less than 0 or more than what was asked for.
+        let bounded = |margin: u64, estimate: u64, asked: u64| margin.min(estimate.max(asked));
+        let count = margin(estimate.count as f64, self.count, unseen.count.sqrt());
+        let bytes = margin(estimate.bytes as f64, self.bytes, unseen.bytes.sqrt());
         Tally {
-            count: margin(estimate.count as f64, self.count, largest.count.sqrt()),
-            bytes: margin(estimate.bytes as f64, self.bytes, largest.bytes.sqrt()),
+            count: bounded(count, estimate.count, asked.count),
+            bytes: bounded(bytes, estimate.bytes, asked.bytes),
         }
     }
 }
@@ -131,6 +135,20 @@ impl Samples {
         sum
     }
 
+    /// Returns the variance of one more sample. Where few or none were seen, those that were seen do not show it: a block of
+    /// any size adds at most the mean's square to the variance of the bytes. The variance of the count has no such bound;
+    /// it is that of a block of the average size, or of the largest that was seen.
+    fn unseen(&self, asked: Tally) -> Variance {
+        let means = self.rates.iter().map(|rate| rate.mean_bytes);
+        let mean = means.max().unwrap_or(0);
+        let average = asked.bytes.checked_div(asked.count).unwrap_or(0);
+        let weight = weight(average, mean);
+        Variance {
+            count: (weight * (weight - 1.0)).max(self.largest.count),
+            bytes: (mean as f64 * mean as f64).max(self.largest.bytes),
+        }
+    }
+
     /// Returns the weight of an allocation of `size` bytes by `thread`.
     fn weigh(&mut self, thread: u32, size: u64) -> (Tally, Variance) {
         self.taken += 1;
@@ -188,19 +206,14 @@ impl Tables {
     /// Returns the sampling of the session, if it samples. `asked` is the threads' own count.
     pub(super) fn sampling(&self, asked: Tally) -> Option<Sampling> {
         let (samples, counters) = (self.samples.as_ref()?, self.counters());
+        let unseen = samples.unseen(asked);
         Some(Sampling {
             rates: samples.rates.clone(),
             samples: samples.taken,
             asked,
-            allocated: samples
-                .allocated
-                .margin(counters.allocated, samples.largest),
-            live: samples
-                .live_variance()
-                .margin(counters.live, samples.largest),
-            high_water: samples
-                .high_water
-                .margin(counters.high_water, samples.largest),
+            allocated: (samples.allocated).margin(counters.allocated, unseen, asked),
+            live: (samples.live_variance()).margin(counters.live, unseen, asked),
+            high_water: (samples.high_water).margin(counters.high_water, unseen, asked),
         })
     }
 

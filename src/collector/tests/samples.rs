@@ -155,7 +155,72 @@ fn with_a_point_in_every_byte_everything_is_exact() {
     assert_eq!(run.export.totals.live, run.live);
     assert_eq!(run.export.totals.allocated, run.allocated);
     assert_eq!(run.sampling.samples, ALLOCATIONS);
-    assert_eq!(run.sampling.live, Tally { count: 0, bytes: 0 });
+    // Not even one more point would change this by more than a few bytes.
+    assert_eq!(
+        (run.sampling.live.count, run.sampling.live.bytes <= 4),
+        (0, true)
+    );
+}
+
+#[test]
+fn where_nothing_was_sampled_the_margin_is_that_of_a_poisson_distribution_at_0() {
+    let tables = Tables::new(CLOCK).with_samples(MEAN, 3);
+    let asked = Tally {
+        count: 1000,
+        bytes: 100 * MEAN,
+    };
+    let sampling = tables.sampling(asked).unwrap();
+    let points = sampling.live.bytes as f64 / MEAN as f64;
+    assert!((3.6..3.8).contains(&points), "{points}");
+    assert!((1..1000).contains(&sampling.live.count), "{sampling:?}");
+    // No more than was asked for can be live.
+    let little = Tally {
+        count: 2,
+        bytes: 300,
+    };
+    assert_eq!(tables.sampling(little).unwrap().live, little);
+}
+
+#[test]
+fn few_or_no_samples_have_honest_margins() {
+    // In each run a service keeps `BLOCKS` blocks whose size makes on average 0 to 3 samples.
+    const RUNS: u64 = 400;
+    for (size, blocks) in [
+        (MEAN / 50, 5),
+        (MEAN / 10, 10),
+        (MEAN / 100, 300),
+        (2 * MEAN, 1),
+    ] {
+        let truth = Tally {
+            count: blocks,
+            bytes: blocks * size,
+        };
+        let mut hits = 0;
+        for seed in 0..RUNS {
+            let mut tables = Tables::new(CLOCK).with_samples(MEAN, seed);
+            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            for address in 1..=blocks {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
+                if uniform < -(-(size as f64) / MEAN as f64).exp_m1() {
+                    tables.apply(&Event {
+                        stamp: CLOCK.start_stamp,
+                        thread: 1,
+                        kind: Kind::Malloc,
+                        address,
+                        size,
+                        node: NodeId::ROOT,
+                    });
+                }
+            }
+            let margin = tables.sampling(truth).unwrap().live;
+            let live = tables.export().totals.live;
+            hits += u64::from(live.bytes.abs_diff(truth.bytes) <= margin.bytes);
+        }
+        assert!(hits * 100 >= RUNS * 95, "{size}: {hits} of {RUNS}");
+    }
 }
 
 #[test]
