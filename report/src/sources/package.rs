@@ -46,16 +46,23 @@ fn below_marker<'f>(file: &'f str, start: usize, marker: &str, depth: usize) -> 
 
 /// `…/tokio-1.40.0/src/lib.rs`: unpacked by another tool than cargo (Bazel, Nix, Debian, `cargo vendor --versioned-dirs`), or
 /// by cargo with its paths trimmed.
+///
+/// Trimmed paths may contain the directory of the crate that was compiled, and then that of the source: the last one counts.
 fn versioned(file: &str, start: usize) -> Option<&str> {
+    let end = file.ends_with(".rs").then(|| source_root(file).len());
     let mut at = start;
+    let mut found = None;
     for part in file[start..].split('/') {
         let is_dir = at + part.len() < file.len();
-        if is_dir && version_at(part).is_some() {
-            return Some(file[..at].trim_end_matches('/'));
+        if is_dir
+            && version_at(part).is_some()
+            && (found.is_none() || end.is_some_and(|end| at < end))
+        {
+            found = Some(file[..at].trim_end_matches('/'));
         }
         at += part.len() + 1;
     }
-    None
+    found
 }
 
 /// Directories in which projects keep the code of others, by custom. `cargo vendor` proposes the first.
@@ -143,6 +150,11 @@ mod tests {
             ),
             ("external/crates__tokio-1.40.0/src/lib.rs", "external"),
             ("tokio-1.40.0/src/lib.rs", ""),
+            (
+                "i-19/axum-0.8.9/i-19/http-1.3.1/src/map.rs",
+                "i-19/axum-0.8.9/i-19",
+            ),
+            ("/c/git2-sys-0.18.1/git2-1.9.0/src/odb.c", "/c"),
             (
                 "axum-21338169dccaa19b/b2242cf/axum/src/lib.rs",
                 "axum-21338169dccaa19b/b2242cf",

@@ -73,7 +73,7 @@ impl Origins {
             // The compiler gives some code that it generates the file of code that was inlined there, and line 0.
             let in_library = library_dir(file).is_some();
             let by_name = (frame.line == 0 || in_library)
-                .then(|| first_segment(function).filter(|_| !function.starts_with('<')))
+                .then(|| crate_in_name(function).filter(|_| !function.starts_with('<')))
                 .flatten();
             let by_name = match by_name {
                 Some(name @ ("alloc" | "core" | "std")) => package(name, Kind::Language),
@@ -230,6 +230,7 @@ impl<'a> Paths<'a> {
     fn by_name(&self, function: &str, file: &str) -> Package {
         let kind_of = |name: &str| match name {
             "std" | "core" | "alloc" => Kind::Language,
+            name if BUILT_IN.contains(&name) => Kind::Language,
             name if name == self.program || file.ends_with(".rs") => Kind::Own,
             _ => Kind::Package,
         };
@@ -283,7 +284,7 @@ fn crate_names(report: &Report, paths: &Paths<'_>) -> HashMap<String, String> {
         let names = votes.entry(source_root(file)).or_default();
         let function = report.strings.get(frame.function);
         let plain = usize::from(!function.starts_with(['<', '&', '(']));
-        match first_segment(function) {
+        match crate_in_name(function) {
             None | Some("std" | "core" | "alloc") => {}
             Some(name) => {
                 let (of_plain, of_all) = names.entry(name).or_default();
@@ -353,7 +354,17 @@ fn python(file: &str) -> Option<Package> {
     None
 }
 
-/// Returns `tokio` for `tokio::runtime::…` and for `<tokio::task::Id as …>::fmt`, and `None` for a name without a path.
+/// Returns the crate of `tokio::runtime::…` and of `<tokio::task::Id as …>::fmt`, and `None` for a name without a crate.
+fn crate_in_name(function: &str) -> Option<&str> {
+    first_segment(function).filter(|name| !BUILT_IN.contains(name))
+}
+
+/// The first part of plain names of methods of types that belong to no crate. Traits of any crate can have such methods.
+const BUILT_IN: [&str; 23] = [
+    "array", "bool", "char", "f32", "f64", "fn", "i128", "i16", "i32", "i64", "i8", "isize",
+    "never", "pointer", "slice", "str", "tuple", "u128", "u16", "u32", "u64", "u8", "usize",
+];
+
 fn first_segment(function: &str) -> Option<&str> {
     let mut name = function.trim_start_matches(['<', '&', '*', '(', '[']);
     for word in ["mut ", "const ", "dyn ", "impl "] {

@@ -117,6 +117,7 @@ fn without_a_path_the_function_name_decides() {
     let cases = [
         ("memory_leak::main", "memory_leak", Kind::Own),
         ("tokio::runtime::park", "tokio", Kind::Package),
+        ("slice::to_vec", "slice", Kind::Language),
         (
             "<alloc::vec::Vec<T> as Clone>::clone",
             "alloc",
@@ -153,4 +154,41 @@ fn a_trait_method_of_foreign_types_counts_for_the_crate_that_wrote_it() {
         found.iter().all(|o| *o == ("shop".to_owned(), Kind::Own)),
         "{found:?}"
     );
+}
+
+#[test]
+fn a_method_of_a_type_without_a_crate_belongs_to_its_file() {
+    let found = origins(
+        About::default(),
+        &[
+            ("tuple::into_response", "/w/vendor/axum-core/src/body.rs"),
+            ("tuple::register_dtor", "/rustc/0a/library/std/src/lazy.rs"),
+        ],
+    );
+    let expected = [("axum_core", Kind::Package), ("std", Kind::Language)];
+    assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));
+}
+
+#[test]
+fn generated_code_belongs_to_the_crate_in_its_name() {
+    // The file is that of the code that was inlined there.
+    let library = "/rustc/0a/library/core/src/ops/range.rs";
+    let mut report = Report::default();
+    for (function, file, line) in [
+        ("shop::run", "/w/src/main.rs", 3),
+        ("shop::main", library, 0),
+        ("alloc::vec::Vec::new", "/w/src/main.rs", 0),
+        ("other::f", library, 0),
+    ] {
+        let frame = Frame {
+            function: report.strings.intern(function),
+            file: report.strings.intern(file),
+            line,
+        };
+        report.frames.push(frame);
+    }
+    let origins = Origins::of(&report);
+    let kinds = (0..4).map(|frame| origins.kind(FrameId(frame)));
+    let expected = [Kind::Own, Kind::Own, Kind::Language, Kind::Language];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
 }
