@@ -60,3 +60,8 @@ fn jemalloc_runs_threads_of_its_own() {
 fn the_allocators_own_mappings_are_not_counted_in_addition() {
     allocator::the_allocators_own_mappings_are_not_counted();
 }
+
+#[test]
+fn it_is_found_by_its_functions_and_tells_of_its_memory() {
+    allocator::tells_of_its_memory("jemalloc");
+}

@@ -38,3 +38,8 @@ fn nothing_is_recorded_between_sessions() {
 fn the_allocators_own_mappings_are_not_counted_in_addition() {
     allocator::the_allocators_own_mappings_are_not_counted();
 }
+
+#[test]
+fn it_is_found_by_its_functions_and_tells_of_its_memory() {
+    allocator::tells_of_its_memory("mimalloc");
+}

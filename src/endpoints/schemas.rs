@@ -128,6 +128,21 @@ struct StatisticsMetadata {
     file_format: u8,
 }
 
+/// An allocator that keeps much of the resident memory although the service has freed it.
+#[derive(ToSchema)]
+struct StatisticsFragmentation {
+    allocator: String,
+    /// Bytes that are free inside the allocator.
+    kept: u64,
+    /// Resident bytes.
+    rss: u64,
+    /// The arenas among which it divides its memory; null if unknown.
+    #[schema(required)]
+    arenas: Option<u32>,
+    /// What it is and what to do about it.
+    advice: String,
+}
+
 /// Figures that memray's statistics do not have.
 #[derive(ToSchema)]
 struct StatisticsHeapray {
@@ -145,6 +160,9 @@ struct StatisticsHeapray {
     /// Why it cannot be told what leaks; null if it can.
     #[schema(required)]
     leaks_unknown: Option<String>,
+    /// The allocator that keeps much of the resident memory although it was freed; null if none does.
+    #[schema(required)]
+    fragmentation: Option<StatisticsFragmentation>,
     lost_events: u64,
     #[schema(required)]
     lost_since_ms: Option<u64>,

@@ -1,10 +1,13 @@
 //! AllocatorFigures that allocators report about themselves. Read outside of hooks, on heapray's own threads.
 //!
 //! Functions are found by name at run time: an older libc does not have `mallinfo2`, and other allocators are rarely linked.
-//! A static jemalloc or mimalloc exports no name; see `heapray::allocator_memory` for those.
+//! A static jemalloc or mimalloc exports no name, but the program's symbol table has it. See `heapray::allocator_memory` for
+//! those of stripped programs.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
+
+use super::program_symbols;
 
 /// AllocatorFigures of an allocator, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub(crate) struct AllocatorFigures {
     pub(crate) in_use: u64,
     /// Bytes kept for later.
     pub(crate) kept: u64,
+    /// Number of its arenas; 0 if unknown.
+    pub(crate) arenas: u32,
 }
 
 /// Returns the figures of all allocators that are found.
@@ -25,7 +30,11 @@ pub(crate) fn figures() -> impl Iterator<Item = AllocatorFigures> {
 fn function(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name is a C string. Not called in a hook: `dlsym` may lock and allocate.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!address.is_null()).then_some(address)
+    if address.is_null() {
+        program_symbols::function(name)
+    } else {
+        Some(address)
+    }
 }
 
 #[cfg(target_env = "gnu")]
@@ -39,7 +48,38 @@ fn glibc() -> Option<AllocatorFigures> {
         name: "glibc",
         in_use: (info.uordblks as u64).saturating_add(info.hblkhd as u64),
         kept: info.fordblks as u64,
+        arenas: glibc_arenas(),
     })
+}
+
+/// Returns the number of glibc's arenas, or 0 if it cannot be read. `malloc_info` writes them as XML, a `<heap nr="…">` each.
+#[cfg(target_env = "gnu")]
+fn glibc_arenas() -> u32 {
+    let (mut text, mut length) = (core::ptr::null_mut(), 0);
+    // SAFETY: both places outlive the stream, which writes to them when it is flushed or closed.
+    let stream = unsafe { libc::open_memstream(&raw mut text, &raw mut length) };
+    if stream.is_null() {
+        return 0;
+    }
+    // SAFETY: the stream is open and of this function alone. Each arena's lock is taken for a moment, as in `mallinfo2`.
+    let failed = unsafe { libc::malloc_info(0, stream) };
+    // SAFETY: as above; the stream is not used again.
+    let closed = unsafe { libc::fclose(stream) };
+    if text.is_null() {
+        return 0;
+    }
+    let arenas = if failed == 0 && closed == 0 {
+        // SAFETY: after `fclose` the text is a C string of this function's own.
+        let text = unsafe { CStr::from_ptr(text) }.to_bytes();
+        let start = b"<heap nr=";
+        let found = text.windows(start.len()).filter(|part| *part == start);
+        u32::try_from(found.count()).unwrap_or(0)
+    } else {
+        0
+    };
+    // SAFETY: the caller of `open_memstream` frees the text, which nothing refers to any more.
+    unsafe { libc::free(text.cast()) };
+    arenas
 }
 
 #[cfg(not(target_env = "gnu"))]
@@ -80,11 +120,13 @@ fn jemalloc() -> Option<AllocatorFigures> {
         };
         (failed == 0).then_some(bytes as u64)
     };
-    let in_use = read(c"stats.allocated")?;
+    // Without the feature `stats` of the usual crates, jemalloc keeps no figures. That it is there still explains something.
+    let in_use = read(c"stats.allocated").unwrap_or(0);
     Some(AllocatorFigures {
         name: "jemalloc",
         in_use,
-        kept: read(c"stats.resident")?.saturating_sub(in_use),
+        kept: read(c"stats.resident").unwrap_or(0).saturating_sub(in_use),
+        arenas: 0,
     })
 }
 
@@ -113,12 +155,19 @@ fn mimalloc() -> Option<AllocatorFigures> {
         name: "mimalloc (in use or kept)",
         in_use: *committed as u64,
         kept: 0,
+        arenas: 0,
     })
 }
 
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn glibc_tells_the_number_of_its_arenas() {
+        let arenas = figures().find(|one| one.name == "glibc").unwrap().arenas;
+        assert!((1..10_000).contains(&arenas), "{arenas}");
+    }
 
     #[test]
     fn glibc_tells_of_a_large_block() {

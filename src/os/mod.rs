@@ -6,10 +6,12 @@ pub(crate) mod allocators;
 pub(crate) mod calendar;
 pub(crate) mod cgroup;
 pub(crate) mod command_line;
+pub(crate) mod elf;
 pub(crate) mod file;
 pub(crate) mod held;
 pub(crate) mod memory;
 pub(crate) mod process;
+mod program_symbols;
 pub(crate) mod signal;
 #[cfg(feature = "http")]
 pub(crate) mod socket;

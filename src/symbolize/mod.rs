@@ -25,7 +25,6 @@ mod options;
 mod places;
 mod resolve;
 mod resolver;
-mod sections;
 mod split;
 mod stacks;
 #[cfg(test)]

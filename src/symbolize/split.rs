@@ -15,7 +15,7 @@ use addr2line::{Context, LookupContinuation as _, LookupResult, SplitDwarfLoad};
 use gimli::{EndianArcSlice, LittleEndian, Reader as _, SectionId};
 
 use super::names::FunctionName;
-use super::sections::Sections;
+use crate::os::elf::Sections;
 
 type Reader = EndianArcSlice<LittleEndian>;
 

@@ -12,7 +12,7 @@ use gimli::{
 };
 use heapray_report::sources::Unit;
 
-use super::sections::Sections;
+use crate::os::elf::Sections;
 
 type Bytes<'b> = EndianSlice<'b, LittleEndian>;
 

@@ -37,3 +37,30 @@ fn where_the_resident_memory_went() {
     });
     assert!(snapshot.process_memory.is_some());
 }
+
+#[test]
+fn what_is_free_but_resident_is_told_apart_from_a_leak() {
+    in_own_process(test_name!(), free_but_resident);
+}
+
+fn free_but_resident() {
+    let snapshot = record("free_but_resident", || {
+        // Of each 32 blocks one stays, so no page becomes free.
+        let mut blocks: Vec<Vec<u8>> = (0..80_000).map(|_| vec![1; 1000]).collect();
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 32 == 0
+        });
+        std::mem::forget(std::hint::black_box(blocks));
+    });
+    let report = heapray::symbolize::report(&snapshot, &heapray::ReportOptions::default()).report;
+    let found = heapray_report::views::fragmentation(&report);
+    if cfg!(target_env = "gnu") {
+        let found = found.expect("78 of 80 MB are free");
+        assert_eq!(found.allocator, "glibc");
+        assert!(found.kept > 60 << 20 && found.arenas > 0, "{found:?}");
+        let text = heapray_report::stats::text(&report);
+        assert!(text.contains("MALLOC_ARENA_MAX"), "{text}");
+    }
+}

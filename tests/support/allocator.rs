@@ -173,6 +173,20 @@ pub fn books_of_threads_are_exact() {
     });
 }
 
+/// Checks that the allocator called `name` tells how much it has handed out.
+pub fn tells_of_its_memory(name: &str) {
+    let _turn = turn();
+    let snapshot = record("memory", || {
+        black_box(Box::leak(vec![1u8; 8 << 20].into_boxed_slice()));
+    });
+    let memory = snapshot.process_memory.expect("Linux has the figures");
+    let found = memory
+        .allocators
+        .iter()
+        .find(|one| one.name.starts_with(name));
+    assert!(found.is_some_and(|one| one.in_use > 8 << 20), "{memory:?}");
+}
+
 /// Allocates one block. A report must name this function.
 #[inline(never)]
 pub fn the_code_that_allocates(size: usize) -> Vec<u8> {

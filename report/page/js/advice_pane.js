@@ -39,7 +39,11 @@ export function showAdvice(box, look, choose, show) {
     place.title = names.fullPlace(frame);
     children.push(el("article", `advice ${of}`, el("p", "head", el("b", "", headline), button, place), el("p", "", text)));
   }
-  const { unknown } = names.profile.head.leaks;
+  const { leaks, fragmentation } = names.profile.head;
+  const { unknown } = leaks;
+  if (fragmentation !== null) {
+    children.push(el("h3", "", "Free, but resident"), el("p", "", fragmentation));
+  }
   if (advice.length === 0) {
     const growing = unknown === null ? "no line keeps more the more the service does, none" : "no line";
     children.push(el("p", "", `Nothing stands out: ${growing} reallocates again and again, none makes mostly temporary blocks.`));

@@ -57,8 +57,16 @@ export function showMemory(box, profile) {
   if (memory.allocators.length === 0) {
     notes.push("No allocator told its own figures: what it keeps is in the unexplained rest.");
   }
+  for (const [name] of memory.allocators.filter(([, used, kept]) => used + kept === 0)) {
+    const how = name === "jemalloc" ? " (the feature “stats” of tikv-jemallocator builds it with them)" : "";
+    notes.push(`${name} is in this program, but keeps no statistics${how}: what it has is in the unexplained rest.`);
+  }
   if (memory.swapped !== null && memory.swapped > 0) {
     notes.push(`${bytes(memory.swapped)} more were swapped out.`);
+  }
+  const { fragmentation } = profile.head;
+  if (fragmentation !== null) {
+    notes.unshift(fragmentation);
   }
   box.replaceChildren(
     el("h2", "", "Where did the RSS go?"),

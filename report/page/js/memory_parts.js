@@ -34,7 +34,10 @@ export function memoryParts({ head, rows }) {
   }
   const live = totals.live[1];
   const blocks = Math.max(0, live - mapped);
-  const names = memory.allocators.map(([name]) => name).join(" and ");
+  const names = memory.allocators
+    .filter(([, used, size]) => used + size > 0)
+    .map(([name]) => name)
+    .join(" and ");
   const inUse = memory.allocators.reduce((sum, [, used]) => sum + used, 0);
   const kept = memory.allocators.reduce((sum, [, , size]) => sum + size, 0);
   /** @type {Part[]} certainly resident parts first: parts that may not be resident are cut first, from the end */

@@ -39,6 +39,8 @@ pub struct AllocatorMemory {
     pub in_use: u64,
     /// Bytes kept for later: freed, but not returned to the system. Not all of them need be resident.
     pub kept: u64,
+    /// The arenas among which it divides its memory; 0 if unknown.
+    pub arenas: u32,
 }
 
 impl AllocatorMemory {
@@ -49,6 +51,14 @@ impl AllocatorMemory {
             name: name.into(),
             in_use,
             kept,
+            arenas: 0,
         }
+    }
+
+    /// Returns the figures with the number of arenas.
+    #[must_use]
+    pub fn with_arenas(mut self, arenas: u32) -> AllocatorMemory {
+        self.arenas = arenas;
+        self
     }
 }

@@ -6,7 +6,7 @@ use super::ranking::Ranked;
 use super::{Page, generations};
 use crate::model::{Allocator, ProcessMemory, Tally};
 use crate::stats::Estimates;
-use crate::views::Origins;
+use crate::views::{Origins, fragmentation};
 
 /// Head of the page's data. Numbers stay exact in the browser up to 2^53, nine petabytes.
 #[derive(Serialize)]
@@ -30,6 +30,7 @@ pub(super) struct Head<'a> {
     slots: Option<&'a [u64]>,
     has_log: bool,
     memory: Option<Memory<'a>>,
+    fragmentation: Option<String>,
     counts: Counts,
 }
 
@@ -173,6 +174,7 @@ impl<'a> Head<'a> {
                 .map(|intervals| intervals.starts_ms.as_slice()),
             has_log: page.has_log,
             memory: report.process_memory.as_ref().map(Memory::of),
+            fragmentation: fragmentation(report).map(|found| found.advice()),
             counts,
         }
     }

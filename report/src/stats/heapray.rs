@@ -7,12 +7,15 @@ use super::{estimates, place};
 use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
 use crate::units::{duration, lost_since, size};
-use crate::views::{Confidence, Origins, Sums, by_location, by_thread, leaks, own_sites};
+use crate::views::{
+    Confidence, Origins, Sums, by_location, by_thread, fragmentation, leaks, own_sites,
+};
 
 pub(super) fn put(out: &mut String, report: &Report, most: usize) {
     // Writing to a string cannot fail.
     let _ = put_live(out, report, most)
         .and_then(|()| put_leaks(out, report, most))
+        .and_then(|()| put_fragmentation(out, report))
         .and_then(|()| put_high_water(out, report))
         .and_then(|()| put_threads(out, report, most))
         .and_then(|()| put_capture(out, report))
@@ -141,6 +144,13 @@ fn put_leaks(out: &mut String, report: &Report, most: usize) -> std::fmt::Result
         )?;
     }
     Ok(())
+}
+
+fn put_fragmentation(out: &mut String, report: &Report) -> std::fmt::Result {
+    match fragmentation(report) {
+        Some(found) => writeln!(out, "\n🧩 Free, but resident:\n\t{}", found.advice()),
+        None => Ok(()),
+    }
 }
 
 fn put_high_water(out: &mut String, report: &Report) -> std::fmt::Result {

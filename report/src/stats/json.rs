@@ -18,7 +18,7 @@ use crate::formats::json::Candidate;
 use crate::memray::{Facts, in_one_line};
 use crate::model::{Allocator, Report, Tally};
 use crate::stats::time::python_time;
-use crate::views::leaks;
+use crate::views::{Fragmentation, fragmentation, leaks};
 
 /// Options of the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,6 +199,7 @@ struct Heapray<'a> {
     top_live_own_lines: Vec<LivePlace>,
     leaks: Vec<Candidate<'a>>,
     leaks_unknown: Option<&'static str>,
+    fragmentation: Option<Kept>,
     lost_events: u64,
     lost_since_ms: Option<u64>,
     stacks_cut: u64,
@@ -221,6 +222,28 @@ impl From<Tally> for Amount {
         Amount {
             bytes: tally.bytes,
             count: tally.count,
+        }
+    }
+}
+
+/// [`Fragmentation`] with its advice.
+#[derive(Serialize)]
+struct Kept {
+    allocator: String,
+    kept: u64,
+    rss: u64,
+    arenas: Option<u32>,
+    advice: String,
+}
+
+impl From<Fragmentation> for Kept {
+    fn from(found: Fragmentation) -> Kept {
+        Kept {
+            advice: found.advice(),
+            allocator: found.allocator,
+            kept: found.kept,
+            rss: found.rss,
+            arenas: (found.arenas > 0).then_some(found.arenas),
         }
     }
 }
@@ -270,6 +293,7 @@ impl<'a> Heapray<'a> {
                 .map(|leak| Candidate::of(report, leak))
                 .collect(),
             leaks_unknown: leaks.unknown(),
+            fragmentation: fragmentation(report).map(Kept::from),
             lost_events: conditions.lost_events,
             lost_since_ms: conditions.lost_since_ms,
             stacks_cut: conditions.stacks_cut,

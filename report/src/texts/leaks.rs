@@ -31,6 +31,10 @@ pub fn leaks(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
     };
     head::put(report, &live, out)?;
     let columns = options.columns();
+    if let Some(found) = views::fragmentation(report) {
+        put_sentence(&found.advice(), 0, columns, out)?;
+        writeln!(out)?;
+    }
     let list = match views::leaks(report) {
         Leaks::Ranked(list) => list,
         Leaks::Unknown(reason) => {

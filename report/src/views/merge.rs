@@ -351,7 +351,13 @@ fn process_memory(reports: &[Report]) -> Option<ProcessMemory> {
         for one in &memory.allocators {
             let known = sum.allocators.iter_mut().find(|a| a.name == one.name);
             match known {
-                Some(AllocatorMemory { in_use, kept, .. }) => {
+                Some(AllocatorMemory {
+                    in_use,
+                    kept,
+                    arenas,
+                    ..
+                }) => {
+                    *arenas = arenas.saturating_add(one.arenas);
                     *in_use = in_use.saturating_add(one.in_use);
                     *kept = kept.saturating_add(one.kept);
                 }

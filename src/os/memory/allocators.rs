@@ -12,8 +12,8 @@ static NAMED: Mutex<Option<Read>> = Mutex::new(None);
 
 /// Sets the function that reads the figures of the service's allocator, for "where did the RSS go" in reports.
 ///
-/// glibc's `malloc` does not need this, nor does an allocator that is linked dynamically and exports `mallctl` or
-/// `mi_process_info`. A jemalloc or mimalloc that is linked statically cannot be found by name. This sets it:
+/// glibc's `malloc`, jemalloc and mimalloc do not need this: they are found by the names of their functions, in the program's
+/// symbol table too. This sets another allocator, or one of those in a program without a symbol table (`strip = true`):
 ///
 /// ```
 /// # mod tikv_jemalloc_ctl { pub mod epoch { pub fn advance() -> Result<u64, ()> { Ok(1) } }
@@ -41,7 +41,8 @@ pub(super) fn figures() -> Vec<AllocatorMemory> {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     // The service's own code runs here: its panic must not end the collector.
     let named = named.and_then(|read| std::panic::catch_unwind(read).ok().flatten());
-    let found = allocators::figures()
-        .map(|found| AllocatorMemory::new(found.name, found.in_use, found.kept));
+    let found = allocators::figures().map(|found| {
+        AllocatorMemory::new(found.name, found.in_use, found.kept).with_arenas(found.arenas)
+    });
     named.into_iter().chain(found).collect()
 }

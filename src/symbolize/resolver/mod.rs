@@ -21,11 +21,11 @@ use heapray_report::sources::Unit;
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
 use super::notes::{about_compressed, about_missing_units, about_modules};
-use super::sections::Sections;
 use super::split::{SplitProgram, is_split};
 use super::units;
 use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
+use crate::os::elf::Sections;
 
 /// The most addresses that one symbolizer looks up.
 const CHUNK: usize = 2500;

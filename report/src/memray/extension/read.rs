@@ -362,6 +362,7 @@ fn process_memory<R: Read>(
             name: text(source, budget)?,
             in_use: source.varint()?,
             kept: source.varint()?,
+            arenas: small(source)?,
         });
     }
     memory.cgroup = optional(source)?;

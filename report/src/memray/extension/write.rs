@@ -273,6 +273,7 @@ fn put_process_memory(out: &mut Vec<u8>, memory: Option<&ProcessMemory>) {
         put_text(out, &allocator.name);
         put_varint(out, allocator.in_use);
         put_varint(out, allocator.kept);
+        put_varint(out, u64::from(allocator.arenas));
     }
     put_optional(out, memory.cgroup);
     put_optional(out, memory.cgroup_limit);

@@ -17,9 +17,10 @@ const ELFCOMPRESS_ZSTD: u32 = 2;
 
 /// A file and its table of sections.
 #[derive(Debug)]
-pub(super) struct Sections {
+pub(crate) struct Sections {
     file: File,
     length: u64,
+    entry: u64,
     list: Vec<Section>,
 }
 
@@ -33,7 +34,7 @@ struct Section {
 
 impl Sections {
     /// Reads the table of sections of the file at `path`. Returns `None` if it is not a 64-bit little-endian ELF file.
-    pub(super) fn of(path: &Path) -> Option<Sections> {
+    pub(crate) fn of(path: &Path) -> Option<Sections> {
         let file = File::open(path).ok()?;
         let metadata = file.metadata().ok()?;
         if !metadata.is_file() {
@@ -62,7 +63,17 @@ impl Sections {
             })
         });
         let list = list.collect();
-        Some(Sections { file, length, list })
+        Some(Sections {
+            file,
+            length,
+            entry: u64_at(&header, 24)?,
+            list,
+        })
+    }
+
+    /// Returns the virtual address of the program's first instruction.
+    pub(crate) fn entry(&self) -> u64 {
+        self.entry
     }
 
     fn find(&self, name: &str) -> Option<&Section> {
@@ -71,12 +82,12 @@ impl Sections {
     }
 
     /// Returns whether the file has a section of that name that is not empty.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 
     /// Returns the bytes of a section, or no bytes if it is missing, compressed or incomplete.
-    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         let Some(section) = self.find(name) else {
             return Vec::new();
         };
@@ -88,7 +99,7 @@ impl Sections {
 
     /// Returns at most `size` bytes of a section from `offset` on: fewer at its end, and none if the section is missing or
     /// compressed.
-    pub(super) fn part(&self, name: &str, offset: u64, size: u64) -> Vec<u8> {
+    pub(crate) fn part(&self, name: &str, offset: u64, size: u64) -> Vec<u8> {
         let section = self.find(name);
         let Some(section) = section.filter(|section| section.flags & SHF_COMPRESSED == 0) else {
             return Vec::new();
@@ -101,7 +112,7 @@ impl Sections {
     }
 
     /// Returns whether debug information is compressed with zstd.
-    pub(super) fn has_zstd(&self) -> bool {
+    pub(crate) fn has_zstd(&self) -> bool {
         self.list
             .iter()
             .filter(|section| section.name.starts_with(".debug_"))
@@ -122,14 +133,14 @@ fn read(file: &File, length: u64, offset: u64, size: u64) -> io::Result<Vec<u8>>
     Ok(bytes)
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
