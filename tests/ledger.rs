@@ -227,7 +227,7 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
     };
     let tids = Mutex::new([0; THREADS]);
     let snapshot = thread::scope(|scope| {
-        for thread in 0..THREADS {
+        let threads = (0..THREADS).map(|thread| {
             let (books, phase, ready, done, tids) = (&books, &phase, &ready, &done, &tids);
             scope.spawn(move || {
                 tids.lock().unwrap()[thread] = my_tid();
@@ -253,14 +253,22 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
                 }
                 done.fetch_add(1, Ordering::Release);
                 wait_for(phase, 2);
-            });
-        }
-        let _release = Release(&phase);
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        let release = Release(&phase);
         wait_for(&ready, THREADS);
         let session = Session::start(&options).unwrap();
         phase.store(1, Ordering::Release);
         wait_for(&done, THREADS);
-        session.stop().unwrap()
+        let snapshot = session.stop().unwrap();
+        drop(release);
+        // To their very end: the scope does not wait until a thread has freed what is its own, and the next session would
+        // see that.
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        snapshot
     });
 
     let books = books.into_inner().unwrap();
