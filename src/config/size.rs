@@ -1,25 +1,37 @@
 //! Sizes in bytes, as users write them.
 
-/// Parses bytes: a whole number, alone or with `K M G T` (`KiB MiB GiB TiB`, 1024 each) or `kB MB GB TB` (1000 each).
+/// Parses bytes: a number, alone or with `K M G T` (`KiB MiB GiB TiB`, 1024 each) or `kB MB GB TB` (1000 each), in any case.
+/// The number may have a fraction, and `_` between its digits.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    let factor: u64 = match text[digits..].trim() {
-        "" | "B" => 1,
-        "K" | "KiB" => 1 << 10,
-        "M" | "MiB" => 1 << 20,
-        "G" | "GiB" => 1 << 30,
-        "T" | "TiB" => 1 << 40,
-        "kB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "TB" => 1_000_000_000_000,
+    let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '_'));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "ki" | "kib" => 1 << 10,
+        "m" | "mi" | "mib" => 1 << 20,
+        "g" | "gi" | "gib" => 1 << 30,
+        "t" | "ti" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
         _ => return None,
     };
-    number.checked_mul(factor)
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    let whole_digits = whole.replace('_', "");
+    let starts = whole.starts_with(|c: char| c.is_ascii_digit()) && !whole.ends_with('_');
+    // Nine digits are exact to less than a byte of a gigabyte, and the product stays below 2^128.
+    if !starts || fraction.is_empty() || fraction.len() > 9 || !is_plain(fraction) {
+        return None;
+    }
+    let whole: u64 = whole_digits.parse().ok()?;
+    let part = u128::from(fraction.parse::<u64>().ok()?) * u128::from(factor);
+    let part = part / 10_u128.pow(fraction.len() as u32);
+    whole
+        .checked_mul(factor)?
+        .checked_add(u64::try_from(part).ok()?)
 }
 
 /// Returns `bytes` in the largest unit that it is a multiple of.
@@ -33,8 +45,7 @@ pub(crate) fn shown(bytes: u64) -> String {
 }
 
 /// Description of the sizes that [`parse`] accepts, for error messages.
-pub(crate) const ALLOWED: &str =
-    "a number of bytes below 2^64, optionally followed by KiB, MiB, GiB or TiB, such as 512 MiB";
+pub(crate) const ALLOWED: &str = "a number of bytes below 2^64, optionally followed by KiB, MiB, GiB or TiB, such as 512 MiB or 1.5g";
 
 #[cfg(test)]
 mod tests {
@@ -53,6 +64,13 @@ mod tests {
             ("5 MB", 5_000_000),
             ("7kB", 7_000),
             (" 9 B ", 9),
+            ("1.5 MiB", 3 << 19),
+            ("0.25g", 1 << 28),
+            ("512mb", 512_000_000),
+            ("64 mib", 64 << 20),
+            ("2Gi", 2 << 30),
+            ("1_000_000", 1_000_000),
+            ("1.5", 1),
         ] {
             assert_eq!(parse(text), Some(bytes), "{text:?}");
         }
@@ -79,9 +97,15 @@ mod tests {
             "",
             "MiB",
             "-1",
-            "1.5 MiB",
+            "1.5.2 MiB",
+            ".5 MiB",
+            "1. MiB",
+            "_1",
+            "1_",
+            "1.0000000001k",
+            "17179869184.5g",
             "12x",
-            "1 mib",
+            "1 mibs",
             "99999999999T",
             "0x10",
             "１",

@@ -1,9 +1,9 @@
-//! Truth values in words, as Racetrack reads them.
+//! Truth values in words: those of Racetrack, and `on`.
 
-/// Parses a truth value. Yes: `true t yes y 1`. No: `false f no n off 0`, or nothing at all. Any case. Returns `None` for
+/// Parses a truth value. Yes: `true t yes y on 1`. No: `false f no n off 0`, or nothing at all. Any case. Returns `None` for
 /// other text.
 pub(crate) fn parse(text: &str) -> Option<bool> {
-    const YES: [&str; 5] = ["true", "t", "yes", "y", "1"];
+    const YES: [&str; 6] = ["true", "t", "yes", "y", "on", "1"];
     const NO: [&str; 7] = ["false", "f", "no", "n", "off", "0", ""];
     let is = |word: &&str| text.trim().eq_ignore_ascii_case(word);
     if YES.iter().any(is) {
@@ -14,16 +14,16 @@ pub(crate) fn parse(text: &str) -> Option<bool> {
 }
 
 /// Description of the words that [`parse`] accepts, for error messages.
-pub(crate) const ALLOWED: &str = "true, t, yes, y or 1, or false, f, no, n, off, 0 or empty";
+pub(crate) const ALLOWED: &str = "true, t, yes, y, on or 1, or false, f, no, n, off, 0 or empty";
 
 #[cfg(test)]
 mod tests {
     use super::parse;
 
     #[test]
-    fn racetracks_five_words_say_yes_in_any_case() {
+    fn racetracks_five_words_and_on_say_yes_in_any_case() {
         for word in [
-            "true", "t", "yes", "y", "1", "TRUE", "True", "T", "yEs", "Y", " true ",
+            "true", "t", "yes", "y", "1", "TRUE", "True", "T", "yEs", "Y", " true ", "on", "ON",
         ] {
             assert_eq!(parse(word), Some(true), "{word:?}");
         }
@@ -34,7 +34,7 @@ mod tests {
         for word in ["false", "F", "no", "n", "0", "off", "", " "] {
             assert_eq!(parse(word), Some(false), "{word:?}");
         }
-        for word in ["2", "on", "ja", "truee", "10"] {
+        for word in ["2", "ja", "truee", "10", "onn"] {
             assert_eq!(parse(word), None, "{word:?}");
         }
     }

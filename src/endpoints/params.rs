@@ -269,7 +269,7 @@ mod tests {
             ("word", "word is \"\", but must be one, two-three or four"),
             (
                 "flag=2",
-                "flag is \"2\", but must be true, t, yes, y or 1, or false, f, no, n, off, 0 or empty",
+                "flag is \"2\", but must be true, t, yes, y, on or 1, or false, f, no, n, off, 0 or empty",
             ),
             ("flag&x&flag", "flag is given twice"),
             ("name=a&name=a", "name is given twice"),

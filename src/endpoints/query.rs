@@ -20,11 +20,11 @@ use crate::symbolize::ThreadMode;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MakingQuery {
-    /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y or 1. By default the leaf of a call
+    /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y, on or 1. By default the leaf of a call
     /// stack is the code that requested the memory.
     #[param(inline, value_type = Option<Truth>)]
     full: Option<bool>,
-    /// Name functions in full, with generic arguments: true, t, yes, y or 1. By default names are short, and call sites that
+    /// Name functions in full, with generic arguments: true, t, yes, y, on or 1. By default names are short, and call sites that
     /// differ only in type parameters are joined. A page holds both.
     #[serde(rename = "full-names")]
     #[param(inline, value_type = Option<Truth>)]
@@ -44,10 +44,10 @@ pub(super) struct FileQuery {
     /// Bytes or blocks, for formats that hold only one of them.
     #[param(inline)]
     unit: Option<ShownUnit>,
-    /// Leaf first instead of root first: true, t, yes, y or 1.
+    /// Leaf first instead of root first: true, t, yes, y, on or 1.
     #[param(inline, value_type = Option<Truth>)]
     inverted: Option<bool>,
-    /// Write frames with file and line, for formats that leave the choice: true, t, yes, y or 1.
+    /// Write frames with file and line, for formats that leave the choice: true, t, yes, y, on or 1.
     #[param(inline, value_type = Option<Truth>)]
     lines: Option<bool>,
 }

@@ -65,7 +65,7 @@ async fn a_rate_that_is_not_a_size_is_refused_and_changes_nothing() {
         ("often", number),
         ("-1", number),
         ("", number),
-        ("1.5MiB", number),
+        ("1.5.1MiB", number),
         ("%zz", "sample is \"%zz\", but must be UTF-8"),
     ] {
         let error = call(&app, &format!("start?sample={bad}"))
