@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::any_service;
+use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
 use super::api::Api;
@@ -11,6 +12,7 @@ use super::docs::Pages;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 use super::openapi;
 use super::unrouted::Routes;
+use crate::announce;
 use crate::capture::untracked;
 use crate::config::Config;
 use crate::profiler::Profiler;
@@ -37,11 +39,18 @@ impl Profiler {
     /// let app: Router = heapray::mount(app);
     /// ```
     pub fn mount(&self, app: Router) -> Router {
-        self.mount_documented(app, None)
+        let _untracked = untracked::enter();
+        match self.api(|| None) {
+            Some(api) => beside(app, api),
+            None => app,
+        }
     }
 
     /// Does what [`mount`](Profiler::mount) does, with the app's own OpenAPI document: `/openapi.json` and Swagger UI show
     /// the routes of both.
+    ///
+    /// The document is whatever becomes OpenAPI 3.1 as JSON: that of any version of utoipa, of aide, or a
+    /// `serde_json::Value`. With another one, the profiler's routes are shown alone, and the log says why.
     ///
     /// ```
     /// # use axum::{Router, routing::get};
@@ -49,9 +58,9 @@ impl Profiler {
     /// let document = utoipa::openapi::OpenApi::default();
     /// let app: Router = heapray::profiler().mount_documented(app, document);
     /// ```
-    pub fn mount_documented(&self, app: Router, document: impl Into<Option<OpenApi>>) -> Router {
+    pub fn mount_documented(&self, app: Router, document: impl Serialize) -> Router {
         let _untracked = untracked::enter();
-        match self.api(document.into()) {
+        match self.api(|| understood(document)) {
             Some(api) => beside(app, api),
             None => app,
         }
@@ -62,7 +71,7 @@ impl Profiler {
     /// routes where the profiler is disabled.
     pub fn router(&self) -> Router {
         let _untracked = untracked::enter();
-        let Some(api) = self.api(None) else {
+        let Some(api) = self.api(|| None) else {
             return Router::new();
         };
         let ours = Mounted::new(NoApp, Some(api));
@@ -87,12 +96,12 @@ impl Profiler {
     /// below the prefix; anything else is answered with 404.
     #[must_use]
     pub fn service(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(None))
+        Mounted::new(NoApp, self.api(|| None))
     }
 
     /// Returns the same service for the profiler's own listener.
     pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(None).map(Api::at_own_listener))
+        Mounted::new(NoApp, self.api(|| None).map(Api::at_own_listener))
     }
 
     /// Returns a layer that does what [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler
@@ -100,7 +109,7 @@ impl Profiler {
     #[must_use]
     pub fn layer(&self) -> HeaprayLayer {
         HeaprayLayer {
-            api: self.api(None),
+            api: self.api(|| None),
         }
     }
 
@@ -113,16 +122,28 @@ impl Profiler {
         config.map_or_else(OpenApi::default, |config| openapi::routes(config))
     }
 
-    fn api(&self, document: Option<OpenApi>) -> Option<Api> {
+    /// Returns the endpoints, or `None` where the profiler is disabled. `document` makes the app's own document.
+    fn api(&self, document: impl FnOnce() -> Option<OpenApi>) -> Option<Api> {
         let _untracked = untracked::enter();
         let config = self.config()?;
         let own = openapi::whole(config, None);
-        let pages = match document {
+        let pages = match document() {
             Some(app) => Pages::new(&openapi::whole(config, Some(app)), &own),
             None => Pages::new(&own, &own),
         };
         Some(Api::new(self.clone(), Arc::clone(config), pages))
     }
+}
+
+/// Returns the app's document as one that can be merged.
+fn understood(document: impl Serialize) -> Option<OpenApi> {
+    let document = serde_json::to_value(document).and_then(serde_json::from_value);
+    document.unwrap_or_else(|error| {
+        announce::warn(format_args!(
+            "the app's own document is left out of /openapi.json and Swagger UI, because it is not OpenAPI 3.1: {error}"
+        ));
+        None
+    })
 }
 
 /// Returns `app` with the profiler in the place of its fallback, or, if the app has routes at the profiler's paths, with the

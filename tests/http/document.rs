@@ -116,11 +116,23 @@ async fn an_apps_own_document_is_merged_with_the_profilers() {
         "info": { "title": "Adder", "version": "2" },
         "paths": { "/api/v1/perform": { "post": { "responses": {} } } }
     });
-    let own: utoipa::openapi::OpenApi = serde_json::from_value(own).unwrap();
-    let app = bench.profiler.mount_documented(Router::new(), own);
+    let app = bench.profiler.mount_documented(Router::new(), &own);
     let document = get(&app, "/openapi.json").await.json();
     assert_eq!(document["info"]["title"], "Adder");
     assert!(document["paths"]["/api/v1/perform"]["post"].is_object());
     assert!(document["paths"]["/api/v1/profiler/memray/start"]["post"].is_object());
     assert_eq!(document["servers"][0]["url"], ".");
+}
+
+#[tokio::test]
+async fn a_document_that_is_not_understood_leaves_the_profilers_own() {
+    let bench = Bench::new();
+    for own in [
+        serde_json::json!({ "swagger": "2.0" }),
+        serde_json::json!(null),
+    ] {
+        let app = bench.profiler.mount_documented(Router::new(), own);
+        let document = get(&app, "/openapi.json").await.json();
+        assert!(document["paths"]["/api/v1/profiler/memray/start"]["post"].is_object());
+    }
 }
