@@ -52,7 +52,7 @@ fn free_but_resident() {
             number += 1;
             number % 32 == 0
         });
-        std::mem::forget(std::hint::black_box(blocks));
+        std::hint::black_box(blocks.leak());
     });
     let report = heapray::symbolize::report(&snapshot, &heapray::ReportOptions::default()).report;
     let found = heapray_report::views::fragmentation(&report);
