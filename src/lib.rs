@@ -152,6 +152,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod alloc;
+mod announce;
 #[cfg(feature = "http")]
 mod endpoints;
 mod flight_recorder;

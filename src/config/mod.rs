@@ -19,6 +19,7 @@ pub(crate) mod size;
 mod tests;
 pub(crate) mod token;
 pub(crate) mod truth;
+mod unknown;
 pub(crate) mod values;
 
 pub use error::ConfigError;
@@ -28,3 +29,4 @@ pub(crate) use overhead::overhead_share;
 pub use prefix::Prefix;
 pub use settings::{Config, Settings};
 pub use token::Token;
+pub(crate) use unknown::unknown;

@@ -71,6 +71,9 @@ macro_rules! define {
 
         /// Functions that read the settings, one for each group.
         impl Settings {
+            /// The variables of all settings.
+            pub(super) const VARIABLES: &[&str] = &[$($($variable),*),*];
+
             $(fn $group<F: Fn(&str) -> Option<OsString>>(
                 &self,
                 env: &Environment<F>,

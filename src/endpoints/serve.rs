@@ -16,6 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::stall_timeout::StallTimeout;
+use crate::announce;
 use crate::capture::untracked;
 use crate::os::process::check_thread_start;
 use crate::profiler::Profiler;
@@ -36,6 +37,12 @@ impl fmt::Display for ServeError {
 impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+impl From<ServeError> for io::Error {
+    fn from(error: ServeError) -> io::Error {
+        io::Error::new(error.source.kind(), error)
     }
 }
 
@@ -105,7 +112,9 @@ impl Profiler {
             let _ = close.send(());
             let _ = thread.join();
         });
-        tracing::info!(address = %bound, "the profiler listens");
+        announce::info(format_args!(
+            "the profiler listens: http://{bound}/api/v1/profiler/memray/"
+        ));
         Ok(Some(bound))
     }
 }

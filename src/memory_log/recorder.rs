@@ -13,6 +13,7 @@ use heapray_report::memory_log::{Function, Reading};
 
 use super::sampler::Sampler;
 use super::{LogFile, Probe};
+use crate::announce;
 use crate::capture::untracked;
 use crate::config::MemoryLogConfig;
 use crate::os::memory;
@@ -85,7 +86,7 @@ impl Recording {
                      MEMRAY_PROFILER_MEMORY_DIR names another directory",
                     config.dir.display()
                 );
-                complain(&text);
+                announce::error(&text);
                 Recording::Failed(text.into())
             }
         }
@@ -263,13 +264,4 @@ impl Shared {
 pub(super) fn seconds_now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
-}
-
-/// Writes an error to the service's log, or, if there is none yet, to standard error.
-pub(super) fn complain(text: &str) {
-    if tracing::dispatcher::has_been_set() {
-        tracing::error!("{text}");
-    } else {
-        eprintln!("heapray: {text}");
-    }
 }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use heapray_report::memory_log::{Line, Reading};
 use heapray_report::memray::in_one_line;
 
-use super::recorder::{Shared, complain, seconds_now};
+use super::recorder::{Shared, seconds_now};
 use super::{LogFile, Probe};
+use crate::announce;
 use crate::config::MemoryLogConfig;
 use crate::os::command_line;
 use crate::os::file::file_size_limit;
@@ -113,7 +114,9 @@ impl Sampler {
         }
         if lost > 0 && !self.loss_reported {
             self.loss_reported = true;
-            complain("calls end faster than the memory log can write them: some are left out");
+            announce::error(
+                "calls end faster than the memory log can write them: some are left out",
+            );
         }
         // The next reading may be far away.
         self.thin_if_too_long();
@@ -133,7 +136,7 @@ impl Sampler {
         {
             self.last_failure_report = Some(Instant::now());
             let path = self.file.path().display();
-            complain(&format!(
+            announce::error(format!(
                 "the memory log {path} cannot be written ({error}); it goes on when it can"
             ));
         }

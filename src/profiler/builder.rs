@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::core::Core;
 use super::flight::{OnTrigger, Trigger};
 use super::{InitError, Profiler, global};
+use crate::announce;
 use crate::capture::untracked;
 use crate::config::declared::every_setting;
 use crate::config::flight::{Slopes, Thresholds};
@@ -18,7 +19,7 @@ use crate::config::token::Tokens;
 use crate::config::values::{
     Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
-use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings};
+use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings, unknown};
 use crate::flight_recorder::{OomThreshold, Slope};
 use crate::memory_log::Recording;
 
@@ -163,6 +164,10 @@ impl Builder {
                 core: None,
                 memory_log,
             });
+        }
+        if !self.ignore_environment {
+            let names = std::env::vars_os().map(|(name, _)| name);
+            unknown(names).iter().for_each(announce::warn);
         }
         let core = Core::new(config, self.on_trigger.clone()).map_err(InitError::Threads)?;
         Ok(Profiler {

@@ -37,7 +37,6 @@ pub(crate) struct Core {
     flight: Arc<FlightWriter>,
     #[cfg(feature = "http")]
     live: Arc<super::live::LiveFeed>,
-    #[cfg(feature = "http")]
     config: Arc<Config>,
     /// Where a memory log is written.
     #[cfg(feature = "http")]
@@ -91,7 +90,6 @@ impl Core {
             },
             #[cfg(feature = "http")]
             listeners: super::listeners::Listeners::new(),
-            #[cfg(feature = "http")]
             config,
             lifecycle,
             reports,
@@ -113,7 +111,6 @@ impl Core {
         }
     }
 
-    #[cfg(feature = "http")]
     pub(super) fn config(&self) -> &Arc<Config> {
         &self.config
     }

@@ -16,6 +16,7 @@ use super::reports::{Reports, note, or_panicked};
 use super::reserve::{DiskReserve, RESERVE};
 use super::worker::Worker;
 use super::{Blocks, Error};
+use crate::announce;
 use crate::capture::{failure, memory};
 use crate::config::Config;
 use crate::flight_recorder::{Reason, TriggerKind};
@@ -198,10 +199,13 @@ impl FlightWriter {
         // Before anything that may need a lock of the service's: a thread that waits for this report may hold it.
         failure::done();
         if let Some(trouble) = &trigger.trouble {
-            tracing::error!(reason = %trigger.reason, %trouble, "a report was due, but is not there");
+            let reason = &trigger.reason;
+            announce::error(format_args!(
+                "a report was due ({reason}), but is not there: {trouble}"
+            ));
         } else {
             let id = trigger.report.as_deref().unwrap_or_default();
-            tracing::warn!(reason = %trigger.reason, report = id, "a report was written");
+            announce::warn(format_args!("report {id} was written: {}", trigger.reason));
         }
         if let Some(OnTrigger(tell)) = &self.on_trigger
             && catch_unwind(AssertUnwindSafe(|| tell(&trigger))).is_err()

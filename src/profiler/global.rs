@@ -4,7 +4,9 @@ use std::sync::OnceLock;
 
 use super::lock::{Lock, Rank};
 use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
+use crate::announce;
 use crate::capture::untracked;
+use crate::config::size;
 use crate::profiler::store::Output;
 use heapray_report::error_chain;
 
@@ -143,15 +145,29 @@ pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
     PROFILER.get_or_init(|| profiler.clone());
     if profiler.is_enabled() && builder.starts() {
         profiler.start().map_err(InitError::Start)?;
+        announce::info(recording(&profiler));
     }
     Ok(profiler)
 }
 
-/// Logs `error`. Often nothing collects the log yet: `init` is called before everything else.
-fn report_failure(error: &InitError) {
-    if tracing::dispatcher::has_been_set() {
-        tracing::error!(error = %error_chain(error), "heapray does not record");
+/// Returns the first line about a profiler that records.
+fn recording(profiler: &Profiler) -> String {
+    let sample = profiler.config().map_or(0, |config| config.sample);
+    let what = match sample {
+        0 => "recording every allocation".to_owned(),
+        bytes => format!(
+            "recording one sample each {} on average",
+            size::shown(bytes)
+        ),
+    };
+    if cfg!(feature = "http") {
+        format!("{what}; open http://<the service's address>/api/v1/profiler/memray/")
     } else {
-        eprintln!("heapray does not record: {}", error_chain(error));
+        what
     }
+}
+
+/// Announces `error`.
+fn report_failure(error: &InitError) {
+    announce::error(format_args!("nothing is recorded: {}", error_chain(error)));
 }

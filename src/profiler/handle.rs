@@ -44,7 +44,6 @@ impl Profiler {
     }
 
     /// Returns the settings; `None` where the profiler is disabled.
-    #[cfg(feature = "http")]
     pub(crate) fn config(&self) -> Option<&Arc<crate::config::Config>> {
         self.core.as_ref().map(|core| core.config())
     }

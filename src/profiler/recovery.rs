@@ -12,6 +12,7 @@ use heapray_report::memray::{Version, write_aggregated};
 
 use super::reports::{Lines, Reports};
 use super::worker::Worker;
+use crate::announce;
 use crate::config::Config;
 use crate::flight_recorder::{TriggerKind, memory_left};
 use crate::os::unique;
@@ -20,7 +21,7 @@ use crate::profiler::store::{
     leftovers,
 };
 use crate::session::recover::{Bounds, RecoverError, Recovered, recover_within};
-use crate::symbolize::ReportOptions;
+use crate::symbolize::{self, ReportOptions};
 
 /// A log up to this length becomes a report with each allocation; a longer one becomes a report with sums.
 const WHOLE: u64 = 64 << 20;
@@ -79,6 +80,9 @@ impl Recovery {
     /// Clears away what dead processes have left and recovers their logs. Returns at once.
     pub(super) fn sweep_and_recover(&self) {
         self.submit(|work| {
+            if let Some(lack) = symbolize::symbols_that_lack() {
+                announce::warn(lack);
+            }
             work.store.directory.sweep();
             work.recover_all();
         });

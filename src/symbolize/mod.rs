@@ -13,6 +13,7 @@
 //! No function here fails: an address without symbols becomes `module+0xoffset`, and the report's notes say why.
 
 pub(crate) mod about;
+mod about_program;
 mod apart;
 mod assemble;
 mod events;
@@ -35,6 +36,7 @@ mod units;
 mod v0;
 mod wanted;
 
+pub(crate) use about_program::symbols_that_lack;
 pub(crate) use apart::Apart;
 pub use assemble::report;
 pub(crate) use assemble::{report_again, report_while};

@@ -5,22 +5,24 @@ use std::path::PathBuf;
 
 use super::places::Coverage;
 
-/// Returns the note about missing symbols of the program itself.
-pub(super) fn about_program(main: &Coverage) -> Option<String> {
-    if main.addresses == 0 || main.with_lines > 0 {
+/// The note about a program without symbols.
+pub(super) const STRIPPED: &str = "the program is stripped: its functions are shown as offsets; keep its symbols \
+                                   (`debug = 1` and no `strip` in the build profile) or install its debug file by \
+                                   build id";
+
+/// The note about a program with symbols, but without debug information.
+pub(super) const NO_LINES: &str = "the program has no debug information: build with `debug = 1` to see files, lines and \
+                                   inlined functions";
+
+/// Returns the note about missing symbols of the program itself, by its code in the report. `has_units` tells that it has
+/// debug information: then the report has too little of its code to judge by.
+pub(super) fn about_program(main: &Coverage, has_units: bool) -> Option<&'static str> {
+    if main.addresses == 0 || main.with_lines > 0 || has_units {
         None
     } else if main.named == 0 {
-        Some(
-            "the program is stripped: its functions are shown as offsets; keep its symbols (`debug = 1` \
-             and no `strip` in the build profile) or install its debug file by build id"
-                .to_owned(),
-        )
+        Some(STRIPPED)
     } else {
-        Some(
-            "the program has no debug information: build with `debug = 1` to see files, lines and \
-             inlined functions"
-                .to_owned(),
-        )
+        Some(NO_LINES)
     }
 }
 

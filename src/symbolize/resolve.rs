@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use heapray_report::Report;
 use heapray_report::model::{Allocator, Conditions, Site, StackId, ThreadId};
+use heapray_report::sources::Unit;
 
 use super::about;
 use super::known::Known;
@@ -90,11 +91,12 @@ pub(super) fn with_sites(
         of_node,
     } = stacks::build(&table.nodes, &places, options.full);
     let threads = Threads::of(table, options.threads, &mut strings);
-    let about_program = notes::about_program(&places.main);
     let program = table.modules.iter().find(|module| module.is_main);
     let program = program.and_then(|module| module.path.file_name());
     let program = program.unwrap_or_default().to_string_lossy();
-    let about = about::code(&places.table, &lookup.units(), &program);
+    let units = lookup.units();
+    let about_program = notes::about_program(&places.main, units.iter().any(Unit::is_program));
+    let about = about::code(&places.table, &units, &program);
     drop(places);
 
     let mut resolved = Resolved {
@@ -108,7 +110,11 @@ pub(super) fn with_sites(
             stacks,
             threads: threads.list.clone(),
             conditions: Conditions {
-                notes: about_program.into_iter().chain(lookup.notes()).collect(),
+                notes: about_program
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain(lookup.notes())
+                    .collect(),
                 ..Conditions::default()
             },
             ..Report::default()

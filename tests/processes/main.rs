@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod announced;
 mod flight;
 mod limits;
 mod memory_log;

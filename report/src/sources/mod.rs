@@ -153,6 +153,15 @@ impl<'u> ByUnits<'u> {
 }
 
 impl Unit {
+    /// Returns whether this is the program's code or a package's, not the standard library's. A program that is built without
+    /// debug information has units of the library alone.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        self.library().is_none()
+            && !is_dependency_of_library(&self.root)
+            && library_dir(&self.root).is_none()
+    }
+
     /// Returns the directory `library` if this is a crate of the standard library.
     fn library(&self) -> Option<&str> {
         let dir = library_dir(&self.root).or_else(|| possible_library_dir(&self.root))?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::announce;
 use crate::os::file;
 
 /// Returns the file that the environment named at the first call. Heapray's own variable comes before PyCOMPSs'.
@@ -58,14 +59,10 @@ fn complain(path: &Path, error: &io::Error) {
     if TOLD.swap(true, Ordering::Relaxed) {
         return;
     }
-    let path = path.display();
-    if tracing::dispatcher::has_been_set() {
-        tracing::error!(%path, %error, "can't write profiles of functions to the file; they go to standard output");
-    } else {
-        eprintln!(
-            "heapray can't write profiles of functions to {path}: {error}; they go to standard output"
-        );
-    }
+    announce::error(format_args!(
+        "can't write profiles of functions to {}: {error}; they go to standard output",
+        path.display()
+    ));
 }
 
 #[cfg(test)]

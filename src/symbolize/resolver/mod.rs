@@ -197,7 +197,7 @@ impl ElfLookup {
     }
 
     /// Returns the separate debug file of a build id. blazesym looks for one only if a debug link names it.
-    fn debug_file(&self, build_id: &[u8]) -> Option<PathBuf> {
+    pub(super) fn debug_file(&self, build_id: &[u8]) -> Option<PathBuf> {
         let (first, rest) = build_id.split_first()?;
         let mut name = format!(".build-id/{first:02x}/");
         for byte in rest {
