@@ -51,40 +51,48 @@ impl Origins {
     pub fn of(report: &Report) -> Origins {
         let paths = Paths::new(&report.about);
         let roots = crate_names(report, &paths);
-        // Most frames share their file with others.
-        let mut by_file: HashMap<StrId, Option<Package>> = HashMap::new();
-        for frame in &report.frames {
-            let file = report.strings.get(frame.file);
-            by_file
-                .entry(frame.file)
-                .or_insert_with(|| paths.by_path(file, &roots));
-        }
-        let crates: HashMap<&str, &Package> = by_file
-            .values()
-            .flatten()
-            .filter(|package| matches!(package.kind, Kind::Own | Kind::Package))
-            .map(|package| (package.name.as_str(), package))
-            .collect();
         let mut origins = Origins::default();
         let mut index: HashMap<Package, u32> = HashMap::new();
+        // Most frames share their file with others.
+        let mut files: HashMap<StrId, OfFile> = HashMap::new();
+        let mut crates: HashMap<String, u32> = HashMap::new();
         for frame in &report.frames {
-            let file = report.strings.get(frame.file);
+            files.entry(frame.file).or_insert_with(|| {
+                let file = report.strings.get(frame.file);
+                let package = paths.by_path(file, &roots).map(|package| {
+                    let name = package.name.clone();
+                    let is_crate = matches!(package.kind, Kind::Own | Kind::Package);
+                    let id = origins.number(paths.owned(package), &mut index);
+                    if is_crate {
+                        crates.entry(name).or_insert(id);
+                    }
+                    id
+                });
+                let in_library = paths.in_library(file).is_some();
+                OfFile {
+                    package,
+                    in_library: in_library && !is_dependency_of_library(file),
+                }
+            });
+        }
+        for frame in &report.frames {
+            let of_file = &files[&frame.file];
             let function = report.strings.get(frame.function);
             // The compiler gives some code that it generates the file of code that was inlined there, and line 0.
-            let in_library = library_dir(file).is_some();
-            let by_name = (frame.line == 0 || in_library)
-                .then(|| crate_in_name(function).filter(|_| !function.starts_with('<')))
-                .flatten();
-            let by_name = match by_name {
-                Some(name @ ("alloc" | "core" | "std")) => package(name, Kind::Language),
-                Some(name) => crates.get(name).copied().cloned(),
+            let name_decides = frame.line == 0 || of_file.in_library;
+            let name =
+                crate_in_name(function).filter(|_| name_decides && !function.starts_with('<'));
+            let by_name = match name {
+                Some(name @ ("alloc" | "core" | "std")) if !of_file.in_library => {
+                    package(name, Kind::Language).map(|library| origins.number(library, &mut index))
+                }
+                Some(name) => crates.get(name).copied(),
                 None => None,
             };
-            let by_file = || by_file.get(&frame.file).cloned().flatten();
-            let package = by_name
-                .or_else(by_file)
-                .unwrap_or_else(|| paths.by_name(function, file));
-            let id = origins.number(paths.owned(package), &mut index);
+            let id = by_name.or(of_file.package).unwrap_or_else(|| {
+                let package = paths.by_name(function, report.strings.get(frame.file));
+                origins.number(paths.owned(package), &mut index)
+            });
             origins.of_frame.push(id);
         }
         origins
@@ -101,7 +109,7 @@ impl Origins {
         new
     }
 
-    /// Returns the packages, each once, in the order of the frames.
+    /// Returns the packages of the report's files and functions, each once.
     #[must_use]
     pub fn packages(&self) -> &[Package] {
         &self.packages
@@ -119,6 +127,13 @@ impl Origins {
         self.index(frame)
             .map_or(Kind::Native, |index| self.packages[index as usize].kind)
     }
+}
+
+/// What the path of a source file shows.
+struct OfFile {
+    package: Option<u32>,
+    /// Set if it is a file of the standard library itself.
+    in_library: bool,
 }
 
 /// Directories that decide, from [`About`].
