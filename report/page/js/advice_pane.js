@@ -42,7 +42,7 @@ export function showAdvice(box, look, choose, show) {
   const { leaks, fragmentation } = names.profile.head;
   const { unknown } = leaks;
   if (fragmentation !== null) {
-    children.push(el("h3", "", "Free, but resident"), el("p", "", fragmentation));
+    children.push(el("h3", "", "Free, but resident"), el("article", "advice", el("p", "", fragmentation)));
   }
   if (advice.length === 0) {
     const growing = unknown === null ? "no line keeps more the more the service does, none" : "no line";

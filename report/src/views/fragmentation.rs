@@ -57,9 +57,9 @@ impl Fragmentation {
             arenas => format!("{allocator}'s {arenas} arenas"),
         };
         let what = format!(
-            "{} of {} resident bytes are free inside {inside}: the program has freed them, so this is not a leak.",
-            size(*kept),
-            size(*rss)
+            "Of {} resident memory, {} are free inside {inside}: the program has freed them, so they are not leaked.",
+            size(*rss),
+            size(*kept)
         );
         let remedy = match allocator.as_str() {
             "glibc" => {
@@ -105,7 +105,7 @@ mod tests {
         let advice = found.advice();
         assert!(
             advice.starts_with(
-                "419.430MB of 524.288MB resident bytes are free inside glibc's 33 arenas"
+                "Of 524.288MB resident memory, 419.430MB are free inside glibc's 33 arenas"
             ),
             "{advice}"
         );
