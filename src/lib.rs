@@ -169,6 +169,7 @@ pub mod collector;
 pub mod config;
 #[doc(hidden)]
 pub mod memory_log;
+mod nearest;
 #[doc(hidden)]
 pub mod session;
 #[doc(hidden)]

@@ -40,6 +40,7 @@ pub(crate) fn shown(bytes: u64) -> String {
     let whole = |(shift, _): &&(u32, &str)| bytes > 0 && bytes.is_multiple_of(1 << shift);
     match units.iter().find(whole) {
         Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
+        None if bytes == 1 => "1 byte".to_owned(),
         None => format!("{bytes} bytes"),
     }
 }
@@ -81,7 +82,7 @@ mod tests {
         let sizes = [0, 1, 1 << 10, 1025, 64 << 20, 3 << 30, 1 << 40];
         let expected = [
             "0 bytes",
-            "1 bytes",
+            "1 byte",
             "1 KiB",
             "1025 bytes",
             "64 MiB",

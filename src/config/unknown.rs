@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use super::Settings;
+use crate::nearest::nearest;
 
 /// Start of the names of all settings but the job's name and version.
 const START: &str = "MEMRAY_PROFILER";
@@ -20,10 +21,8 @@ pub(crate) fn unknown(names: impl Iterator<Item = OsString>) -> Vec<String> {
         .filter_map(|name| name.into_string().ok())
         .filter(|name| name.starts_with(START) && !known.contains(&name.as_str()))
         .map(|name| {
-            let nearest = known.iter().map(|known| (distance(&name, known), known));
-            let nearest = nearest.min().filter(|(letters, _)| *letters <= FARTHEST);
-            let hint =
-                nearest.map_or_else(String::new, |(_, known)| format!(": did you mean {known}?"));
+            let nearest = nearest(&name, known.iter().copied(), FARTHEST);
+            let hint = nearest.map_or_else(String::new, |known| format!(": did you mean {known}?"));
             format!("{name} is not a setting and changes nothing{hint}")
         })
         .collect();
@@ -31,23 +30,9 @@ pub(crate) fn unknown(names: impl Iterator<Item = OsString>) -> Vec<String> {
     sentences
 }
 
-/// Returns the number of letters to insert, remove or replace (Levenshtein, 1965).
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (above, a) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
-        for (at, b) in other.chars().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[at + 1];
-            row[at + 1] = replaced.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{distance, unknown};
+    use super::unknown;
 
     fn of(names: &[&str]) -> Vec<String> {
         unknown(names.iter().map(|name| (*name).into()))
@@ -72,17 +57,5 @@ mod tests {
             "MEMRAY_PROFILER_FUNCTION_FILE",
         ];
         assert_eq!(of(&known), [""; 0]);
-    }
-
-    #[test]
-    fn the_distance_counts_letters() {
-        for (one, other, letters) in [
-            ("", "", 0),
-            ("abc", "", 3),
-            ("kitten", "sitting", 3),
-            ("own", "onw", 2),
-        ] {
-            assert_eq!(distance(one, other), letters, "{one} {other}");
-        }
     }
 }

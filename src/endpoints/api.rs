@@ -98,7 +98,8 @@ impl Api {
         if endpoint != Some(Endpoint::Page) {
             self.check_token(name.unwrap_or_default(), request)?;
         }
-        let endpoint = endpoint.ok_or(ApiError::NotFound)?;
+        let endpoint = endpoint
+            .ok_or_else(|| ApiError::NotFound(Endpoint::nearest(name.unwrap_or_default())))?;
         if !endpoint.takes(&request.method) {
             return Err(ApiError::MethodNotAllowed(endpoint.allow()));
         }
@@ -156,7 +157,7 @@ impl Api {
             return ApiError::MethodNotAllowed("GET, HEAD").into_response();
         }
         let page = self.pages.get(path);
-        page.unwrap_or_else(|| ApiError::NotFound.into_response())
+        page.unwrap_or_else(|| ApiError::NotFound(None).into_response())
     }
 }
 

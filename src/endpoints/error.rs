@@ -86,7 +86,7 @@ pub(crate) enum ApiError {
     CrossSite,
     /// The request used this host name, which a stranger could own.
     Host(String),
-    NotFound,
+    NotFound(Option<&'static str>),
     MethodNotAllowed(&'static str),
     /// All live slots are taken.
     TooManyWatchers,
@@ -113,7 +113,7 @@ impl ApiError {
             ApiError::Unauthorized => (StatusCode::UNAUTHORIZED, ErrorKind::Unauthorized),
             ApiError::CrossSite => (StatusCode::FORBIDDEN, ErrorKind::CrossSiteRequest),
             ApiError::Host(_) => (StatusCode::FORBIDDEN, ErrorKind::HostNotAllowed),
-            ApiError::NotFound => (StatusCode::NOT_FOUND, ErrorKind::NotFound),
+            ApiError::NotFound(_) => (StatusCode::NOT_FOUND, ErrorKind::NotFound),
             ApiError::MethodNotAllowed(_) => {
                 (StatusCode::METHOD_NOT_ALLOWED, ErrorKind::MethodNotAllowed)
             }
@@ -168,7 +168,12 @@ impl ApiError {
                 "the profiler does not answer under the host name {host:?}: if the name belongs to this service, list it \
                  in MEMRAY_PROFILER_HOSTS, or set MEMRAY_PROFILER_TOKEN"
             ),
-            ApiError::NotFound => "the profiler has no endpoint at this path".into(),
+            ApiError::NotFound(Some(meant)) => format!(
+                "the profiler has no endpoint at this path: did you mean {meant}? /docs lists all"
+            ),
+            ApiError::NotFound(None) => {
+                "the profiler has no endpoint at this path: /docs lists all".into()
+            }
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
             ApiError::TooManyWatchers => "32 clients watch already".into(),
             ApiError::NoMemoryLog(Some(reason)) => reason.to_string(),

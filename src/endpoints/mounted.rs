@@ -92,7 +92,7 @@ impl<B> Service<Request<B>> for NoApp {
     }
 
     fn call(&mut self, _: Request<B>) -> Self::Future {
-        std::future::ready(Ok(ApiError::NotFound.into_response()))
+        std::future::ready(Ok(ApiError::NotFound(None).into_response()))
     }
 }
 

@@ -3,6 +3,7 @@
 use axum::http::Method;
 use heapray_report::formats::Format;
 
+use crate::nearest::nearest;
 use crate::profiler::store::{OutputKind, ReportId};
 
 /// Endpoint behind a path.
@@ -23,7 +24,35 @@ pub(super) enum Endpoint {
     ReportOutput(ReportId, OutputKind),
 }
 
+/// The names of endpoints, for people who misspell one.
+const NAMES: [&str; 16] = [
+    "start",
+    "stop",
+    "status",
+    "mark",
+    "ticket",
+    "live",
+    "timeline",
+    "reports",
+    "report",
+    "flamegraph",
+    "stats",
+    "table",
+    "tree",
+    "summary",
+    "pprof",
+    "flamegraph.svg",
+];
+
 impl Endpoint {
+    /// Returns the name of the endpoint that was probably meant with `tail`, which is none.
+    pub(super) fn nearest(tail: &str) -> Option<&'static str> {
+        // Nobody means a long text, and comparing it would take long.
+        let tail = tail.trim_end_matches('/');
+        let name = tail.rsplit('/').next().filter(|name| name.len() <= 32)?;
+        nearest(&name.to_ascii_lowercase(), NAMES.into_iter(), 2)
+    }
+
     /// Returns the endpoint at `tail`, the path after the base and its slash. A slash at the end does not matter. A report's
     /// number consists of digits only.
     pub(super) fn at(tail: &str) -> Option<Endpoint> {
@@ -91,7 +120,23 @@ fn output(view: &str) -> Option<OutputKind> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Endpoint, Method, OutputKind, ReportId};
+    use super::{Endpoint, Method, NAMES, OutputKind, ReportId};
+
+    #[test]
+    fn a_misspelt_endpoint_leads_to_the_one_that_was_meant() {
+        for name in NAMES {
+            assert!(Endpoint::at(name).is_some(), "{name}");
+        }
+        for (tail, meant) in [
+            ("flamegraf", Some("flamegraph")),
+            ("Stats", Some("stats")),
+            ("reports/17/tabel", Some("table")),
+            ("heap", None),
+            ("", None),
+        ] {
+            assert_eq!(Endpoint::nearest(tail), meant, "{tail}");
+        }
+    }
 
     #[test]
     fn a_slash_at_the_end_does_not_matter_but_two_do() {

@@ -118,7 +118,7 @@ fn put_places(out: &mut String, report: &Report, what: &str, places: &[Place]) -
         }
         if let Some(born) = sums.oldest_live_ms {
             let age = length_ms(report).saturating_sub(born);
-            write!(out, ", oldest {} old", duration(age))?;
+            write!(out, ", the oldest {} old", duration(age))?;
         }
         out.push('\n');
     }
@@ -268,6 +268,9 @@ fn put_capture(out: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
+/// With fewer events, the time for each says nothing.
+const ENOUGH_EVENTS: u64 = 10_000;
+
 fn put_overhead(out: &mut String, report: &Report) -> std::fmt::Result {
     let overhead = &report.conditions.overhead;
     if overhead.memory_bytes == 0 && overhead.collector_cpu_ns == 0 && overhead.log_bytes == 0 {
@@ -281,8 +284,9 @@ fn put_overhead(out: &mut String, report: &Report) -> std::fmt::Result {
         duration(overhead.collector_cpu_ns / 1_000_000)
     )?;
     let each = overhead.collector_cpu_ns.checked_div(report.about.events);
-    // For samples it would mostly be the time without samples.
-    if let Some(each) = each.filter(|_| report.conditions.sampling.is_none()) {
+    // For few events or for samples it would mostly be the time without them.
+    let is_known = report.about.events >= ENOUGH_EVENTS && report.conditions.sampling.is_none();
+    if let Some(each) = each.filter(|_| is_known) {
         write!(out, ", {each} ns an event")?;
     }
     writeln!(out, "\n\t{} of event log", size(overhead.log_bytes))
