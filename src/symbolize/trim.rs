@@ -66,9 +66,13 @@ pub(crate) fn is_c_runtime(path: &str) -> bool {
 /// its raw table as the leaf, all maps of the program would be one call site.
 fn is_vendored(file: &str) -> bool {
     is_dependency_of_library(file)
-        || ["/hashbrown-", "/allocator-api2-"].iter().any(|package| {
+        || ["/hashbrown", "/allocator-api2"].iter().any(|package| {
             file.match_indices(package).any(|(at, _)| {
-                file[at + package.len()..].starts_with(|first: char| first.is_ascii_digit())
+                // `cargo vendor` leaves the version out.
+                let rest = &file[at + package.len()..];
+                let has_version =
+                    |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+                rest.starts_with("/src/") || rest.strip_prefix('-').is_some_and(has_version)
             })
         })
 }
@@ -232,6 +236,7 @@ mod tests {
             ("catalogue::books::load", "/home/me/library/core/src/books.rs".into(), Role::Code),
             ("hashbrown::raw::RawTableInner::new_uninitialized", "/rust/deps/hashbrown-0.15.5/src/raw/mod.rs".into(), Role::Library),
             ("hashbrown::raw::RawTableInner::new_uninitialized", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/hashbrown-0.17.1/src/raw/mod.rs".into(), Role::Library),
+            ("hashbrown::raw::RawTableInner::new_uninitialized", "/home/me/app/vendor/hashbrown/src/raw/mod.rs".into(), Role::Library),
             ("hashbrown_json::parse", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/hashbrown-json-0.1.0/src/lib.rs".into(), Role::Code),
             ("bytes::bytes_mut::BytesMut::with_capacity", "/home/dev/.cargo/registry/src/index-1949cf8c6b5b557f/bytes-1.11.0/src/bytes_mut.rs".into(), Role::Code),
             ("rustc_hash::add", "/rustc/src/lib.rs".into(), Role::Code),
