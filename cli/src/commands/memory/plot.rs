@@ -55,7 +55,25 @@ impl Args {
             Some(path) => Some((Picture::of(path)?, self.output.or_stdout()?)),
         };
         let sources = self.files.iter().map(|path| read(path, context));
-        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        if sources.len() > 1 {
+            // Of many files, such as those of many short programs, some may be empty.
+            for empty in sources.iter().filter(|source| source.log.memory.is_empty()) {
+                context.note(&format!("{} is left out: {NO_READING}", empty.name));
+            }
+            sources.retain(|source| !source.log.memory.is_empty());
+        }
+        match sources.first() {
+            Some(first) if !first.log.memory.is_empty() => {}
+            first => {
+                let name =
+                    first.map_or_else(|| "all of these".to_owned(), |first| first.name.clone());
+                return Err(Failure::Capture {
+                    name,
+                    problem: NO_READING.to_owned(),
+                });
+            }
+        }
         let options = Options {
             flame: self.flame,
             slope: self.slope,
@@ -82,6 +100,8 @@ impl Args {
         }
     }
 }
+
+const NO_READING: &str = "there is no reading of memory in it (no MEM line)";
 
 /// Columns of a plot without a terminal.
 const MOST_COLUMNS: usize = 200;
@@ -124,10 +144,6 @@ fn read(path: &Path, context: &mut Context) -> Result<Source, Failure> {
     })?;
     if let Some(cut) = &log.cut {
         context.cut_short(&name, &cut.to_string());
-    }
-    if log.memory.is_empty() {
-        let problem = "there is no reading of memory in it (no MEM line)".into();
-        return Err(Failure::Capture { name, problem });
     }
     Ok(Source { name, log })
 }

@@ -127,7 +127,9 @@ impl Args {
             }
         }?;
         if log.readings == 0 {
-            context.note("the program ended before its memory was read");
+            // A file without readings is of no use to anybody, and stops a plot of many.
+            let _ = fs::remove_file(file.path());
+            context.note("the program ended before its memory was read: there is no file of it");
         } else {
             context.note(&format!("memory over time is in {}", file.path().display()));
         }
