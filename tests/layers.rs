@@ -76,12 +76,14 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+const MAY_IMPORT: [(&str, &[&str]); 14] = [
+    ("announce", &[]),
+    ("nearest", &[]),
     ("capture", &[]),
     ("alloc", &["capture"]),
     ("os", &["capture"]),
     ("flight_recorder", &["capture", "os"]),
-    ("config", &["flight_recorder"]),
+    ("config", &["flight_recorder", "nearest"]),
     ("collector", &["capture", "flight_recorder", "os"]),
     ("symbolize", &["capture", "collector", "os"]),
     (
@@ -95,10 +97,11 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
             "symbolize",
         ],
     ),
-    ("memory_log", &["capture", "config", "os"]),
+    ("memory_log", &["announce", "capture", "config", "os"]),
     (
         "profiler",
         &[
+            "announce",
             "capture",
             "collector",
             "config",
@@ -112,6 +115,7 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     (
         "profiles",
         &[
+            "announce",
             "capture",
             "collector",
             "memory_log",
@@ -124,9 +128,11 @@ const MAY_IMPORT: [(&str, &[&str]); 12] = [
     (
         "endpoints",
         &[
+            "announce",
             "capture",
             "config",
             "memory_log",
+            "nearest",
             "os",
             "profiler",
             "symbolize",
