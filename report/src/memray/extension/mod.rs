@@ -10,7 +10,7 @@
 //! totals, conditions
 //! marks        count, each: name, ms, what was live
 //! survivors    count of generations, each: ms since the last; count, each: sites since the last, generation, what is live
-//! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept
+//! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept, arenas
 //! modules      count, each: path, build id, start, length, offset
 //! places       count, each: code object, module + 1 or 0, address from the last, inlined
 //! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
