@@ -20,7 +20,7 @@ pub(crate) struct StartQuery {
     /// with `0`. The default is the value of `MEMRAY_PROFILER_SAMPLE`.
     // No example: Swagger UI would fill it in, and a plain start would sample.
     #[param(
-        pattern = r"^ *0*([0-9]{1,19} *B?|[0-9]{1,16} *(K|KiB|kB)|[0-9]{1,13} *(M|MiB|MB)|[0-9]{1,10} *(G|GiB|GB)|[0-9]{1,7} *(T|TiB|TB)) *$"
+        pattern = r"^ *0*([0-9]{1,19} *[bB]?|[0-9]{1,16}(\.[0-9]{1,9})? *[kK]([iI]?[bB]|[iI])?|[0-9]{1,13}(\.[0-9]{1,9})? *[mM]([iI]?[bB]|[iI])?|[0-9]{1,10}(\.[0-9]{1,9})? *[gG]([iI]?[bB]|[iI])?|[0-9]{1,7}(\.[0-9]{1,9})? *[tT]([iI]?[bB]|[iI])?) *$"
     )]
     sample: Option<String>,
 }
