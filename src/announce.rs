@@ -6,32 +6,31 @@ use std::io::Write as _;
 
 /// Announces something that is as it should be.
 pub(crate) fn info(line: impl Display) {
-    if tracing::dispatcher::has_been_set() {
+    if !printed(&line) {
         tracing::info!("{line}");
-    } else {
-        print(line);
     }
 }
 
 /// Announces something that somebody may want to change.
 pub(crate) fn warn(line: impl Display) {
-    if tracing::dispatcher::has_been_set() {
+    if !printed(&line) {
         tracing::warn!("{line}");
-    } else {
-        print(line);
     }
 }
 
 /// Announces a failure.
 pub(crate) fn error(line: impl Display) {
-    if tracing::dispatcher::has_been_set() {
+    if !printed(&line) {
         tracing::error!("{line}");
-    } else {
-        print(line);
     }
 }
 
-fn print(line: impl Display) {
-    // `eprintln` panics where standard error is closed. The line is lost then, and nothing else.
-    let _ = writeln!(std::io::stderr(), "heapray: {line}");
+/// Prints `line` if nothing collects a log. Returns whether it did.
+fn printed(line: &impl Display) -> bool {
+    let is_needed = !tracing::dispatcher::has_been_set();
+    if is_needed {
+        // `eprintln` panics where standard error is closed. The line is lost then, and nothing else.
+        let _ = writeln!(std::io::stderr(), "heapray: {line}");
+    }
+    is_needed
 }
