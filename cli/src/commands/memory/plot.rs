@@ -55,24 +55,20 @@ impl Args {
             Some(path) => Some((Picture::of(path)?, self.output.or_stdout()?)),
         };
         let sources = self.files.iter().map(|path| read(path, context));
-        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
-        if sources.len() > 1 {
-            // Of many files, such as those of many short programs, some may be empty.
-            for empty in sources.iter().filter(|source| source.log.memory.is_empty()) {
-                context.note(&format!("{} is left out: {NO_READING}", empty.name));
-            }
-            sources.retain(|source| !source.log.memory.is_empty());
+        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        // Of many files, such as those of many short programs, some may be empty.
+        let (empty, sources): (Vec<_>, Vec<_>) = sources
+            .into_iter()
+            .partition(|source| source.log.memory.is_empty());
+        let empty: Vec<String> = empty.into_iter().map(|source| source.name).collect();
+        if sources.is_empty() {
+            return Err(Failure::Capture {
+                name: empty.join(", "),
+                problem: NO_READING.to_owned(),
+            });
         }
-        match sources.first() {
-            Some(first) if !first.log.memory.is_empty() => {}
-            first => {
-                let name =
-                    first.map_or_else(|| "all of these".to_owned(), |first| first.name.clone());
-                return Err(Failure::Capture {
-                    name,
-                    problem: NO_READING.to_owned(),
-                });
-            }
+        for name in empty {
+            context.note(&format!("{name} is left out: {NO_READING}"));
         }
         let options = Options {
             flame: self.flame,
