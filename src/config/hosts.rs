@@ -6,7 +6,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::values::Values;
+use super::values::{Values, entries};
 
 /// Configured names: `profiler.example.com`, `*.example.com` for all below, `*` for any.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,9 +46,7 @@ const PRIVATE: [&str; 4] = ["localhost", "internal", "svc", "cluster.local"];
 impl Hosts {
     /// Parses a list. Returns `None` if one of its entries is not a name.
     pub(crate) fn parse(text: &str) -> Option<Hosts> {
-        let names = text.split(',').map(str::trim);
-        let names = names.filter(|name| !name.is_empty());
-        let names = names.map(|name| {
+        let names = entries(text).map(|name| {
             let body = name.strip_prefix("*.").unwrap_or(name);
             (name == "*" || is_name(body) || is_address(body)).then(|| name.to_ascii_lowercase())
         });

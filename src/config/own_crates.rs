@@ -1,6 +1,6 @@
 //! The crates that the service names as its own.
 
-use super::values::Values;
+use super::values::{Values, entries};
 
 /// Kind of setting: names of crates, and patterns with `*` for any text.
 pub(crate) struct CratePatterns;
@@ -18,10 +18,8 @@ impl Values for CratePatterns {
     }
 
     fn parse(&self, text: &str) -> Option<Vec<String>> {
-        let patterns = text.split(',').map(str::trim);
-        let patterns = patterns.filter(|pattern| !pattern.is_empty());
         let in_a_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*');
-        patterns
+        entries(text)
             .map(|pattern| pattern.chars().all(in_a_name).then(|| pattern.to_owned()))
             .collect()
     }

@@ -41,6 +41,12 @@ pub(crate) trait Values {
     fn accept(&self, given: Self::Given) -> Result<Self::Value, String>;
 }
 
+/// Returns the entries of a list that is separated by commas.
+pub(super) fn entries(text: &str) -> impl Iterator<Item = &str> {
+    let entries = text.split(',').map(str::trim);
+    entries.filter(|entry| !entry.is_empty())
+}
+
 /// Yes or no.
 pub(crate) struct Truth;
 
