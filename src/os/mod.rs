@@ -11,7 +11,7 @@ pub(crate) mod file;
 pub(crate) mod held;
 pub(crate) mod memory;
 pub(crate) mod process;
-mod program_symbols;
+pub(crate) mod program_symbols;
 pub(crate) mod signal;
 #[cfg(feature = "http")]
 pub(crate) mod socket;

@@ -12,9 +12,15 @@ const NAMES: [&CStr; 3] = [c"_rjem_mallctl", c"mallctl", c"mi_process_info"];
 /// The addresses of [`NAMES`]. The file is read once, in parts, so that it does not come into memory.
 static ADDRESSES: OnceLock<[Option<usize>; NAMES.len()]> = OnceLock::new();
 
+/// Looks for all functions, so that nobody waits for that later: a large program has many names.
+pub(crate) fn look_for_all() {
+    ADDRESSES.get_or_init(|| find().unwrap_or_default());
+}
+
 /// Returns the function's address in this process. Only [`NAMES`] are looked for.
 pub(super) fn function(name: &CStr) -> Option<*mut c_void> {
-    let addresses = ADDRESSES.get_or_init(|| find().unwrap_or_default());
+    look_for_all();
+    let addresses = ADDRESSES.get()?;
     let at = NAMES.iter().position(|known| *known == name)?;
     addresses[at].map(|address| address as *mut c_void)
 }

@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::announce;
 use crate::config::Config;
 use crate::flight_recorder::{TriggerKind, memory_left};
-use crate::os::unique;
+use crate::os::{program_symbols, unique};
 use crate::profiler::store::{
     Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Store, Triggered, is_too_long,
     leftovers,
@@ -80,6 +80,8 @@ impl Recovery {
     /// Clears away what dead processes have left and recovers their logs. Returns at once.
     pub(super) fn sweep_and_recover(&self) {
         self.submit(|work| {
+            // Else the collector would, at its first snapshot.
+            program_symbols::look_for_all();
             if let Some(lack) = symbolize::symbols_that_lack() {
                 announce::warn(lack);
             }
