@@ -62,3 +62,15 @@ pub struct Report {
     /// Conditions of the session that the reader must know.
     pub conditions: Conditions,
 }
+
+#[cfg(test)]
+impl Report {
+    /// Adds a frame. Call stacks name it by the number of frames before it.
+    pub(crate) fn add_frame(&mut self, function: &str, file: &str, line: u32) {
+        self.frames.push(Frame {
+            function: self.strings.intern(function),
+            file: self.strings.intern(file),
+            line,
+        });
+    }
+}

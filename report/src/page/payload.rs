@@ -123,7 +123,7 @@ mod tests {
     use super::super::varint::tests::{read, read_step};
     use super::*;
     use crate::Report;
-    use crate::model::{Allocator, Frame, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
+    use crate::model::{Allocator, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
     use crate::views::{Interval, Intervals};
 
     fn strings(bytes: &mut &[u8], count: u64) -> Vec<String> {
@@ -143,12 +143,7 @@ mod tests {
         let mut report = Report::default();
         let unused = report.strings.intern("unused");
         for (function, line) in [("never", 1), ("root", 2), ("leaf", 3)] {
-            let function = report.strings.intern(function);
-            report.frames.push(Frame {
-                function,
-                file: StrId::EMPTY,
-                line,
-            });
+            report.add_frame(function, "", line);
         }
         report.frames[0].file = unused;
         let root = report.stacks.child(StackId::EMPTY, FrameId(1));

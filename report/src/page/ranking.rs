@@ -147,11 +147,7 @@ mod tests {
         report.totals.allocated = blocks(all * 100);
         report.totals.live = blocks(all * 100);
         for (number, function) in (0u32..).zip(functions) {
-            report.frames.push(Frame {
-                function: report.strings.intern(function),
-                file: report.strings.intern("src/cart.rs"),
-                line: 7,
-            });
+            report.add_frame(function, "src/cart.rs", 7);
             report.sites.push(Site {
                 thread: ThreadId(0),
                 stack: report.stacks.child(StackId::EMPTY, FrameId(number)),

@@ -113,7 +113,7 @@ fn children(report: &Report, slot_of: &[u32], sums: &[Sums]) -> (Vec<u32>, Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, Frame, ThreadId};
+    use crate::model::{Allocator, ThreadId};
     use crate::model::{Site, Tally};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -129,11 +129,7 @@ mod tests {
     fn report_of(sites: &[(Vec<u8>, u64)]) -> Report {
         let mut report = Report::default();
         for number in 0..=u8::MAX {
-            let function = report.strings.intern(&format!("f{number}"));
-            report.frames.push(Frame {
-                function,
-                ..Frame::default()
-            });
+            report.add_frame(&format!("f{number}"), "", 0);
         }
         for (path, live) in sites {
             let stack = path.iter().fold(StackId::EMPTY, |at, &frame| {

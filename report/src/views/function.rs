@@ -113,18 +113,13 @@ impl Children {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, Frame, FrameId, Site, Tally, ThreadId};
+    use crate::model::{Allocator, FrameId, Site, Tally, ThreadId};
 
     #[test]
     fn a_recursive_function_counts_its_memory_once() {
         let mut report = Report::default();
         for name in ["main", "walk", "leaf"] {
-            let function = report.strings.intern(name);
-            report.frames.push(Frame {
-                function,
-                file: StrId::EMPTY,
-                line: 1,
-            });
+            report.add_frame(name, "", 1);
         }
         let mut site = |path: &[u32], bytes| {
             let stack = path.iter().fold(StackId::EMPTY, |parent, &frame| {

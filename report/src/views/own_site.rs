@@ -74,7 +74,7 @@ pub(super) fn responsible(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, Frame, Site, Tally, ThreadId};
+    use crate::model::{Allocator, Site, Tally, ThreadId};
 
     #[test]
     fn a_stack_is_charged_to_the_first_own_frame_from_the_leaf() {
@@ -89,12 +89,7 @@ mod tests {
             ("alloc::f", "/rustc/0/library/alloc/src/vec.rs"),
         ];
         for (function, file) in frames {
-            let frame = Frame {
-                function: report.strings.intern(function),
-                file: report.strings.intern(file),
-                line: 1,
-            };
-            report.frames.push(frame);
+            report.add_frame(function, file, 1);
         }
         let mut add = |path: &[u32], bytes| {
             let stack = path

@@ -6,9 +6,7 @@ use flate2::read::GzDecoder;
 use prost::Message;
 
 use super::*;
-use crate::model::{
-    Allocator, Frame, FrameId, Module, Place, Site, StackId, StrId, Thread, ThreadId,
-};
+use crate::model::{Allocator, FrameId, Module, Place, Site, StackId, StrId, Thread, ThreadId};
 use proptest::prelude::*;
 
 fn decode(report: &Report) -> Profile {
@@ -53,13 +51,7 @@ fn report() -> Report {
         ("push", 71),
         ("push\n\u{1b}[31m", 5),
     ] {
-        let function = report.strings.intern(name);
-        let file = report.strings.intern("src/main.rs");
-        report.frames.push(Frame {
-            function,
-            file,
-            line,
-        });
+        report.add_frame(name, "src/main.rs", line);
     }
     report.modules = ["/lib/libc.so.6", "/srv/shop"]
         .into_iter()

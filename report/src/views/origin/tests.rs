@@ -1,5 +1,4 @@
 use super::*;
-use crate::model::Frame;
 
 fn origins(about: About, frames: &[(&str, &str)]) -> Vec<(String, Kind)> {
     let mut report = Report {
@@ -7,12 +6,7 @@ fn origins(about: About, frames: &[(&str, &str)]) -> Vec<(String, Kind)> {
         ..Report::default()
     };
     for (function, file) in frames {
-        let frame = Frame {
-            function: report.strings.intern(function),
-            file: report.strings.intern(file),
-            line: 1,
-        };
-        report.frames.push(frame);
+        report.add_frame(function, file, 1);
     }
     let origins = Origins::of(&report);
     (0..)
@@ -180,12 +174,7 @@ fn generated_code_belongs_to_the_crate_in_its_name() {
         ("alloc::vec::Vec::new", "/w/src/main.rs", 0),
         ("other::f", library, 0),
     ] {
-        let frame = Frame {
-            function: report.strings.intern(function),
-            file: report.strings.intern(file),
-            line,
-        };
-        report.frames.push(frame);
+        report.add_frame(function, file, line);
     }
     let origins = Origins::of(&report);
     let kinds = (0..4).map(|frame| origins.kind(FrameId(frame)));
