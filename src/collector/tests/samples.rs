@@ -198,11 +198,8 @@ fn few_or_no_samples_have_honest_margins() {
         let mut hits = 0;
         for seed in 0..RUNS {
             let mut tables = Tables::new(CLOCK).with_samples(MEAN, seed);
-            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             for address in 1..=blocks {
-                random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                let random = mix(mix(seed) ^ address);
                 let uniform = (random >> 11) as f64 / (1_u64 << 53) as f64;
                 if uniform < -(-(size as f64) / MEAN as f64).exp_m1() {
                     tables.apply(&Event {
