@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use blazesym::helper::read_elf_build_id;
-use heapray_report::sources::Unit;
 
 use super::notes::{NO_LINES, STRIPPED};
 use super::resolver::ElfLookup;
@@ -11,7 +10,7 @@ use super::units;
 use crate::os::elf::Sections;
 
 /// Returns what reports of this program will lack, and what to do about it, or `None` if they will be complete, or if its
-/// debug information is in a file of its own. Reads the program's file: some 10 ms, more if the file is not in memory.
+/// debug information is in a file of its own. Reads of the program's file no more than it needs.
 pub(crate) fn symbols_that_lack() -> Option<&'static str> {
     let program = Path::new("/proc/self/exe");
     let sections = Sections::of(program)?;
@@ -24,7 +23,7 @@ pub(crate) fn symbols_that_lack() -> Option<&'static str> {
         return Some(STRIPPED);
     }
     // Compressed, or split: it is there, which is all that this is about.
-    let units = units::of(program);
-    let is_read = !units.is_empty() || !sections.has(".debug_info");
-    (is_read && !units.iter().any(Unit::is_program)).then_some(NO_LINES)
+    let mut units = units::of(&sections).peekable();
+    let is_read = units.peek().is_some() || !sections.has(".debug_info");
+    (is_read && !units.any(|unit| unit.is_program())).then_some(NO_LINES)
 }

@@ -43,19 +43,19 @@ impl std::fmt::Debug for SplitProgram {
     }
 }
 
-/// Returns whether the program at `path` has units whose debug information is in other files, without a package beside the
-/// program.
-pub(super) fn is_split(path: &Path) -> bool {
+/// Returns whether the program at `path`, which has these `sections`, has units whose debug information is in other files,
+/// without a package beside the program.
+pub(super) fn is_split(path: &Path, sections: &Sections) -> bool {
     let mut package = path.as_os_str().to_owned();
     package.push(".dwp");
     if Path::new(&package).exists() {
         return false;
     }
     // All forms of split debug information have this section. Few other programs have it.
-    let Some(sections) = Sections::of(path).filter(|sections| sections.has(".debug_addr")) else {
+    if !sections.has(".debug_addr") {
         return false;
-    };
-    let dwarf = load(&sections, |id| Some(id.name()));
+    }
+    let dwarf = load(sections, |id| Some(id.name()));
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         if dwarf.unit(header).is_ok_and(|unit| unit.dwo_id.is_some()) {

@@ -3,8 +3,7 @@
 //!
 //! Each unit takes a few small reads of the file, so a large file does not come into memory: 2,500 units take some 10 ms.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::collections::HashMap;
 
 use gimli::{
     AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugInfo, DwAt, EndianSlice, LittleEndian,
@@ -28,31 +27,25 @@ const TEXT: u64 = 4096;
 /// The most units that are read. The largest Rust programs have some tens of thousands.
 const MOST: usize = 200_000;
 
-/// Returns the units of the Rust code in the file at `path`. Returns none if it has no debug information, or if that is
-/// compressed, split or of a form that is not understood.
-pub(super) fn of(path: &Path) -> BTreeSet<Unit> {
-    let Some(sections) = Sections::of(path) else {
-        return BTreeSet::new();
-    };
+/// Reads the units of the Rust code in a file, one after another. There are none if it has no debug information, or if that
+/// is compressed, split or of a form that is not understood.
+pub(super) fn of(sections: &Sections) -> impl Iterator<Item = Unit> {
     let mut texts = Texts {
-        sections: &sections,
+        sections,
         known: HashMap::new(),
     };
-    let mut units = BTreeSet::new();
     let mut at = 0;
-    for _ in 0..MOST {
+    let units = std::iter::from_fn(move || {
         let mut head = sections.part(".debug_info", at, HEAD);
-        let Some(length) = head.first_chunk().map(|&bytes| u32::from_le_bytes(bytes)) else {
-            break;
-        };
+        let length = u32::from_le_bytes(*head.first_chunk()?);
         // This and larger values mark the 64-bit form of DWARF, which rustc does not write.
         if length >= 0xffff_fff0 {
-            break;
+            return None;
         }
-        units.extend(texts.unit(&mut head, length));
         at += 4 + u64::from(length);
-    }
-    units
+        Some(texts.unit(&mut head, length))
+    });
+    units.take(MOST).flatten()
 }
 
 /// Reads units, and the texts that they refer to. Many units have the same directory.

@@ -69,13 +69,9 @@ impl Lookup for ElfLookup {
             if left.is_empty() {
                 break;
             }
-            if Sections::of(&source).is_some_and(|sections| sections.has_zstd()) {
-                self.compressed.push(file_name(&module.path));
-            }
-            if module.is_main && self.wants_units && self.units.is_empty() && self.wanted.still() {
-                self.units = catch_unwind(|| units::of(&source)).unwrap_or_default();
-            }
-            let is_split = catch_unwind(|| is_split(&source)).unwrap_or(false);
+            let sections = Sections::of(&source);
+            let is_split =
+                sections.is_some_and(|sections| self.look_at(module, &source, &sections));
             let mut still_left = Vec::new();
             for chunk in chunks(&left, offsets) {
                 if !self.wanted.still() {
@@ -152,6 +148,19 @@ impl ElfLookup {
             wants_units: !known,
             ..ElfLookup::default()
         }
+    }
+
+    /// Notes what the file at `source` shows of `module` as a whole. Returns whether its debug information is split.
+    fn look_at(&mut self, module: &Module, source: &Path, sections: &Sections) -> bool {
+        if sections.has_zstd() {
+            self.compressed.push(file_name(&module.path));
+        }
+        // As with blazesym, a damaged file must not end the service.
+        if module.is_main && self.wants_units && self.units.is_empty() && self.wanted.still() {
+            let read = catch_unwind(AssertUnwindSafe(|| units::of(sections).collect()));
+            self.units = read.unwrap_or_default();
+        }
+        catch_unwind(AssertUnwindSafe(|| is_split(source, sections))).unwrap_or(false)
     }
 
     /// Returns the files that may have symbols of `module`, best first.

@@ -3,6 +3,7 @@
 mod apart;
 mod own_code;
 mod properties;
+pub(super) mod scratch;
 mod tables;
 
 use std::borrow::Cow;

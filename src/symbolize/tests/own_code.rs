@@ -8,18 +8,10 @@ use std::time::SystemTime;
 
 use heapray_report::views::{Kind, Origins};
 
+use super::scratch::Scratch;
 use super::*;
 use crate::symbolize::resolve::resolve_elsewhere;
 use crate::symbolize::{NameMode, ReportOptions};
-
-/// A directory that is removed on drop.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -284,8 +276,7 @@ const BUILDS: [Build; 9] = [
 #[test]
 fn the_same_code_is_own_however_the_program_was_built() {
     for (nth, how) in BUILDS.iter().enumerate() {
-        let name = format!("heapray-own-code-{}-{nth}", std::process::id());
-        let scratch = Scratch(std::env::temp_dir().join(name));
+        let scratch = Scratch::new(&format!("own-code-{nth}"));
         let Some(program) = build(&scratch.0, how) else {
             assert!(
                 std::env::var_os("CI").is_none(),
