@@ -39,11 +39,7 @@ impl Profiler {
     /// let app: Router = heapray::mount(app);
     /// ```
     pub fn mount(&self, app: Router) -> Router {
-        let _untracked = untracked::enter();
-        match self.api(|| None) {
-            Some(api) => beside(app, api),
-            None => app,
-        }
+        self.mount_documented(app, None::<OpenApi>)
     }
 
     /// Does what [`mount`](Profiler::mount) does, with the app's own OpenAPI document: `/openapi.json` and Swagger UI show
@@ -60,7 +56,8 @@ impl Profiler {
     /// ```
     pub fn mount_documented(&self, app: Router, document: impl Serialize) -> Router {
         let _untracked = untracked::enter();
-        match self.api(|| understood(document)) {
+        let document = self.is_enabled().then(|| understood(document)).flatten();
+        match self.api(document) {
             Some(api) => beside(app, api),
             None => app,
         }
@@ -71,7 +68,7 @@ impl Profiler {
     /// routes where the profiler is disabled.
     pub fn router(&self) -> Router {
         let _untracked = untracked::enter();
-        let Some(api) = self.api(|| None) else {
+        let Some(api) = self.api(None) else {
             return Router::new();
         };
         let ours = Mounted::new(NoApp, Some(api));
@@ -96,12 +93,12 @@ impl Profiler {
     /// below the prefix; anything else is answered with 404.
     #[must_use]
     pub fn service(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(|| None))
+        Mounted::new(NoApp, self.api(None))
     }
 
     /// Returns the same service for the profiler's own listener.
     pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(|| None).map(Api::at_own_listener))
+        Mounted::new(NoApp, self.api(None).map(Api::at_own_listener))
     }
 
     /// Returns a layer that does what [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler
@@ -109,7 +106,7 @@ impl Profiler {
     #[must_use]
     pub fn layer(&self) -> HeaprayLayer {
         HeaprayLayer {
-            api: self.api(|| None),
+            api: self.api(None),
         }
     }
 
@@ -122,12 +119,11 @@ impl Profiler {
         config.map_or_else(OpenApi::default, |config| openapi::routes(config))
     }
 
-    /// Returns the endpoints, or `None` where the profiler is disabled. `document` makes the app's own document.
-    fn api(&self, document: impl FnOnce() -> Option<OpenApi>) -> Option<Api> {
+    fn api(&self, document: Option<OpenApi>) -> Option<Api> {
         let _untracked = untracked::enter();
         let config = self.config()?;
         let own = openapi::whole(config, None);
-        let pages = match document() {
+        let pages = match document {
             Some(app) => Pages::new(&openapi::whole(config, Some(app)), &own),
             None => Pages::new(&own, &own),
         };
@@ -135,7 +131,7 @@ impl Profiler {
     }
 }
 
-/// Returns the app's document as one that can be merged.
+/// Returns the app's document as one that can be merged. There may be none, or one that is not understood.
 fn understood(document: impl Serialize) -> Option<OpenApi> {
     let document = serde_json::to_value(document).and_then(serde_json::from_value);
     document.unwrap_or_else(|error| {
