@@ -5,10 +5,16 @@ use std::fmt::Display;
 use std::io::Write as _;
 
 /// Announces something that is as it should be.
+#[cfg(feature = "http")]
 pub(crate) fn info(line: impl Display) {
     if !printed(&line) {
         tracing::info!("{line}");
     }
+}
+
+/// Prints a line that the log has in a form of its own, if nothing collects a log.
+pub(crate) fn where_nothing_logs(line: impl Display) {
+    printed(&line);
 }
 
 /// Announces something that somebody may want to change.

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::profiler::Profiler;
 
 /// Path below which all endpoints of the profiler are. The live page is this path with a slash at its end.
-const BASE: &str = "/api/v1/profiler/memray";
+pub(super) const BASE: &str = "/api/v1/profiler/memray";
 
 /// An enabled profiler's routes. Cheap to clone.
 #[derive(Clone)]

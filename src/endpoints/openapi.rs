@@ -5,6 +5,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
 use utoipa::openapi::{HttpMethod, Info, PathItem, RefOr, Server};
 use utoipa::{IntoParams, IntoResponses, OpenApi};
 
+use super::api::BASE;
 use super::described::VIEWS;
 use super::error::{ErrorBody, ErrorKind};
 use super::failures::KeptFailures;
@@ -112,8 +113,6 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
         document.paths.paths.insert(path, item);
     }
 }
-
-const BASE: &str = "/api/v1/profiler/memray";
 
 /// Returns the document at `/openapi.json`: the app's document, if there is one, merged with our routes.
 ///

@@ -15,6 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::api::BASE;
 use super::stall_timeout::StallTimeout;
 use crate::announce;
 use crate::capture::untracked;
@@ -112,9 +113,7 @@ impl Profiler {
             let _ = close.send(());
             let _ = thread.join();
         });
-        announce::info(format_args!(
-            "the profiler listens: http://{bound}/api/v1/profiler/memray/"
-        ));
+        announce::info(format_args!("the profiler listens: http://{bound}{BASE}/"));
         Ok(Some(bound))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::lock::{Lock, Rank};
-use super::{Builder, Error, InitError, Mark, Profiler, Status, builder};
+use super::{Builder, Error, InitError, Mark, PAGE, Profiler, Status, builder};
 use crate::announce;
 use crate::capture::untracked;
 use crate::config::size;
@@ -145,7 +145,7 @@ pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
     PROFILER.get_or_init(|| profiler.clone());
     if profiler.is_enabled() && builder.starts() {
         profiler.start().map_err(InitError::Start)?;
-        announce::info(recording(&profiler));
+        announce::where_nothing_logs(recording(&profiler));
     }
     Ok(profiler)
 }
@@ -160,10 +160,9 @@ fn recording(profiler: &Profiler) -> String {
             size::shown(bytes)
         ),
     };
-    if cfg!(feature = "http") {
-        format!("{what}; open http://<the service's address>/api/v1/profiler/memray/")
-    } else {
-        what
+    match PAGE {
+        Some(page) => format!("{what}; open http://<the service's address>{page}"),
+        None => what,
     }
 }
 

@@ -13,7 +13,7 @@ use super::machine::{Machine, View};
 use super::recovery::Recovery;
 use super::reports::Reports;
 use super::worker::Worker;
-use super::{DiskStatus, Error, Mark, State, Status};
+use super::{DiskStatus, Error, Mark, PAGE, State, Status};
 use crate::capture::{hook, untracked};
 use crate::config::{Config, overhead_share};
 use crate::flight_recorder::{self, Reason, Watch};
@@ -250,9 +250,9 @@ impl Lifecycle {
         self.recovery.recover();
         let directory = path.display();
         if sample == 0 {
-            tracing::info!(%directory, "recording every allocation");
+            tracing::info!(%directory, page = PAGE, "recording every allocation");
         } else {
-            tracing::info!(%directory, sample, "recording samples of allocations");
+            tracing::info!(%directory, page = PAGE, sample, "recording samples of allocations");
         }
         Ok(())
     }

@@ -26,6 +26,13 @@ pub(crate) mod store;
 mod waiter;
 mod worker;
 
+/// Path of the live page on the service's own address, as `mount` adds it. `None` without the endpoints.
+const PAGE: Option<&str> = if cfg!(feature = "http") {
+    Some("/api/v1/profiler/memray/")
+} else {
+    None
+};
+
 pub use builder::{Builder, builder};
 pub use error::{Error, InitError};
 pub use flight::Trigger;
