@@ -1,6 +1,8 @@
 //! The tables' part of a [`Snapshot`](super::snapshot::Snapshot).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::capture::event::NodeId;
 use crate::capture::modules;
@@ -11,7 +13,7 @@ use super::birth::Birth;
 use super::live::Block;
 use super::log::LogWriter;
 use super::sites::{Key, SiteId, Tallies};
-use super::snapshot::{EventLog, RawNode, RawSite, RawTotals, StackTable};
+use super::snapshot::{EventLog, RawNode, RawSite, RawTotals, Snapshot, StackTable};
 use super::survivors;
 use super::tables::Tables;
 
@@ -157,6 +159,47 @@ impl Tables {
             unknown_frees: counters.unknown_frees,
             sizes: self.sizes.counts(),
             sizes_rounded: self.sizes.rounded(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Returns the same view of the `number` call sites with the most live bytes, with only their stacks, and without the
+    /// event log.
+    #[must_use]
+    pub fn top(&self, number: usize) -> Snapshot {
+        let all = &self.stacks.sites;
+        let mut most: Vec<usize> = (0..all.len()).collect();
+        most.sort_by_key(|&site| Reverse(all[site].live.bytes));
+        most.truncate(number);
+        let mut stacks = Stacks::new(&self.stacks.nodes);
+        let mut numbers = vec![None; all.len()];
+        let mut sites = Vec::with_capacity(most.len());
+        for (new, old) in (0u32..).zip(most) {
+            numbers[old] = Some(new);
+            let node = stacks.add(all[old].node);
+            sites.push(RawSite { node, ..all[old] });
+        }
+        let number = |site: u32| numbers.get(site as usize).copied().flatten();
+        Snapshot {
+            survivors: self.survivors.renumbered(number),
+            history: self.history.renumbered(number),
+            stacks: StackTable {
+                nodes: stacks.nodes,
+                sites,
+                threads: self.stacks.threads.clone(),
+                modules: Arc::clone(&self.stacks.modules),
+            },
+            timeline: self.timeline.clone(),
+            process_memory: self.process_memory.clone(),
+            marks: self.marks.clone(),
+            totals: self.totals.clone(),
+            log: None,
+            log_given_up: self.log_given_up.clone(),
+            stacks_bounded: self.stacks_bounded.clone(),
+            sampling: self.sampling.clone(),
+            notes: self.notes.clone(),
+            ..*self
         }
     }
 }

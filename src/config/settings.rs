@@ -172,6 +172,19 @@ impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
     }
 }
 
+impl Config {
+    /// Returns the name and the version of the job, each empty if none is configured: the defaults are placeholders, as
+    /// Racetrack has them.
+    pub(crate) fn job(&self) -> [String; 2] {
+        let [name, version] = [
+            (&self.job_name, "JOB_NAME"),
+            (&self.job_version, "JOB_VERSION"),
+        ]
+        .map(|(said, placeholder)| if said == placeholder { "" } else { said });
+        [name.to_owned(), version.to_owned()]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Config, ConfigError, Prefixes, Settings, Tokens, Values as _};
@@ -208,6 +221,7 @@ mod tests {
             (config.job_name.as_str(), config.job_version.as_str()),
             ("JOB_NAME", "JOB_VERSION")
         );
+        assert_eq!(config.job(), ["", ""]);
     }
 
     #[test]
@@ -240,6 +254,7 @@ mod tests {
         assert_eq!(config.own_crates, ["shop", "shop_*"]);
         assert_eq!(config.job_name, "adder");
         assert_eq!(config.job_version, "0.1.0");
+        assert_eq!(config.job(), ["adder", "0.1.0"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use heapray_report::memray::in_one_line;
 use heapray_report::secrets::without_secrets;
@@ -18,6 +19,13 @@ pub(crate) fn read() -> String {
         let _ = file.take(limit).read_to_end(&mut raw);
     }
     joined(&raw)
+}
+
+/// Returns the file name of the program as it was called; empty where the system does not report it.
+pub(crate) fn program() -> String {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default();
+    in_one_line(&name.to_string_lossy()).into_owned()
 }
 
 /// Returns NUL-terminated arguments as one line, made of at most [`LIMIT`] bytes.

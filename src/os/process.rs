@@ -1,5 +1,6 @@
 //! System calls about this process. Never in a hook: `local_time` takes a lock.
 
+use std::ffi::CStr;
 use std::io;
 use std::sync::OnceLock;
 
@@ -41,6 +42,21 @@ pub(crate) fn local_time(seconds: i64) -> Option<[i32; 6]> {
         broken.tm_min,
         broken.tm_sec,
     ])
+}
+
+/// Returns the name of the machine, or of the container that the process runs in. Returns an empty text if the system does
+/// not say.
+#[must_use]
+pub(crate) fn host() -> String {
+    // Longer than any name that Linux or POSIX allows (64 and 255 bytes).
+    let mut name = [0_u8; 257];
+    // SAFETY: the buffer is live for the call, which writes at most the length that it is told. The last byte stays 0.
+    let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0;
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    if failed {
+        return String::new();
+    }
+    name.to_string_lossy().into_owned()
 }
 
 /// Returns the bytes of a page.

@@ -65,6 +65,7 @@ impl Lifecycle {
     pub(super) fn status_blocking(&self) -> Status {
         let _untracked = untracked::enter();
         let mut status = self.machine.status();
+        [status.job_name, status.job_version] = self.config.job();
         status.trigger = self.flight.last();
         status.disk = DiskStatus {
             bytes: self.store.directory.bytes(),

@@ -23,6 +23,7 @@ use super::reports::{Reports, probable_leak};
 use super::waiter::Waiter;
 use super::worker::Worker;
 use super::{Blocks, CallSite, KeptReport, LeakCandidate, Mark, Status};
+use crate::collector::snapshot::Snapshot;
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// From one state to the next.
@@ -47,7 +48,7 @@ pub(crate) struct LiveState {
     /// Since the start of the running session, or of the one that ended last; oldest first.
     pub(crate) curve: Vec<model::Moment>,
     pub(crate) marks: Vec<Mark>,
-    /// What the lines that hold the most hold, if a session is running.
+    /// What the lines that hold the most hold: in the running session, or at the end of the one that ended last.
     pub(crate) top: Option<Top>,
     /// The lines that probably leak, the likeliest first, as of the last search.
     pub(crate) leaks: Vec<LeakingLine>,
@@ -55,7 +56,7 @@ pub(crate) struct LiveState {
 }
 
 /// The lines of the service that hold the most.
-#[derive(Debug, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Top {
     /// The most first.
     pub(crate) lines: Vec<CallSite>,
@@ -88,11 +89,20 @@ pub(crate) struct LiveFeed {
 struct Cache {
     last: Option<Instant>,
     symbols: Known,
+    found: Found,
+}
+
+/// What was found in a session, until the next one begins.
+#[derive(Default)]
+struct Found {
+    /// The number of the session.
+    session: u64,
+    top: Option<Top>,
     leaks: Vec<LeakingLine>,
     /// When leaks are looked for again.
     leaks_due: Option<Instant>,
-    /// The session that the leaks are of.
-    leaks_of: u64,
+    /// Whether this is of the session's end.
+    is_final: bool,
 }
 
 impl std::fmt::Debug for LiveFeed {
@@ -161,38 +171,56 @@ impl LiveFeed {
 
     fn state(&self, cache: &mut Cache) -> LiveState {
         let (session, _) = self.machine.session();
-        if cache.leaks_of != session {
-            (cache.leaks_of, cache.leaks_due) = (session, None);
-            cache.leaks.clear();
+        let Cache { symbols, found, .. } = cache;
+        if found.session != session {
+            *found = Found {
+                session,
+                ..Found::default()
+            };
         }
         let began = Instant::now();
-        let search = cache.leaks_due.is_none_or(|due| began >= due);
+        let search = found.leaks_due.is_none_or(|due| began >= due);
         let sites = if search { LEAK_SITES } else { SITES };
         let running = self.machine.top(sites, search);
-        let top = running.as_ref().map(|snapshot| {
-            let (options, known) = (ReportOptions::default(), &mut cache.symbols);
-            if !search {
-                return top(&symbolize::resolve_again(&snapshot.stacks, &options, known).report);
-            }
-            let report = symbolize::report_again(snapshot, &options, known).report;
-            cache.leaks = leaking(&report);
-            let pause = began.elapsed() * LEAKS_SELDOM;
-            cache.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
-            top(&report)
-        });
         let last = match &running {
             Some(_) => None,
             None => self.machine.last(),
         };
+        if let Some(snapshot) = &running {
+            found.look(snapshot, search, symbols);
+            if search {
+                let pause = began.elapsed() * LEAKS_SELDOM;
+                found.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
+            }
+        } else if let Some(last) = last.as_ref().filter(|_| !found.is_final) {
+            found.look(&last.top(LEAK_SITES), true, symbols);
+            found.is_final = true;
+        }
         let shown = running.as_ref().or(last.as_deref());
         let marks = shown.map_or(&[][..], |snapshot| &snapshot.marks);
         LiveState {
             status: self.lifecycle.status_blocking(),
             curve: shown.map_or_else(Vec::new, |snapshot| thinned(&snapshot.timeline, POINTS)),
             marks: marks.iter().cloned().map(Mark::of).collect(),
-            top,
-            leaks: cache.leaks.clone(),
+            top: found.top.clone(),
+            leaks: found.leaks.clone(),
             kept: self.reports.kept(),
+        }
+    }
+}
+
+impl Found {
+    /// Looks at the call sites of `snapshot`, and with `search` for leaks among them.
+    fn look(&mut self, snapshot: &Snapshot, search: bool, symbols: &mut Known) {
+        let options = ReportOptions::default();
+        let report = if search {
+            symbolize::report_again(snapshot, &options, symbols).report
+        } else {
+            symbolize::resolve_again(&snapshot.stacks, &options, symbols).report
+        };
+        self.top = Some(top(&report));
+        if search {
+            self.leaks = leaking(&report);
         }
     }
 }

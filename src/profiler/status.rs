@@ -6,6 +6,7 @@ use heapray_report::model::{Sampling, Tally};
 
 use super::Trigger;
 use crate::collector::snapshot::Snapshot;
+use crate::os::{command_line, process};
 use crate::session::Counters;
 
 /// The state of the profiler.
@@ -78,6 +79,8 @@ impl Mark {
 pub struct SamplingStatus {
     /// Bytes between two samples, on average; if that was changed, the largest in the session.
     pub mean_bytes: u64,
+    /// The same since the last change.
+    pub current_mean_bytes: u64,
     /// Allocations that were recorded.
     pub samples: u64,
     /// Bytes that were allocated in the session, counted exactly.
@@ -94,6 +97,7 @@ impl SamplingStatus {
     pub(crate) fn of(sampling: &Sampling) -> SamplingStatus {
         SamplingStatus {
             mean_bytes: sampling.mean_bytes(),
+            current_mean_bytes: sampling.current_mean_bytes(),
             samples: sampling.samples,
             asked: Blocks::of(sampling.asked),
             live_margin: Blocks::of(sampling.live),
@@ -191,6 +195,14 @@ pub struct Status {
     /// What made the flight recorder write a report last, in this process; null if nothing did.
     #[cfg_attr(feature = "http", schema(required))]
     pub trigger: Option<Trigger>,
+    /// The configured name of the job; empty if there is none.
+    pub job_name: String,
+    /// Its configured version; empty if there is none.
+    pub job_version: String,
+    /// The name of the program; empty if the system does not say.
+    pub program: String,
+    /// The name of the machine or container that the process runs in; empty if the system does not say.
+    pub host: String,
     /// The process that this is about.
     pub pid: u32,
 }
@@ -217,6 +229,10 @@ impl Status {
             disk: DiskStatus::default(),
             trouble: None,
             trigger: None,
+            job_name: String::new(),
+            job_version: String::new(),
+            program: command_line::program(),
+            host: process::host(),
             pid: std::process::id(),
         }
     }

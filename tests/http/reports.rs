@@ -447,10 +447,34 @@ async fn the_live_stream_sends_the_state_the_curve_the_top_lines_and_the_reports
     }
     call(&app, "stop").await;
     drop(block);
+    // What was shown last stays, for those who come later too.
+    let mut held = 0;
     watch(&app, |event, data| {
+        if event == "top" {
+            held = data["lines"][0]["live"]["bytes"].as_u64().unwrap_or(0);
+        }
         event == "reports" && data[0]["present"] == true
     })
     .await;
+    assert!(held >= 5_000_000, "{held}");
+}
+
+#[tokio::test]
+async fn the_state_says_which_process_it_is_of() {
+    let bench = Bench::with(|builder| builder.job_name("adder").job_version("2.1"));
+    let status = call(&bench.app(), "status").await.json();
+    assert_eq!(status["job_name"], "adder");
+    assert_eq!(status["job_version"], "2.1");
+    assert_eq!(status["pid"], std::process::id());
+    let program = status["program"].as_str().unwrap();
+    assert!(program.starts_with("http-"), "{program}");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(status["host"], host.trim_end());
+    let nobody = call(&Bench::new().app(), "status").await.json();
+    assert_eq!(
+        (&nobody["job_name"], &nobody["job_version"]),
+        (&"".into(), &"".into())
+    );
 }
 
 #[tokio::test]

@@ -19,6 +19,13 @@ async fn the_rate_of_a_sampling_session_is_changed_while_it_goes_on() {
     let changed = call(&app, "start?sample=128KiB").await.json();
     assert_eq!(changed["recording_since"], started["recording_since"]);
     assert_eq!(changed["sampling"]["mean_bytes"], 128 << 10);
+    let finer = call(&app, "start?sample=32KiB").await.json();
+    assert_eq!(
+        finer["sampling"]["mean_bytes"],
+        128 << 10,
+        "the widest margins count"
+    );
+    assert_eq!(finer["sampling"]["current_mean_bytes"], 32 << 10);
     // The session goes on with the allocations from before the change.
     let live = changed["live"]["bytes"].as_u64().unwrap();
     assert!((2_000_000..9_000_000).contains(&live), "{changed}");

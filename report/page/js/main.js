@@ -2,6 +2,7 @@
 
 import { decode } from "./decode.js";
 import { byId } from "./dom.js";
+import { lineOfHash } from "./line_link.js";
 import { Page } from "./page.js";
 import { listenToKeys, switchThemes } from "./shortcuts.js";
 
@@ -20,7 +21,11 @@ try {
   if (opens && location.hash === "") {
     history.replaceState(null, "", `#${opens}`);
   }
+  const line = lineOfHash(location.hash);
   const page = new Page(profile);
+  if (line !== null) {
+    page.openLine(line);
+  }
   listenToKeys(page);
   switchThemes(page);
   performance.mark("shown");

@@ -14,6 +14,7 @@ import { showHeader } from "./header.js";
 import { listen } from "./input.js";
 import { leakNote } from "./leak_list.js";
 import { placesOfLine } from "./leaks.js";
+import { framesAt } from "./line_link.js";
 import { showMemory } from "./memory_pane.js";
 import { Minimap } from "./minimap.js";
 import { Model } from "./model.js";
@@ -176,8 +177,21 @@ export class Page {
   }
 
   /**
+   * Shows the line of a link in the graph.
+   * @param {import("./line_link.js").Place} place
+   */
+  openLine(place) {
+    const same = this.model.same?.same ?? null;
+    const found = framesAt(this.model.profile, place).some((frame) => this.goToLine(same?.[frame] ?? frame));
+    if (!found) {
+      this.toast(`Nothing of ${place.file}:${place.line} is live in this report.`);
+    }
+  }
+
+  /**
    * Shows a line of the ranking, which filters do not change: those that hide the line are cleared.
    * @param {number} frame
+   * @returns {boolean} whether the line holds memory
    */
   goToLine(frame) {
     const same = this.model.same?.same ?? null;
@@ -189,9 +203,10 @@ export class Page {
       if (node !== undefined) {
         this.change({ ...wish, zoom: pathTo(whole, node).map((at) => whole.frameOf(at)) }, true);
         this.say(`Zoomed to ${spoken(factsOf(this.look, this.look.ordered, this.zoomed))}`);
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   openSandwich() {

@@ -61,6 +61,12 @@ impl Sampling {
         means.max().unwrap_or(0)
     }
 
+    /// Returns the mean distance of sampling points at the end of the session, or now if it goes on.
+    #[must_use]
+    pub fn current_mean_bytes(&self) -> u64 {
+        self.rates.last().map_or(0, |rate| rate.mean_bytes)
+    }
+
     /// Returns the [`margin`] of any sum of `bytes` estimated bytes: of a call site, a thread, a subtree.
     ///
     /// The variance of such a sum is at most `mean_bytes` times the sum, for any sizes.

@@ -39,6 +39,7 @@ const MODULES: &[(&str, &str)] = modules![
     "sandwich.js",
     "memory_parts.js",
     "leaks.js",
+    "line_link.js",
     "advice.js",
     "dom.js",
     "colors.js",

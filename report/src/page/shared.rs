@@ -13,6 +13,9 @@ pub const DOM: &str = include_str!("../../page/js/dom.js");
 /// Shortening of function names and paths: `page/js/names.js`.
 pub const NAMES: &str = include_str!("../../page/js/names.js");
 
+/// Links to a line of code in the flame graph: `page/js/line_link.js`.
+pub const LINE_LINK: &str = include_str!("../../page/js/line_link.js");
+
 /// Joins ES modules to one script. Each must come after those that it imports, and no name may be in two of them: a browser
 /// would run none of the script. Debug builds check that.
 pub fn joined<'t>(modules: impl IntoIterator<Item = &'t str>) -> String {

@@ -63,8 +63,10 @@ fn interval(estimate: Tally, margin: Tally) -> String {
 /// [`Sampling`] in the page and the JSON files.
 #[derive(Debug, Serialize)]
 pub(crate) struct Estimates {
-    /// Average bytes between two samples.
+    /// Average bytes between two samples; if that was changed, the largest in the session.
     mean_bytes: u64,
+    /// The same since the last change.
+    current_mean_bytes: u64,
     /// Allocations that were recorded.
     samples: u64,
     /// Requested memory, counted exactly.
@@ -94,6 +96,7 @@ impl Estimates {
     pub(crate) fn of(sampling: &Sampling) -> Estimates {
         Estimates {
             mean_bytes: sampling.mean_bytes(),
+            current_mean_bytes: sampling.current_mean_bytes(),
             samples: sampling.samples,
             asked: sampling.asked.into(),
             live_margin: sampling.live.into(),

@@ -21,9 +21,9 @@ pub(super) use stream::LiveSlots;
 ///
 /// Server-sent events, once a second: `status` (the state), `curve` (memory over time so far: each row has milliseconds,
 /// resident bytes, heap bytes and heapray's own bytes; and the marks), `now` (the curve's latest row), `top` (the service's
-/// lines with the most live bytes, while it records), `leaks` (the lines that probably leak, the likeliest first, looked for every
-/// few seconds) and `reports` (the kept reports). An event that has not changed is not
-/// sent again. The schema describes one event.
+/// lines with the most live bytes), `leaks` (the lines that probably leak, the likeliest first, looked for every few seconds)
+/// and `reports` (the kept reports). After a session has ended, all are of its end. An event that has not changed is not sent
+/// again. The schema describes one event.
 ///
 /// An answer ends after ten seconds, so that it never delays the shutdown of a service. Ask again at once.
 #[utoipa::path(

@@ -51,6 +51,7 @@ test("a person starts, sets a mark, stops, opens the report and deletes it", { s
   const line = page.locator("#lines tr").first();
   await page.waitForFunction(() => document.querySelector("#lines tr")?.textContent.includes("24.0"));
   assert.match(await line.innerText(), new RegExp(`leak\\.rs:${leakingLine()}\\b`));
+  assert.match(await page.title(), /^memory-leak · process \d+ on \S+ · live memory$/);
   await page.locator("#mark").fill("after three <b>calls</b>");
   await page.locator("#mark").press("Enter");
   await page.locator("#done", { hasText: "Marked “after three <b>calls</b>”" }).waitFor();
@@ -75,6 +76,13 @@ test("a person starts, sets a mark, stops, opens the report and deletes it", { s
   await report.getByRole("link", { name: /^pprof/ }).click();
   assert.match((await download).suggestedFilename(), /\.pb\.gz$/);
 
+  // What was shown last stays, also for those who come later.
+  assert.match(await line.innerText(), new RegExp(`leak\\.rs:${leakingLine()}\\b`));
+  const later = await open();
+  await later.locator("#lines tr", { hasText: `leak.rs:${leakingLine()}` }).waitFor();
+  assert.equal(await later.locator("#lines-heading").innerText(), "What held the most at the end");
+  await later.close();
+
   const before = await page.locator("#reports > li").count();
   await report.getByRole("button", { name: /^Delete/ }).click();
   await browser.picture(page, "live-delete");
@@ -83,6 +91,65 @@ test("a person starts, sets a mark, stops, opens the report and deletes it", { s
   await report.getByRole("button", { name: /^Delete/ }).click();
   await page.locator("#confirm-yes").click();
   await page.waitForFunction((number) => document.querySelectorAll("#reports > li").length === number - 1, before);
+  assert.deepEqual(browser.troubles, []);
+  await page.close();
+});
+
+/** Opens the flame graph at the leaking line by the link of the first row. */
+async function openFirstLine(page) {
+  await page.locator("#lines tr", { hasText: `leak.rs:${leakingLine()}` }).waitFor();
+  const opened = browser.context.waitForEvent("page");
+  await page.locator("#lines tr").first().getByRole("link").click();
+  const graph = await opened;
+  await graph.locator("#program", { hasText: "memory-leak" }).waitFor();
+  return graph;
+}
+
+test("the running session's outputs and lines are one click away", { skip }, async () => {
+  await post("stop");
+  await post("start");
+  await service.perform(2);
+  const page = await open();
+  const graph = await openFirstLine(page);
+  await graph.locator("#crumbs [aria-current]", { hasText: "leak_a_million_numbers" }).waitFor();
+  await browser.picture(graph, "live-line");
+  await graph.close();
+  for (const [name, saved] of [["Statistics", null], ["memray file", /\.bin$/], ["pprof", /\.pb\.gz$/]]) {
+    const link = page.locator("#so-far").getByRole("link", { name: new RegExp(`^${name}`) });
+    if (saved === null) {
+      const opened = browser.context.waitForEvent("page");
+      await link.click();
+      await (await opened).getByText("High-water mark", { exact: false }).first().waitFor();
+    } else {
+      const download = page.waitForEvent("download");
+      await link.click();
+      assert.match((await download).suggestedFilename(), saved);
+    }
+  }
+  assert.deepEqual(browser.troubles, []);
+  await page.close();
+});
+
+test("the rate is changed while it records", { skip }, async () => {
+  await post("stop");
+  await post("start?sample=100000");
+  const page = await open();
+  const list = page.locator("#sample");
+  const change = page.locator("#start:enabled", { hasText: "Change" });
+  await page.waitForFunction(() => document.querySelector("#sample").value === "100000");
+  assert.equal(await page.locator("#start:enabled").count(), 0, "nothing to change yet");
+  await list.selectOption("65536");
+  await change.click();
+  await page.locator("#done", { hasText: "From now on: a sample each 64 KiB." }).waitFor();
+  const status = async () => (await fetch(`${service.origin}${PROFILER}/status`)).json();
+  assert.equal((await status()).sampling.current_mean_bytes, 65536);
+  const since = (await status()).recording_since;
+  await list.selectOption("0");
+  await page.locator("#done", { hasText: "ends this recording" }).waitFor();
+  await change.click();
+  await page.locator("#done", { hasText: "From now on: every allocation. The report" }).waitFor();
+  assert.notEqual((await status()).recording_since, since);
+  assert.equal(await list.inputValue(), "0");
   assert.deepEqual(browser.troubles, []);
   await page.close();
 });
@@ -181,6 +248,11 @@ test("with a token the live page asks for it, and its links work", { skip }, asy
     await browser.picture(page, "live-token");
     await page.locator("#token").fill("s3cret");
     await page.locator("#token").press("Enter");
+    await guarded.perform(1);
+    const running = await openFirstLine(page);
+    assert.ok(!running.url().includes("s3cret"));
+    await running.locator("#crumbs [aria-current]", { hasText: "leak_a_million_numbers" }).waitFor();
+    await running.close();
     await page.locator("#stop:enabled").click();
     const report = page.locator("#reports > li").first();
     await report.waitFor();

@@ -1,7 +1,7 @@
 //! The live page: one HTML file that includes its style and script, made once.
 //!
 //! Its content security policy names both by their hashes: nothing else runs, and the page can reach only this service. Its
-//! scripts are plain ES modules, joined in the same way as those of the report's page; two of them are that page's.
+//! scripts are plain ES modules, joined in the same way as those of the report's page; some of them are that page's.
 
 use std::sync::LazyLock;
 
@@ -21,11 +21,13 @@ macro_rules! modules {
 }
 
 /// Scripts, each after those that it imports.
-const MODULES: [&str; 9] = modules![
+const MODULES: [&str; 11] = modules![
     "connection.js",
     "access.js",
     "curve.js",
     "facts.js",
+    "links.js",
+    "places.js",
     "lines.js",
     "leaks.js",
     "reports.js",
@@ -40,9 +42,14 @@ struct Page {
 
 static PAGE: LazyLock<Page> = LazyLock::new(|| {
     let script = shared::joined(
-        [shared::FORMAT, shared::DOM, shared::NAMES]
-            .into_iter()
-            .chain(MODULES),
+        [
+            shared::FORMAT,
+            shared::DOM,
+            shared::NAMES,
+            shared::LINE_LINK,
+        ]
+        .into_iter()
+        .chain(MODULES),
     );
     let policy = format!(
         "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \

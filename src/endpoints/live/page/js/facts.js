@@ -7,12 +7,17 @@ import { bytes, clock, count, duration, plural } from "../../../../../report/pag
  * @typedef {{ count: number, bytes: number }} Blocks
  * @typedef {object} Status
  * @property {"disabled" | "stopped" | "recording" | "stopping" | "forked"} state
+ * @property {string} job_name
+ * @property {string} job_version
+ * @property {string} program
+ * @property {string} host
+ * @property {number} pid
  * @property {string | null} recording_since
  * @property {number} events
  * @property {Blocks} allocated
  * @property {Blocks} live
  * @property {Blocks} high_water
- * @property {{ mean_bytes: number, samples: number, asked: Blocks, live_margin: Blocks, high_water_margin: Blocks,
+ * @property {{ mean_bytes: number, current_mean_bytes: number, samples: number, asked: Blocks, live_margin: Blocks, high_water_margin: Blocks,
  *   allocated_margin: Blocks } | null} sampling
  * @property {number} lost_events
  * @property {number | null} lost_since_ms of the session
@@ -41,6 +46,7 @@ export function showFacts(status) {
   shown.textContent = text;
   byId("lamp", HTMLElement).className = status.state;
 
+  showJob(status);
   const trouble = [status.trouble, lost(status), status.log_given_up === null ? null : `There is no event log: ${status.log_given_up}.`, triggered(status)];
   showTrouble(trouble.filter((part) => part !== null).join(" "));
 
@@ -64,6 +70,16 @@ export function showFacts(status) {
       el("div", "", el("dt", "", name ?? ""), el("dd", "", value ?? "", el("small", "", note ?? ""))),
     ),
   );
+}
+
+/** @param {Status} status */
+function showJob({ job_name: job, job_version: version, program, host, pid }) {
+  const name = [job || program, version].filter((part) => part !== "").join(" ");
+  const process = host === "" ? `process ${pid}` : `process ${pid} on ${host}`;
+  byId("job", HTMLElement).textContent = name || "Memory, live";
+  byId("process", HTMLElement).textContent = process;
+  // The name first: a tab shows little more.
+  document.title = `${name} · ${process} · live memory`;
 }
 
 /** @param {Status} status */

@@ -2,24 +2,33 @@
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, plural, sentence } from "../../../../../report/page/js/format.js";
-import { place } from "./lines.js";
+import { refill } from "./links.js";
+import { placeBlock } from "./places.js";
 
 /**
  * @typedef {import("./lines.js").Line & { growth_bytes_per_hour: number, confidence: "low" | "medium" | "high",
  *   evidence: string[], against: string[] }} Leak
  */
 
+/** What is listed: a list that stays the same is not made again, so that a click or the focus is not lost. */
+let listed = "";
+
 /**
  * @param {Leak[]} leaks the likeliest first
- * @param {boolean} recording
+ * @param {boolean} known whether leaks have been looked for
  */
-export function showLeaks(leaks, recording) {
-  byId("leaks-section", HTMLElement).hidden = !recording;
+export function showLeaks(leaks, known) {
+  byId("leaks-section", HTMLElement).hidden = !known;
+  const list = JSON.stringify(leaks);
+  if (list === listed) {
+    return;
+  }
+  listed = list;
   byId("leaks-lead", HTMLElement).textContent =
     leaks.length === 0
       ? "No line keeps more the more the service does, so far. Looked at every few seconds, in the call sites with the most live bytes."
       : "Lines that keep more the more the service does, the likeliest first. Looked at every few seconds, in the call sites with the most live bytes.";
-  byId("leaks", HTMLElement).replaceChildren(...leaks.map(candidate));
+  refill(byId("leaks", HTMLElement), leaks.map(candidate));
 }
 
 /** @param {Leak} leak */
@@ -30,7 +39,7 @@ function candidate(leak) {
     el("span", `tag ${leak.confidence}`, `${leak.confidence} confidence`),
     ` ${bytes(leak.live.bytes)} in ${plural(leak.live.count, "block")}`,
   );
-  const item = el("li", "", el("h3", "", place(leak)), sums, el("p", "what", sentence(leak.evidence)));
+  const item = el("li", "", el("h3", "", placeBlock(leak, "flamegraph")), sums, el("p", "what", sentence(leak.evidence)));
   if (leak.against.length > 0) {
     item.append(el("p", "what", sentence(leak.against, "against: ")));
   }

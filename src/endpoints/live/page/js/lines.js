@@ -2,60 +2,46 @@
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, count, percent } from "../../../../../report/page/js/format.js";
-import { logical, segments, shortPath } from "../../../../../report/page/js/names.js";
+import { refill } from "./links.js";
+import { placeBlock } from "./places.js";
 
 /**
  * @typedef {{ count: number, bytes: number }} Held
- * @typedef {{ function: string, file: string, line: number, live: Held }} Line
+ * @typedef {import("./places.js").Place & { live: Held }} Line
  * @typedef {{ lines: Line[], seen: Held }} Top
+ */
+
+/**
+ * Row of a line, which stays the same element for as long as the line is listed: so a click or the focus is not lost.
+ * @typedef {object} Row
+ * @property {HTMLElement} element
+ * @property {HTMLElement} live
+ * @property {HTMLElement} blocks
+ * @property {HTMLElement} change
  */
 
 /** @type {Map<string, number>} live bytes of each line when it was first seen */
 const before = new Map();
 /** Largest number of remembered lines: a page that is open for a day must not grow without limit. */
 const MOST_LINES = 500;
-
-/**
- * @param {string} file
- * @returns {string} without the registry's directory, and no more than its last parts
- */
-export function tail(file) {
-  const short = shortPath(file, "");
-  const parts = short.split("/");
-  return short === file && parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : short;
-}
-
-/**
- * @param {string} name of a function
- * @returns {HTMLElement} without generic arguments and closures; the whole name is its tooltip
- */
-export function named(name) {
-  const shown = el("code", "", logical(segments(name)).join("::"));
-  shown.title = name;
-  return shown;
-}
-
-/**
- * @param {Line} line
- * @returns {HTMLElement} the function, and its place below it
- */
-export function place(line) {
-  const at = line.line === 0 ? tail(line.file) : `${tail(line.file)}:${line.line}`;
-  const where = el("span", "place", at);
-  where.title = line.file;
-  return el("span", "", named(line.function), where);
-}
+/** @type {Map<string, Row>} of the listed lines */
+let rowOfLine = new Map();
+/** @type {string | null} when the session began whose lines are remembered */
+let session = null;
 
 /**
  * @param {Top | null} top
- * @param {Held} live sum of everything that is live
+ * @param {import("./facts.js").Status} status
  */
-export function showLines(top, live) {
+export function showLines(top, { live, recording_since: since }) {
   const lead = byId("lines-lead", HTMLElement);
-  const lines = top?.lines ?? [];
-  byId("lines-scroll", HTMLElement).hidden = lines.length === 0;
-  if (top === null) {
+  if (since !== null && since !== session) {
+    session = since;
     before.clear();
+  }
+  byId("lines-heading", HTMLElement).textContent = since === null ? "What held the most at the end" : "What holds the most now";
+  byId("lines-scroll", HTMLElement).hidden = (top?.lines ?? []).length === 0;
+  if (top === null) {
     lead.textContent = "Shown while recording, by the line of your own code that allocated the memory.";
     return;
   }
@@ -64,17 +50,44 @@ export function showLines(top, live) {
   if (before.size > MOST_LINES) {
     before.clear();
   }
-  byId("lines", HTMLElement).replaceChildren(...lines.map(row));
+  /** @type {Map<string, Row>} */
+  const shown = new Map();
+  for (const line of top.lines) {
+    const key = `${line.function}\n${line.file}\n${line.line}`;
+    const row = rowOfLine.get(key) ?? newRow(line);
+    update(row, line, key);
+    shown.set(key, row);
+  }
+  rowOfLine = shown;
+  const elements = [...shown.values()].map(({ element }) => element);
+  const list = byId("lines", HTMLElement);
+  if (elements.length !== list.children.length || elements.some((element, at) => element !== list.children[at])) {
+    refill(list, elements);
+  }
 }
 
-/** @param {Line} line */
-function row(line) {
-  const key = `${line.function}\n${line.file}\n${line.line}`;
-  const first = before.get(key) ?? line.live.bytes;
+/**
+ * @param {Line} line
+ * @returns {Row}
+ */
+function newRow(line) {
+  const [live, blocks, change] = [el("td", "number"), el("td", "number"), el("td", "number")];
+  change.title = "since this page first saw it";
+  return { element: el("tr", "", el("td", "", placeBlock(line, "flamegraph")), live, blocks, change), live, blocks, change };
+}
+
+/**
+ * @param {Row} row
+ * @param {Line} line
+ * @param {string} key
+ */
+function update(row, { live }, key) {
+  const first = before.get(key) ?? live.bytes;
   before.set(key, first);
-  const change = line.live.bytes - first;
+  const change = live.bytes - first;
   const sign = change > 0 ? "+" : "−";
-  const changed = el("td", change > 0 ? "number up" : "number", change === 0 ? "–" : `${sign}${bytes(Math.abs(change))}`);
-  changed.title = "since this page first saw it";
-  return el("tr", "", el("td", "", place(line)), el("td", "number", bytes(line.live.bytes)), el("td", "number", count(line.live.count)), changed);
+  row.live.textContent = bytes(live.bytes);
+  row.blocks.textContent = count(live.count);
+  row.change.textContent = change === 0 ? "–" : `${sign}${bytes(Math.abs(change))}`;
+  row.change.className = change > 0 ? "number up" : "number";
 }

@@ -26,7 +26,7 @@ function heard(event, data) {
     case "status":
       status = data;
       showFacts(data);
-      setState(data.state);
+      setState(data);
       break;
     case "curve":
       setCurve(data);
@@ -46,10 +46,10 @@ function heard(event, data) {
     default:
   }
   if (status !== undefined && (event === "status" || event === "top")) {
-    showLines(status.state === "recording" ? top : null, status.live);
+    showLines(top, status);
   }
   if (status !== undefined && (event === "status" || event === "leaks")) {
-    showLeaks(leaks, status.state === "recording");
+    showLeaks(leaks, top !== null);
   }
 }
 
@@ -90,7 +90,7 @@ async function watch() {
         failed += 1;
         const text = failure instanceof Failure && failure.status !== 0 ? failure.message : "The service does not answer; trying again…";
         showGone(text);
-        setState("");
+        setState(null);
         await pause(Math.min(15_000, 500 * 2 ** Math.min(failed, 5)));
       }
     } finally {

@@ -2,9 +2,10 @@
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, clock, duration, plural } from "../../../../../report/page/js/format.js";
-import { Failure, call, linkable, token } from "./connection.js";
+import { Failure, call } from "./connection.js";
 import { showTrouble } from "./facts.js";
-import { named, tail } from "./lines.js";
+import { outputs, refill } from "./links.js";
+import { placeText } from "./places.js";
 
 /**
  * @typedef {{ count: number, bytes: number }} Sum
@@ -24,14 +25,6 @@ import { named, tail } from "./lines.js";
  * @property {{ function: string, file: string, line: number, live: Sum, growth_bytes_per_hour: number,
  *   confidence: string } | null} leak
  */
-
-/** @type {ReadonlyArray<readonly [string, string, boolean]>} name, path below the report, whether it is saved */
-const VIEWS = [
-  ["Flame graph", "flamegraph", false],
-  ["Statistics", "stats", false],
-  ["memray file", "report", true],
-  ["pprof", "pprof", true],
-];
 
 /** @type {Readonly<Record<string, string>>} */
 const KINDS = {
@@ -55,17 +48,7 @@ export function showReports(kept) {
     kept.length === 0
       ? "None yet: a report is written when a recording is stopped."
       : "Of the last few recordings, and of moments when memory ran short, the latest first. Older ones make room by themselves.";
-  const list = byId("reports", HTMLElement);
-  // The focused element keeps the focus: the list changes without the user.
-  const focused = document.activeElement?.getAttribute("data-key");
-  list.replaceChildren(...kept.map(entry));
-  if (focused !== null && focused !== undefined) {
-    for (const element of list.querySelectorAll("[data-key]")) {
-      if (element instanceof HTMLElement && element.dataset["key"] === focused) {
-        element.focus();
-      }
-    }
-  }
+  refill(byId("reports", HTMLElement), kept.map(entry));
 }
 
 /** @param {Kept} kept */
@@ -82,19 +65,25 @@ function entry(kept) {
   const sums = `${duration(Date.parse(kept.ended) - began)} · ${bytes(kept.high_water.bytes)} at the high-water mark · ${bytes(kept.live.bytes)} not freed · file of ${bytes(kept.report_bytes)}`;
   const what = el("div", "", title, el("p", "what", sums), el("p", "what", largest(kept)));
   if (kept.leak !== null) {
-    what.append(el("p", "what", probable(kept.leak)));
+    what.append(el("p", "what", probable(kept.leak, graphOf(kept))));
   }
   if (kept.trigger !== null) {
     what.append(el("p", "what", `Written because ${kept.trigger.reason}.`));
   }
-  const links = el("div", "links", ...VIEWS.map((view) => link(kept, view)), remover(kept));
+  const links = el("div", "links", ...outputs(`reports/${kept.id}/`, clock(began)), remover(kept));
   return el("li", "", what, links);
 }
 
-/** @param {NonNullable<Kept["leak"]>} leak */
-function probable(leak) {
-  const growth = `${bytes(leak.live.bytes)} (${leak.confidence} confidence)`;
-  return el("span", "", "Probably leaks: ", named(leak.function), ` ${tail(leak.file)}:${leak.line}, ${growth}`);
+/** @param {Kept} kept */
+const graphOf = ({ id }) => `reports/${id}/flamegraph`;
+
+/**
+ * @param {NonNullable<Kept["leak"]>} leak
+ * @param {string} graph
+ */
+function probable(leak, graph) {
+  const growth = `, ${bytes(leak.live.bytes)} (${leak.confidence} confidence)`;
+  return el("span", "", "Probably leaks: ", placeText(leak, graph), growth);
 }
 
 /** @param {Kept} kept */
@@ -102,60 +91,8 @@ function largest(kept) {
   if (kept.largest === null) {
     return "Everything was freed.";
   }
-  const { function: name, file, line, live } = kept.largest;
-  return el("span", "", `Most not freed: ${bytes(live.bytes)} in ${plural(live.count, "block")}, `, named(name), ` ${tail(file)}:${line}`);
-}
-
-/**
- * @param {Kept} kept
- * @param {readonly [string, string, boolean]} view
- */
-function link(kept, [name, path, saved]) {
-  const address = `reports/${kept.id}/${path}`;
-  const anchor = el("a", "button", name);
-  anchor.href = address;
-  anchor.dataset["key"] = address;
-  anchor.setAttribute("aria-label", `${name} of ${clock(Date.parse(kept.started))}`);
-  if (saved) {
-    anchor.setAttribute("download", "");
-  } else {
-    anchor.target = "_blank";
-    anchor.rel = "noopener";
-  }
-  anchor.addEventListener("click", (event) => {
-    if (token() !== "") {
-      event.preventDefault();
-      void follow(address, saved);
-    }
-  });
-  return anchor;
-}
-
-/**
- * Opens a path that needs a token: a browser sends no token with a link, so a ticket is put into the address.
- * @param {string} address
- * @param {boolean} saved
- */
-async function follow(address, saved) {
-  // Opened while the click is being handled; otherwise the browser would block it as an advertisement.
-  const tab = saved ? null : window.open("", "_blank");
-  try {
-    const ticketed = await linkable(address);
-    if (tab !== null) {
-      tab.opener = null;
-      tab.location.replace(new URL(ticketed, document.baseURI).href);
-    } else {
-      const anchor = el("a", "hidden");
-      anchor.href = ticketed;
-      anchor.setAttribute("download", "");
-      document.body.append(anchor);
-      anchor.click();
-      anchor.remove();
-    }
-  } catch (failure) {
-    tab?.close();
-    showTrouble(failure instanceof Failure ? failure.message : String(failure));
-  }
+  const { live } = kept.largest;
+  return el("span", "", `Most not freed: ${bytes(live.bytes)} in ${plural(live.count, "block")}, `, placeText(kept.largest, graphOf(kept)));
 }
 
 /** @param {Kept} kept */
