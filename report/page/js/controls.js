@@ -17,6 +17,9 @@ const UNTILS = {
   all: "all that was allocated",
 };
 
+/** What is left out, by the choice of the fold. */
+const FOLDED = { none: [], runtime: ["runtime and std"], crates: ["other crates"], own: ["all but own code"] };
+
 /** Keys of the state in the filter row, each with its value for "no filter". */
 const FILTERS = /** @type {const} */ (["thread", "allocator", "only", "fold", "matching"]);
 
@@ -186,6 +189,7 @@ export class Controls {
     const active = FILTERS.filter((key) => state[key] !== START[key]).length;
     byId("filter-count", HTMLElement).textContent = active > 0 ? ` (${active})` : "";
     byId("clear-filters", HTMLButtonElement).hidden = active === 0;
+    const plain = state.names === "plain";
     const before = this.model.whole;
     const kept = tree.profile.rows.node.length;
     const parts = [];
@@ -193,9 +197,12 @@ export class Controls {
       parts.push(`${count(kept)} of ${plural(before.profile.rows.node.length, "call site")}`);
     }
     if (tree.size < before.size) {
-      parts.push(`${count(before.size - tree.size)} of ${count(before.size - 1)} boxes folded`);
+      const what = [...FOLDED[state.fold], ...(plain ? ["wrappers"] : [])];
+      parts.push(`${count(before.size - tree.size)} of ${count(before.size - 1)} boxes folded${what.length > 0 ? `: ${what.join(", ")}` : ""}`);
     }
-    byId("filter-note", HTMLElement).textContent = parts.join(", ");
+    const note = byId("filter-note", HTMLElement);
+    note.textContent = parts.join(", ");
+    note.title = plain && tree.size < before.size ? "“Plain names” folds wrappers: calls that only pass on, closures and async bodies" : "";
   }
 
   /** @param {State} state */

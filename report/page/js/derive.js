@@ -52,14 +52,15 @@ export function filtered(profile, { thread, allocator, frames, crate }) {
  * @param {Profile} profile
  * @param {Uint8Array} fold by frame, as `Shape.without` takes it
  * @param {Int32Array | null} same by frame, the frame that stands for it; null: itself
+ * @param {Int32Array | null} name by frame, as `Shape.without` takes it
  * @returns {Profile} without the frames that are hidden
  */
-export function foldedBy(profile, fold, same = null) {
+export function foldedBy(profile, fold, same = null, name = null) {
   const allocated = new Uint8Array(profile.shape.size);
   for (const node of profile.rows.node) {
     allocated[node] = 1;
   }
-  const { shape, nodeOf } = profile.shape.without(fold, allocated, same);
+  const { shape, nodeOf } = profile.shape.without(fold, allocated, same, name);
   const node = profile.rows.node.map((at) => nodeOf[at]);
   const order = Int32Array.from(node.keys());
   // Rows are sorted by node; most are in order already.

@@ -30,6 +30,14 @@ export function byId(id, type) {
   return element;
 }
 
+/** Pixels of a canvas for each of the screen. */
+let sharpness = 1;
+
+/** @param {number} factor by which canvases are sharper than the screen from now on: paper shows more */
+export function sharpen(factor) {
+  sharpness = factor;
+}
+
 /**
  * Sizes a canvas for its box and the screen's pixels.
  * @param {HTMLCanvasElement} canvas
@@ -38,7 +46,7 @@ export function byId(id, type) {
  * @returns {CanvasRenderingContext2D} cleared, in CSS pixels
  */
 export function prepare(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = (window.devicePixelRatio || 1) * sharpness;
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) {
     canvas.width = w;

@@ -71,6 +71,29 @@ export function hiding(profile, fold, plain) {
 }
 
 /**
+ * The names by which neighbours are one box: a function, the closures in it, and its generic versions look the same.
+ * @param {Profile} profile
+ * @returns {Int32Array} by frame, the number of its name; -1: a box of its own, since recursion of own code means something
+ */
+export function namesOfBoxes({ head, frames, strings }) {
+  /** @type {Map<string, number>} */
+  const numbers = new Map();
+  const known = new Int32Array(strings.length).fill(-1);
+  return frames.function.map((name, frame) => {
+    const [, kind] = head.packages[frames.package[frame]] ?? ["", NATIVE];
+    if (kind === OWN) {
+      return -1;
+    }
+    if (known[name] < 0) {
+      const text = logical(segments(strings[name])).join("::");
+      known[name] = numbers.get(text) ?? numbers.size;
+      numbers.set(text, known[name]);
+    }
+    return known[name];
+  });
+}
+
+/**
  * @param {Fold} fold
  * @param {string} crate
  * @param {number} kind

@@ -1,6 +1,6 @@
 // Numbers for users. Sizes are in powers of 1000, as in memray.
 
-const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
+export const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
 
 /**
  * @param {number} value in bytes

@@ -2,6 +2,7 @@
 // that a graph may be ten thousand frames deep.
 
 import { prepare, themed } from "./dom.js";
+import { plural } from "./format.js";
 import { boxAt, layout, spanOf } from "./layout.js";
 import { fitted } from "./names.js";
 
@@ -71,6 +72,10 @@ export class Graph {
     this.selected = 0;
     /** @type {Box | null} */
     this.hovered = null;
+    /** Where the window was scrolled to, in pixels: as long as the user leaves it there, a new size scrolls again. */
+    this.ledTo = -1;
+    /** Set while the graph is painted for the printer. */
+    this.printed = false;
     /** Set if the window scrolls to the first branch of the graph. */
     this.leads = true;
     /** Called after each new layout. */
@@ -151,8 +156,8 @@ export class Graph {
   }
 
   resize() {
-    if (this.scroller.clientWidth === 0) {
-      // The pane is not shown.
+    if (this.scroller.clientWidth === 0 || this.printed) {
+      // The pane is not shown, or was made for paper.
       return;
     }
     this.width = this.scroller.clientWidth;
@@ -160,12 +165,32 @@ export class Graph {
     const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
     this.rowHeight = Math.round(size * 1.55);
     this.fontSize = Math.round(size * 0.93);
+    const led = this.scroller.scrollTop === this.ledTo;
     this.relayout();
-    if (!this.sized) {
+    if (led || !this.sized) {
       this.sized = true;
       this.scrollToZoom();
       this.paint();
     }
+  }
+
+  /**
+   * Paints all rows at once, for the printer, which does not scroll; or goes back to the window.
+   * @param {boolean} on
+   */
+  printing(on) {
+    this.printed = on;
+    if (!on) {
+      this.resize();
+      return;
+    }
+    this.width = this.scroller.clientWidth;
+    this.relayout();
+    // So the graph is not higher than a page of the same width.
+    this.rowHeight = Math.min(this.rowHeight, Math.max(4, Math.floor((1.1 * this.width) / Math.max(1, this.rows.length))));
+    this.fontSize = Math.min(this.fontSize, Math.round(0.7 * this.rowHeight));
+    this.inner = this.rows.length * this.rowHeight;
+    this.relayout();
   }
 
   relayout() {
@@ -207,6 +232,7 @@ export class Graph {
     const offset = depth * this.rowHeight;
     const down = this.scene?.grow === "down";
     this.scroller.scrollTop = down ? offset : this.height - this.inner - offset;
+    this.ledTo = this.scroller.scrollTop;
   }
 
   /** @param {number} node whose row shall be in sight */
@@ -296,6 +322,23 @@ export class Graph {
       context.fillStyle = this.theme.panel;
       context.fillRect(0, this.pinned(), this.width, this.rowHeight);
       this.paintRow(context, scene, this.rows[0], this.pinned());
+      this.paintHidden(context, scene);
+    }
+  }
+
+  /**
+   * Says in the outermost row how many rows lie out of sight between it and the next one.
+   * @param {CanvasRenderingContext2D} context
+   * @param {Scene} scene
+   */
+  paintHidden(context, { grow, title }) {
+    const scrolled = grow === "down" ? this.scrolled : this.height - this.inner - this.scrolled;
+    const rows = Math.floor(scrolled / this.rowHeight);
+    const text = grow === "down" ? `↑ ${plural(rows, "frame")} above` : `↓ ${plural(rows, "frame")} below`;
+    const left = this.width - context.measureText(text).width - 2 * PADDING;
+    if (rows > 0 && left > context.measureText(title).width + 6 * PADDING) {
+      context.fillStyle = this.theme.text;
+      context.fillText(text, left, this.pinned() + this.rowHeight / 2);
     }
   }
 

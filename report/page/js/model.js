@@ -4,7 +4,7 @@ import { CallTree } from "./call_tree.js";
 import { swatches } from "./colors.js";
 import { OWN, measureOf } from "./decode.js";
 import { filtered, foldedBy, sameByName, withNames, withRange } from "./derive.js";
-import { hiding } from "./fold.js";
+import { hiding, namesOfBoxes } from "./fold.js";
 import { InvertedTree } from "./inverted_tree.js";
 import { Names, commonDirectory } from "./names.js";
 import { rangeColumns, rangeSource } from "./ranges.js";
@@ -103,8 +103,10 @@ export class Model {
     let part = this.parts.get(key);
     if (part === undefined) {
       const whole = new CallTree(this.part(state));
-      const hidden = hiding(whole.profile, state.fold, state.names === "plain");
-      const tree = hidden === null ? whole : new CallTree(foldedBy(whole.profile, hidden));
+      const plain = state.names === "plain";
+      const hidden = hiding(whole.profile, state.fold, plain);
+      const names = plain ? namesOfBoxes(whole.profile) : null;
+      const tree = hidden === null ? whole : new CallTree(foldedBy(whole.profile, hidden, null, names));
       part = { whole, tree, inverted: null };
       const [oldest] = this.parts.keys();
       if (this.parts.size >= KEPT) {

@@ -95,6 +95,24 @@ export function fitted(parts, room, size, measure) {
 }
 
 /**
+ * The longest way to write a place in `room`: leading directories go first, file and line never.
+ * @param {string} place `src/shop/cart.rs:12`
+ * @param {number} room in pixels
+ * @param {(text: string) => number} measure in pixels
+ * @returns {string}
+ */
+export function fittedPlace(place, room, measure) {
+  let text = place;
+  for (let rest = place; measure(text) > room && rest.includes("/"); text = `…/${rest}`) {
+    rest = rest.slice(rest.indexOf("/") + 1);
+    if (!rest.includes("/") && measure(`…/${rest}`) > room) {
+      return rest;
+    }
+  }
+  return text;
+}
+
+/**
  * @param {string[]} parts
  * @returns {string} the last two segments and closures in them: `SessionCache::remember`
  */

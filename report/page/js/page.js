@@ -113,6 +113,10 @@ export class Page {
    */
   zoom(node, tab = this.state.tab) {
     const tree = this.look.ordered;
+    if (node === 0 && this.zoomed === 0) {
+      // Nothing is zoomed: what is out of sight between the root and the first branch is wanted.
+      this.graph.scrollToDepth(0);
+    }
     const frames = pathTo(tree, node).map((at) => tree.frameOf(at));
     this.change({ zoom: frames, tab }, true);
     this.graph.selected = this.zoomed;

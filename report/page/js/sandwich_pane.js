@@ -1,11 +1,13 @@
 // One function in the middle: its callers above, its callees below.
 
+import { OWN } from "./decode.js";
 import { byId, el } from "./dom.js";
 import { amount, count, percent, plural } from "./format.js";
 import { functionSums } from "./functions.js";
 import { Graph } from "./graph.js";
 import { listen } from "./input.js";
 import { sandwich } from "./sandwich.js";
+import { kindOf } from "./sites.js";
 
 /** @typedef {import("./model.js").Look} Look */
 /** @typedef {import("./call_tree.js").Tree} Tree */
@@ -86,12 +88,13 @@ export class SandwichPane {
     const same = key === this.key;
     if (!same) {
       this.key = key;
-      this.functions = functionSums(tree, measure);
+      // One's own code is what one looks for: it comes first.
+      const isOwn = (/** @type {number} */ frame) => kindOf(names.profile, frame) === OWN;
+      const all = functionSums(tree, measure);
+      this.functions = [...all.filter(({ frame }) => isOwn(frame)), ...all.filter(({ frame }) => !isOwn(frame))];
     }
     const asked = Number.parseInt(state.function, 36);
-    const { packages } = names.profile.head;
-    const own = this.functions.find(({ frame }) => packages[names.profile.frames.package[frame]]?.[1] === 0);
-    const chosen = this.functions.find(({ name }) => name === asked) ?? own ?? this.functions[0];
+    const chosen = this.functions.find(({ name }) => name === asked) ?? this.functions[0];
     if (same && chosen?.name === this.chosen) {
       return;
     }
@@ -130,11 +133,12 @@ export class SandwichPane {
       button.type = "button";
       button.value = String(name);
       button.title = `${names.full(frame)}\n${percent(total, whole)}`;
+      button.classList.toggle("own", kindOf(names.profile, frame) === OWN);
       button.ariaCurrent = name === this.chosen ? "true" : "false";
       return el("li", "", button);
     });
     const rest = found.length - items.length;
-    const note = rest > 0 ? [el("li", "left-out", `${count(rest)} smaller ones: type to find them`)] : [];
+    const note = rest > 0 ? [el("li", "left-out", `${count(rest)} more: type to find them`)] : [];
     byId("functions", HTMLElement).replaceChildren(...items, ...note);
   }
 }

@@ -46,9 +46,11 @@ export class Shape {
    * @param {Uint8Array} fold by frame, {@link VISIBLE} and so on
    * @param {Uint8Array} allocated by node, 1: it allocated itself
    * @param {Int32Array | null} same by frame, the frame that stands for it; null: itself
+   * @param {Int32Array | null} name by frame: a frame is left out below one of the same name, unless it allocated itself;
+   *   -1: never
    * @returns {{shape: Shape, nodeOf: Int32Array}} and by old node, the new one
    */
-  without(fold, allocated, same = null) {
+  without(fold, allocated, same = null, name = null) {
     const made = new Int32Array(this.size);
     const frames = new Int32Array(this.size);
     const parents = new Int32Array(this.size);
@@ -63,7 +65,9 @@ export class Shape {
       const own = this.frame[node];
       const frame = same === null ? own : same[own];
       const how = fold[frame];
-      if (how === HIDDEN || (how === HIDDEN_BETWEEN && allocated[node] === 0) || (how === HIDDEN_FIRST && caller === 0)) {
+      const again = name !== null && caller > 0 && name[frame] >= 0 && name[frame] === name[frames[caller]];
+      const between = how === HIDDEN_BETWEEN || again;
+      if (how === HIDDEN || (between && allocated[node] === 0) || (how === HIDDEN_FIRST && caller === 0)) {
         made[node] = caller;
         continue;
       }

@@ -2,7 +2,7 @@
 
 import { byId, el } from "./dom.js";
 import { amount, bytes, count, duration, percent, plural } from "./format.js";
-import { fitted } from "./names.js";
+import { fitted, fittedPlace } from "./names.js";
 import { spark } from "./spark.js";
 
 /** @typedef {import("./sites.js").CallSite} CallSite */
@@ -23,6 +23,10 @@ const HEADINGS = {
   temporary: "Top call sites of temporary blocks",
   range: "Top call sites of the range",
 };
+
+/** Widths of what stands beside a place, in sizes of the font: the word "library", and a small history. */
+const TAG = 4.4;
+const SPARK = 3.3;
 
 export class SiteTable {
   /**
@@ -90,6 +94,17 @@ export class SiteTable {
     return fitted(parts, room.width, room.size, (text) => room.context.measureText(text).width) || names.brief(site.frame);
   }
 
+  /**
+   * @param {CallSite} site
+   * @param {number} aside what else stands in the row, in sizes of the font
+   * @returns {string} as much of its place as there is room for
+   */
+  placeOf({ frame }, aside) {
+    const { width, size, context } = this.room;
+    // The measured letters are bold and larger than these.
+    return fittedPlace(this.names.place(frame), width - aside * size, (text) => 0.9 * context.measureText(text).width);
+  }
+
   /** Measures the column of names. */
   measure() {
     const heading = /** @type {HTMLElement} */ (byId("sites", HTMLElement).closest("table")?.querySelector("th"));
@@ -115,8 +130,8 @@ export class SiteTable {
     const places = site.nodes.length > 1 ? `\nat ${count(site.nodes.length)} places of the graph` : "";
     button.title = names.full(site.frame) + places;
     button.addEventListener("click", () => this.choose(site));
-    // Cut on the left if it is too long: the end matters most. `bdi` keeps the text itself left to right.
-    const where = el("span", "place", el("bdi", "", names.place(site.frame)));
+    const aside = (site.own ? 0 : TAG) + (this.view === "live" ? SPARK : 0);
+    const where = el("span", "place", this.placeOf(site, aside));
     where.title = names.fullPlace(site.frame);
     const other = by === "bytes" ? plural(site.count, "block") : bytes(site.bytes);
     const aged = site.oldest >= 0 && this.view === "live";

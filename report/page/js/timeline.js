@@ -1,11 +1,13 @@
 // Memory over time: resident size as a surface, live heap as a line, the high-water mark, and the user's marks. A range is
 // selected by dragging, or with Shift and the arrow keys.
 
+import { sizeTicks, timeTicks } from "./axis.js";
 import { el, prepare, themed } from "./dom.js";
 import { bytes, duration } from "./format.js";
 
 const TOP = 8;
-const BOTTOM = 4;
+/** Height of the axis below the curve, in sizes of its font. */
+const AXIS = 1.35;
 /** Shorter drags are clicks, in pixels. */
 const DRAG = 4;
 
@@ -179,7 +181,8 @@ export class Timeline {
     const height = box.clientHeight;
     const context = prepare(canvas, width, height);
     const { rss, heap, own } = this.curves;
-    const floor = height - BOTTOM;
+    const letter = Math.round(0.85 * Number.parseFloat(getComputedStyle(document.documentElement).fontSize));
+    const floor = height - Math.round(AXIS * letter);
     const x = (/** @type {number} */ ms) => ((ms - this.first) / (this.last - this.first)) * width;
     const y = (/** @type {number} */ size) => floor - (size / this.most) * (floor - TOP);
 
@@ -200,9 +203,11 @@ export class Timeline {
     this.trace(context, heap, x, y);
     context.stroke();
 
-    this.paintMarks(context, x, height);
+    context.font = `${letter}px system-ui, sans-serif`;
+    this.paintAxes(context, x, y, { width, floor, letter });
+    this.paintMarks(context, x, floor);
     if (this.range !== null) {
-      this.paintRange(context, x(this.range.from), x(this.range.to), height);
+      this.paintRange(context, x(this.range.from), x(this.range.to), floor);
     }
     if (this.peak !== null) {
       this.paintPeak(context, x(this.peak), y(this.peakBytes), width);
@@ -241,13 +246,43 @@ export class Timeline {
   }
 
   /**
+   * Sizes on the left, with lines through the curve; times below it.
+   * @param {CanvasRenderingContext2D} context
+   * @param {(ms: number) => number} x
+   * @param {(size: number) => number} y
+   * @param {{ width: number, floor: number, letter: number }} plot in pixels
+   */
+  paintAxes(context, x, y, { width, floor, letter }) {
+    context.fillStyle = themed("--muted");
+    context.strokeStyle = themed("--line");
+    context.lineWidth = 1;
+    context.textAlign = "left";
+    context.textBaseline = "bottom";
+    context.strokeRect(0, floor + 0.5, width, 0);
+    for (const { value, text } of sizeTicks(this.most, Math.max(1, Math.floor((floor - TOP) / (2.2 * letter))))) {
+      context.globalAlpha = 0.7;
+      context.strokeRect(0, Math.round(y(value)) + 0.5, width, 0);
+      context.globalAlpha = 1;
+      context.fillText(text, 4, y(value) + letter + 3);
+    }
+    context.textBaseline = "top";
+    context.textAlign = "center";
+    for (const { value, text } of timeTicks(this.last, Math.max(1, Math.floor(width / (8 * letter))))) {
+      const half = context.measureText(text).width / 2;
+      if (x(value) - half > 0 && x(value) + half < width) {
+        context.strokeRect(Math.round(x(value)) + 0.5, floor, 0, 3);
+        context.fillText(text, x(value), floor + 3);
+      }
+    }
+    context.textAlign = "left";
+  }
+
+  /**
    * @param {CanvasRenderingContext2D} context
    * @param {(ms: number) => number} x
    * @param {number} height
    */
   paintMarks(context, x, height) {
-    const size = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
-    context.font = `${Math.round(size * 0.85)}px system-ui, sans-serif`;
     context.textBaseline = "bottom";
     const width = this.canvas.clientWidth;
     const moments = [{ name: "start", at_ms: 0 }, ...this.marks, { name: "stop", at_ms: this.last }];

@@ -1,6 +1,6 @@
 // Connects the search field, the buttons and the browser's back and forward to the page.
 
-import { byId } from "./dom.js";
+import { byId, sharpen } from "./dom.js";
 import { savePng, saveSvg } from "./pictures.js";
 import { parseHash } from "./state.js";
 
@@ -35,4 +35,13 @@ export function wire(page) {
   };
   addEventListener("popstate", restore);
   addEventListener("hashchange", restore);
+  const print = (/** @type {boolean} */ on) => {
+    // Canvases do not change with the paper, so they are painted for its width before.
+    document.body.classList.toggle("printing", on);
+    sharpen(on ? 3 : 1);
+    page.timeline.paint();
+    page.graph.printing(on);
+  };
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
 }

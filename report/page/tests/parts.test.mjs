@@ -8,7 +8,7 @@ import { adviceOn } from "../js/advice.js";
 import { CallTree, nodeAt } from "../js/call_tree.js";
 import { measureOf } from "../js/decode.js";
 import { eachSurvivor, filtered, foldedBy, sameByName, withNames, withRange } from "../js/derive.js";
-import { explained, hiding, isPlumbing } from "../js/fold.js";
+import { explained, hiding, isPlumbing, namesOfBoxes } from "../js/fold.js";
 import { functionSums } from "../js/functions.js";
 import { compared, generationsOf, joinedGenerations, worthComparing } from "../js/generations.js";
 import { InvertedTree } from "../js/inverted_tree.js";
@@ -114,6 +114,30 @@ test("folding takes frames out of every stack and loses no byte", () => {
     });
     assert.equal(blocks, expected);
   });
+});
+
+test("below a box of the same name there is another one only where it allocated itself", () => {
+  everySeed((seed, { profile, stacks }) => {
+    // Frames 0 and 3 have one name, 1 and 4 another, and 2 none.
+    const name = Int32Array.from({ length: FRAMES }, (_, frame) => (frame % 3 === 2 ? -1 : frame % 3));
+    const part = foldedBy(profile, new Uint8Array(FRAMES), null, name);
+    const leaves = new Set(stacks.map(({ path }) => path.join(".")));
+    const kept = stacks.map(({ path, ...stack }) => {
+      const shown = [];
+      path.forEach((frame, at) => {
+        const again = shown.length > 0 && name[frame] >= 0 && name[frame] === name[shown[shown.length - 1]];
+        if (!again || leaves.has(path.slice(0, at + 1).join("."))) {
+          shown.push(frame);
+        }
+      });
+      return { ...stack, path: shown };
+    });
+    assert.deepEqual(read(new CallTree(part), LIVE), sums(kept, LIVE), String(seed));
+  });
+  const frames = { function: Int32Array.of(0, 1, 2, 0), package: Int32Array.of(1, 1, 1, 0) };
+  const strings = ["tokio::run", "tokio::run::{closure}", "tokio::stop"];
+  const [run, closure, stop, own] = namesOfBoxes({ head: { packages: [["shop", 0], ["tokio", 1]] }, frames, strings });
+  assert.ok(run === closure && run !== stop && own === -1);
 });
 
 test("a path of frames finds its node, whatever of it is folded", () => {

@@ -8,7 +8,9 @@ import { measureOf } from "../js/decode.js";
 import { bytes, duration, percent } from "../js/format.js";
 import { InvertedTree } from "../js/inverted_tree.js";
 import { boxAt, layout, spanOf } from "../js/layout.js";
-import { brief, commonDirectory, fit, segments, shortPath } from "../js/names.js";
+import { sizeTicks, timeTicks } from "../js/axis.js";
+import { framesAt, hashOfLine, lineOfHash } from "../js/line_link.js";
+import { brief, commonDirectory, fit, fittedPlace, segments, shortPath } from "../js/names.js";
 import { compile, matchedTotal } from "../js/search.js";
 import { ownSites } from "../js/sites.js";
 import { FRAMES, randomProfile } from "./profiles.mjs";
@@ -138,6 +140,47 @@ test("paths lose what is not worth reading", () => {
   assert.equal(shortPath("/r/registry/src/i-1/tokio-1.0.0/src/x.rs", ""), "tokio-1.0.0/src/x.rs");
   assert.equal(shortPath("/rustc/abc/library/std/src/x.rs", ""), "library/std/src/x.rs");
   assert.equal(shortPath("/build/shop/src/a.rs", "/build/"), "shop/src/a.rs");
+});
+
+test("of a place that is too long directories go, file and line never", () => {
+  const measure = (text) => text.length;
+  const place = "library/std/src/sys/stack_overflow.rs:227";
+  for (const [room, text] of [
+    [99, place],
+    [40, "…/std/src/sys/stack_overflow.rs:227"],
+    [27, "…/sys/stack_overflow.rs:227"],
+    [24, "…/stack_overflow.rs:227"],
+    [22, "stack_overflow.rs:227"],
+    [3, "stack_overflow.rs:227"],
+  ]) {
+    assert.equal(fittedPlace(place, room, measure), text);
+  }
+  assert.equal(fittedPlace("main.rs:1", 2, measure), "main.rs:1");
+});
+
+test("axes have round values, as many as there is room for", () => {
+  assert.deepEqual(sizeTicks(39_500_000, 3).map(({ text }) => text), ["20\u00a0MB"]);
+  assert.deepEqual(sizeTicks(1_500, 3).map(({ text }) => text), ["500\u00a0B", "1\u00a0kB", "1.5\u00a0kB"]);
+  assert.deepEqual(sizeTicks(0.5, 3), []);
+  assert.deepEqual(timeTicks(90_000, 4).map(({ text }) => text), ["30 s", "1 min"]);
+  assert.deepEqual(timeTicks(4e8, 5).map(({ text }) => text), ["1 d", "2 d", "3 d", "4 d"]);
+  for (let most = 1; most < 1e15; most *= 7) {
+    for (const room of [1, 3, 10]) {
+      assert.ok(sizeTicks(most, room).length <= room + 0.001 && timeTicks(most, room).length <= room, `${most} ${room}`);
+    }
+  }
+});
+
+test("a link to a line is read as it was written, and finds the line's frames", () => {
+  const place = { function: "<a::B as c&d=#>::e", file: "src/ü %.rs", line: 12 };
+  assert.deepEqual(lineOfHash(hashOfLine(place)), place);
+  for (const other of ["", "#", "#in=f&file=a.rs", "#in=f&file=a.rs&line=x", "#tab=growth"]) {
+    assert.equal(lineOfHash(other), null, other);
+  }
+  const strings = ["f", "g", "a.rs"];
+  const frames = { function: Int32Array.of(1, 0, 0), file: Int32Array.of(2, 2, 2), line: Int32Array.of(7, 7, 8) };
+  assert.deepEqual(framesAt({ strings, frames }, { function: "f", file: "a.rs", line: 7 }), [1, 0]);
+  assert.deepEqual(framesAt({ strings, frames }, { function: "f", file: "a.rs", line: 9 }), []);
 });
 
 test("numbers keep three digits and never round something to nothing or all", () => {

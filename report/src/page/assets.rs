@@ -49,6 +49,7 @@ const MODULES: &[(&str, &str)] = modules![
     "graph.js",
     "minimap.js",
     "input.js",
+    "axis.js",
     "timeline.js",
     "header.js",
     "spark.js",

@@ -7,6 +7,9 @@ use super::assets;
 /// Numbers for users: `page/js/format.js`.
 pub const FORMAT: &str = include_str!("../../page/js/format.js");
 
+/// Round values for the axes of curves: `page/js/axis.js`. It needs [`FORMAT`].
+pub const AXIS: &str = include_str!("../../page/js/axis.js");
+
 /// Elements from plain data, canvases, colours of the theme: `page/js/dom.js`.
 pub const DOM: &str = include_str!("../../page/js/dom.js");
 

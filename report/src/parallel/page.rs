@@ -34,7 +34,7 @@ const MODULES: [&str; 6] = modules![
 ];
 
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
-    let shared = [shared::FORMAT, shared::DOM, shared::NAMES];
+    let shared = [shared::FORMAT, shared::AXIS, shared::DOM, shared::NAMES];
     shared::joined(shared.into_iter().chain(MODULES))
 });
 

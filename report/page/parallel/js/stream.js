@@ -2,6 +2,7 @@
 // that are painted already are skipped.
 
 import { short } from "./data.js";
+import { niceStep } from "../../js/axis.js";
 import { el, prepare, themed } from "../../js/dom.js";
 import { plural } from "../../js/format.js";
 
@@ -403,15 +404,6 @@ export function firstBehind(ends, at) {
     }
   }
   return low;
-}
-
-/**
- * @param {number} least
- * @returns {number} 1, 2 or 5 times a power of ten, no less than that
- */
-export function niceStep(least) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  return power * ([1, 2, 5, 10].find((factor) => factor * power >= least * 0.999) ?? 10);
 }
 
 /**

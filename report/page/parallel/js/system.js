@@ -1,11 +1,10 @@
 // CPU and memory over time: how many cores the workers used, one on top of the other, and the process's resident size.
 
 import { short } from "./data.js";
-import { niceStep } from "./stream.js";
+import { niceStep } from "../../js/axis.js";
 import { prepare, themed } from "../../js/dom.js";
 import { bytes } from "../../js/format.js";
 
-const SHADES = 10;
 const ABOVE = 6;
 const BELOW = 18;
 const BESIDE = 60;
@@ -81,9 +80,10 @@ export class System {
     /** @type {number[]} */
     let below = at.map(() => 0);
     this.draw(this.cpu, this.mostCores, (value) => `${Number(value.toFixed(2))}`, (context, x, y) => {
+      // Two greys in turn: the palette is that of the tasks.
       this.cores.forEach((of, worker) => {
         const above = below.map((sum, nth) => sum + of[nth]);
-        context.fillStyle = themed(worker < SHADES ? `--task-${worker}` : "--task-rest");
+        context.fillStyle = themed(`--worker-${worker % 2}`);
         context.beginPath();
         steps(context, at, above, x, y, false);
         steps(context, at, below, x, y, true);
@@ -94,7 +94,7 @@ export class System {
     this.draw(this.memory, this.mostBytes, bytes, (context, x, y) => {
       context.beginPath();
       at.forEach((moment, nth) => context[nth === 0 ? "moveTo" : "lineTo"](x(moment), y(rss[nth])));
-      context.strokeStyle = themed("--curve-heap");
+      context.strokeStyle = themed("--worker-0");
       context.lineWidth = 1.5;
       context.stroke();
       context.lineTo(x(at[at.length - 1] ?? 0), y(0));

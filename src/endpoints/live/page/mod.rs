@@ -44,6 +44,7 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     let script = shared::joined(
         [
             shared::FORMAT,
+            shared::AXIS,
             shared::DOM,
             shared::NAMES,
             shared::LINE_LINK,

@@ -1,5 +1,6 @@
 // Memory over time. The server limits its size: each answer of the stream begins with the whole curve, thinned out.
 
+import { sizeTicks, timeTicks } from "../../../../../report/page/js/axis.js";
 import { byId, prepare, themed } from "../../../../../report/page/js/dom.js";
 import { bytes, duration } from "../../../../../report/page/js/format.js";
 
@@ -79,11 +80,7 @@ export function drawCurve() {
   context.lineWidth = 1;
   context.strokeRect(0, Math.round(bottom) + 0.5, width, 0);
   if (rows.length > 1) {
-    context.textAlign = "left";
-    context.fillText(bytes(most), 0, top - 6);
-    context.fillText("start", 0, height - 4);
-    context.textAlign = "right";
-    context.fillText(`after ${duration(end)}`, width, height - 4);
+    drawAxes(context, { x, y, end, most, width, bottom, letter });
   } else {
     context.textAlign = "center";
     context.fillText("Nothing recorded yet", width / 2, height / 2);
@@ -94,6 +91,35 @@ export function drawCurve() {
     context.fillRect(x(rows[picked][0]), top, 1, bottom - top);
   }
   describe(canvas);
+}
+
+/**
+ * Sizes on the left, with lines through the curve; times below it.
+ * @param {CanvasRenderingContext2D} context
+ * @param {{ x: (ms: number) => number, y: (value: number) => number, end: number, most: number, width: number, bottom: number,
+ *   letter: number }} plot in pixels
+ */
+function drawAxes(context, { x, y, end, most, width, bottom, letter }) {
+  context.textAlign = "left";
+  for (const { value, text } of sizeTicks(most, Math.max(1, Math.floor(y(0) / (3 * letter))))) {
+    context.globalAlpha = 0.6;
+    context.strokeRect(0, Math.round(y(value)) + 0.5, width, 0);
+    context.globalAlpha = 1;
+    context.fillText(text, 2, y(value) - 3);
+  }
+  const below = bottom + letter + 5;
+  context.fillText("0", 0, below);
+  const whole = `after ${duration(end)}`;
+  const room = width - context.measureText(whole).width - letter;
+  context.textAlign = "center";
+  for (const { value, text } of timeTicks(end, Math.max(1, Math.floor(width / (8 * letter))))) {
+    if (x(value) + context.measureText(text).width / 2 < room) {
+      context.strokeRect(Math.round(x(value)) + 0.5, bottom, 0, 3);
+      context.fillText(text, x(value), below);
+    }
+  }
+  context.textAlign = "right";
+  context.fillText(whole, width, below);
 }
 
 /**
