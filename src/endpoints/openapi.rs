@@ -9,6 +9,7 @@ use super::api::BASE;
 use super::described::VIEWS;
 use super::error::{ErrorBody, ErrorKind};
 use super::failures::KeptFailures;
+use super::query::SinceQuery;
 use super::reports::ReportIdParam;
 use super::schemas::{LiveEvent, Statistics};
 use super::{live, mark, outputs, reports, start, status, stop, ticket, timeline};
@@ -101,7 +102,8 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
             RefOr::T(parameter) => !["full", "threads"].contains(&parameter.name.as_str()),
             RefOr::Ref(_) => true,
         });
-        let parameters = id.map(RefOr::T).chain(others).collect();
+        let since = SinceQuery::into_params(|| None).into_iter();
+        let parameters = id.chain(since).map(RefOr::T).chain(others).collect();
         view_of_kept.parameters = Some(parameters);
         let responses = &mut view_of_kept.responses.responses;
         responses.extend(KeptFailures::responses());

@@ -23,7 +23,10 @@ pub(super) async fn output(
 ) -> Result<Response, ApiError> {
     let negotiated = matches!(kind, OutputKind::Report | OutputKind::Stats);
     let preferred = negotiate::preferred(kind, headers);
-    let key = query::read(kind, preferred, asked)?;
+    let mut key = query::read(kind, preferred, asked)?;
+    if of.is_some() {
+        key = key.since(query::since(asked)?);
+    }
     let core = profiler.core()?;
     let made = core.reports().output(of, key).await?;
     let mut response = download(core.reports(), made, headers)?;

@@ -13,7 +13,7 @@ use super::error::ApiError;
 use super::params;
 use super::schemas::Truth;
 use crate::config::values::one_of;
-use crate::profiler::store::{OutputKey, OutputKind};
+use crate::profiler::store::{OutputKey, OutputKind, ReportId};
 use crate::symbolize::ThreadMode;
 
 /// Parameters that say how frames and threads are shown.
@@ -59,6 +59,24 @@ pub(super) struct VersionQuery {
     /// Version of memray's capture format, for an older memray.
     #[param(inline)]
     version: Option<FormatVersion>,
+}
+
+/// Parameter that compares a kept report with another one.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SinceQuery {
+    /// The number of an earlier kept report: only what has grown since then is shown.
+    #[param(pattern = "^(0|[1-9][0-9]{0,19})$")]
+    since: Option<String>,
+}
+
+/// Returns the kept report that a kept report is compared with, if the query names one.
+pub(super) fn since(query: Option<&str>) -> Result<Option<ReportId>, ApiError> {
+    let SinceQuery { since } = params::read(query)?;
+    let refused = || ApiError::BadRequest("since must be the number of a kept report".to_owned());
+    since
+        .map(|text| ReportId::parse(&text).ok_or_else(refused))
+        .transpose()
 }
 
 /// Parameter that chooses the format of a report.

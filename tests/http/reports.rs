@@ -389,6 +389,56 @@ async fn marks_are_in_the_report_and_bad_ones_are_refused() {
 }
 
 #[tokio::test]
+async fn two_kept_reports_are_compared() {
+    let bench = Bench::new();
+    let app = bench.app();
+    let mut held = Vec::new();
+    for bytes in [1_000_000, 5_000_000] {
+        held.push(record(&app, bytes).await);
+    }
+    let kept = list(&app).await;
+    let [after, before] = [0, 1].map(|nth| kept[nth]["id"].as_str().unwrap().to_owned());
+    let live = |bytes: f64, answer: &Value| {
+        let live = answer["heapray"]["live"]["bytes"].as_f64().unwrap();
+        assert!((live - bytes).abs() < 100_000.0, "{live} of {bytes}");
+    };
+    let of = |id: &str, since: &str| {
+        let path = format!("reports/{id}/stats?format=json{since}");
+        let app = app.clone();
+        async move { call(&app, &path).await.json() }
+    };
+    live(5e6, &of(&after, "").await);
+    let grown = of(&after, &format!("&since={before}")).await;
+    live(4e6, &grown);
+    let notes = grown["heapray"]["notes"].to_string();
+    assert!(
+        notes.contains("only what grew is shown") && notes.contains(&before),
+        "{notes}"
+    );
+    live(0.0, &of(&before, &format!("&since={after}")).await);
+    // The page and memray's file are those of the growth too.
+    let page = call(&app, &format!("reports/{after}/flamegraph?since={before}")).await;
+    assert!(page.text().contains("</html>"));
+    let file = call(&app, &format!("reports/{after}/report?since={before}")).await;
+    let file = memray::read(std::io::Cursor::new(file.body)).unwrap();
+    assert!(file.report.totals.live.bytes < 4_100_000);
+    // For the present session it does not matter.
+    let present = call(&app, &format!("stats?format=json&since={before}")).await;
+    live(5e6, &present.json());
+    call(&app, &format!("reports/{after}/stats?since=x"))
+        .await
+        .fails_with(400, "BadRequest");
+    call(&app, &format!("reports/{after}/stats?since=17"))
+        .await
+        .fails_with(404, "ReportNotFound");
+    // What was made of a deleted report is gone with it.
+    assert_eq!(delete(&app, &before).await.status, 204);
+    call(&app, &format!("reports/{after}/flamegraph?since={before}"))
+        .await
+        .fails_with(404, "ReportNotFound");
+}
+
+#[tokio::test]
 async fn a_session_takes_a_thousand_marks_and_no_more() {
     let bench = Bench::new();
     bench.profiler.start().unwrap();
@@ -470,7 +520,9 @@ async fn the_state_says_which_process_it_is_of() {
     assert!(program.starts_with("http-"), "{program}");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(status["host"], host.trim_end());
-    let nobody = call(&Bench::new().app(), "status").await.json();
+    drop(bench);
+    let bench = Bench::new();
+    let nobody = call(&bench.app(), "status").await.json();
     assert_eq!(
         (&nobody["job_name"], &nobody["job_version"]),
         (&"".into(), &"".into())

@@ -1,11 +1,11 @@
 //! The reports of earlier sessions: listed, turned into any output that the present session's can be turned into, deleted.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read, Seek};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use heapray_report::Report;
-use heapray_report::memray::{self, Format, MemoryLimit, ReadError};
+use heapray_report::memray::{self, Capture, Format, MemoryLimit, ReadError};
+use heapray_report::{Report, views};
 
 use super::line::{CallSite, LeakCandidate, Lines};
 use super::while_wanted::{self, WhileWanted};
@@ -13,7 +13,7 @@ use super::write::render;
 use super::{Made, Origin, OutputSpec, Reports, log_deleted};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind, memory_of_process};
-use crate::os::unique;
+use crate::os::{calendar, unique};
 use crate::profiler::machine::View;
 use crate::profiler::store::{
     Draft, Kept, Label, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
@@ -138,7 +138,7 @@ impl Reports {
         if self.store.archive.find(id).is_none() {
             return waiter.give(Err(Error::NotKept(id)));
         }
-        if self.present() == Some(id) {
+        if self.present() == Some(id) && key.compared_with().is_none() {
             return self.find_or_enqueue(key, waiter, false);
         }
         let origin = Origin::Kept(id);
@@ -169,12 +169,12 @@ impl Reports {
         let wanted = &self.wanted;
         let input = || BufReader::with_capacity(256 << 10, WhileWanted::new(whole.clone(), wanted));
         let limit = memory_limit();
-        let capture = memray::read_file_within(input(), limit).map_err(|error| match error {
-            ReadError::TooLarge(error) => self.not_written(io::Error::other(format!(
-                "{error}: download the report and read it with the heapray command"
-            ))),
-            _ => Error::Damaged(id),
-        })?;
+        let mut capture = self.read_kept(id, input(), limit)?;
+        if let Some(since) = key.compared_with() {
+            capture.report = self.growth(&capture.report, since, limit)?;
+            // The growth has no events of its own.
+            capture.format = Format::Aggregated;
+        }
         let prepared = self.store.directory.prepare();
         prepared.map_err(|error| self.not_written(error))?;
         let written = Draft::new(self.store.directory.path()).and_then(|mut draft| {
@@ -201,6 +201,43 @@ impl Reports {
         let output = written.map_err(|error| self.not_written(error))?;
         self.recent.remember(origin, key, &output);
         Ok(output)
+    }
+
+    /// Reads the sums of the kept report `id` from `input`.
+    fn read_kept(
+        &self,
+        id: ReportId,
+        input: impl Read + Seek,
+        limit: MemoryLimit,
+    ) -> Result<Capture, Error> {
+        memray::read_file_within(input, limit).map_err(|error| match error {
+            ReadError::TooLarge(error) => self.not_written(io::Error::other(format!(
+                "{error}: download the report and read it with the heapray command"
+            ))),
+            _ => Error::Damaged(id),
+        })
+    }
+
+    /// Returns what has grown from the kept report `since` to `report`.
+    fn growth(
+        &self,
+        report: &Report,
+        since: ReportId,
+        limit: MemoryLimit,
+    ) -> Result<Report, Error> {
+        let kept = self
+            .store
+            .archive
+            .find(since)
+            .ok_or(Error::NotKept(since))?;
+        let before = WhileWanted::new(self.open_kept(&kept)?, &self.wanted);
+        let before = self.read_kept(since, BufReader::new(before), limit)?;
+        let mut grown = views::diff(&before.report, report).grown();
+        grown.conditions.notes.push(format!(
+            "compared with the kept report {since}, which ended at {}",
+            calendar::rfc3339(kept.note.ended)
+        ));
+        Ok(grown)
     }
 
     /// Opens the kept report's own file. Reads it all when it is opened for the first time.

@@ -169,7 +169,7 @@ impl Reports {
                 return;
             }
             match of {
-                None => reports.find_or_enqueue(key, waiter, false),
+                None => reports.find_or_enqueue(key.since(None), waiter, false),
                 Some(id) => reports.find_or_enqueue_kept(id, key, waiter),
             }
         });

@@ -44,7 +44,9 @@ impl RecentOutputs {
 
     pub(super) fn forget(&self, id: ReportId) {
         let mut outputs = self.outputs.lock();
-        outputs.retain(|(other, ..)| *other != Origin::Kept(id));
+        outputs.retain(|(other, key, _)| {
+            *other != Origin::Kept(id) && key.compared_with() != Some(id)
+        });
     }
 }
 

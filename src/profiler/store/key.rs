@@ -5,6 +5,7 @@ use heapray_report::memray::Version;
 use heapray_report::texts;
 use heapray_report::views::{Measure, Names, Unit};
 
+use super::id::ReportId;
 use crate::symbolize::{NameMode, ThreadMode};
 
 /// A kind of output that is made from a report.
@@ -98,6 +99,7 @@ pub struct OutputKey {
     unit: Unit,
     lines: bool,
     inverted: bool,
+    since: Option<ReportId>,
 }
 
 impl OutputKey {
@@ -115,7 +117,16 @@ impl OutputKey {
             unit: Unit::Bytes,
             lines: false,
             inverted: false,
+            since: None,
         }
+    }
+
+    /// Sets an earlier kept report: an output of a kept report then shows what has grown since. It does not matter for the
+    /// present session.
+    #[must_use]
+    pub const fn since(mut self, since: Option<ReportId>) -> OutputKey {
+        self.since = since;
+        self
     }
 
     /// Sets whether leaf frames inside Rust's own library are kept.
@@ -190,6 +201,10 @@ impl OutputKey {
 
     pub(crate) const fn is_inverted(self) -> bool {
         self.inverted
+    }
+
+    pub(crate) const fn compared_with(self) -> Option<ReportId> {
+        self.since
     }
 
     /// Returns whether frames and threads are those of a kept report.

@@ -130,6 +130,29 @@ test("the running session's outputs and lines are one click away", { skip }, asy
   await page.close();
 });
 
+test("two reports are compared", { skip }, async () => {
+  for (let calls = 1; calls <= 2; calls++) {
+    await post("stop");
+    await post("start");
+    await service.perform(calls);
+  }
+  await post("stop");
+  const page = await open();
+  const lists = page.locator("#reports > li select");
+  await lists.first().waitFor();
+  const opened = browser.context.waitForEvent("page");
+  await lists.first().selectOption({ index: 1 });
+  const graph = await opened;
+  assert.match(graph.url(), /flamegraph\?since=\d+$/);
+  await graph.locator("#banners", { hasText: "only what grew is shown" }).waitFor();
+  assert.match(await graph.locator("#facts").innerText(), /8\.\d\d\sMB/);
+  await browser.picture(graph, "live-growth");
+  await browser.picture(page, "live-compare");
+  assert.deepEqual(browser.troubles, []);
+  await graph.close();
+  await page.close();
+});
+
 test("the rate is changed while it records", { skip }, async () => {
   await post("stop");
   await post("start?sample=100000");

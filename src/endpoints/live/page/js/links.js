@@ -53,16 +53,30 @@ export function link(path, hash, saved) {
 }
 
 /**
+ * Opens an output in a new tab.
+ * @param {string} path
+ * @param {string} query of the output, without `?`
+ */
+export function openTab(path, query) {
+  if (token() === "") {
+    window.open(`${path}?${query}`, "_blank", "noopener");
+  } else {
+    void follow(path, "", false, query);
+  }
+}
+
+/**
  * Opens a path that needs a token: a browser sends no token with a link, so a ticket is put into the address.
  * @param {string} path
  * @param {string} hash
  * @param {boolean} saved
+ * @param {string} [query] of the output, without `?`
  */
-async function follow(path, hash, saved) {
+async function follow(path, hash, saved, query) {
   // Opened while the click is being handled; otherwise the browser would block it as an advertisement.
   const tab = saved ? null : window.open("", "_blank");
   try {
-    const ticketed = (await linkable(path)) + hash;
+    const ticketed = (await linkable(path)) + (query === undefined ? "" : `&${query}`) + hash;
     if (tab !== null) {
       tab.opener = null;
       tab.location.replace(new URL(ticketed, document.baseURI).href);

@@ -4,7 +4,7 @@ import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, clock, duration, plural } from "../../../../../report/page/js/format.js";
 import { Failure, call } from "./connection.js";
 import { showTrouble } from "./facts.js";
-import { outputs, refill } from "./links.js";
+import { openTab, outputs, refill } from "./links.js";
 import { placeText } from "./places.js";
 
 /**
@@ -48,14 +48,20 @@ export function showReports(kept) {
     kept.length === 0
       ? "None yet: a report is written when a recording is stopped."
       : "Of the last few recordings, and of moments when memory ran short, the latest first. Older ones make room by themselves.";
-  refill(byId("reports", HTMLElement), kept.map(entry));
+  refill(
+    byId("reports", HTMLElement),
+    kept.map((report, nth) => entry(report, kept.slice(nth + 1))),
+  );
 }
 
-/** @param {Kept} kept */
-function entry(kept) {
+/**
+ * @param {Kept} kept
+ * @param {Kept[]} older
+ */
+function entry(kept, older) {
   const began = Date.parse(kept.started);
   // A report that the flight recorder wrote shows its own moment.
-  const title = el("h3", "", clock(kept.trigger === null ? began : Date.parse(kept.ended)));
+  const title = el("h3", "", clock(momentOf(kept)));
   if (kept.present) {
     title.append(el("span", "tag", "latest"));
   }
@@ -70,7 +76,7 @@ function entry(kept) {
   if (kept.trigger !== null) {
     what.append(el("p", "what", `Written because ${kept.trigger.reason}.`));
   }
-  const links = el("div", "links", ...outputs(`reports/${kept.id}/`, clock(began)), remover(kept));
+  const links = el("div", "links", ...outputs(`reports/${kept.id}/`, clock(began)), ...comparer(kept, older), remover(kept));
   return el("li", "", what, links);
 }
 
@@ -93,6 +99,37 @@ function largest(kept) {
   }
   const { live } = kept.largest;
   return el("span", "", `Most not freed: ${bytes(live.bytes)} in ${plural(live.count, "block")}, `, placeText(kept.largest, graphOf(kept)));
+}
+
+/**
+ * @param {Kept} kept
+ * @returns {number} the moment that it shows, in milliseconds
+ */
+const momentOf = ({ started, ended, trigger }) => Date.parse(trigger === null ? started : ended);
+
+/**
+ * @param {Kept} kept
+ * @param {Kept[]} older
+ * @returns {HTMLElement[]} a list of reports to compare it with; none if it is the oldest
+ */
+function comparer(kept, older) {
+  if (older.length === 0) {
+    return [];
+  }
+  const list = el("select", "", el("option", "", "Growth since…"));
+  list.setAttribute("aria-label", `Compare the report of ${clock(momentOf(kept))} with an older one`);
+  list.dataset["key"] = `compare ${kept.id}`;
+  for (const other of older) {
+    const option = el("option", "", `${clock(momentOf(other))} · ${bytes(other.live.bytes)}`);
+    option.value = other.id;
+    list.append(option);
+  }
+  list.addEventListener("change", () => {
+    const since = list.value;
+    list.selectedIndex = 0;
+    openTab(graphOf(kept), `since=${since}`);
+  });
+  return [list];
 }
 
 /** @param {Kept} kept */
