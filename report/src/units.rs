@@ -15,6 +15,42 @@ pub fn size(bytes: u64) -> String {
     format!("{number:5.3}EB")
 }
 
+/// Returns `bytes` for headings: powers of 1000, three digits, as the page writes them.
+#[must_use]
+pub fn rounded_size(bytes: u64) -> String {
+    let mut number = bytes as f64;
+    let mut units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"].into_iter();
+    let mut unit = units.next();
+    // 999.5 would be rounded to 1000 of its unit.
+    while number >= 999.5
+        && let Some(larger) = units.next()
+    {
+        number /= 1000.0;
+        unit = Some(larger);
+    }
+    let digits = match number {
+        _ if unit == Some("B") => 0,
+        9.995..99.95 => 1,
+        99.95.. => 0,
+        _ => 2,
+    };
+    format!("{number:.digits$} {}", unit.unwrap_or_default())
+}
+
+/// Returns a number with its digits in groups of three: `18,400`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (nth, digit) in digits.chars().enumerate() {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Returns a time span in its two largest units.
 #[must_use]
 pub fn duration(ms: u64) -> String {
@@ -51,6 +87,30 @@ mod tests {
             (u64::MAX, "18.447EB"),
         ] {
             assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn headings_have_three_digits_and_numbers_groups() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.00 kB"),
+            (9_996, "10.0 kB"),
+            (99_960, "100 kB"),
+            (999_600, "1.00 MB"),
+            (24_000_168, "24.0 MB"),
+            (u64::MAX, "18.4 EB"),
+        ] {
+            assert_eq!(rounded_size(bytes), text);
+        }
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (18_400, "18,400"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::markup::Escaped;
 use crate::memray::in_one_line;
 use crate::page::shared::policy_hash;
 use crate::template;
-use crate::units::{duration, size};
+use crate::units::{duration, grouped, rounded_size};
 
 const TEMPLATE: &str = include_str!("../../peak/index.html");
 const STYLE: &str = include_str!("../../peak/index.css");
@@ -19,8 +19,12 @@ const STYLE: &str = include_str!("../../peak/index.css");
 pub struct Index<'a> {
     /// The report that it shows.
     pub report: &'a Report,
+    /// What was recorded, for users.
+    pub name: &'a str,
     /// Time at which it was made, for users.
     pub date: &'a str,
+    /// The file of the interactive page beside it.
+    pub page: &'a str,
     /// The file of the flame graph beside it.
     pub svg: &'a str,
     /// The file of the flame graph with the leaves first.
@@ -53,6 +57,8 @@ impl Index<'_> {
             "files" => return self.files(out),
             "svg" => self.svg.to_owned(),
             "reversed_svg" => self.reversed.to_owned(),
+            "name" => in_one_line(self.name).into_owned(),
+            "page" => self.page.to_owned(),
             "date" => self.date.to_owned(),
             "command_line" => in_one_line(&about.command_line).into_owned(),
             "producer" => in_one_line(&about.producer).into_owned(),
@@ -76,21 +82,21 @@ impl Index<'_> {
         let reached = totals.high_water_ms.map_or(String::new(), |ms| {
             format!("reached after {}", duration(ms))
         });
-        let blocks = |count: u64| format!("in {near}{count} blocks");
+        let blocks = |count: u64| format!("in {near}{} blocks", grouped(count));
         let facts = [
             (
                 "Peak",
-                format!("{near}{}", size(totals.high_water.bytes)),
+                format!("{near}{}", rounded_size(totals.high_water.bytes)),
                 reached,
             ),
             (
                 "Not freed at the end",
-                format!("{near}{}", size(totals.live.bytes)),
+                format!("{near}{}", rounded_size(totals.live.bytes)),
                 blocks(totals.live.count),
             ),
             (
                 "Allocated in all",
-                format!("{near}{}", size(totals.allocated.bytes)),
+                format!("{near}{}", rounded_size(totals.allocated.bytes)),
                 blocks(totals.allocated.count),
             ),
             (
@@ -156,6 +162,8 @@ mod tests {
         report.conditions.notes.push("<img src=x>".into());
         let index = Index {
             report: &report,
+            name: "load </title>",
+            page: "p.html",
             date: "2026-11-21",
             svg: "a.svg",
             reversed: "b.svg",

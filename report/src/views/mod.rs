@@ -1,6 +1,7 @@
 //! Views: a report seen from one side. Each is a function of a [`Report`](crate::Report), tested on its own; the page, the
 //! texts and the endpoints show views and compute nothing themselves.
 
+mod below;
 mod call_tree;
 mod diff;
 mod filter;
@@ -28,6 +29,7 @@ mod sandwich;
 mod sums;
 mod thread;
 
+pub use below::below;
 pub use call_tree::{CallTree, TreeNode};
 pub use diff::{Change, Diff, DiffNode, diff};
 pub use filter::{Filter, filtered};

@@ -9,7 +9,7 @@ use heapray_report::formats::{Format, Options};
 use heapray_report::memray::{Version, write_aggregated};
 use heapray_report::page::flamegraph;
 use heapray_report::peak::{self, Index, Order};
-use heapray_report::views::{Names, named};
+use heapray_report::views::{Names, below, named};
 
 use crate::collector::snapshot::Snapshot;
 use crate::os::calendar::rfc3339;
@@ -23,6 +23,9 @@ const REVERSED: &str = "peak-memory-reversed.svg";
 const FOLDED: &str = "peak-memory.folded";
 const REPORT: &str = "memray-report.bin";
 const PAGE: &str = "memray-flamegraph.html";
+
+/// Part of the names of the functions that run a scope.
+const OWN_FRAMES: &str = "heapray::profiles::capture_scope::";
 
 /// Files and sums of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +73,9 @@ pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<CaptureScopeR
     let mut draft = Draft::new(dir)?;
     flamegraph(&both, &mut draft)?;
     draft.place(dir, PAGE)?;
+    // What led to the scope is the same in every stack, and not of interest here.
     let report = named(&both, Names::Plain).unwrap_or(both);
+    let report = below(&report, |function| function.contains(OWN_FRAMES));
     let mut draft = Draft::new(dir)?;
     let options = Options {
         lines: true,
@@ -84,8 +89,11 @@ pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<CaptureScopeR
         draft.place(dir, name)?;
     }
     let mut draft = Draft::new(dir)?;
+    let name = dir.file_name().unwrap_or(dir.as_os_str());
     let index = Index {
         report: &report,
+        name: &name.to_string_lossy(),
+        page: PAGE,
         date: &rfc3339(snapshot.started),
         svg: SVG,
         reversed: REVERSED,

@@ -16,18 +16,21 @@ let listed = "";
 /**
  * @param {Leak[]} leaks the likeliest first
  * @param {boolean} known whether leaks have been looked for
+ * @param {boolean} recording
  */
-export function showLeaks(leaks, known) {
+export function showLeaks(leaks, known, recording) {
   byId("leaks-section", HTMLElement).hidden = !known;
-  const list = JSON.stringify(leaks);
+  const list = JSON.stringify([leaks, recording]);
   if (list === listed) {
     return;
   }
   listed = list;
-  byId("leaks-lead", HTMLElement).textContent =
+  const found =
     leaks.length === 0
-      ? "No line keeps more the more the service does, so far. Looked at every few seconds, in the call sites with the most live bytes."
-      : "Lines that keep more the more the service does, the likeliest first. Looked at every few seconds, in the call sites with the most live bytes.";
+      ? `No line ${recording ? "keeps more the more the service does, so far" : "kept more the more the service did"}.`
+      : "Lines that keep more the more the service does, the likeliest first.";
+  const how = recording ? " Looked at every few seconds, in the call sites with the most live bytes." : "";
+  byId("leaks-lead", HTMLElement).textContent = found + how;
   refill(byId("leaks", HTMLElement), leaks.map(candidate));
 }
 
