@@ -14,6 +14,7 @@ use super::reports::ReportIdParam;
 use super::schemas::{LiveEvent, Statistics};
 use super::{live, mark, outputs, reports, start, status, stop, ticket, timeline};
 use crate::config::Config;
+use crate::os::command_line;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -51,10 +52,16 @@ struct Ours;
 pub(crate) fn routes(config: &Config) -> utoipa::openapi::OpenApi {
     let mut document = Ours::openapi();
     describe_views(&mut document);
-    document.info = Info::new(
-        format!("Job - {}", config.job_name),
-        config.job_version.clone(),
-    );
+    let [job, version] = config.job();
+    let title = match job.as_str() {
+        "" => command_line::program(),
+        job => format!("Job - {job}"),
+    };
+    let version = match version.as_str() {
+        "" => env!("CARGO_PKG_VERSION").to_owned(),
+        _ => version,
+    };
+    document.info = Info::new(title, version);
     document.info.description = Some(
         "The service's built-in memory profiler. It is also reachable below the job's prefix."
             .into(),

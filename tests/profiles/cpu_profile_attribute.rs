@@ -4,8 +4,11 @@
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use crate::cpu_samples::sampled;
 use crate::support::turn;
 use heapray::cpu_profile::Stats;
 
@@ -23,9 +26,27 @@ macro_rules! keep {
     };
 }
 
+/// CPU time that [`burns`] uses, in milliseconds.
+static BURNS_FOR: AtomicU64 = AtomicU64::new(0);
+
+/// Calls `run`, which calls [`burns`] and reports the profile as `of`, until that has samples. Returns it.
+fn sampled_in(of: &str, run: impl Fn()) -> Stats {
+    sampled(
+        |cpu| {
+            BURNS_FOR.store(cpu.as_millis() as u64, Relaxed);
+            let before = taken(of).len();
+            run();
+            let reported = taken(of);
+            assert_eq!(reported.len(), before + 1);
+            reported[before].clone()
+        },
+        |stats| has(stats, "burns"),
+    )
+}
+
 fn burns() -> u64 {
     let now = || Duration::from_nanos(heapray::capture::arch::thread_cpu_ns());
-    let end = now() + Duration::from_millis(250);
+    let end = now() + Duration::from_millis(BURNS_FOR.load(Relaxed));
     let mut sum = 0u64;
     while now() < end {
         sum = (0..20_000u64).fold(sum, |sum, n| black_box(sum).wrapping_add(n));
@@ -100,11 +121,15 @@ fn recursive(depth: u32) -> u64 {
 fn results_and_errors_are_the_functions_own_and_a_file_is_written_for_each() {
     let _turn = turn();
     for fails in [false, true] {
-        let _ = std::fs::remove_file(report());
-        assert_eq!(fallible(fails).is_err(), fails);
-        let bytes = std::fs::read(report()).unwrap();
-        assert_eq!(bytes[0], b'{');
-        assert!(bytes.windows(5).any(|part| part == b"burns"));
+        let run = |cpu: Duration| {
+            BURNS_FOR.store(cpu.as_millis() as u64, Relaxed);
+            let _ = std::fs::remove_file(report());
+            assert_eq!(fallible(fails).is_err(), fails);
+            let bytes = std::fs::read(report()).unwrap();
+            assert_eq!(bytes[0], b'{');
+            bytes
+        };
+        sampled(run, |bytes| bytes.windows(5).any(|part| part == b"burns"));
     }
     std::fs::remove_file(report()).unwrap();
 }
@@ -112,29 +137,27 @@ fn results_and_errors_are_the_functions_own_and_a_file_is_written_for_each() {
 #[test]
 fn borrows_generics_and_question_marks_work_as_without_the_attribute() {
     let _turn = turn();
-    let mut owner = Owner {
-        text: "a".to_owned(),
+    let owner = |text: &str| Owner {
+        text: text.to_owned(),
     };
-    assert_eq!(owner.borrows("b"), "ab");
-    assert!(has(&taken("borrows")[0], "burns"));
+    sampled_in("borrows", || assert_eq!(owner("a").borrows("b"), "ab"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    assert_eq!(runtime.block_on(owner.waits("12")), Ok(12));
-    assert!(runtime.block_on(owner.waits("x")).is_err());
-    let waits = taken("waits");
-    assert_eq!(waits.len(), 2);
-    assert!(waits.iter().all(|stats| has(stats, "burns")));
+    let waits = |more: &str| runtime.block_on(owner("").waits(more));
+    sampled_in("waits", || assert_eq!(waits("12"), Ok(12)));
+    sampled_in("waits", || assert!(waits("x").is_err()));
 }
 
 #[test]
 fn a_panic_goes_on_and_the_profile_is_reported() {
     let _turn = turn();
-    std::panic::set_hook(Box::new(|_| {}));
-    let caught = std::panic::catch_unwind(panics).unwrap_err();
-    let _ = std::panic::take_hook();
-    assert_eq!(caught.downcast_ref::<&str>(), Some(&"expected"));
-    assert!(has(&taken("panics")[0], "burns"));
+    sampled_in("panics", || {
+        std::panic::set_hook(Box::new(|_| {}));
+        let caught = std::panic::catch_unwind(panics).unwrap_err();
+        let _ = std::panic::take_hook();
+        assert_eq!(caught.downcast_ref::<&str>(), Some(&"expected"));
+    });
 }
 
 #[test]
@@ -149,10 +172,11 @@ fn a_future_that_is_dropped_half_way_is_reported_too() {
         .enable_time()
         .build()
         .unwrap();
-    let outcome =
-        runtime.block_on(async { tokio::time::timeout(Duration::from_millis(1), never()).await });
-    assert!(outcome.is_err());
-    assert!(has(&taken("dropped")[0], "burns"));
+    sampled_in("dropped", || {
+        let outcome = runtime
+            .block_on(async { tokio::time::timeout(Duration::from_millis(1), never()).await });
+        assert!(outcome.is_err());
+    });
 }
 
 #[test]
@@ -166,8 +190,12 @@ fn a_function_with_the_attribute_switched_off_is_not_profiled() {
 #[test]
 fn a_profiled_function_may_call_itself() {
     let _turn = turn();
-    black_box(recursive(3));
-    let all = taken("recursive");
+    let run = |cpu: Duration| {
+        BURNS_FOR.store(cpu.as_millis() as u64, Relaxed);
+        let before = taken("recursive").len();
+        black_box(recursive(3));
+        taken("recursive").split_off(before)
+    };
+    let all = sampled(run, |all| all.iter().any(|stats| has(stats, "burns")));
     assert_eq!(all.len(), 4);
-    assert!(all.iter().any(|stats| has(stats, "burns")));
 }

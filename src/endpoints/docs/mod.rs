@@ -7,7 +7,15 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+#[cfg(feature = "swagger-ui")]
+use heapray_report::markup::Escaped;
 use utoipa::openapi::OpenApi;
+
+/// Swagger UI's own page and the style of its ground, with the service's title and readable links.
+#[cfg(feature = "swagger-ui")]
+const INDEX: &str = include_str!("index.html");
+#[cfg(feature = "swagger-ui")]
+const STYLE: &str = include_str!("index.css");
 
 /// Parts that the pages are made of.
 #[derive(Clone)]
@@ -15,6 +23,8 @@ pub(crate) struct Pages {
     document: Bytes,
     /// Document of the profiler's routes alone.
     own: Bytes,
+    #[cfg(feature = "swagger-ui")]
+    index: Bytes,
     #[cfg(feature = "swagger-ui")]
     swagger: std::sync::Arc<utoipa_swagger_ui::Config<'static>>,
 }
@@ -25,6 +35,12 @@ impl Pages {
         Pages {
             document: text(document),
             own: text(own),
+            #[cfg(feature = "swagger-ui")]
+            index: Bytes::from_owner(INDEX.replacen(
+                "{{title}}",
+                &Escaped(&document.info.title).to_string(),
+                1,
+            )),
             #[cfg(feature = "swagger-ui")]
             swagger: std::sync::Arc::new(
                 // No validator: the page would send this service's address to a public server.
@@ -70,13 +86,15 @@ impl Pages {
 
     #[cfg(feature = "swagger-ui")]
     fn swagger(&self, tail: &str) -> Option<Response> {
-        let file = utoipa_swagger_ui::serve(tail, self.swagger.clone()).ok()??;
-        let content_type = HeaderValue::try_from(file.content_type).ok()?;
-        let mut response = with_type(Body::from(file.bytes.into_owned()), content_type);
+        let mut response = match tail {
+            "" | "index.html" => with_type(
+                Body::from(self.index.clone()),
+                HeaderValue::from_static("text/html; charset=utf-8"),
+            ),
+            "index.css" => with_type(STYLE.into(), HeaderValue::from_static("text/css")),
+            _ => self.swagger_file(tail)?,
+        };
         let headers = response.headers_mut();
-        if file.gzpipped {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        }
         let policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; font-src 'self' data:; connect-src 'self' http: https:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
@@ -84,6 +102,18 @@ impl Pages {
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static(policy),
         );
+        Some(response)
+    }
+
+    #[cfg(feature = "swagger-ui")]
+    fn swagger_file(&self, name: &str) -> Option<Response> {
+        let file = utoipa_swagger_ui::serve(name, self.swagger.clone()).ok()??;
+        let content_type = HeaderValue::try_from(file.content_type).ok()?;
+        let mut response = with_type(Body::from(file.bytes.into_owned()), content_type);
+        if file.gzpipped {
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         Some(response)
     }
 }
