@@ -216,12 +216,12 @@ mod tests {
         assert_eq!((config.keep, config.keep_bytes), (5, 1_073_741_824));
         assert_eq!(config.prefix.filled("n", "v"), "/pub/job/n/v");
         assert!(!config.routes_below_prefix);
+        assert_eq!(config.job(), ["", ""]);
         assert_eq!((config.token, config.hosts), (None, None));
         assert_eq!(
             (config.job_name.as_str(), config.job_version.as_str()),
             ("JOB_NAME", "JOB_VERSION")
         );
-        assert_eq!(config.job(), ["", ""]);
     }
 
     #[test]
@@ -250,11 +250,11 @@ mod tests {
         assert_eq!((config.keep, config.keep_bytes), (0, 2_000_000_000));
         assert_eq!(config.prefix.filled("", ""), "/x");
         assert!(config.routes_below_prefix);
+        assert_eq!(config.job(), ["adder", "0.1.0"]);
         assert!(config.hosts.unwrap().admit("x.b.example:7000"));
         assert_eq!(config.own_crates, ["shop", "shop_*"]);
         assert_eq!(config.job_name, "adder");
         assert_eq!(config.job_version, "0.1.0");
-        assert_eq!(config.job(), ["adder", "0.1.0"]);
     }
 
     #[test]
