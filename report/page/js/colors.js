@@ -3,6 +3,7 @@
 // legend, the tooltip and the status line always name the package.
 
 import { LANGUAGE, NATIVE, OWN, measureOf } from "./decode.js";
+import { libraryWord } from "./language.js";
 
 /**
  * @typedef {object} Swatch
@@ -48,9 +49,10 @@ export function swatches(tree) {
     return members.slice(cut);
   };
   const otherOwn = each(ranked(OWN), "own", WARM);
-  add(`${otherOwn.length} more of your crates`, "--own-more", otherOwn);
+  const libraries = `${libraryWord(profile)}s`;
+  add(`${otherOwn.length} more of your ${libraries}`, "--own-more", otherOwn);
   const others = each(ranked(1), "dep", COOL);
-  add(`${others.length} other crates`, "--dep-more", others);
+  add(`${others.length} other ${libraries}`, "--dep-more", others);
   const language = ranked(LANGUAGE);
   add(language.map((index) => packages[index][0]).join(", "), "--language", language);
   add("native", "--native", ranked(NATIVE));

@@ -4,6 +4,7 @@ import { VIEWS } from "./decode.js";
 import { threadName } from "./details.js";
 import { byId, el } from "./dom.js";
 import { count, duration, plural } from "./format.js";
+import { libraryWord } from "./language.js";
 import { whyNone } from "./ranges.js";
 import { START, TABS, rangeOf } from "./state.js";
 
@@ -18,7 +19,7 @@ const UNTILS = {
 };
 
 /** What is left out, by the choice of the fold. */
-const FOLDED = { none: [], runtime: ["runtime and std"], crates: ["other crates"], own: ["all but own code"] };
+const FOLDED = { none: [], runtime: ["runtime and std"], crates: ["other libraries"], own: ["all but own code"] };
 
 /** Keys of the state in the filter row, each with its value for "no filter". */
 const FILTERS = /** @type {const} */ (["thread", "allocator", "only", "fold", "matching"]);
@@ -67,6 +68,11 @@ export class Controls {
     const allocators = weigh(rows.allocator).map((kind) => option(String(kind), (names.get(kind) ?? "unknown").toLowerCase()));
     byId("allocator", HTMLSelectElement).append(option("", "all"), ...allocators);
     const crates = head.packages.map(([name]) => name).filter((name, i, all) => name !== "" && all.indexOf(name) === i);
+    const word = libraryWord(this.model.profile);
+    byId("only-word", HTMLElement).textContent = word === "crate" ? "Crate" : "Package";
+    for (const element of document.querySelectorAll(".libraries, #fold option[value=crates]")) {
+      element.textContent = (element.textContent ?? "").replace("crates", `${word}s`);
+    }
     byId("only", HTMLSelectElement).append(option("", "any"), ...crates.sort().map((name) => option(name, name)));
     const untils = source?.untils ?? [];
     byId("until", HTMLSelectElement).append(...untils.map((until) => option(until, UNTILS[until])));

@@ -2,6 +2,7 @@
 
 import { byId, el } from "./dom.js";
 import { bytes, clock, count, duration, plural } from "./format.js";
+import { programOf } from "./language.js";
 
 /** @typedef {import("./decode.js").Head} Head */
 
@@ -13,8 +14,7 @@ const SIGNS = { wrong: "!", note: "i", leak: "+" };
  */
 export function showHeader(tree, leak) {
   const { head } = tree.profile;
-  const program = head.command_line.split(" ")[0].split("/").pop() || "unknown program";
-  byId("program", HTMLElement).textContent = program;
+  byId("program", HTMLElement).textContent = programOf(head.command_line);
   const command = byId("command", HTMLElement);
   command.textContent = head.command_line;
   command.title = head.command_line;

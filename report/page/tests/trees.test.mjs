@@ -9,6 +9,7 @@ import { bytes, duration, percent } from "../js/format.js";
 import { InvertedTree } from "../js/inverted_tree.js";
 import { boxAt, layout, spanOf } from "../js/layout.js";
 import { sizeTicks, timeTicks } from "../js/axis.js";
+import { programOf } from "../js/language.js";
 import { framesAt, hashOfLine, lineOfHash } from "../js/line_link.js";
 import { brief, commonDirectory, fit, fittedPlace, segments, shortPath } from "../js/names.js";
 import { compile, matchedTotal } from "../js/search.js";
@@ -156,6 +157,20 @@ test("of a place that is too long directories go, file and line never", () => {
     assert.equal(fittedPlace(place, room, measure), text);
   }
   assert.equal(fittedPlace("main.rs:1", 2, measure), "main.rs:1");
+});
+
+test("a page is named after the program, and after the script that Python runs", () => {
+  for (const [command, program] of [
+    ["/srv/shop --port 80", "shop"],
+    ["/usr/bin/python3.12 -X dev app/serve.py --all", "serve.py"],
+    ["/venv/bin/memray run -o out.bin app/serve.py", "serve.py"],
+    ["memray run -m shop.serve", "shop.serve"],
+    ["python -m shop.serve", "shop.serve"],
+    ["python3", "python3"],
+    ["", "unknown program"],
+  ]) {
+    assert.equal(programOf(command), program, command);
+  }
 });
 
 test("axes have round values, as many as there is room for", () => {

@@ -26,6 +26,7 @@ const MODULES: &[(&str, &str)] = modules![
     "shape.js",
     "names.js",
     "decode.js",
+    "language.js",
     "nodes.js",
     "call_tree.js",
     "inverted_tree.js",
