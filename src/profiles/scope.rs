@@ -255,11 +255,15 @@ impl fmt::Display for ScopeUsage {
         }
         let sites = self.call_sites();
         for site in sites.iter().take(MOST) {
-            writeln!(
+            write!(
                 f,
-                "{:>14} bytes {:>10} blocks  {} {}:{}",
-                site.live.bytes, site.live.count, site.function, site.file, site.line
+                "{:>14} bytes {:>10} blocks  {} {}",
+                site.live.bytes, site.live.count, site.function, site.file
             )?;
+            match site.line {
+                0 => writeln!(f)?,
+                line => writeln!(f, ":{line}")?,
+            }
         }
         if sites.len() > MOST {
             writeln!(f, "and {} more lines", sites.len() - MOST)?;

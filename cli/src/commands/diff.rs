@@ -132,12 +132,12 @@ fn place(diff: &Diff, frame: Option<FrameId>) -> String {
     let frame = frame.and_then(|FrameId(frame)| diff.tables.frames.get(frame as usize));
     frame.map_or("(no call stack)".into(), |frame| {
         let strings = &diff.tables.strings;
-        format!(
-            "{} {}:{}",
-            in_one_line(strings.get(frame.function)),
-            in_one_line(strings.get(frame.file)),
-            frame.line
-        )
+        let function = in_one_line(strings.get(frame.function));
+        let file = in_one_line(strings.get(frame.file));
+        match frame.line {
+            0 => format!("{function} {file}"),
+            line => format!("{function} {file}:{line}"),
+        }
     })
 }
 
