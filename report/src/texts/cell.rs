@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::formats::spelling;
 use crate::model::{Frame, Report};
-use crate::units::size;
+use crate::units::{grouped, size};
 use crate::views::{Unit, brief_name, plain_name};
 
 /// Returns the number of columns of `text`.
@@ -154,31 +154,18 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     bar
 }
 
-/// Returns `1,234,567`.
-pub(super) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Returns an amount of `unit`.
 pub(super) fn amount(unit: Unit, n: u64) -> String {
     match unit {
         Unit::Bytes => size(n),
-        Unit::Count => number(n),
+        Unit::Count => grouped(n),
     }
 }
 
 /// Returns `n` of `noun`, in the plural unless `n` is 1.
 pub(super) fn counted(n: u64, noun: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", number(n))
+    format!("{} {noun}{s}", grouped(n))
 }
 
 #[cfg(test)]
@@ -266,9 +253,6 @@ mod tests {
         assert_eq!(bar(0.000_001, 4), "▏");
         assert_eq!(bar(0.5, 4), "██");
         assert_eq!(bar(7.0, 4), "████");
-        assert_eq!(number(0), "0");
-        assert_eq!(number(999), "999");
-        assert_eq!(number(1_234_567), "1,234,567");
         assert_eq!(percent(share(1, 3)), "33.33 %");
         assert_eq!(percent(share(1, 0)), "0.00 %");
     }

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 
 use super::Options;
 use super::cell::{
-    amount, bar, counted, left, number, percent, place, right, share, shorten, shorten_name,
-    shorten_path, width,
+    amount, bar, counted, left, percent, place, right, share, shorten, shorten_name, shorten_path,
+    width,
 };
 use super::head;
 use super::paint::Paint;
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Allocator, FrameId, Report, Tally, ThreadId};
-use crate::units::size;
+use crate::units::{grouped, size};
 use crate::views::Unit;
 
 /// Columns of a bar.
@@ -54,7 +54,7 @@ pub fn table(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
                 size(row.tally.bytes),
                 percent(part),
                 row.allocator.name().to_ascii_lowercase(),
-                number(row.tally.count),
+                grouped(row.tally.count),
             ]
         })
         .collect();
