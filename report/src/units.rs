@@ -51,6 +51,13 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Returns a number with its noun in the right form: `1 block`, `18,400 blocks`.
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", grouped(number))
+}
+
 /// Returns a time span in its two largest units.
 #[must_use]
 pub fn duration(ms: u64) -> String {

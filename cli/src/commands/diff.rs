@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use heapray_report::memray::in_one_line;
 use heapray_report::model::FrameId;
 use heapray_report::page::Page;
-use heapray_report::units::size;
+use heapray_report::units::{counted, size};
 use heapray_report::views::{Change, Diff, Measure, Unit, diff};
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn put_row(text: &mut String, change: &Change, measure: Measure, unit: Unit, pla
 fn amount(unit: Unit, number: u64) -> String {
     match unit {
         Unit::Bytes => size(number),
-        Unit::Count => format!("{number} blocks"),
+        Unit::Count => counted(number, "block"),
     }
 }
 

@@ -6,7 +6,7 @@ use heapray_report::Report;
 use heapray_report::memray::{Format, in_one_line};
 use heapray_report::model::Tally;
 use heapray_report::stats::estimates;
-use heapray_report::units::{duration, lost_since, size};
+use heapray_report::units::{counted, duration, lost_since, size};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -60,7 +60,8 @@ fn length_ms(report: &Report) -> u64 {
 fn as_text(capture: &Capture) -> String {
     let report = &capture.report;
     let (about, totals, conditions) = (&report.about, &report.totals, &report.conditions);
-    let amount = |tally: Tally| format!("{} in {} blocks", size(tally.bytes), tally.count);
+    let amount =
+        |tally: Tally| format!("{} in {}", size(tally.bytes), counted(tally.count, "block"));
     let mut lines = vec![
         ("capture", capture.name.clone()),
         (

@@ -9,7 +9,7 @@ use crate::markup::Escaped;
 use crate::memray::in_one_line;
 use crate::page::shared::policy_hash;
 use crate::template;
-use crate::units::{duration, grouped, rounded_size};
+use crate::units::{counted, duration, rounded_size};
 
 const TEMPLATE: &str = include_str!("../../peak/index.html");
 const STYLE: &str = include_str!("../../peak/index.css");
@@ -82,7 +82,7 @@ impl Index<'_> {
         let reached = totals.high_water_ms.map_or(String::new(), |ms| {
             format!("reached after {}", duration(ms))
         });
-        let blocks = |count: u64| format!("in {near}{} blocks", grouped(count));
+        let blocks = |count: u64| format!("in {near}{}", counted(count, "block"));
         let facts = [
             (
                 "Peak",

@@ -162,12 +162,6 @@ pub(super) fn amount(unit: Unit, n: u64) -> String {
     }
 }
 
-/// Returns `n` of `noun`, in the plural unless `n` is 1.
-pub(super) fn counted(n: u64, noun: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", grouped(n))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

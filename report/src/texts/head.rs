@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use super::Options;
-use super::cell::{counted, shorten};
+use super::cell::shorten;
 use super::paint::Paint;
 use crate::memray::in_one_line;
 use crate::model::{Report, Tally};
 use crate::stats::estimates;
-use crate::units::{lost_since, size};
+use crate::units::{counted, lost_since, size};
 use crate::views::Measure;
 
 /// Writes the line, and returns the sum of all call sites.

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::cell::{counted, place, shorten, shorten_name, shorten_path, width};
+use super::cell::{place, shorten, shorten_name, shorten_path, width};
 use super::paint::Paint;
 use super::{Options, head};
 use crate::formats::spelling;
 use crate::model::{FrameId, Report};
-use crate::units::size;
+use crate::units::{counted, size};
 use crate::views::{self, Kind, Leak, Leaks, Measure, Origins, is_plumbing};
 
 /// Largest number of frames of a call stack that are shown.

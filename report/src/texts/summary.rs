@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use super::cell::{
-    amount, counted, left, percent, right, share, short_path, shorten_name, shorten_path, width,
+    amount, left, percent, right, share, short_path, shorten_name, shorten_path, width,
 };
 use super::paint::Paint;
 use super::{Options, SortColumn, head};
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Frame, Report, Tally};
+use crate::units::counted;
 use crate::views::{Unit, by_function};
 
 /// Largest width of a function's name in any text: figures stand after it.

@@ -5,14 +5,13 @@ use std::io::{self, Write};
 
 use super::Options;
 use super::cell::{
-    amount, bar, counted, left, percent, place, right, share, shorten, shorten_name, shorten_path,
-    width,
+    amount, bar, left, percent, place, right, share, shorten, shorten_name, shorten_path, width,
 };
 use super::head;
 use super::paint::Paint;
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Allocator, FrameId, Report, Tally, ThreadId};
-use crate::units::{grouped, size};
+use crate::units::{counted, grouped, size};
 use crate::views::Unit;
 
 /// Columns of a bar.

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::cell::{
-    amount, bar, counted, left, percent, place, share, shorten, shorten_path, shorten_two, width,
+    amount, bar, left, percent, place, share, shorten, shorten_path, shorten_two, width,
 };
 use super::paint::Paint;
 use super::{Options, head};
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Frame, Report, StackId, Tally};
+use crate::units::counted;
 
 /// Columns of a bar.
 const BAR: usize = 6;

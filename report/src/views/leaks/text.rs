@@ -3,7 +3,7 @@
 use super::Confidence;
 use super::judge::{Shape, Verdict};
 use super::lines::Line;
-use crate::units::{duration, size};
+use crate::units::{counted, duration, size};
 
 /// With fewer blocks, their number speaks against a leak.
 const FEW_BLOCKS: f64 = 16.0;
@@ -15,9 +15,9 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
     match verdict.shape {
         Shape::Kept => {
             evidence.push(format!(
-                "grew by {} in {} blocks within {}",
+                "grew by {} in {} within {}",
                 size(verdict.grown as u64),
-                verdict.grown_blocks.round() as u64,
+                counted(verdict.grown_blocks.round() as u64, "block"),
                 duration(verdict.span_ms),
             ));
             evidence.push(format!(
