@@ -11,11 +11,13 @@ const DAY = 8.64e7;
 /**
  * @param {number} most bytes at the top of the axis
  * @param {number} room the number of ticks that there is room for
- * @returns {Tick[]} without 0
+ * @returns {Tick[]} without 0; at least one, if there is a byte
  */
 export function sizeTicks(most, room) {
-  const step = niceStep(Math.max(1, most / Math.max(1, room)));
-  return Array.from({ length: Math.floor(most / step) }, (_, i) => {
+  const wanted = niceStep(Math.max(1, most / Math.max(1, room)));
+  // A round number above the top is no tick: the next smaller one is.
+  const step = wanted <= most ? wanted : Math.max(1, niceStep(0.4 * wanted));
+  return Array.from({ length: Math.min(Math.max(1, room), Math.floor(most / step)) }, (_, i) => {
     const value = (i + 1) * step;
     const unit = Math.min(UNITS.length - 1, Math.floor(Math.log10(value) / 3 + 1e-9));
     return { value, text: `${Number((value / 1000 ** unit).toPrecision(3))}\u00a0${UNITS[unit]}` };
