@@ -538,7 +538,7 @@ async fn swagger_ui_is_at_docs_and_the_home_page_leads_there_relatively() {
             );
         }
         let page = get(&app, &format!("{prefix}/docs/")).await;
-        assert_eq!(page.header("content-type"), "text/html");
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
         assert!(
             page.header("content-security-policy")
                 .contains("default-src 'none'")
