@@ -18,9 +18,6 @@ const UNTILS = {
   all: "all that was allocated",
 };
 
-/** What is left out, by the choice of the fold. */
-const FOLDED = { none: [], runtime: ["runtime and std"], crates: ["other libraries"], own: ["all but own code"] };
-
 /** Keys of the state in the filter row, each with its value for "no filter". */
 const FILTERS = /** @type {const} */ (["thread", "allocator", "only", "fold", "matching"]);
 
@@ -203,7 +200,8 @@ export class Controls {
       parts.push(`${count(kept)} of ${plural(before.profile.rows.node.length, "call site")}`);
     }
     if (tree.size < before.size) {
-      const what = [...FOLDED[state.fold], ...(plain ? ["wrappers"] : [])];
+      const chosen = byId("fold", HTMLSelectElement).selectedOptions[0]?.textContent ?? "";
+      const what = [...(state.fold === "none" ? [] : [chosen]), ...(plain ? ["wrappers"] : [])];
       parts.push(`${count(before.size - tree.size)} of ${count(before.size - 1)} boxes folded${what.length > 0 ? `: ${what.join(", ")}` : ""}`);
     }
     const note = byId("filter-note", HTMLElement);

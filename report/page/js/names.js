@@ -102,14 +102,9 @@ export function fitted(parts, room, size, measure) {
  * @returns {string}
  */
 export function fittedPlace(place, room, measure) {
-  let text = place;
-  for (let rest = place; measure(text) > room && rest.includes("/"); text = `…/${rest}`) {
-    rest = rest.slice(rest.indexOf("/") + 1);
-    if (!rest.includes("/") && measure(`…/${rest}`) > room) {
-      return rest;
-    }
-  }
-  return text;
+  const parts = place.split("/");
+  const shorter = parts.slice(1).map((_, i) => `…/${parts.slice(i + 1).join("/")}`);
+  return [place, ...shorter].find((text) => measure(text) <= room) ?? parts[parts.length - 1];
 }
 
 /**
