@@ -205,6 +205,23 @@ fn own_crates_are_named_on_the_command_line() {
 }
 
 #[test]
+fn the_address_of_the_sources_is_one_of_the_web_with_a_file() {
+    let folder = Folder::new();
+    let file = folder.put("a.bin", &aggregated(1));
+    let page = |template: &str| run(&["flamegraph", "--force", "--source-url", template, &file]);
+    assert!(page("https://git.example/{file}#L{line}").status.success());
+    for wrong in ["javascript:alert({file})", "https://git.example/"] {
+        let output = page(wrong);
+        assert_eq!(output.status.code(), Some(64), "{wrong}");
+        assert!(
+            err(&output).contains("address of the web"),
+            "{}",
+            err(&output)
+        );
+    }
+}
+
+#[test]
 fn an_aggregated_capture_has_no_events_and_says_so() {
     let folder = Folder::new();
     let file = folder.put("a.bin", &aggregated(1));

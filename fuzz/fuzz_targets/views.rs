@@ -31,7 +31,12 @@ fuzz_target!(|bytes: &[u8]| {
         Intervals::of(report, events, few).expect("a slice does not fail")
     });
     let intervals = intervals.as_ref();
-    let page = Page { report, intervals, has_log: intervals.is_some() };
+    let page = Page {
+        report,
+        intervals,
+        has_log: intervals.is_some(),
+        sources: None,
+    };
     page.write(&mut std::io::sink())
         .expect("a sink takes everything");
     for fold in [Fold::Runtime, Fold::Packages, Fold::AllButOwn] {
@@ -48,7 +53,8 @@ fuzz_target!(|bytes: &[u8]| {
     merged(&[inverted(report), other]);
     if let (Ok(first), Ok(second), Ok(third)) = (events(bytes), events(bytes), events(bytes)) {
         at_moment(report, first, 50, MemoryLimit::NONE).expect("a slice does not fail");
-        in_range(report, second, 10, 100, u64::MAX, MemoryLimit::NONE).expect("a slice does not fail");
+        in_range(report, second, 10, 100, u64::MAX, MemoryLimit::NONE)
+            .expect("a slice does not fail");
         temporary(report, third, 3).expect("a slice does not fail");
     }
 });

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use heapray_report::Report;
 use heapray_report::model::Tally;
-use heapray_report::page::Page;
+use heapray_report::page::{Page, SourceFiles};
 use heapray_report::views::{Leaks, Names, leaks, named};
 use serde_json::Value;
 
@@ -30,6 +30,7 @@ fn whole_page(report: &Report) -> String {
         report,
         intervals: Some(&intervals),
         has_log: true,
+        sources: None,
     }
     .write(&mut page)
     .unwrap();
@@ -110,7 +111,15 @@ fn the_policy_allows_the_pages_own_script_and_style_and_nothing_else() {
 fn the_page_names_nothing_outside_of_itself() {
     let page = page(&report::sample(0));
     let namespace = "http://www.w3.org/2000/svg";
-    let rest = page.replace(namespace, "");
+    let mut rest = page.replace(namespace, "");
+    // Where a click on a place leads. Nothing is loaded from there.
+    for sources in [
+        "https://github.com/rust-lang/rust/blob/",
+        "https://docs.rs/crate/",
+    ] {
+        assert_eq!(rest.matches(sources).count(), 1);
+        rest = rest.replace(sources, "");
+    }
     for reference in [
         "http:", "https:", "src=", "url(", "@import", "import(", "fetch(", "style=\"", "onclick",
     ] {
@@ -239,6 +248,39 @@ fn the_ranking_in_the_page_is_that_of_the_views() {
         assert_eq!(head["leaks"]["left_out"], expected.len() - most);
         assert_eq!(head["leaks"]["unknown"], Value::Null);
     }
+}
+
+#[test]
+fn lines_of_own_code_are_shown_where_the_sources_are_at_hand() {
+    let report = report::sample(0);
+    let folder = std::env::temp_dir().join(format!("heapray-sources-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("src/index")).unwrap();
+    let text: String = (1..400).map(|line| format!("line {line};\n")).collect();
+    std::fs::write(folder.join("src/index/mod.rs"), text).unwrap();
+    let mut page = Vec::new();
+    let sources = SourceFiles {
+        root: folder.to_str().unwrap(),
+        until: None,
+    };
+    Page {
+        sources: Some(sources),
+        ..Page::of(&report)
+    }
+    .write(&mut page)
+    .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let data = data(&String::from_utf8(page).unwrap());
+    let head = head(&mut data.as_slice());
+    let source = &head["source"];
+    assert_eq!(source["root"], "/build/shop");
+    assert_eq!(
+        source["url"],
+        "https://git.example/shop/blob/v2.1/{file}#L{line}"
+    );
+    let excerpts = source["excerpts"].as_array().unwrap();
+    let leaking = excerpts.iter().find(|excerpt| excerpt[1] == 201).unwrap();
+    let lines: Vec<String> = (201..=205).map(|line| format!("line {line};")).collect();
+    assert_eq!(leaking[2], serde_json::json!(lines));
 }
 
 #[test]

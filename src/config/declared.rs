@@ -62,6 +62,17 @@ macro_rules! every_setting {
                 example: "256 MiB",
             }
 
+            /// Whether reports are made and names are looked up in a helper process: this program, started once more, which
+            /// ends before its `main` begins. It takes the memory for that with it. If false, or if the system allows no new
+            /// process, the service does that work itself, and its allocator keeps some of the memory.
+            fn helper(allowed: bool) -> bool {
+                variable: "MEMRAY_PROFILER_HELPER",
+                given: allowed,
+                values: Truth,
+                default: Value("true"),
+                example: "false",
+            }
+
             /// Bytes between two samples, on average. 0 records every allocation. With samples, sizes and counts are estimates,
             /// and reports say how good they are; 512 KiB is light enough to leave on in a service.
             fn sample(bytes: u64) -> u64 {
@@ -80,6 +91,26 @@ macro_rules! every_setting {
                 values: CratePatterns,
                 default: Unset("those of the workspace and path dependencies"),
                 example: "shop, shop_*",
+            }
+
+            /// Address of the service's sources: reports link each line of its own code to it. `{file}` is the path from the
+            /// directory in which the service was compiled, usually the repository's. Lines of packages from crates.io and of
+            /// Rust's own library are linked without it.
+            fn source_url(template: impl Into<String>) -> String {
+                variable: "MEMRAY_PROFILER_SOURCE_URL",
+                given: template.into(),
+                values: SourceUrls,
+                default: Unset("no links to own code"),
+                example: "https://github.com/acme/shop/blob/{commit}/{file}#L{line}",
+            }
+
+            /// The commit of the sources that the service was built from: `{commit}` in their address.
+            fn commit(commit: impl Into<String>) -> String {
+                variable: "MEMRAY_PROFILER_COMMIT",
+                given: commit.into(),
+                values: Commits,
+                default: Value("HEAD"),
+                example: "9d61259",
             }
 
             /// Number of reports of finished sessions that are kept; the oldest is deleted first. With 0 only the latest

@@ -15,6 +15,7 @@ pub(crate) mod own_crates;
 pub(crate) mod prefix;
 mod settings;
 pub(crate) mod size;
+pub(crate) mod source_url;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;

@@ -9,6 +9,7 @@ use super::flight::{Slopes, Thresholds};
 use super::hosts::HostNames;
 use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
+use super::source_url::{Commits, SourceUrls};
 use super::token::Tokens;
 use super::values::{
     Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values, WholeNumbers, Words,

@@ -10,6 +10,7 @@ use super::flight::{Slopes, Thresholds};
 use super::hosts::HostNames;
 use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
+use super::source_url::{Commits, SourceUrls};
 use super::token::Tokens;
 use super::values::{
     Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
@@ -214,10 +215,12 @@ fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
-    let bad: [(&str, Set); 17] = [
+    let bad: [(&str, Set); 19] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("own_crates", |it| it.own_crates(["shop::cart"])),
+        ("source_url", |it| it.source_url("https://git.example/")),
+        ("commit", |it| it.commit("")),
         ("keep", |it| it.keep(1001)),
         ("oom_threshold", |it| {
             it.oom_threshold(OomThreshold::Percent(101))
@@ -243,6 +246,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         "log_limit",
         "sample",
         "keep_bytes",
+        "helper",
         "oom",
         "trigger_size",
         "trigger_step",

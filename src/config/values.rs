@@ -1,7 +1,7 @@
 //! Kinds of values of a setting: parsed from the environment's text, checked if the code gives them, and described in words.
 //!
 //! Kinds that belong to one type stand beside it: `Prefixes`, `HostNames`, `Tokens`, `Thresholds`, `Slopes`,
-//! `CratePatterns`.
+//! `CratePatterns`, `SourceUrls`, `Commits`.
 
 use std::ffi::OsString;
 use std::fmt::Display;

@@ -23,28 +23,42 @@ pub(super) fn code(table: &FrameTable, units: &BTreeSet<Unit>, program: &str) ->
     let files = table.files();
     let files = files.into_iter().map(|file| table.strings.get(file));
     let dirs = Directories::of(files, units, program);
+    let Said {
+        own_crates,
+        source_url,
+    } = said();
     About {
         library_dir: dirs.library,
         package_dirs: dirs.packages.into_iter().take(DIRS_LIMIT).collect(),
         source_dirs: dirs.sources.into_iter().take(DIRS_LIMIT).collect(),
-        own_crates: own_crates(),
+        own_crates,
+        source_root: dirs.root,
+        source_url,
         producer: concat!("heapray ", env!("CARGO_PKG_VERSION")).to_owned(),
         python_allocator: MALLOC,
         ..About::default()
     }
 }
 
-/// The crates that this process's reports name as the service's own: names and patterns.
-static OWN_CRATES: OnceLock<Vec<String>> = OnceLock::new();
-
-/// Sets the crates that this process's reports name as the service's own. A process has one profiler: only the first call
-/// counts.
-pub(crate) fn set_own_crates(patterns: &[String]) {
-    OWN_CRATES.get_or_init(|| patterns.to_vec());
+/// What the service says about its sources.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Said {
+    /// The crates that reports name as the service's own: names and patterns.
+    pub(crate) own_crates: Vec<String>,
+    /// The template of its sources' addresses; empty without one.
+    pub(crate) source_url: String,
 }
 
-fn own_crates() -> Vec<String> {
-    OWN_CRATES.get().cloned().unwrap_or_default()
+static SAID: OnceLock<Said> = OnceLock::new();
+
+/// Sets what this process's reports say about its sources. A process has one profiler: only the first call counts.
+pub(crate) fn set_said(said: Said) {
+    SAID.get_or_init(|| said);
+}
+
+/// Returns what the service says about its sources.
+pub(crate) fn said() -> Said {
+    SAID.get().cloned().unwrap_or_default()
 }
 
 /// Returns `about` with the data of `process`.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use heapray_report::Report;
 use heapray_report::memray::Format;
-use heapray_report::page::Page;
+use heapray_report::page::{Page, SourceFiles};
+use heapray_report::sources::is_template;
 use heapray_report::views::{IntervalOptions, Intervals};
 
 use crate::context::Context;
@@ -36,8 +37,23 @@ pub(crate) struct Args {
     split_threads: bool,
     #[command(flatten)]
     names: NamesArgs,
+    /// The directory of the service's sources, as they were built: the page shows the lines of its own code.
+    #[arg(long, value_name = "DIRECTORY")]
+    sources: Option<String>,
+    /// Address of the service's sources, such as https://github.com/acme/shop/blob/v1.2/{file}#L{line}: the page links each
+    /// line of its own code to it.
+    #[arg(long, value_name = "TEMPLATE", value_parser = source_url)]
+    source_url: Option<String>,
     #[command(flatten)]
     part: PartArgs,
+}
+
+fn source_url(text: &str) -> Result<String, String> {
+    if is_template(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("it must be an address of the web with {file} in it, and may have {line}".to_owned())
+    }
 }
 
 impl Args {
@@ -52,7 +68,14 @@ impl Args {
         self.names.spell_out(&mut capture.report);
         let intervals = intervals(&mut capture, self.temporal, context)?;
         self.part.apply(&mut capture, &self.side, context)?;
-        let page = page(&capture.report, capture.format, intervals.as_ref());
+        if let Some(url) = &self.source_url {
+            capture.report.about.source_url.clone_from(url);
+        }
+        let mut page = page(&capture.report, capture.format, intervals.as_ref());
+        page.sources = self
+            .sources
+            .as_deref()
+            .map(|root| SourceFiles { root, until: None });
         let spinner = context.spinner("Writing the page");
         let written = out.write(context, |mut out| {
             page.write_opened_at(&self.opens_at(), &mut out)
@@ -81,6 +104,7 @@ pub(super) fn page<'r>(
         report,
         intervals,
         has_log: format == Format::AllAllocations,
+        sources: None,
     }
 }
 

@@ -37,6 +37,7 @@ fn main() -> io::Result<()> {
         report: &sample,
         intervals: (!aggregated).then_some(&intervals),
         has_log: !aggregated,
+        sources: None,
     };
 
     let before = peak_memory();

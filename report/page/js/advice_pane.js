@@ -2,6 +2,7 @@
 
 import { adviceOn } from "./advice.js";
 import { el } from "./dom.js";
+import { excerptOf, placeOf, sourceText } from "./source.js";
 
 /** @typedef {import("./model.js").Look} Look */
 
@@ -35,9 +36,10 @@ export function showAdvice(box, look, choose, show) {
     button.type = "button";
     button.title = `${names.full(frame)}\nShow in the graph`;
     button.addEventListener("click", () => (of === "growth" ? show(frame) : choose(nodes)));
-    const place = el("span", "place", names.place(frame));
-    place.title = names.fullPlace(frame);
-    children.push(el("article", `advice ${of}`, el("p", "head", el("b", "", headline), button, place), el("p", "", text)));
+    const head = el("p", "head", el("b", "", headline), button, placeOf(names, frame));
+    const excerpt = excerptOf(names.profile, frame);
+    const lines = excerpt === null ? [] : [sourceText(excerpt, false)];
+    children.push(el("article", `advice ${of}`, head, ...lines, el("p", "", text)));
   }
   const { leaks, fragmentation } = names.profile.head;
   const { unknown } = leaks;

@@ -27,6 +27,7 @@ import { Shape } from "./shape.js";
  * @property {number[] | null} slots of the intervals: where each begins; null: there are none
  * @property {boolean} has_log whether the capture has an event log
  * @property {Memory | null} memory of the process, at the end
+ * @property {import("./source.js").Source} source
  * @property {string | null} fragmentation what is free but resident, and what to do about it
  * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
  *   sizes: number, moments: number}} counts

@@ -4,6 +4,7 @@ import { byId, el } from "./dom.js";
 import { explained } from "./fold.js";
 import { bytes, count, percent, plural } from "./format.js";
 import { measureOf } from "./decode.js";
+import { excerptOf, placeLink, sourceOf, sourceText } from "./source.js";
 
 /** @typedef {import("./call_tree.js").Tree} Tree */
 /** @typedef {import("./model.js").Look} Look */
@@ -12,6 +13,8 @@ import { measureOf } from "./decode.js";
  * @typedef {object} Facts
  * @property {string} name
  * @property {string} place
+ * @property {string} url of its source, or empty
+ * @property {import("./source.js").Excerpt | null} excerpt of its source
  * @property {string} crate
  * @property {string} variable the CSS variable of the crate's colour
  * @property {number} bytes
@@ -44,6 +47,8 @@ export function factsOf({ tree: all, state, title, names, variables, measure }, 
   return {
     name: frame < 0 ? title : names.full(frame),
     place: names.fullPlace(frame),
+    url: sourceOf(names, frame),
+    excerpt: frame < 0 ? null : excerptOf(profile, frame),
     crate: index < 0 ? "" : profile.head.packages[index][0],
     variable: index < 0 ? "--root-fill" : variables[index],
     bytes: held,
@@ -193,6 +198,7 @@ export function showTooltip(facts, rest, x, y) {
       ? [
           el("p", "name", facts.name),
           el("p", "place", facts.place),
+          ...(facts.excerpt === null ? [] : [sourceText(facts.excerpt, true)]),
           el("dl", "", ...pairs),
           ...(facts.threads === "" ? [] : [el("p", "threads", `Threads: ${facts.threads}`)]),
           ...(facts.crate === "" ? [] : [el("p", "crate", swatch(facts), facts.crate)]),
@@ -213,8 +219,7 @@ export function showStatus(facts) {
   const name = el("span", "name", facts.name);
   name.title = facts.name;
   // Cut on the left, as in the table.
-  const place = el("span", "place", el("bdi", "", facts.place));
-  place.title = facts.place;
+  const place = placeLink(facts.place, facts.url, facts.place);
   byId("status", HTMLElement).replaceChildren(
     el("div", "frame", swatch(facts), name, place),
     el("dl", "", ...lines(facts).map(([term, value]) => el("div", "", el("dt", "", term), el("dd", "", value)))),

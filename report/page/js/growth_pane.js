@@ -5,6 +5,7 @@ import { amount, bytes, count, duration, plural } from "./format.js";
 import { compared, generationsOf, worthComparing } from "./generations.js";
 import { leakList } from "./leak_list.js";
 import { ownSites } from "./sites.js";
+import { placeOf } from "./source.js";
 import { spark } from "./spark.js";
 
 /** @typedef {import("./model.js").Look} Look */
@@ -136,13 +137,11 @@ function table(rows, { names, state }, generations, [first, second], choose) {
     button.type = "button";
     button.title = names.full(site.frame);
     button.addEventListener("click", () => choose(site.nodes));
-    const place = el("span", "place", el("bdi", "", names.place(site.frame)));
-    place.title = names.fullPlace(site.frame);
     return el(
       "tr",
       "",
       el("td", "text", button),
-      el("td", "text", place),
+      el("td", "text", placeOf(names, site.frame)),
       el("td", "", amount(before, by)),
       el("td", "", amount(after, by)),
       el("td", "", signed(change)),

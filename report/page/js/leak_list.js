@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { bytes, duration, plural, sentence } from "./format.js";
 import { VERDICTS, isPart } from "./leaks.js";
+import { excerptOf, placeOf, sourceText } from "./source.js";
 
 /** @typedef {import("./leaks.js").RankedLine} RankedLine */
 /** @typedef {import("./names.js").Names} Names */
@@ -51,9 +52,7 @@ function item(line, names, show) {
   button.type = "button";
   button.title = `${names.full(frame)}\nShow in the graph`;
   button.addEventListener("click", () => show(frame));
-  const place = el("span", "place", names.place(frame));
-  place.title = names.fullPlace(frame);
-  const head = el("p", "head", button, place);
+  const head = el("p", "head", button, placeOf(names, frame));
   if (!line.own) {
     const foreign = el("span", "foreign", "library");
     foreign.title = "No frame of these stacks is the service’s own";
@@ -67,7 +66,9 @@ function item(line, names, show) {
     el("span", "", el("b", "", `+${bytes(line.per_hour)}`), " an hour"),
   );
   const contra = against.length > 0 ? [el("p", "against", sentence(against, "against: "))] : [];
-  return el("li", `advice leak ${confidence}`, head, figures, el("p", "", sentence(evidence)), ...contra);
+  const excerpt = excerptOf(names.profile, frame);
+  const text = excerpt === null ? [] : [sourceText(excerpt, false)];
+  return el("li", `advice leak ${confidence}`, head, ...text, figures, el("p", "", sentence(evidence)), ...contra);
 }
 
 /**
@@ -86,7 +87,7 @@ export function leakNote(names, open) {
   button.type = "button";
   button.title = `${names.full(frame)}\nShow what grows`;
   button.addEventListener("click", open);
-  const place = el("span", "place", names.place(frame));
+  const place = placeOf(names, frame);
   const others = certain.length === list.length && leftOut > 0 ? "more than " : "";
   const more = certain.length > 1 ? `, and ${others}${plural(certain.length - 1, "other line")}` : "";
   return el("p", "", `${VERDICTS.high}: `, button, ", ", place, `, ${bytes(size)}, +${bytes(hourly)} an hour${more}`);

@@ -147,6 +147,16 @@ export class Page {
     this.say(spoken(facts));
   }
 
+  /** Opens the source of the selected box, if it has an address. */
+  openSource() {
+    const { url } = factsOf(this.look, this.look.ordered, this.graph.selected);
+    if (url === "") {
+      this.say("The address of this source is not known");
+    } else {
+      window.open(url, "_blank", "noopener,noreferrer");
+    }
+  }
+
   /**
    * @param {Tree} tree
    * @param {import("./graph.js").Box | null} box

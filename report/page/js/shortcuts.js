@@ -18,6 +18,7 @@ export function listenToKeys(page) {
       "?": () => byId("help", HTMLDialogElement).showModal(),
       n: () => page.nextMatch(1),
       N: () => page.nextMatch(-1),
+      o: () => page.openSource(),
     };
     TABS.forEach((tab, i) => {
       deeds[String(i + 1)] = () => page.change({ tab }, true);

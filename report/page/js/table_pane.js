@@ -6,6 +6,7 @@ import { amount, bytes, count, duration, percent } from "./format.js";
 import { functionSums, outermostCalls } from "./functions.js";
 import { csvText, download } from "./save.js";
 import { leafSites, ownSites } from "./sites.js";
+import { placeOf } from "./source.js";
 import { spark } from "./spark.js";
 
 /** @typedef {import("./model.js").Look} Look */
@@ -238,7 +239,7 @@ function columnsOf({ state, names, whole: tree, measure }, rows) {
   /** @type {Column[]} */
   const columns = [
     { key: "function", title: "Function", text: true, by: (row) => names.shown(row.frame), cell: (row) => names.shown(row.frame) },
-    { key: "place", title: "Place", text: true, by: (row) => names.place(row.frame), cell: (row) => placeCell(names, row) },
+    { key: "place", title: "Place", text: true, by: (row) => names.place(row.frame), cell: (row) => placeOf(names, row.frame) },
     { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
     { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
     {
@@ -267,14 +268,4 @@ function columnsOf({ state, names, whole: tree, measure }, rows) {
   }
   columns.push({ key: "crate", title: "Crate", text: true, by: (row) => row.crate, cell: (row) => row.crate });
   return columns;
-}
-
-/**
- * @param {import("./names.js").Names} names
- * @param {Row} row
- */
-function placeCell(names, { frame }) {
-  const place = el("span", "place", el("bdi", "", names.place(frame)));
-  place.title = names.fullPlace(frame);
-  return place;
 }

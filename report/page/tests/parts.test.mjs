@@ -20,6 +20,7 @@ import { sandwich } from "../js/sandwich.js";
 import { csvText, escaped } from "../js/save.js";
 import { Shape } from "../js/shape.js";
 import { leafSites, ownSites, responsibleNodes } from "../js/sites.js";
+import { sourceUrl } from "../js/source.js";
 import { FRAMES, randomProfile } from "./profiles.mjs";
 
 const LIVE = measureOf("live", "bytes");
@@ -473,4 +474,26 @@ test("advice is given where the numbers are certain only", () => {
 test("files to keep hold no markup and run nothing in a spreadsheet", () => {
   assert.equal(escaped("<script>&\"\u0001"), "&lt;script&gt;&amp;&quot;\ufffd");
   assert.equal(csvText([["=1+1", 'a"b', "x,y", 5], ["-f", "\n", "ok", -1]]), "'=1+1,\"a\"\"b\",\"x,y\",5\r\n'-f,\"\n\",ok,-1\r\n");
+});
+
+test("a line of Rust's library, of a package and of one's own leads to its source", () => {
+  const source = { root: "/build/shop", url: "https://git.example/shop/blob/v1/{file}#L{line}" };
+  const hash = "59807616e1fa2540724bfbac14d7976d7e4a3860";
+  /** @type {[string, boolean, string][]} */
+  const known = [
+    [`/rustc/${hash}/library/alloc/src/vec/mod.rs`, false, `https://github.com/rust-lang/rust/blob/${hash}/library/alloc/src/vec/mod.rs#L7`],
+    ["/home/me/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tokio-util-0.7.1+x/src/a b.rs", false, "https://docs.rs/crate/tokio-util/0.7.1%2Bx/source/src/a%20b.rs#7"],
+    ["/build/shop/cart/src/lib.rs", true, "https://git.example/shop/blob/v1/cart/src/lib.rs#L7"],
+    ["src/main.rs", true, "https://git.example/shop/blob/v1/src/main.rs#L7"],
+    ["/build/shopping/src/lib.rs", true, ""],
+    ["/build/shop/../../etc/lib.rs", true, ""],
+    ["/usr/lib/libc.so.6", false, ""],
+    ["src/main.rs", false, ""],
+  ];
+  for (const [path, own, url] of known) {
+    assert.equal(sourceUrl(path, 7, own, source), url, path);
+  }
+  assert.equal(sourceUrl("src/main.rs", 0, true, source), "");
+  assert.equal(sourceUrl("src/main.rs", 7, true, { root: "", url: "" }), "");
+  assert.equal(sourceUrl("src/main.rs", 7, true, { root: "", url: "javascript:alert(1)//{file}" }), "");
 });

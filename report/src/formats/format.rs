@@ -9,7 +9,7 @@ use crate::Report;
 use crate::memray::{Version, write_aggregated};
 
 /// File format that a [`Report`] can be written in. [`Format::ALL`] lists them, [`FromStr`] parses their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Format {
     /// pprof's gzipped protobuf.

@@ -40,6 +40,10 @@ pub struct About {
     /// Crates that are the service's own wherever their sources are, as the service says: names, and patterns with `*` for
     /// any text.
     pub own_crates: Vec<String>,
+    /// Directory in which the service's own crate was compiled. `{file}` in `source_url` is relative to it. Empty if unknown.
+    pub source_root: String,
+    /// Template of the addresses of the service's sources ([`is_template`](crate::sources::is_template)); empty if unknown.
+    pub source_url: String,
     /// `heapray 0.1.0`, or `memray` for a file that memray wrote.
     pub producer: String,
     /// memray's `python_allocator` field (capture format, section 1); 3 (`malloc`) for a Rust process.
@@ -47,7 +51,7 @@ pub struct About {
 }
 
 /// Reading of the process's memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Moment {
     /// Milliseconds since the start of the capture.
     pub at_ms: u64,

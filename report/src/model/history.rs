@@ -8,7 +8,7 @@ use super::join::join;
 ///
 /// The moments divide the session evenly, half by time and half by allocated bytes, so that neither a short burst nor a long
 /// pause hides the rest. [`Checkpoints`](crate::checkpoints::Checkpoints) chooses them while recording.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct History {
     /// The moments, oldest first. Each is also the start of a generation of [`Survivors`](super::Survivors). Empty if the
     /// source has no times.
@@ -18,7 +18,7 @@ pub struct History {
 }
 
 /// Moment of a [`History`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct HistoryMoment {
     /// Milliseconds since the start of the session.
     pub at_ms: u64,
@@ -27,7 +27,7 @@ pub struct HistoryMoment {
 }
 
 /// Memory of a call site at a moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Held {
     /// Index into [`Report::sites`](super::Report::sites).
     pub site: u32,

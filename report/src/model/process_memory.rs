@@ -1,7 +1,7 @@
 //! Parts of the process's memory at the end of the session, from the system and the allocator.
 
 /// Figures in bytes. Those that the system did not report are `None`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct ProcessMemory {
     /// Resident memory, as in the timeline: the sum of the next three.
     pub rss: u64,
@@ -30,7 +30,7 @@ pub struct ProcessMemory {
 }
 
 /// Figures of an allocator, in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct AllocatorMemory {
     /// `glibc`, `jemalloc`, `mimalloc`, …

@@ -7,7 +7,7 @@ use super::Tally;
 /// Each requested byte was a sampling point with the chance `1 / mean_bytes`. An allocation that contains one was recorded,
 /// and counts for `1 / (1 - e^(-size / mean_bytes))` blocks. Sums of these are right on average (Horvitz and Thompson,
 /// 1952).
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Sampling {
     /// Average bytes between two sampling points, and the start of each rate. The first one is that of the start.
     pub rates: Vec<SamplingRate>,
@@ -25,7 +25,7 @@ pub struct Sampling {
 }
 
 /// Rate of sampling, and when it began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct SamplingRate {
     /// Milliseconds since the start of the capture.
     pub at_ms: u64,

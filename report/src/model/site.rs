@@ -90,7 +90,7 @@ impl Allocator {
 }
 
 /// Number of blocks and their bytes, as requested by the caller (without the allocator's rounding).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Tally {
     /// Blocks.
     pub count: u64,
@@ -140,7 +140,7 @@ impl Site {
 }
 
 /// Number of allocations of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SizeCount {
     /// Requested bytes.
     pub size: u64,

@@ -4,7 +4,7 @@ use super::Tally;
 use super::join::join;
 
 /// Moment that a user has named, to compare the allocations before and after it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Mark {
     /// Name that the user gave.
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Mark {
 ///
 /// The session's time is divided into generations: at every [`Mark`], at every moment of the [`History`](super::History), and,
 /// in a short session, into a few equal parts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Survivors {
     /// Start of each generation, in milliseconds since the start of the session: 0 first, then rising. The last generation
     /// ends with the session. Empty if births are not known.
@@ -29,7 +29,7 @@ pub struct Survivors {
 }
 
 /// Live memory of one call site and one generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Survivor {
     /// Index into [`Report::sites`](super::Report::sites).
     pub site: u32,

@@ -43,6 +43,7 @@ const MODULES: &[(&str, &str)] = modules![
     "line_link.js",
     "advice.js",
     "dom.js",
+    "source.js",
     "colors.js",
     "state.js",
     "model.js",

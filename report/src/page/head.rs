@@ -31,7 +31,19 @@ pub(super) struct Head<'a> {
     has_log: bool,
     memory: Option<Memory<'a>>,
     fragmentation: Option<String>,
+    source: Source<'a>,
     counts: Counts,
+}
+
+/// Where the service's own sources are.
+#[derive(Serialize)]
+pub(super) struct Source<'a> {
+    /// Directory to which `{file}` is relative.
+    pub(super) root: &'a str,
+    /// Template of addresses; empty if unknown.
+    pub(super) url: &'a str,
+    /// Frames, each with the number of the first of these lines.
+    pub(super) excerpts: Vec<(u32, u32, &'a [String])>,
 }
 
 /// Blocks and bytes.
@@ -117,6 +129,7 @@ impl<'a> Head<'a> {
         page: &Page<'a>,
         origins: &'a Origins,
         leaks: Ranked<'a>,
+        source: Source<'a>,
         counts: Counts,
     ) -> Head<'a> {
         let report = page.report;
@@ -175,6 +188,7 @@ impl<'a> Head<'a> {
             has_log: page.has_log,
             memory: report.process_memory.as_ref().map(Memory::of),
             fragmentation: fragmentation(report).map(|found| found.advice()),
+            source,
             counts,
         }
     }

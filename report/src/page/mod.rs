@@ -5,6 +5,7 @@
 //! the scripts put them on the page as text.
 
 mod assets;
+mod excerpts;
 mod generations;
 mod head;
 mod html;
@@ -18,6 +19,7 @@ mod varint;
 
 use std::io::{self, Write};
 
+pub use self::excerpts::SourceFiles;
 use self::ranking::Ranking;
 use crate::Report;
 use crate::views::{Intervals, with_both_names};
@@ -32,6 +34,9 @@ pub struct Page<'a> {
     pub intervals: Option<&'a Intervals>,
     /// Set if there is an event log. If there are no intervals, the page says how to get them, or why there are none.
     pub has_log: bool,
+    /// Where the service's own source files are, if their lines are to be shown. The report says which files those are, so
+    /// they must not be set for a report of a stranger's.
+    pub sources: Option<SourceFiles<'a>>,
 }
 
 impl<'a> Page<'a> {
@@ -42,6 +47,7 @@ impl<'a> Page<'a> {
             report,
             intervals: None,
             has_log: false,
+            sources: None,
         }
     }
 
@@ -50,8 +56,8 @@ impl<'a> Page<'a> {
     /// It has the plain and the full names of functions, as far as the report has them, and a switch between them.
     ///
     /// It is streamed: besides the report, memory is needed only for the call tree and for data about call sites, and before
-    /// that for the ranking of leaks: about 20 MB for a call tree of 100,000 nodes. Equal reports give equal pages, byte for
-    /// byte.
+    /// that for the ranking of leaks: about 20 MB for a call tree of 100,000 nodes. Equal reports and sources give equal
+    /// pages, byte for byte.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@
 
 use std::io::{self, Write};
 
-use super::head::{Counts, Head};
+use super::head::{Counts, Head, Source};
 use super::ranking::Ranking;
 use super::rows::{self, Rows};
 use super::used::Used;
@@ -49,7 +49,18 @@ pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) ->
         moments: report.timeline.len(),
     };
     let ranked = ranking.numbered(report, &used);
-    let head = serde_json::to_vec(&Head::of(page, &origins, ranked, counts))?;
+    let excerpts = page.sources.map(|files| files.excerpts(report, &origins));
+    let excerpts = excerpts.unwrap_or_default();
+    let excerpts = excerpts.iter().filter_map(|excerpt| {
+        let frame = used.number_of(excerpt.frame)?;
+        Some((frame, excerpt.first, &*excerpt.lines))
+    });
+    let source = Source {
+        root: &report.about.source_root,
+        url: &report.about.source_url,
+        excerpts: excerpts.collect(),
+    };
+    let head = serde_json::to_vec(&Head::of(page, &origins, ranked, source, counts))?;
     varint::write(out, head.len() as u64)?;
     out.write_all(&head)?;
 
@@ -208,6 +219,7 @@ mod tests {
             report: &report,
             intervals: Some(&intervals),
             has_log: true,
+            sources: None,
         };
         write(&page, &Ranking::default(), &mut written).unwrap();
         let mut rest = written.as_slice();

@@ -1,7 +1,7 @@
 //! The frames and strings of a report that its page needs: those that a call stack refers to.
 
 use crate::Report;
-use crate::model::{Frame, StrId};
+use crate::model::{Frame, FrameId, StrId};
 use crate::views::CallTree;
 
 const UNUSED: u32 = u32::MAX;
@@ -19,6 +19,12 @@ pub(super) struct Used {
 }
 
 impl Used {
+    /// Returns the number on the page of a frame of the report, if it is there.
+    pub(super) fn number_of(&self, FrameId(frame): FrameId) -> Option<u32> {
+        let number = self.frame_number.get(frame as usize).copied()?;
+        (number != UNUSED).then_some(number)
+    }
+
     /// Collects the frames and strings of the nodes of `tree`.
     pub(super) fn by(report: &Report, tree: &CallTree) -> Used {
         let most = tree

@@ -5,14 +5,18 @@
 
 mod library;
 mod package;
+mod url;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use library::{is_dependency_of_library, library_dir, possible_library_dir};
 pub use package::{below, has_version, package_dir, source_root, without_version};
+pub use url::is_template;
 
 /// A compilation unit of a Rust crate, as the compiler named it. The units of one crate differ in nothing else.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Unit {
     /// The crate's root file: `src/main.rs`, or an absolute path.
     pub root: String,
@@ -25,6 +29,8 @@ pub struct Unit {
 /// Directories of a program's sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directories {
+    /// Directory in which the program's own crate was compiled; empty if unknown.
+    pub root: String,
     /// Directory of the standard library; empty if unknown.
     pub library: String,
     /// Directories that contain packages.
@@ -43,6 +49,7 @@ impl Directories {
     ) -> Directories {
         let shown = ByUnits::of(units, program);
         let mut dirs = Directories {
+            root: shown.root.to_owned(),
             library: shown.library.to_owned(),
             ..Directories::default()
         };

@@ -4,7 +4,9 @@ use super::Sums;
 use crate::model::{Site, Tally};
 
 /// Measure of the heap. Each view, page and file format shows one of them, or several by their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[non_exhaustive]
 pub enum Measure {
     /// Live at the moment when the heap was largest.
@@ -19,7 +21,9 @@ pub enum Measure {
 }
 
 /// Unit of sums.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 pub enum Unit {
     /// Bytes.
     #[default]

@@ -180,6 +180,14 @@ fn merge_about(merged: &mut Report, others: &[Report]) {
         if about.library_dir.is_empty() {
             about.library_dir.clone_from(&other.library_dir);
         }
+        for (known, other) in [
+            (&mut about.source_root, &other.source_root),
+            (&mut about.source_url, &other.source_url),
+        ] {
+            if known.is_empty() {
+                known.clone_from(other);
+            }
+        }
         for (known, more) in [
             (&mut about.package_dirs, &other.package_dirs),
             (&mut about.source_dirs, &other.source_dirs),

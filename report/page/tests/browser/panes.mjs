@@ -152,6 +152,17 @@ await scene("the table sorts, filters, groups, jumps to the graph and is kept as
   assert.equal(await text(page, "#status .name"), "__clone3");
 });
 
+await scene("places lead to their sources, and own code is shown where it is at hand", small, async (page) => {
+  await tab(page, "growth");
+  const leak = page.locator(".leaks a.place").first();
+  assert.equal(await leak.getAttribute("href"), "https://git.example/shop/blob/v2.1/src/index/mod.rs#L203");
+  assert.equal(await leak.getAttribute("rel"), "noopener noreferrer");
+  assert.equal(await page.locator(".source").count(), 0, "the sample’s sources are nowhere");
+  await tab(page, "table");
+  const places = await page.locator("#grid a.place").evaluateAll((found) => found.map((place) => place.getAttribute("href")));
+  assert.ok(places.length > 0 && places.every((url) => url.startsWith("https://")), places.join(" "));
+});
+
 await scene("the outline opens along what is largest and is walked by keys, in both orders", small, async (page) => {
   await tab(page, "tree");
   const lines = page.locator("#outline [role=treeitem]");

@@ -214,6 +214,8 @@ fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About>
         package_dirs: texts(source, budget)?,
         source_dirs: texts(source, budget)?,
         own_crates: texts(source, budget)?,
+        source_root: text(source, budget)?,
+        source_url: text(source, budget)?,
         producer: text(source, budget)?,
         python_allocator: source.byte()?,
     })

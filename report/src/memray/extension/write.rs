@@ -124,6 +124,8 @@ fn put_about(out: &mut Vec<u8>, about: &About) {
     put_texts(out, &about.package_dirs);
     put_texts(out, &about.source_dirs);
     put_texts(out, &about.own_crates);
+    put_text(out, &about.source_root);
+    put_text(out, &about.source_url);
     put_text(out, &about.producer);
     out.push(about.python_allocator);
 }

@@ -51,7 +51,9 @@ pub struct Leak {
 }
 
 /// Confidence in a [`Leak`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub enum Confidence {
     /// It may be a coincidence, or too little to matter.
     Low,
