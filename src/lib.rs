@@ -156,6 +156,7 @@ mod announce;
 #[cfg(feature = "http")]
 mod endpoints;
 mod flight_recorder;
+mod helper;
 mod os;
 mod profiler;
 mod profiles;

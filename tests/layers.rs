@@ -76,7 +76,7 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
+const MAY_IMPORT: [(&str, &[&str]); 15] = [
     ("announce", &[]),
     ("nearest", &[]),
     ("capture", &[]),
@@ -112,6 +112,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
             "symbolize",
         ],
     ),
+    ("helper", &["os", "profiler", "symbolize"]),
     (
         "profiles",
         &[

@@ -178,7 +178,19 @@ fn unpacked_name(words: [u64; 2]) -> [u8; 16] {
 }
 
 /// Node of the collector's call tree: a call stack by return addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct NodeId(pub u32);
 
 impl NodeId {

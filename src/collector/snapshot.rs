@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -34,14 +35,41 @@ impl RawNode {
     pub const OTHER: u64 = mark::OTHER;
 }
 
+/// Bytes of a node that [`write_nodes`] writes: parent, module and address.
+const NODE: usize = 4 + 2 + 8;
+
+/// Writes `nodes` so that [`read_nodes`] reads them. There may be millions.
+pub(crate) fn write_nodes(nodes: &[RawNode], out: &mut impl io::Write) -> io::Result<()> {
+    for node in nodes {
+        let mut bytes = [0; NODE];
+        bytes[..4].copy_from_slice(&node.parent.0.to_le_bytes());
+        bytes[4..6].copy_from_slice(&node.module.0.to_le_bytes());
+        bytes[6..].copy_from_slice(&node.address.to_le_bytes());
+        out.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+/// Reads what [`write_nodes`] wrote.
+pub(crate) fn read_nodes(bytes: &[u8]) -> Vec<RawNode> {
+    let (nodes, _) = bytes.as_chunks::<NODE>();
+    let node = |&[a, b, c, d, e, f, ref address @ ..]: &[u8; NODE]| RawNode {
+        parent: NodeId(u32::from_le_bytes([a, b, c, d])),
+        module: ModuleId(u16::from_le_bytes([e, f])),
+        address: u64::from_le_bytes(*address),
+    };
+    nodes.iter().map(node).collect()
+}
+
 /// The allocations of one thread with one function from one call stack.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RawSite {
     /// The thread, or the threads that are counted together: a [`RawThread::number`].
     pub thread: u32,
     /// The call stack.
     pub node: NodeId,
     /// The allocation function.
+    #[serde(with = "kind")]
     pub kind: Kind,
     /// All allocations.
     pub allocated: Tally,
@@ -56,7 +84,7 @@ pub struct RawSite {
 }
 
 /// A thread that recorded events. Beyond a session's first threads, an entry stands for all threads of one name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RawThread {
     /// The number in sites and in the event log: a thread's number as in events, or a number counted down from `u32::MAX`.
     pub number: u32,
@@ -81,7 +109,7 @@ pub struct EventLog {
 }
 
 /// Exact sums over the session.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RawTotals {
     /// Recorded allocations and frees, unknown frees included.
     pub events: u64,
@@ -104,9 +132,10 @@ pub struct RawTotals {
 }
 
 /// Call stacks by return address, and what was allocated from each: the input of symbolization. The default is empty.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct StackTable {
     /// The call tree. Index 0 is the empty stack. Parents come before children.
+    #[serde(skip)] // `write_nodes` is quicker
     pub nodes: Vec<RawNode>,
     /// The call sites.
     pub sites: Vec<RawSite>,
@@ -117,7 +146,7 @@ pub struct StackTable {
 }
 
 /// The way in which a session records the allocations of Rust code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Hooks {
     /// Patched GOT entries.
     Got,
@@ -138,7 +167,7 @@ impl fmt::Display for Hooks {
 }
 
 /// A consistent view of a session up to one moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Snapshot {
     /// When the session began.
     pub started: SystemTime,
@@ -161,6 +190,7 @@ pub struct Snapshot {
     /// Exact sums.
     pub totals: RawTotals,
     /// The event log, or `None` if it was given up.
+    #[serde(skip)]
     pub log: Option<EventLog>,
     /// The reason why the event log was given up, if it was.
     pub log_given_up: Option<String>,
@@ -184,4 +214,19 @@ pub struct Snapshot {
     pub hooks: Hooks,
     /// Notes for people.
     pub notes: Vec<String>,
+}
+
+/// An allocation function, as its number.
+mod kind {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Kind;
+
+    pub(super) fn serialize<S: Serializer>(kind: &Kind, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u8(*kind as u8)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Kind, D::Error> {
+        u8::deserialize(from).map(Kind::from_byte)
+    }
 }

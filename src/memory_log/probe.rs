@@ -7,7 +7,7 @@ use std::io;
 use super::descendants;
 use crate::config::{MemoryChildren, MemoryMetric};
 use crate::os::memory::resident_by;
-use crate::os::process;
+use crate::os::{helper, process};
 
 /// Probe that measures one process again and again.
 #[derive(Debug)]
@@ -73,7 +73,12 @@ impl Probe {
             self.known.clear();
             return Some(readings);
         }
-        let alive = descendants::of(self.process.pid);
+        let mut alive = descendants::of(self.process.pid);
+        if own {
+            // The profiler's own are none of the service's work.
+            let helpers = helper::alive();
+            alive.retain(|pid| !helpers.contains(pid));
+        }
         self.known.retain(|pid, _| alive.contains(pid));
         for pid in alive {
             let Some(bytes) = self.child(pid) else {

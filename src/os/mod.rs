@@ -9,6 +9,7 @@ pub(crate) mod command_line;
 pub(crate) mod elf;
 pub(crate) mod file;
 pub(crate) mod held;
+pub(crate) mod helper;
 pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod program_symbols;

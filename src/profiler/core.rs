@@ -26,8 +26,10 @@ use super::machine::Machine;
 use super::reports::Reports;
 use super::store::Store;
 use crate::capture::signal;
-use crate::config::Config;
+use crate::config::{Config, source_url};
+use crate::os::helper;
 use crate::symbolize;
+use crate::symbolize::about::Said;
 
 /// An enabled profiler.
 #[derive(Debug)]
@@ -57,7 +59,13 @@ impl Core {
         if config.sigusr2 && !signal::handle() {
             tracing::warn!("SIGUSR2 could not be handled: it will write no report");
         }
-        symbolize::about::set_own_crates(&config.own_crates);
+        symbolize::about::set_said(Said {
+            own_crates: config.own_crates.clone(),
+            source_url: source_url::template(&config.source_url, &config.commit),
+        });
+        if !config.helper {
+            helper::switch_off();
+        }
         let config = Arc::new(config);
         let machine = Arc::new(Machine::new());
         let store = Arc::new(Store::new(&config));

@@ -12,7 +12,7 @@ use heapray_report::memray::{Version, write_aggregated};
 
 use super::lock::{Lock, Rank};
 use super::machine::Machine;
-use super::reports::{Reports, note, or_panicked};
+use super::reports::{Lines, Reports, note, or_panicked};
 use super::reserve::{DiskReserve, RESERVE};
 use super::worker::Worker;
 use super::{Blocks, Error};
@@ -269,7 +269,13 @@ impl FlightWriter {
         let id = Draft::new(store.directory.path()).and_then(|mut draft| {
             write_aggregated(&report, Version::V13, &mut draft)?;
             let output = draft.written(label)?;
-            let note = note(view.session, &snapshot, &report, &output, Some(reason));
+            let note = note(
+                view.session,
+                &snapshot,
+                Lines::of(&report),
+                &output,
+                Some(reason),
+            );
             let id = store.archive.keep(draft.path(), &output, &note)?;
             // It outlives the process from here on; this makes it outlive the machine.
             draft.sync()?;

@@ -70,6 +70,17 @@ pub(crate) struct View {
     pub(super) cause: Option<Reason>,
 }
 
+impl View {
+    /// Returns a view of a session of another process.
+    pub(crate) fn of(snapshot: Snapshot) -> View {
+        View {
+            session: 0,
+            snapshot: Arc::new(snapshot),
+            cause: None,
+        }
+    }
+}
+
 impl Machine {
     pub(super) fn new() -> Machine {
         Machine {

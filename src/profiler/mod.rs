@@ -45,6 +45,7 @@ pub use handle::Profiler;
 pub(crate) use live::{LiveFeed, LiveState};
 #[cfg(feature = "http")]
 pub(crate) use log_reader::LogReader;
+pub(crate) use reports::serve_outputs;
 pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause};
 #[cfg(feature = "http")]
 pub(crate) use reports::{Reader, Reports};

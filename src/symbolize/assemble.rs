@@ -4,6 +4,7 @@ use heapray_report::Report;
 use heapray_report::model::{Allocator, Conditions, Overhead, Tally, Totals};
 
 use super::about;
+use super::helped::HelpedLookup;
 use super::known::Known;
 use super::lookup::Lookup;
 use super::options::ReportOptions;
@@ -18,7 +19,7 @@ use crate::os::command_line;
 /// the cost.
 #[must_use]
 pub fn report(snapshot: &Snapshot, options: &ReportOptions) -> Resolved {
-    assemble(snapshot, options, &mut ElfLookup::default())
+    assemble(snapshot, options, &mut HelpedLookup::default())
 }
 
 /// Makes a report like [`report`] while it is wanted. Addresses that are looked up later have no names.
@@ -32,6 +33,15 @@ pub(crate) fn report_while(
         options,
         &mut ElfLookup::while_wanted(wanted.clone()),
     )
+}
+
+/// Makes a report like [`report`], without names: `signal` has ended the helper process that looked them up.
+pub(crate) fn report_without_names(
+    snapshot: &Snapshot,
+    options: &ReportOptions,
+    signal: i32,
+) -> Resolved {
+    assemble(snapshot, options, &mut HelpedLookup::killed_by(signal))
 }
 
 /// Makes a report like [`report`]. `known` caches the results of earlier calls.

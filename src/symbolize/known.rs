@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use heapray_report::sources::Unit;
 
+use super::helped::HelpedLookup;
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
-use super::resolver::ElfLookup;
 use crate::collector::snapshot::Module;
 
 /// The most addresses in the cache. If there are more, the cache is emptied, and the addresses in use are looked up again.
@@ -40,7 +40,7 @@ impl Lookup for Known {
         new.retain(|offset| !known.contains_key(offset));
         if !new.is_empty() {
             // The units are read once: they are those of this process's own program.
-            let mut lookup = ElfLookup::without_units(!self.units.is_empty());
+            let mut lookup = HelpedLookup::without_units(!self.units.is_empty());
             lookup.lookup(module, &new, &mut |nth, places| {
                 let remembered = places.iter().map(|place| Remembered {
                     function: place.function.as_ref().clone(),

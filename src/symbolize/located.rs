@@ -1,8 +1,9 @@
 //! The frames of call stacks outside of a report, such as those of CPU samples.
 
+use super::helped::HelpedLookup;
 use super::options::NameMode;
 use super::places::Places;
-use super::resolver::ElfLookup;
+
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, RawNode};
 
@@ -27,7 +28,12 @@ impl Located {
     /// Looks up every address of `nodes`.
     pub(crate) fn find(nodes: &[RawNode], modules: &[Module]) -> Located {
         Located {
-            places: Places::find(nodes, modules, NameMode::Plain, &mut ElfLookup::default()),
+            places: Places::find(
+                nodes,
+                modules,
+                NameMode::Plain,
+                &mut HelpedLookup::default(),
+            ),
         }
     }
 

@@ -9,7 +9,7 @@ use super::names::FunctionName;
 use crate::collector::snapshot::Module;
 
 /// One frame that an address stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place<'a> {
     /// The function's name. Its texts are empty if it is unknown.
     pub(crate) function: Cow<'a, FunctionName>,

@@ -10,7 +10,7 @@ use super::v0;
 const LONGEST: usize = 64 << 10;
 
 /// The name of a function in a report.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct FunctionName {
     /// The full name, as the compiler writes it.
     pub(crate) full: String,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::places::Coverage;
+use crate::os::helper::reason_of;
 
 /// The note about a program without symbols.
 pub(super) const STRIPPED: &str = "the program is stripped: its functions are shown as offsets; keep its symbols \
@@ -58,6 +59,14 @@ fn listed(modules: &[String]) -> String {
         names.push_str(&format!(" and {} more", modules.len() - NAMED));
     }
     names
+}
+
+/// Returns the note about names that are missing because a signal has ended the helper process that looked them up.
+pub(super) fn about_helper(signal: i32) -> String {
+    let why = reason_of(signal);
+    format!(
+        "functions are shown as offsets, because signal {signal} ended the process that looks up their names{why}"
+    )
 }
 
 /// Returns one note about all `modules` that could not be read for the given reason.

@@ -8,6 +8,7 @@ use heapray_report::model::{Allocator, Conditions, Site, StackId, ThreadId};
 use heapray_report::sources::Unit;
 
 use super::about;
+use super::helped::HelpedLookup;
 use super::known::Known;
 use super::lookup::Lookup;
 use super::notes;
@@ -50,12 +51,12 @@ impl Resolved {
 /// and merges call sites as `options` say. Fields that only a session can fill stay empty: times, totals, memory.
 ///
 /// Never fails: code without symbols is shown as `module+0xoffset` (the form that `addr2line -e module` takes), and
-/// [`Conditions::notes`] says what was missing. Each call reads the ELF objects of the table again and keeps only the
-/// report: 20,000 addresses of a program of 81 MB took 0.4 s of CPU time and at most 19 MB of heap, 13 MB of them for the
-/// report. The caller must mark the calling thread as untracked, so that its allocations are not recorded.
+/// [`Conditions::notes`] says what was missing. Each call has a helper process read the ELF objects of the table again, or
+/// reads them itself where there is none, and keeps only the report: 20,000 addresses of a program of 81 MB took 0.4 s of
+/// CPU time and at most 19 MB of heap, 13 MB of them for the report. The caller must mark the calling thread as untracked, so that its allocations are not recorded.
 #[must_use]
 pub fn resolve(table: &StackTable, options: &ReportOptions) -> Resolved {
-    with_sites(table, options, &mut ElfLookup::default()).0
+    with_sites(table, options, &mut HelpedLookup::default()).0
 }
 
 /// Resolves like [`resolve`], for small tables in a row. `known` caches the results of earlier calls.

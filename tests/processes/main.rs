@@ -9,6 +9,7 @@ mod support;
 
 mod announced;
 mod flight;
+mod helper;
 mod limits;
 mod memory_log;
 mod overhead_limit;

@@ -36,7 +36,7 @@ const fn refused(name: &'static str, numbers: &'static [libc::c_long]) -> Refuse
     }
 }
 
-const ALL: [Refused; 8] = [
+const ALL: [Refused; 9] = [
     refused("membarrier", &[libc::SYS_membarrier]),
     refused("mprotect", &[libc::SYS_mprotect]),
     refused("madvise", &[libc::SYS_madvise]),
@@ -46,6 +46,8 @@ const ALL: [Refused; 8] = [
         longer: LARGE,
     },
     refused("clone", &[libc::SYS_clone, libc::SYS_clone3]),
+    // No helper process can be started.
+    refused("execve", &[libc::SYS_execve, libc::SYS_execveat]),
     refused("memfd", &[libc::SYS_memfd_create]),
     refused("openat", &[libc::SYS_openat]),
     refused("mremap", &[libc::SYS_mremap]),
@@ -226,6 +228,13 @@ fn if_mprotect_is_refused_the_remaining_hooks_are_reported_and_no_session_starts
 #[test]
 fn a_refused_madvise_changes_nothing() {
     for text in served(test_name!(), "madvise") {
+        assert_undisturbed(&text);
+    }
+}
+
+#[test]
+fn a_refused_execve_changes_nothing() {
+    for text in served(test_name!(), "execve") {
         assert_undisturbed(&text);
     }
 }

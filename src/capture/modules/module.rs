@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 /// ELF object that was loaded at some time of the session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Module {
     /// Path as the loader gave it; `/proc/self/exe`'s target for the program itself.
+    #[serde(with = "path")]
     pub path: PathBuf,
     /// The difference between an address in memory and the virtual address in the file.
     pub load_bias: u64,
@@ -22,7 +23,7 @@ pub struct Module {
 }
 
 /// The pages of a module's code, as a line of `/proc/self/maps` has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct MappedCode {
     /// The first page's address.
     pub start: u64,
@@ -46,10 +47,29 @@ impl MappedCode {
 
 /// Index into [`StackTable::modules`](crate::collector::snapshot::StackTable::modules); `ModuleId::NONE` for an address
 /// outside of every module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct ModuleId(pub u16);
 
 impl ModuleId {
     /// Not in a module: code that was generated at run time, or the mark of a cut stack.
     pub const NONE: ModuleId = ModuleId(u16::MAX);
+}
+
+/// A path, as bytes: it need not be UTF-8.
+mod path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().as_bytes().serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
+        Vec::deserialize(from).map(|bytes| OsString::from_vec(bytes).into())
+    }
 }

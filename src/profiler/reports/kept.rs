@@ -1,19 +1,17 @@
 //! The reports of earlier sessions: listed, turned into any output that the present session's can be turned into, deleted.
 
-use std::io::{self, BufReader, Read, Seek};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use heapray_report::memray::{self, Capture, Format, MemoryLimit, ReadError};
-use heapray_report::{Report, views};
+use heapray_report::memray::MemoryLimit;
 
 use super::line::{CallSite, LeakCandidate, Lines};
-use super::while_wanted::{self, WhileWanted};
-use super::write::render;
+use super::make::draft_of;
+use super::making::{Input, KeptInput, Making};
 use super::{Made, Origin, OutputSpec, Reports, log_deleted};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind, memory_of_process};
-use crate::os::{calendar, unique};
+use crate::os::unique;
 use crate::profiler::machine::View;
 use crate::profiler::store::{
     Draft, Kept, Label, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
@@ -166,78 +164,30 @@ impl Reports {
             taken: kept.note.ended,
             snapshot: false,
         };
-        let wanted = &self.wanted;
-        let input = || BufReader::with_capacity(256 << 10, WhileWanted::new(whole.clone(), wanted));
-        let limit = memory_limit();
-        let mut capture = self.read_kept(id, input(), limit)?;
-        if let Some(since) = key.compared_with() {
-            capture.report = self.growth(&capture.report, since, limit)?;
-            // The growth has no events of its own.
-            capture.format = Format::Aggregated;
-        }
+        let since = key
+            .compared_with()
+            .map(|since| self.open_earlier(since))
+            .transpose()?;
+        let input = Input::Kept {
+            report: KeptInput { id, file: whole },
+            since,
+            limit: memory_limit(),
+        };
         let prepared = self.store.directory.prepare();
         prepared.map_err(|error| self.not_written(error))?;
-        let written = Draft::new(self.store.directory.path()).and_then(|mut draft| {
-            let events = matches!(
-                (key.kind(), capture.format),
-                (
-                    OutputKind::Report | OutputKind::Flamegraph,
-                    Format::AllAllocations
-                )
-            );
-            let events = events.then(|| memray::events_of_file_within(input(), limit));
-            let events = events.transpose();
-            let events = events.map_err(io::Error::other)?;
-            let events = events.map(|events| events.map(|event| event.map_err(io::Error::other)));
-            let events = events.map(|events| while_wanted::items(events, wanted));
-            render(
-                key,
-                &capture.report,
-                events,
-                &mut WhileWanted::new(&mut draft, wanted),
-            )?;
-            draft.detach(label)
-        });
-        let output = written.map_err(|error| self.not_written(error))?;
+        let new = || Draft::new(self.store.directory.path());
+        let written = draft_of(&mut Making::new(input, &self.wanted), key, true, new);
+        let written = written.and_then(|draft| Ok(draft.detach(label)?));
+        let output = written.map_err(|failure| self.failed(failure))?;
         self.recent.remember(origin, key, &output);
         Ok(output)
     }
 
-    /// Reads the sums of the kept report `id` from `input`.
-    fn read_kept(
-        &self,
-        id: ReportId,
-        input: impl Read + Seek,
-        limit: MemoryLimit,
-    ) -> Result<Capture, Error> {
-        memray::read_file_within(input, limit).map_err(|error| match error {
-            ReadError::TooLarge(error) => self.not_written(io::Error::other(format!(
-                "{error}: download the report and read it with the heapray command"
-            ))),
-            _ => Error::Damaged(id),
-        })
-    }
-
-    /// Returns what has grown from the kept report `since` to `report`.
-    fn growth(
-        &self,
-        report: &Report,
-        since: ReportId,
-        limit: MemoryLimit,
-    ) -> Result<Report, Error> {
-        let kept = self
-            .store
-            .archive
-            .find(since)
-            .ok_or(Error::NotKept(since))?;
-        let before = WhileWanted::new(self.open_kept(&kept)?, &self.wanted);
-        let before = self.read_kept(since, BufReader::new(before), limit)?;
-        let mut grown = views::diff(&before.report, report).grown();
-        grown.conditions.notes.push(format!(
-            "compared with the kept report {since}, which ended at {}",
-            calendar::rfc3339(kept.note.ended)
-        ));
-        Ok(grown)
+    /// Opens the earlier report with which a kept report is compared. Returns it with the time of its end.
+    fn open_earlier(&self, id: ReportId) -> Result<(KeptInput, SystemTime), Error> {
+        let kept = self.store.archive.find(id).ok_or(Error::NotKept(id))?;
+        let file = self.open_kept(&kept)?;
+        Ok((KeptInput { id, file }, kept.note.ended))
     }
 
     /// Opens the kept report's own file. Reads it all when it is opened for the first time.
@@ -297,13 +247,13 @@ impl Reports {
     }
 
     /// Keeps the report that a session has left. The session's report exists whether or not this succeeds.
-    pub(super) fn keep(&self, view: &View, report: &Report, output: &Output) {
+    pub(super) fn keep(&self, view: &View, lines: Lines, output: &Output) {
         let path = self.store.directory.path();
         let path = path.join(OutputKey::new(OutputKind::Report).stored_name());
         let note = note(
             view.session,
             &view.snapshot,
-            report,
+            lines,
             output,
             view.cause.as_ref(),
         );
@@ -333,12 +283,11 @@ fn memory_limit() -> MemoryLimit {
 pub(in crate::profiler) fn note(
     session: u64,
     snapshot: &Snapshot,
-    report: &Report,
+    lines: Lines,
     output: &Output,
     why: Option<&Reason>,
 ) -> Note {
     let totals = &snapshot.totals;
-    let lines = Lines::of(report);
     Note {
         session,
         pid: std::process::id(),

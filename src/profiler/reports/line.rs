@@ -98,7 +98,7 @@ impl From<ProbableLeak> for LeakCandidate {
 }
 
 /// The lines of a report that its description names.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(in crate::profiler) struct Lines {
     /// The line with the most live bytes.
     pub(in crate::profiler) largest: Option<Line>,

@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use heapray_report::error_chain;
 
-use super::while_wanted::{self, WhileWanted};
-use super::write::{render, write_report};
+use super::making::{Failure, Input, Making};
 use super::{Origin, OutputSpec, Reports, or_panicked};
 use crate::profiler::Error;
 use crate::profiler::machine::View;
 use crate::profiler::store::{Draft, Label, Output, OutputKey, OutputKind, is_too_long};
-use crate::symbolize::{self, Resolved};
 
 impl Reports {
-    /// Makes the next output in the queue, and its cheap siblings while the resolved frames are at hand.
+    /// Makes the next output in the queue, and its cheap siblings while its names are at hand.
     pub(super) fn make_next(self: &Arc<Reports>) {
         let Some(spec) = self.queue.take_next() else {
             return;
@@ -28,9 +26,9 @@ impl Reports {
             Ok((output, sources)) => {
                 self.open.remember(spec, &output);
                 self.queue.complete(&Ok(output));
-                if let Some((view, resolved)) = sources {
+                if let Some((view, mut making)) = sources {
                     // Nobody waits for them.
-                    let siblings = || self.make_siblings(spec.key, &view, &resolved);
+                    let siblings = || self.make_siblings(spec.key, &view, &mut making);
                     let _ = catch_unwind(AssertUnwindSafe(siblings));
                 }
             }
@@ -63,7 +61,7 @@ impl Reports {
 
     /// Returns the output, and what it was made from if that is of further use.
     #[allow(clippy::type_complexity)] // a pair that is taken apart at its only use
-    fn make(&self, spec: OutputSpec) -> Result<(Output, Option<(View, Resolved)>), Error> {
+    fn make(&self, spec: OutputSpec) -> Result<(Output, Option<(View, Making)>), Error> {
         let key = spec.key;
         if (spec.is_snapshot() || !key.kind().is_kept())
             && let Some(output) = self.room_for(spec)?
@@ -80,10 +78,12 @@ impl Reports {
             .directory
             .prepare()
             .map_err(|error| self.not_written(error))?;
-        let wanted = &self.wanted;
-        let resolved = symbolize::report_while(wanted, &view.snapshot, &key.options());
-        while_wanted::check(wanted).map_err(|error| self.not_written(error))?;
-        let output = self.write(key, &view, &resolved)?;
+        let input = Input::Session {
+            view: view.clone(),
+            key,
+        };
+        let mut making = Making::new(input, &self.wanted);
+        let output = self.write(key, &view, &mut making)?;
         let last = !view.snapshot.still_recording;
         if last && !key.kind().is_kept() {
             let origin = Origin::Session {
@@ -94,9 +94,9 @@ impl Reports {
             return Ok((output, None));
         }
         if last && key == OutputKey::new(OutputKind::Report) {
-            self.keep(&view, &resolved.report, &output);
+            self.keep(&view, making.lines(), &output);
         }
-        Ok((output, last.then_some((view, resolved))))
+        Ok((output, last.then_some((view, making))))
     }
 
     /// Returns the output of that key, if its bytes are still those that were written; otherwise forgets it. Reads it all.
@@ -113,9 +113,9 @@ impl Reports {
         checked.ok().flatten()
     }
 
-    /// Makes the page and the text of a session too: resolving costs far more than they do, and a client that asks for one
+    /// Makes the page and the text of a session too: looking names up costs far more than they do, and a client that asks for one
     /// asks for the other.
-    fn make_siblings(&self, key: OutputKey, view: &View, resolved: &Resolved) {
+    fn make_siblings(&self, key: OutputKey, view: &View, making: &mut Making) {
         for kind in [OutputKind::Stats, OutputKind::Flamegraph] {
             let sibling = key.sibling(kind);
             if !self.wanted.still() {
@@ -125,22 +125,24 @@ impl Reports {
                 continue;
             }
             // Nobody waits for it. A client that asks has it made again, and gets the error.
-            if let Err(error) = self.write(sibling, view, resolved) {
+            if let Err(error) = self.write(sibling, view, making) {
                 tracing::debug!(error = %error_chain(&error), "no sibling output");
             }
         }
     }
 
-    fn write(&self, key: OutputKey, view: &View, resolved: &Resolved) -> Result<Output, Error> {
-        let mut written = self.write_once(key, view, resolved, true);
-        if written.as_ref().is_err_and(is_too_long) && key.kind() == OutputKind::Report {
+    fn write(&self, key: OutputKey, view: &View, making: &mut Making) -> Result<Output, Error> {
+        let mut written = self.write_once(key, view, making, true);
+        if matches!(&written, Err(Failure::Io(error)) if is_too_long(error))
+            && key.kind() == OutputKind::Report
+        {
             tracing::warn!(
                 bound = self.store.archive.bound(),
                 "with every allocation the report would be larger than MEMRAY_PROFILER_KEEP_BYTES allows: it holds sums only"
             );
-            written = self.write_once(key, view, resolved, false);
+            written = self.write_once(key, view, making, false);
         }
-        written.map_err(|error| self.not_written(error))
+        written.map_err(|failure| self.failed(failure))
     }
 
     /// `whole`: with every allocation, where there is a log of them.
@@ -148,9 +150,9 @@ impl Reports {
         &self,
         key: OutputKey,
         view: &View,
-        resolved: &Resolved,
+        making: &mut Making,
         whole: bool,
-    ) -> io::Result<Output> {
+    ) -> Result<Output, Failure> {
         let snapshot = view.snapshot.still_recording;
         let label = Label {
             key,
@@ -158,32 +160,55 @@ impl Reports {
             snapshot,
         };
         let directory = self.store.directory.path();
-        let wanted = &self.wanted;
-        Draft::new(directory).and_then(|mut draft| {
-            if let Some(log) = &view.snapshot.log
-                && whole
-                && key.kind() == OutputKind::Report
-            {
-                if !snapshot {
-                    // It is about as long as the log, which goes after it.
-                    self.store.archive.make_way(log.bytes / 2 * 3);
+        let new = || {
+            let draft = Draft::new(directory)?;
+            let log = view.snapshot.log.as_ref().filter(|_| whole);
+            Ok(match log.filter(|_| key.kind() == OutputKind::Report) {
+                Some(log) => {
+                    if !snapshot {
+                        // It is about as long as the log, which goes after it.
+                        self.store.archive.make_way(log.bytes / 2 * 3);
+                    }
+                    draft.at_most(self.store.archive.left())
                 }
-                draft = draft.at_most(self.store.archive.left());
-            }
-            let mut out = WhileWanted::new(&mut draft, wanted);
-            if key.kind() == OutputKind::Report && whole {
-                write_report(key, view, resolved, wanted, &mut out)?;
-            } else {
-                let log = view.snapshot.log.as_ref().filter(|_| whole);
-                let events = log.map(|log| while_wanted::items(resolved.events(log), wanted));
-                render(key, &resolved.report, events, &mut out)?;
-            }
-            if snapshot || !key.kind().is_kept() {
-                return draft.detach(label);
-            }
-            draft.sync()?;
-            self.session_outputs()
-                .put(view.session, draft, label, directory)
-        })
+                None => draft,
+            })
+        };
+        let mut draft = draft_of(making, key, whole, new)?;
+        if snapshot || !key.kind().is_kept() {
+            return Ok(draft.detach(label)?);
+        }
+        draft.sync()?;
+        let put = self
+            .session_outputs()
+            .put(view.session, draft, label, directory);
+        Ok(put?)
+    }
+
+    pub(super) fn failed(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Io(error) => self.not_written(error),
+            Failure::Damaged(id) => Error::Damaged(id),
+            Failure::TooLarge(error) => self.not_written(io::Error::other(format!(
+                "{error}: download the report and read it with the heapray command"
+            ))),
+        }
+    }
+}
+
+/// Returns a draft of the output, which `new` has created empty. A helper process that ends costs one more try.
+pub(super) fn draft_of(
+    making: &mut Making,
+    key: OutputKey,
+    whole: bool,
+    new: impl Fn() -> io::Result<Draft>,
+) -> Result<Draft, Failure> {
+    loop {
+        let mut draft = new()?;
+        match making.output(key, whole, &mut draft) {
+            Ok(()) => return Ok(draft),
+            Err(_) if making.has_moved() => {}
+            Err(failure) => return Err(failure),
+        }
     }
 }

@@ -11,13 +11,12 @@
 mod kept;
 mod line;
 mod make;
+mod making;
 mod open_outputs;
 mod queue;
 #[cfg(feature = "http")]
 mod readers;
 mod recent;
-mod while_wanted;
-mod write;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,6 +46,7 @@ pub(super) use self::line::Lines;
 #[cfg(feature = "http")]
 pub(super) use self::line::probable_leak;
 pub use self::line::{CallSite, Confidence, LeakCandidate};
+pub(crate) use self::making::serve as serve_outputs;
 #[cfg(feature = "http")]
 pub(crate) use self::readers::Reader;
 

@@ -36,7 +36,6 @@ pub struct Output {
 
 impl Output {
     /// Returns the first `len` bytes of a file that somebody else goes on writing; `hash` is their checksum.
-    #[cfg(feature = "http")]
     pub(crate) fn beginning_of(file: Arc<File>, label: Label, len: u64, hash: u64) -> Output {
         Output {
             file,
@@ -45,6 +44,16 @@ impl Output {
             hash,
             position: 0,
         }
+    }
+
+    /// Returns the first `len` bytes of a file that another process has opened and described.
+    pub(crate) fn opened(file: Arc<File>, len: u64) -> Output {
+        let label = Label {
+            key: OutputKey::new(OutputKind::Report),
+            taken: SystemTime::UNIX_EPOCH,
+            snapshot: false,
+        };
+        Output::beginning_of(file, label, len, 0)
     }
 
     /// What it is.
@@ -77,7 +86,7 @@ impl Output {
         self.label.snapshot
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 

@@ -7,7 +7,9 @@ use std::fmt;
 ///
 /// A number and nothing else, so that the text of a request never becomes part of a path. It need not be secret: a client
 /// that may read a kept report may list them all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct ReportId(pub(super) u64);
 
 impl ReportId {

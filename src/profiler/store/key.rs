@@ -9,7 +9,7 @@ use super::id::ReportId;
 use crate::symbolize::{NameMode, ThreadMode};
 
 /// A kind of output that is made from a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum OutputKind {
     /// memray's own capture file.
@@ -88,7 +88,7 @@ impl OutputKind {
 }
 
 /// An output and how it is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct OutputKey {
     kind: OutputKind,
     full: bool,

@@ -62,7 +62,7 @@ pub(crate) struct Triggered {
 }
 
 /// A line of code, and what of its allocations is live.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Line {
     pub(crate) function: String,
     pub(crate) file: String,
@@ -72,7 +72,7 @@ pub(crate) struct Line {
 }
 
 /// A line that probably leaks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ProbableLeak {
     pub(crate) line: Line,
     pub(crate) growth_bytes_per_hour: u64,

@@ -150,13 +150,18 @@ impl ElfLookup {
         }
     }
 
+    /// Returns whether the units are still to be read.
+    pub(super) fn wants_units(&self) -> bool {
+        self.wants_units && self.units.is_empty()
+    }
+
     /// Notes what the file at `source` shows of `module` as a whole. Returns whether its debug information is split.
     fn look_at(&mut self, module: &Module, source: &Path, sections: &Sections) -> bool {
         if sections.has_zstd() {
             self.compressed.push(file_name(&module.path));
         }
         // As with blazesym, a damaged file must not end the service.
-        if module.is_main && self.wants_units && self.units.is_empty() && self.wanted.still() {
+        if module.is_main && self.wants_units() && self.wanted.still() {
             let read = catch_unwind(AssertUnwindSafe(|| units::of(sections).collect()));
             self.units = read.unwrap_or_default();
         }

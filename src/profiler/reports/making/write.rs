@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use heapray_report::formats::Format;
 use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
-use heapray_report::page::Page;
+use heapray_report::page::{Page, SourceFiles};
 use heapray_report::views::{IntervalOptions, Intervals};
 use heapray_report::{Report, memray, stats, texts, views};
 
 use super::while_wanted;
-use crate::profiler::machine::View;
+use crate::collector::snapshot::Snapshot;
 use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::{Apart, Resolved, Wanted};
 
@@ -45,7 +45,13 @@ where
         .filter(|_| few)
         .map(|events| Intervals::of(report, events, options))
         .transpose()?;
+    let program = std::fs::metadata("/proc/self/exe").and_then(|about| about.modified());
+    let sources = program.ok().map(|written| SourceFiles {
+        root: &report.about.source_root,
+        until: Some(written),
+    });
     let page = Page {
+        sources,
         report,
         intervals: intervals.as_ref(),
         has_log,
@@ -56,7 +62,7 @@ where
 /// Writes the session's report so that memray tells threads of one name apart where it must.
 pub(super) fn write_report(
     key: OutputKey,
-    view: &View,
+    snapshot: &Snapshot,
     resolved: &Resolved,
     wanted: &Wanted,
     out: &mut impl Write,
@@ -65,9 +71,9 @@ pub(super) fn write_report(
         .names()
         .and_then(|names| views::named(&resolved.report, names));
     let report = renamed.as_ref().unwrap_or(&resolved.report);
-    match &view.snapshot.log {
+    match &snapshot.log {
         Some(log) => {
-            let apart = Apart::of(resolved, &view.snapshot.stacks.threads, log, wanted)?;
+            let apart = Apart::of(resolved, &snapshot.stacks.threads, log, wanted)?;
             let events = while_wanted::items(apart.events(resolved, log), wanted);
             let threads = apart.threads();
             memray::write_all_apart(report, threads, events, key.format(), out)
