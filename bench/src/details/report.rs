@@ -1,9 +1,14 @@
 //! Time and memory of `stop` and of the first flame graph.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use heapray_bench_workloads::{Result, process_cpu, reset_most, resident, stacks};
+use heapray_bench_workloads::{
+    Result, children_cpu, largest_child, process_cpu, reset_most, resident, stacks,
+};
 
 use super::{measured, mib, recording};
 
@@ -19,7 +24,7 @@ pub(crate) fn section() -> Result<()> {
         1 << PATHS
     );
     let values = measured(&["report"])?;
-    println!("| | time | CPU | memory besides, at the most |");
+    println!("| | time | CPU of the service | memory of the service besides, at the most |");
     println!("|---|---|---|---|");
     let rows = [
         (
@@ -39,6 +44,11 @@ pub(crate) fn section() -> Result<()> {
             mib(get("memory") as u64)
         );
     }
+    println!(
+        "\nThe helper processes of all of them: {:.0} ms of CPU, at the most {} besides files",
+        values.get("helper_cpu_ms"),
+        mib(values.whole("helper_memory"))
+    );
     println!(
         "\nreport {}, page {}, lost events {}",
         mib(values.whole("report_bytes")),
@@ -62,6 +72,16 @@ pub(crate) fn child() -> Result<()> {
             }
         });
     }
+    let is_over = Arc::new(AtomicBool::new(false));
+    let watched = Arc::clone(&is_over);
+    let watcher = thread::spawn(move || {
+        let mut most = 0;
+        while !watched.load(Ordering::Relaxed) {
+            most = most.max(largest_child());
+            thread::sleep(Duration::from_millis(1));
+        }
+        most
+    });
     timed("running", || profiler.flamegraph())?;
     let status = timed("stop", || profiler.stop())?;
     println!("events={}\nlost={}", status.events, status.lost_events);
@@ -72,6 +92,11 @@ pub(crate) fn child() -> Result<()> {
     let page = timed("first", || profiler.flamegraph())?;
     println!("page_bytes={}", page.len());
     timed("later", || profiler.flamegraph())?;
+    profiler.shutdown()?;
+    is_over.store(true, Ordering::Relaxed);
+    let memory = watcher.join().map_err(|_| "the watcher panicked")?;
+    println!("helper_cpu_ms={}", children_cpu().as_secs_f64() * 1e3);
+    println!("helper_memory={memory}");
     black_box(blocks);
     Ok(())
 }

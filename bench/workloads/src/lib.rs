@@ -23,7 +23,9 @@ use std::any::Any;
 use std::process::ExitCode;
 use std::time::Instant;
 
-pub use measure::{Resident, Result, process_cpu, reset_most, resident, thread_cpu};
+pub use measure::{
+    Resident, Result, children_cpu, largest_child, process_cpu, reset_most, resident, thread_cpu,
+};
 pub use options::Options;
 pub use profiler::{Folded, Profiler, Unprofiled, Written};
 pub use server::REQUEST;

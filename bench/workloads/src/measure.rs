@@ -20,6 +20,40 @@ pub fn process_cpu() -> Duration {
     cpu_time(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Returns the CPU time of all child processes that have ended.
+#[must_use]
+pub fn children_cpu() -> Duration {
+    // SAFETY: a `rusage` may be all zeros, and is live for the call, which fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+/// Returns the bytes of the largest child process that no file backs. (The kernel's own record of a child's largest size
+/// begins with that of its parent.)
+#[must_use]
+pub fn largest_child() -> u64 {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+        return 0;
+    };
+    let children =
+        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: Vec<String> = children.collect();
+    let pids = children
+        .iter()
+        .flat_map(|pids| pids.split_ascii_whitespace());
+    pids.filter_map(|pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        bytes_of(&status, "RssAnon:")
+    })
+    .max()
+    .unwrap_or(0)
+}
+
 fn cpu_time(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -46,18 +80,21 @@ pub struct Resident {
 /// The process does not exist.
 pub fn resident(pid: u32) -> Result<Resident> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let bytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim()
-            .strip_suffix(" kB")?
-            .trim()
-            .parse::<u64>()
-            .ok()
-            .map(|kib| kib * 1024)
-    };
-    let found = bytes("VmRSS:").zip(bytes("VmHWM:"));
+    let found = bytes_of(&status, "VmRSS:").zip(bytes_of(&status, "VmHWM:"));
     let (now, most) = found.ok_or("the kernel does not tell the resident size")?;
     Ok(Resident { now, most })
+}
+
+/// Returns the bytes that a line of a process's status has.
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib = line
+        .trim()
+        .strip_suffix(" kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?;
+    Some(kib * 1024)
 }
 
 /// Resets [`Resident::most`] of a process to its present memory (proc(5), `clear_refs`).
