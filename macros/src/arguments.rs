@@ -25,7 +25,10 @@ impl Arguments {
                     format!("unknown argument; the arguments are `{known}`"),
                 ));
             }
-            if given[..nth].iter().any(|earlier| earlier.path == *path) {
+            if given[..nth]
+                .iter()
+                .any(|earlier| earlier.path.get_ident() == path.get_ident())
+            {
                 return Err(Error::new(path.span(), "this argument was given before"));
             }
         }

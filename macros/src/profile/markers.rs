@@ -17,7 +17,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, Block, Expr, Lifetime, Stmt};
+use syn::{Attribute, Block, Expr, Lifetime, Pat, Stmt};
 
 /// What happens at the end of a block.
 #[derive(Clone, Copy)]
@@ -281,9 +281,9 @@ impl VisitMut for Markers {
                 markers.visit_expr_mut(&mut choice.expr);
                 let at = markers.current;
                 for arm in &mut choice.arms {
-                    if let Some((_, guard)) = &mut arm.guard {
+                    if let Pat::Guard(guarded) = &mut arm.pat {
                         markers.current = at;
-                        markers.visit_expr_mut(guard);
+                        markers.visit_expr_mut(&mut guarded.guard);
                     }
                     markers.arm(&mut arm.body, at);
                 }
