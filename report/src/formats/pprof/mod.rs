@@ -10,6 +10,7 @@
 
 mod code;
 mod proto;
+mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -18,10 +19,10 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use prost::Message;
 
 use self::code::{Code, Texts};
 use self::proto::{Label, Profile, Sample, ValueType};
+use self::wire::Part;
 use super::spelling;
 use crate::Report;
 use crate::memray::in_one_line;
@@ -43,7 +44,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let types = sample_types(report);
     write_samples(report, types, &mut code, &mut out)?;
     let header = header(report, types, &mut code.texts);
-    out.write_all(&header.encode_to_vec())?;
+    write_part(&header, &mut out)?;
     let code = Profile {
         mapping: code.mappings,
         location: code.locations,
@@ -51,9 +52,16 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         string_table: code.texts.list,
         ..Profile::default()
     };
-    out.write_all(&code.encode_to_vec())?;
+    write_part(&code, &mut out)?;
     out.finish()?;
     Ok(())
+}
+
+/// Writes a part of the profile.
+fn write_part(part: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    part.put(&mut bytes);
+    out.write_all(&bytes)
 }
 
 /// Sample types: the beginning of their names, and their measure.
@@ -102,7 +110,7 @@ fn write_samples(
                 },
             ],
         });
-        part.encode_raw(&mut buffer);
+        part.put(&mut buffer);
         if buffer.len() >= CHUNK {
             out.write_all(&buffer)?;
             buffer.clear();

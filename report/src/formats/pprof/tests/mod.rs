@@ -5,8 +5,14 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use prost::Message;
 
-use super::*;
-use crate::model::{Allocator, FrameId, Module, Place, Site, StackId, StrId, Thread, ThreadId};
+mod messages;
+
+use self::messages::Profile;
+use super::write;
+use crate::Report;
+use crate::model::{
+    Allocator, FrameId, Module, Place, Site, StackId, StrId, Tally, Thread, ThreadId,
+};
 use proptest::prelude::*;
 
 fn decode(report: &Report) -> Profile {
@@ -14,7 +20,14 @@ fn decode(report: &Report) -> Profile {
     write(report, &mut file).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
-    Profile::decode(&bytes[..]).unwrap()
+    let profile = Profile::decode(&bytes[..]).unwrap();
+    assert!(is_same_length(&profile, &bytes));
+    profile
+}
+
+/// Returns whether prost would write as many bytes. The file has the parts in another order.
+fn is_same_length(profile: &Profile, bytes: &[u8]) -> bool {
+    profile.encoded_len() == bytes.len()
 }
 
 fn text(profile: &Profile, number: i64) -> &str {
