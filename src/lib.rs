@@ -146,7 +146,11 @@
 //! - `macros` (default): the attributes [`profile`](macro@profile), [`single_thread_profiler`] and [`parallel_profiler`]. Without it they leave a function as it is, and need no other crates.
 //! - `parallel`: for [`parallel_profile`], pools of a size of their own, and [`parallel_profile::TaskLayer`], which makes
 //!   tasks of `tracing` spans.
-//! - `swagger-ui` (default): Swagger UI at `/docs/`. About 1.7 MB of binary.
+//! - `openapi` (part of `swagger-ui`): the OpenAPI document at `/openapi.json`, [`openapi`], and
+//!   [`Profiler::mount_documented`].
+//! - `swagger-ui` (default): Swagger UI at `/docs/`.
+//!
+//! The README says how many crates, how much time and how many bytes they cost.
 //!
 //! The oldest Rust it builds with is 1.88.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -178,10 +182,10 @@ pub mod symbolize;
 
 pub use alloc::Alloc;
 pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
+#[cfg(feature = "openapi")]
+pub use endpoints::openapi;
 #[cfg(feature = "http")]
-pub use endpoints::{
-    HeaprayLayer, MountFuture, Mounted, NoApp, ServeError, mount, openapi, router, serve,
-};
+pub use endpoints::{HeaprayLayer, MountFuture, Mounted, NoApp, ServeError, mount, router, serve};
 pub use flight_recorder::{OomThreshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};

@@ -53,8 +53,12 @@ impl Api {
     }
 
     /// Returns the same routes with a document of the profiler's routes alone, for a path where the app's routes are not.
+    #[cfg_attr(not(feature = "openapi"), allow(unused_mut))]
     pub(crate) fn with_own_document(mut self) -> Api {
-        self.pages = self.pages.with_own_document();
+        #[cfg(feature = "openapi")]
+        {
+            self.pages = self.pages.with_own_document();
+        }
         self
     }
 

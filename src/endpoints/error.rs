@@ -12,11 +12,12 @@ use crate::profiler;
 use heapray_report::error_chain;
 
 /// Body of every answer that is not a success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(example = json!({
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(example = json!({
     "error": "nothing was recorded yet: start the profiler first",
     "type": "ReportNotFound"
-}))]
+})))]
 pub(crate) struct ErrorBody {
     /// The error and what to do about it, for users.
     pub(crate) error: String,
@@ -26,7 +27,8 @@ pub(crate) struct ErrorBody {
 }
 
 /// The kind of a failure, for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub(crate) enum ErrorKind {
     /// A parameter is missing, or has a value that is not allowed.
@@ -103,6 +105,15 @@ impl From<profiler::Error> for ApiError {
     }
 }
 
+/// Where all endpoints are listed.
+const LISTED: &str = if cfg!(feature = "swagger-ui") {
+    " /docs lists all"
+} else if cfg!(feature = "openapi") {
+    " /openapi.json lists all"
+} else {
+    " https://docs.rs/heapray lists all"
+};
+
 impl ApiError {
     fn status_and_kind(&self) -> (StatusCode, ErrorKind) {
         use profiler::Error;
@@ -169,10 +180,10 @@ impl ApiError {
                  in MEMRAY_PROFILER_HOSTS, or set MEMRAY_PROFILER_TOKEN"
             ),
             ApiError::NotFound(Some(meant)) => format!(
-                "the profiler has no endpoint at this path: did you mean {meant}? /docs lists all"
+                "the profiler has no endpoint at this path: did you mean {meant}?{LISTED}"
             ),
             ApiError::NotFound(None) => {
-                "the profiler has no endpoint at this path: /docs lists all".into()
+                format!("the profiler has no endpoint at this path.{LISTED}")
             }
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
             ApiError::TooManyWatchers => "32 clients watch already".into(),

@@ -29,6 +29,7 @@ pub fn serve(address: impl ToSocketAddrs) -> Result<Option<SocketAddr>, ServeErr
 }
 
 /// Returns what [`Profiler::openapi`] returns. Calls [`init`] first if the service has not.
+#[cfg(feature = "openapi")]
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     init().openapi()

@@ -3,23 +3,28 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
+#[cfg(feature = "openapi")]
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::failures::{CommonFailures, MarkFailures};
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, MarkFailures};
 use super::{params, reply};
-use crate::profiler::{Mark, Profiler};
+use crate::profiler::Profiler;
 
 /// A mark.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct MarkQuery {
     /// 1 to 200 characters, none of them a control character.
-    #[param(
-        example = "before the load test",
-        min_length = 1,
-        max_length = 200,
-        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+    #[cfg_attr(
+        feature = "openapi",
+        param(
+            example = "before the load test",
+            min_length = 1,
+            max_length = 200,
+            pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+        )
     )]
     name: String,
 }
@@ -28,18 +33,18 @@ pub(super) struct MarkQuery {
 ///
 /// Names the present moment of the running session. The report then separates blocks from before and after it. Set one mark
 /// before a load test and one after the test to see what the test left behind.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post,
     path = "/api/v1/profiler/memray/mark",
     tag = "profiler",
     operation_id = "heapray_mark",
     params(MarkQuery),
     responses(
-        (status = 200, description = "The mark, and the live memory at that moment.", body = Mark),
+        (status = 200, description = "The mark, and the live memory at that moment.", body = crate::profiler::Mark),
         MarkFailures,
         CommonFailures,
     )
-)]
+))]
 pub(super) async fn mark(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let MarkQuery { name } = params::read(query)?;

@@ -9,11 +9,9 @@
 //! happens inside [`untracked`](crate::capture::untracked).
 
 mod api;
-mod described;
 mod docs;
 mod download;
 mod error;
-mod failures;
 mod file_body;
 mod global;
 mod guard;
@@ -22,6 +20,7 @@ mod mark;
 mod mount;
 mod mounted;
 mod negotiate;
+#[cfg(feature = "openapi")]
 mod openapi;
 mod outputs;
 mod params;
@@ -31,7 +30,6 @@ mod range;
 mod reply;
 mod reports;
 mod route;
-mod schemas;
 mod serve;
 mod stall_timeout;
 mod start;
@@ -42,6 +40,8 @@ mod timeline;
 mod unrouted;
 mod untracked;
 
-pub use global::{mount, openapi, router, serve};
+#[cfg(feature = "openapi")]
+pub use global::openapi;
+pub use global::{mount, router, serve};
 pub use mounted::{HeaprayLayer, MountFuture, Mounted, NoApp};
 pub use serve::ServeError;

@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::any_service;
+#[cfg(feature = "openapi")]
 use serde::Serialize;
+#[cfg(feature = "openapi")]
 use utoipa::openapi::OpenApi;
 
 use super::api::Api;
 use super::docs::Pages;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
-use super::openapi;
+#[cfg(feature = "openapi")]
+use super::openapi::{self, Document};
+use super::route;
 use super::unrouted::Routes;
+#[cfg(feature = "openapi")]
 use crate::announce;
 use crate::capture::untracked;
 use crate::config::Config;
@@ -39,7 +44,11 @@ impl Profiler {
     /// let app: Router = heapray::mount(app);
     /// ```
     pub fn mount(&self, app: Router) -> Router {
-        self.mount_documented(app, None::<OpenApi>)
+        let _untracked = untracked::enter();
+        match self.api(self.own_pages()) {
+            Some(api) => beside(app, api),
+            None => app,
+        }
     }
 
     /// Does what [`mount`](Profiler::mount) does, with the app's own OpenAPI document: `/openapi.json` and Swagger UI show
@@ -54,10 +63,14 @@ impl Profiler {
     /// let document = utoipa::openapi::OpenApi::default();
     /// let app: Router = heapray::profiler().mount_documented(app, document);
     /// ```
+    #[cfg(feature = "openapi")]
     pub fn mount_documented(&self, app: Router, document: impl Serialize) -> Router {
         let _untracked = untracked::enter();
-        let document = self.is_enabled().then(|| understood(document)).flatten();
-        match self.api(document) {
+        let Some(config) = self.config() else {
+            return app;
+        };
+        let pages = Pages::new(merged(config, document), openapi::own(config));
+        match self.api(Some(pages)) {
             Some(api) => beside(app, api),
             None => app,
         }
@@ -68,7 +81,7 @@ impl Profiler {
     /// routes where the profiler is disabled.
     pub fn router(&self) -> Router {
         let _untracked = untracked::enter();
-        let Some(api) = self.api(None) else {
+        let Some(api) = self.api(self.own_pages()) else {
             return Router::new();
         };
         let ours = Mounted::new(NoApp, Some(api));
@@ -78,8 +91,10 @@ impl Profiler {
             .route(
                 "/api/v1/profiler/memray/{*endpoint}",
                 any_service(ours.clone()),
-            )
-            .route("/openapi.json", any_service(ours.clone()));
+            );
+        if cfg!(feature = "openapi") {
+            router = router.route("/openapi.json", any_service(ours.clone()));
+        }
         if cfg!(feature = "swagger-ui") {
             for path in ["/docs", "/docs/", "/docs/{*file}"] {
                 router = router.route(path, any_service(ours.clone()));
@@ -93,12 +108,13 @@ impl Profiler {
     /// below the prefix; anything else is answered with 404.
     #[must_use]
     pub fn service(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(None))
+        Mounted::new(NoApp, self.api(self.own_pages()))
     }
 
     /// Returns the same service for the profiler's own listener.
     pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(None).map(Api::at_own_listener))
+        let api = self.api(self.own_pages());
+        Mounted::new(NoApp, api.map(Api::at_own_listener))
     }
 
     /// Returns a layer that does what [`mount`](Profiler::mount) does, for any tower service over HTTP. Where the profiler
@@ -106,12 +122,13 @@ impl Profiler {
     #[must_use]
     pub fn layer(&self) -> HeaprayLayer {
         HeaprayLayer {
-            api: self.api(None),
+            api: self.api(self.own_pages()),
         }
     }
 
     /// Returns the OpenAPI document of the profiler's routes, to merge into an app's own. The document is empty where the
     /// profiler is disabled.
+    #[cfg(feature = "openapi")]
     #[must_use]
     pub fn openapi(&self) -> OpenApi {
         let _untracked = untracked::enter();
@@ -119,27 +136,37 @@ impl Profiler {
         config.map_or_else(OpenApi::default, |config| openapi::routes(config))
     }
 
-    fn api(&self, document: Option<OpenApi>) -> Option<Api> {
+    /// Returns the pages of the profiler alone, or `None` where it is disabled.
+    fn own_pages(&self) -> Option<Pages> {
+        let _untracked = untracked::enter();
+        #[cfg(feature = "openapi")]
+        return Some(Pages::new(None, openapi::own(self.config()?)));
+        #[cfg(not(feature = "openapi"))]
+        return self.config().map(|_| Pages::default());
+    }
+
+    fn api(&self, pages: Option<Pages>) -> Option<Api> {
         let _untracked = untracked::enter();
         let config = self.config()?;
-        let own = openapi::whole(config, None);
-        let pages = match document {
-            Some(app) => Pages::new(&openapi::whole(config, Some(app)), &own),
-            None => Pages::new(&own, &own),
-        };
-        Some(Api::new(self.clone(), Arc::clone(config), pages))
+        Some(Api::new(self.clone(), Arc::clone(config), pages?))
     }
 }
 
-/// Returns the app's document as one that can be merged. There may be none, or one that is not understood.
-fn understood(document: impl Serialize) -> Option<OpenApi> {
-    let document = serde_json::to_value(document).and_then(serde_json::from_value);
-    document.unwrap_or_else(|error| {
+/// Returns the app's document merged with ours, or `None` if there is none or it is not understood.
+#[cfg(feature = "openapi")]
+fn merged(config: &Config, document: impl Serialize) -> Option<Document> {
+    let app = serde_json::to_value(document).map_err(|error| error.to_string());
+    let merged = match app {
+        // Of an app that has none.
+        Ok(serde_json::Value::Null) => return None,
+        app => app.and_then(|app| openapi::merged(config, app)),
+    };
+    let warn = |reason: &String| {
         announce::warn(format_args!(
-            "the app's own document is left out of /openapi.json and Swagger UI, because it is not OpenAPI 3.1: {error}"
+            "the app's own document is left out of /openapi.json and Swagger UI, because it is not OpenAPI 3.1: {reason}"
         ));
-        None
-    })
+    };
+    merged.inspect_err(warn).ok()
 }
 
 /// Returns `app` with the profiler in the place of its fallback, or, if the app has routes at the profiler's paths, with the
@@ -165,9 +192,7 @@ const PROBED_BESIDES: [&str; 2] = ["/x", "/x/x"];
 
 /// Returns a path of each kind that the profiler answers, without the home page.
 fn paths(config: &Config) -> impl Iterator<Item = String> {
-    let endpoints = openapi::routes(config).paths.paths.into_keys();
     let others = [
-        "/openapi.json",
         "/api/v1/profiler/memray",
         "/api/v1/profiler/memray/",
         "/api/v1/profiler/memray/x",
@@ -186,9 +211,10 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
             let tails = PROBED.iter().chain(besides);
             tails.map(move |tail| format!("{prefix}{tail}"))
         });
-    endpoints
-        .map(|path| path.replace("{id}", "1"))
+    let document = cfg!(feature = "openapi").then(|| "/openapi.json".to_owned());
+    route::examples()
         .chain(others.map(String::from))
+        .chain(document)
         .chain(docs.into_iter().filter(|_| cfg!(feature = "swagger-ui")))
         .chain(prefixed)
 }

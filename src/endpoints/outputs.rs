@@ -6,10 +6,14 @@ use axum::response::Response;
 
 use super::download::download;
 use super::error::ApiError;
-use super::failures::{CommonFailures, OutputFailures};
 use super::negotiate;
-use super::precondition::ConditionParams;
-use super::query::{self, FileQuery, MakingQuery, ReportQuery, StatsQuery, VersionQuery};
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, OutputFailures};
+#[cfg(feature = "openapi")]
+use super::openapi::params::ConditionParams;
+use super::query;
+#[cfg(feature = "openapi")]
+use super::query::{FileQuery, MakingQuery, ReportQuery, StatsQuery, VersionQuery};
 use crate::profiler::Profiler;
 use crate::profiler::store::{OutputKind, ReportId};
 
@@ -42,13 +46,16 @@ pub(super) async fn output(
 /// memray's own capture file, which `memray stats`, `tree`, `table`, `flamegraph` and the others open as it is. While a
 /// session runs, the file is a consistent snapshot up to this moment, and the session goes on. `?format=`, or an `Accept`
 /// header, gives a file for another tool instead; `measure`, `unit`, `inverted` and `lines` choose what such a file shows.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/report",
-    tag = "profiler",
-    operation_id = "heapray_report",
-    params(MakingQuery, VersionQuery, ReportQuery, FileQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/report",
+        tag = "profiler",
+        operation_id = "heapray_report",
+        params(MakingQuery, VersionQuery, ReportQuery, FileQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)] // a description only
 pub(super) fn report() {}
@@ -57,13 +64,16 @@ pub(super) fn report() {}
 ///
 /// One self-contained page that needs no network. It shows the memory at the high-water mark and the memory still live, by
 /// call stack.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/flamegraph",
-    tag = "profiler",
-    operation_id = "heapray_flamegraph",
-    params(MakingQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/flamegraph",
+        tag = "profiler",
+        operation_id = "heapray_flamegraph",
+        params(MakingQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn flamegraph() {}
@@ -72,13 +82,16 @@ pub(super) fn flamegraph() {}
 ///
 /// As text: what `memray stats` prints, followed by the live memory and the call sites that allocated it. As JSON with
 /// `?format=json`, or if an `Accept` header asks for JSON: what `memray stats --json` writes.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/stats",
-    tag = "profiler",
-    operation_id = "heapray_stats",
-    params(MakingQuery, StatsQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/stats",
+        tag = "profiler",
+        operation_id = "heapray_stats",
+        params(MakingQuery, StatsQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn stats() {}
@@ -86,13 +99,16 @@ pub(super) fn stats() {}
 /// The call sites
 ///
 /// As text: what `memray table` shows, the largest call site first.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/table",
-    tag = "profiler",
-    operation_id = "heapray_table",
-    params(MakingQuery, FileQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/table",
+        tag = "profiler",
+        operation_id = "heapray_table",
+        params(MakingQuery, FileQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn table() {}
@@ -100,13 +116,16 @@ pub(super) fn table() {}
 /// The tree of calls
 ///
 /// As text: what `memray tree` shows, down to the lines that allocated.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/tree",
-    tag = "profiler",
-    operation_id = "heapray_tree",
-    params(MakingQuery, FileQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/tree",
+        tag = "profiler",
+        operation_id = "heapray_tree",
+        params(MakingQuery, FileQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn tree() {}
@@ -114,13 +133,16 @@ pub(super) fn tree() {}
 /// Sums by function
 ///
 /// As text: what `memray summary` shows: for each function, what the function and its callees allocated.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/summary",
-    tag = "profiler",
-    operation_id = "heapray_summary",
-    params(MakingQuery, FileQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/summary",
+        tag = "profiler",
+        operation_id = "heapray_summary",
+        params(MakingQuery, FileQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn summary() {}
@@ -128,13 +150,16 @@ pub(super) fn summary() {}
 /// A profile for pprof
 ///
 /// Gzipped protobuf: `go tool pprof -http=: URL` opens it, and so do Pyroscope and Parca.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/pprof",
-    tag = "profiler",
-    operation_id = "heapray_pprof",
-    params(MakingQuery, FileQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/pprof",
+        tag = "profiler",
+        operation_id = "heapray_pprof",
+        params(MakingQuery, FileQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn pprof() {}
@@ -142,13 +167,16 @@ pub(super) fn pprof() {}
 /// The flame graph as a picture
 ///
 /// An SVG of one measure of the heap.
-#[utoipa::path(
-    get,
-    path = "/api/v1/profiler/memray/flamegraph.svg",
-    tag = "profiler",
-    operation_id = "heapray_flamegraph_svg",
-    params(MakingQuery, FileQuery, ConditionParams),
-    responses(OutputFailures, CommonFailures)
+#[cfg_attr(
+    feature = "openapi",
+    utoipa::path(
+        get,
+        path = "/api/v1/profiler/memray/flamegraph.svg",
+        tag = "profiler",
+        operation_id = "heapray_flamegraph_svg",
+        params(MakingQuery, FileQuery, ConditionParams),
+        responses(OutputFailures, CommonFailures)
+    )
 )]
 #[allow(dead_code)]
 pub(super) fn picture() {}

@@ -5,20 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, header};
 
-/// Headers of a request whose sender has a copy. `Accept-Ranges` describes `Range` and `If-Range` instead: no schema can say
-/// that a range past the end is refused.
-#[derive(utoipa::IntoParams)]
-#[into_params(parameter_in = Header)]
-#[allow(dead_code)] // a description only: the functions below read the headers
-pub(super) struct ConditionParams {
-    /// An `ETag`: the answer is 304 if the output has not changed.
-    #[param(rename = "If-None-Match", required = false)]
-    if_none_match: String,
-    /// A date: the answer is 304 if the output has not changed.
-    #[param(rename = "If-Modified-Since", required = false)]
-    if_modified_since: String,
-}
-
 /// Entity tag and time of the requested output.
 #[derive(Debug)]
 pub(crate) struct Validators<'v> {

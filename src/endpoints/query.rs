@@ -5,68 +5,72 @@ use heapray_report::memray::Version;
 use heapray_report::views::{Measure, Unit};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+#[cfg(feature = "openapi")]
 use utoipa::openapi::RefOr;
+#[cfg(feature = "openapi")]
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+#[cfg(feature = "openapi")]
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::error::ApiError;
+#[cfg(feature = "openapi")]
+use super::openapi::schemas::Truth;
 use super::params;
-use super::schemas::Truth;
 use crate::config::values::one_of;
 use crate::profiler::store::{OutputKey, OutputKind, ReportId};
 use crate::symbolize::ThreadMode;
 
 /// Parameters that say how frames and threads are shown.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct MakingQuery {
     /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y, on or 1. By default the leaf of a call
     /// stack is the code that requested the memory.
-    #[param(inline, value_type = Option<Truth>)]
+    #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
     full: Option<bool>,
     /// Name functions in full, with generic arguments: true, t, yes, y, on or 1. By default names are short, and call sites that
     /// differ only in type parameters are joined. A page holds both.
     #[serde(rename = "full-names")]
-    #[param(inline, value_type = Option<Truth>)]
+    #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
     full_names: Option<bool>,
     /// `name`: threads of the same name are counted as one. `each`: every thread is counted by itself.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     threads: Option<Threads>,
 }
 
 /// Parameters that say what a file shows.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct FileQuery {
     /// The measure of the heap. pprof files have all measures, and take this one as the default view.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     measure: Option<ShownMeasure>,
     /// Bytes or blocks, for formats that hold only one of them.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     unit: Option<ShownUnit>,
     /// Leaf first instead of root first: true, t, yes, y, on or 1.
-    #[param(inline, value_type = Option<Truth>)]
+    #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
     inverted: Option<bool>,
     /// Write frames with file and line, for formats that leave the choice: true, t, yes, y, on or 1.
-    #[param(inline, value_type = Option<Truth>)]
+    #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
     lines: Option<bool>,
 }
 
 /// Parameter that chooses the version of a report's format.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct VersionQuery {
     /// Version of memray's capture format, for an older memray.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     version: Option<FormatVersion>,
 }
 
 /// Parameter that compares a kept report with another one.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct SinceQuery {
     /// The number of an earlier kept report: only what has grown since then is shown.
-    #[param(pattern = "^(0|[1-9][0-9]{0,19})$")]
+    #[cfg_attr(feature = "openapi", param(pattern = "^(0|[1-9][0-9]{0,19})$"))]
     since: Option<String>,
 }
 
@@ -80,34 +84,36 @@ pub(super) fn since(query: Option<&str>) -> Result<Option<ReportId>, ApiError> {
 }
 
 /// Parameter that chooses the format of a report.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct ReportQuery {
     /// A file for another tool. Beats an `Accept` header.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     format: Option<FileFormat>,
 }
 
 /// Parameter that chooses the format of statistics.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct StatsQuery {
     /// Text or JSON. Beats an `Accept` header.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     format: Option<StatsFormat>,
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(default = "text")]
+#[cfg_attr(feature = "openapi", schema(default = "text"))]
 enum StatsFormat {
     Text,
     Json,
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 #[serde(rename_all = "kebab-case")]
-#[schema(default = "high-water")]
+#[cfg_attr(feature = "openapi", schema(default = "high-water"))]
 enum ShownMeasure {
     Live,
     HighWater,
@@ -115,24 +121,27 @@ enum ShownMeasure {
     Temporary,
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(default = "bytes")]
+#[cfg_attr(feature = "openapi", schema(default = "bytes"))]
 enum ShownUnit {
     Bytes,
     Count,
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(default = "name")]
+#[cfg_attr(feature = "openapi", schema(default = "name"))]
 enum Threads {
     Name,
     Each,
 }
 
-#[derive(Deserialize, ToSchema)]
-#[schema(default = "13")]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+#[cfg_attr(feature = "openapi", schema(default = "13"))]
 enum FormatVersion {
     #[serde(rename = "12")]
     V12,
@@ -157,6 +166,7 @@ impl<'q> Deserialize<'q> for FileFormat {
     }
 }
 
+#[cfg(feature = "openapi")]
 impl PartialSchema for FileFormat {
     fn schema() -> RefOr<Schema> {
         let text = ObjectBuilder::new().schema_type(Type::String);
@@ -166,6 +176,7 @@ impl PartialSchema for FileFormat {
     }
 }
 
+#[cfg(feature = "openapi")]
 impl ToSchema for FileFormat {}
 
 /// Returns the output that a query asks for at the path of `kind`: with `?format=` a file for another tool, else

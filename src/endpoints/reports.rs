@@ -4,23 +4,12 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use utoipa::IntoParams;
-
 use super::error::ApiError;
-use super::failures::{CommonFailures, KeptFailures, WriteFailures};
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, KeptFailures, WriteFailures};
 use super::reply;
+use crate::profiler::Profiler;
 use crate::profiler::store::ReportId;
-use crate::profiler::{KeptReport, Profiler};
-
-/// The kept report that a path names.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-#[allow(dead_code)] // a description only: `route` reads it
-pub(super) struct ReportIdParam {
-    /// The report's number, from the list.
-    #[param(example = "1795252380250", pattern = "^(0|[1-9][0-9]{0,19})$")]
-    id: String,
-}
 
 /// The kept reports
 ///
@@ -28,16 +17,16 @@ pub(super) struct ReportIdParam {
 /// the event log of a killed process (`trigger` says why). The latest comes first. The list spans restarts of the service if
 /// its directory outlives them. `MEMRAY_PROFILER_KEEP`, `MEMRAY_PROFILER_TRIGGER_KEEP` and `MEMRAY_PROFILER_KEEP_BYTES` say
 /// how many are kept.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get,
     path = "/api/v1/profiler/memray/reports",
     tag = "reports",
     operation_id = "heapray_reports",
     responses(
-        (status = 200, description = "The kept reports.", body = Vec<KeptReport>),
+        (status = 200, description = "The kept reports.", body = Vec<crate::profiler::KeptReport>),
         CommonFailures,
     )
-)]
+))]
 pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let kept = core.reports().list().await?;
@@ -47,18 +36,18 @@ pub(super) async fn list(profiler: &Profiler) -> Result<Response, ApiError> {
 /// One of the kept reports
 ///
 /// The description of one report, as in the list.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get,
     path = "/api/v1/profiler/memray/reports/{id}",
     tag = "reports",
     operation_id = "heapray_kept_report",
-    params(ReportIdParam),
+    params(super::openapi::params::ReportIdParam),
     responses(
-        (status = 200, description = "The description of the report.", body = KeptReport),
+        (status = 200, description = "The description of the report.", body = crate::profiler::KeptReport),
         KeptFailures,
         CommonFailures,
     )
-)]
+))]
 pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let kept = core.reports().find(id).await?;
@@ -69,19 +58,19 @@ pub(super) async fn one(profiler: &Profiler, id: ReportId) -> Result<Response, A
 ///
 /// The report's files are gone from the disk when this answers. If the report is the one of the session that ended last,
 /// that session's other outputs are deleted too.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     delete,
     path = "/api/v1/profiler/memray/reports/{id}",
     tag = "reports",
     operation_id = "heapray_delete_report",
-    params(ReportIdParam),
+    params(super::openapi::params::ReportIdParam),
     responses(
         (status = 204, description = "The report is deleted."),
         KeptFailures,
         CommonFailures,
         WriteFailures,
     )
-)]
+))]
 pub(super) async fn delete(profiler: &Profiler, id: ReportId) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     core.reports().delete(id).await?;

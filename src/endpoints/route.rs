@@ -3,6 +3,7 @@
 use axum::http::Method;
 use heapray_report::formats::Format;
 
+use super::api::BASE;
 use crate::nearest::nearest;
 use crate::profiler::store::{OutputKind, ReportId};
 
@@ -43,6 +44,17 @@ const NAMES: [&str; 16] = [
     "pprof",
     "flamegraph.svg",
 ];
+
+/// Returns a path of each endpoint but the live page.
+pub(super) fn examples() -> impl Iterator<Item = String> {
+    let of_kept = NAMES.iter().filter(|name| output(name).is_some());
+    let of_kept = of_kept.map(|view| format!("{BASE}/reports/1/{view}"));
+    NAMES
+        .iter()
+        .map(|name| format!("{BASE}/{name}"))
+        .chain([format!("{BASE}/reports/1")])
+        .chain(of_kept)
+}
 
 impl Endpoint {
     /// Returns the name of the endpoint that was probably meant with `tail`, which is none.

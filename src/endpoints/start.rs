@@ -4,23 +4,28 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use serde::Deserialize;
+#[cfg(feature = "openapi")]
 use utoipa::IntoParams;
 
-use super::error::{ApiError, ErrorBody};
-use super::failures::{CommonFailures, WriteFailures};
+use super::error::ApiError;
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, WriteFailures};
 use super::{params, reply};
 use crate::config::size;
-use crate::profiler::{Profiler, Status};
+use crate::profiler::Profiler;
 
 /// Parameter that says how a session records.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(crate) struct StartQuery {
     /// Record samples, one per so many bytes on average (`512KiB`; `1MB`; a number alone means bytes), or every allocation
     /// with `0`. The default is the value of `MEMRAY_PROFILER_SAMPLE`.
     // No example: Swagger UI would fill it in, and a plain start would sample.
-    #[param(
-        pattern = r"^ *0*([0-9]{1,19} *[bB]?|[0-9]{1,16}(\.[0-9]{1,9})? *[kK]([iI]?[bB]|[iI])?|[0-9]{1,13}(\.[0-9]{1,9})? *[mM]([iI]?[bB]|[iI])?|[0-9]{1,10}(\.[0-9]{1,9})? *[gG]([iI]?[bB]|[iI])?|[0-9]{1,7}(\.[0-9]{1,9})? *[tT]([iI]?[bB]|[iI])?) *$"
+    #[cfg_attr(
+        feature = "openapi",
+        param(
+            pattern = r"^ *0*([0-9]{1,19} *[bB]?|[0-9]{1,16}(\.[0-9]{1,9})? *[kK]([iI]?[bB]|[iI])?|[0-9]{1,13}(\.[0-9]{1,9})? *[mM]([iI]?[bB]|[iI])?|[0-9]{1,10}(\.[0-9]{1,9})? *[gG]([iI]?[bB]|[iI])?|[0-9]{1,7}(\.[0-9]{1,9})? *[tT]([iI]?[bB]|[iI])?) *$"
+        )
     )]
     sample: Option<String>,
 }
@@ -32,20 +37,20 @@ pub(crate) struct StartQuery {
 /// a session that samples already goes on at the new rate. If the request wants samples and the session records every
 /// allocation, or the other way round, the session ends first, as by `stop`: exact and estimated figures cannot be in one
 /// report. A request body is ignored.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post,
     path = "/api/v1/profiler/memray/start",
     tag = "profiler",
     operation_id = "heapray_start",
     params(StartQuery),
     responses(
-        (status = 200, description = "A session is running: this is its state.", body = Status),
-        (status = 400, description = "`sample` is not a number of bytes.", body = ErrorBody),
-        (status = 503, description = "The service is about to end.", body = ErrorBody),
+        (status = 200, description = "A session is running: this is its state.", body = crate::profiler::Status),
+        (status = 400, description = "`sample` is not a number of bytes.", body = super::error::ErrorBody),
+        (status = 503, description = "The service is about to end.", body = super::error::ErrorBody),
         CommonFailures,
         WriteFailures,
     )
-)]
+))]
 pub(crate) async fn start(profiler: &Profiler, query: Option<&str>) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let sample = sample(query)?;

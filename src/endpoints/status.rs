@@ -4,7 +4,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::error::ApiError;
-use super::failures::CommonFailures;
+#[cfg(feature = "openapi")]
+use super::openapi::failures::CommonFailures;
 use super::reply;
 use crate::profiler::{Error, Profiler, State, Status};
 
@@ -12,7 +13,7 @@ use crate::profiler::{Error, Profiler, State, Status};
 ///
 /// Says whether the profiler records, since when, how much it has recorded, and what that costs. Answers quickly, even
 /// during other work.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get,
     path = "/api/v1/profiler/memray/status",
     tag = "profiler",
@@ -21,7 +22,7 @@ use crate::profiler::{Error, Profiler, State, Status};
         (status = 200, description = "The state now.", body = Status),
         CommonFailures,
     )
-)]
+))]
 pub(crate) async fn status(profiler: &Profiler) -> Result<Response, ApiError> {
     let status = match profiler.core() {
         Ok(core) => core.lifecycle().status().await?,

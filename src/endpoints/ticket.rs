@@ -17,10 +17,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
+#[cfg(feature = "openapi")]
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::failures::{CommonFailures, TicketFailures};
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, TicketFailures};
 use super::route::Endpoint;
 use super::{params, reply};
 
@@ -28,7 +30,8 @@ use super::{params, reply};
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// Permission to read one path for a minute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub(crate) struct Ticket {
     /// The value to put into the query as `ticket`.
     pub(crate) ticket: String,
@@ -37,13 +40,16 @@ pub(crate) struct Ticket {
 }
 
 /// The path that a ticket is for.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct TicketQuery {
     /// The path below `…/memray/`.
-    #[param(
-        example = "reports/1795252380250/flamegraph",
-        pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph(\.svg)?|stats|table|tree|summary|pprof)|timeline)/?$"
+    #[cfg_attr(
+        feature = "openapi",
+        param(
+            example = "reports/1795252380250/flamegraph",
+            pattern = r"^((reports/(0|[1-9][0-9]{0,18})/)?(report|flamegraph(\.svg)?|stats|table|tree|summary|pprof)|timeline)/?$"
+        )
     )]
     #[serde(rename = "for")]
     path: String,
@@ -107,7 +113,7 @@ fn second(at: SystemTime) -> u64 {
 ///
 /// A browser sends no header with a link that it follows. With the ticket in its query as `ticket`, the address of an output
 /// can be read for a minute without the token.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     post,
     path = "/api/v1/profiler/memray/ticket",
     tag = "live page",
@@ -118,7 +124,7 @@ fn second(at: SystemTime) -> u64 {
         TicketFailures,
         CommonFailures,
     )
-)]
+))]
 pub(super) fn ticket(tickets: &Tickets, query: Option<&str>) -> Result<Response, ApiError> {
     let TicketQuery { path: tail } = params::read(query)?;
     match Endpoint::at(&tail) {

@@ -10,12 +10,15 @@ use heapray_report::formats::Format;
 use heapray_report::memory_log::{Digest, DigestLimits, Reading};
 use heapray_report::model::Moment;
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "openapi")]
 use utoipa::{IntoParams, ToSchema};
 
 use super::download::download;
 use super::error::ApiError;
-use super::failures::{CommonFailures, TimelineFailures};
-use super::precondition::ConditionParams;
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, TimelineFailures};
+#[cfg(feature = "openapi")]
+use super::openapi::params::ConditionParams;
 use super::{negotiate, params, reply};
 use crate::config::{MemoryChildren, MemoryLogConfig, MemoryMetric, MemoryRole};
 use crate::memory_log::{Recorder, Recording};
@@ -31,30 +34,32 @@ const LIMITS: DigestLimits = DigestLimits {
 };
 
 /// Parameter that chooses the format of the memory log.
-#[derive(Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct TimelineQuery {
     /// JSON, or the log's file. Beats an `Accept` header.
-    #[param(inline)]
+    #[cfg_attr(feature = "openapi", param(inline))]
     format: Option<TimelineFormat>,
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
-#[schema(default = "json")]
+#[cfg_attr(feature = "openapi", schema(default = "json"))]
 enum TimelineFormat {
     Json,
     Mprof,
 }
 
 /// The process's memory over time, from the memory log. All times are milliseconds since `started`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub(crate) struct Timeline {
     /// The log's file, as a path in the service's file system.
     pub(crate) file: String,
     /// Start of the log.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
-    #[schema(value_type = String, format = DateTime)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub(crate) started: SystemTime,
     /// Process number.
     pub(crate) pid: u32,
@@ -77,12 +82,13 @@ pub(crate) struct Timeline {
     pub(crate) more_functions: u64,
     /// Memory that the service had allocated and not freed, in the profiler's running session, or else in its last one; null
     /// if there was no session.
-    #[schema(required)]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub(crate) heap: Option<TimelineCurve>,
 }
 
 /// Curve, as two columns of the same length.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub(crate) struct TimelineCurve {
     /// Times in milliseconds.
     pub(crate) at_ms: Vec<i64>,
@@ -91,7 +97,8 @@ pub(crate) struct TimelineCurve {
 }
 
 /// Process that descends from this one.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub(crate) struct TimelineChild {
     /// Its process number.
     pub(crate) id: String,
@@ -102,7 +109,8 @@ pub(crate) struct TimelineChild {
 }
 
 /// Call of a function, or another marked span.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub(crate) struct TimelineFunction {
     /// Name of the function.
     pub(crate) name: String,
@@ -123,7 +131,7 @@ pub(crate) struct TimelineFunction {
 /// The content of the memory log (`MEMRAY_PROFILER_MEMORY_LOG`): the process's memory, that of each of its children, marked
 /// functions and requests, and beside them the heap of the profiler's session. `?format=mprof`, or `Accept: text/plain`,
 /// gives the log's file, for `mprof plot` and `heapray memory plot`, whole or as a range. The log goes on.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get,
     path = "/api/v1/profiler/memray/timeline",
     tag = "profiler",
@@ -146,7 +154,7 @@ pub(crate) struct TimelineFunction {
         TimelineFailures,
         CommonFailures,
     )
-)]
+))]
 pub(super) async fn timeline(
     profiler: &Profiler,
     query: Option<&str>,

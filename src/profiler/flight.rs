@@ -26,7 +26,7 @@ use crate::symbolize::{self, Known, NameMode, ReportOptions};
 
 /// What made the flight recorder write a report, and what became of that.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Trigger {
     /// What it was.
@@ -35,15 +35,15 @@ pub struct Trigger {
     pub reason: String,
     /// When.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
-    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub at: SystemTime,
     /// What was live then.
     pub live: Blocks,
     /// The kept report's number; null if there is none.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub report: Option<String>,
     /// Why there is none; null if there is one.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub trouble: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::session::Counters;
 
 /// The state of the profiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
@@ -29,7 +29,7 @@ pub enum State {
 
 /// A number of blocks and the bytes in them, as the service asked for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Blocks {
     /// Blocks.
@@ -49,7 +49,7 @@ impl Blocks {
 
 /// A moment of a session that somebody named.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Mark {
     /// Its name.
@@ -74,7 +74,7 @@ impl Mark {
 ///
 /// All sums of the status are estimates then. Each is right to within its margin with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct SamplingStatus {
     /// Bytes between two samples, on average; if that was changed, the largest in the session.
@@ -109,7 +109,7 @@ impl SamplingStatus {
 
 /// The cost of the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct OverheadStatus {
     /// Bytes of memory that heapray holds for the session.
@@ -122,7 +122,7 @@ pub struct OverheadStatus {
 
 /// Heapray's files in its directory, of all processes that use the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct DiskStatus {
     /// Bytes of kept reports, outputs, the event log, and files that killed processes have left.
@@ -133,27 +133,27 @@ pub struct DiskStatus {
 
 /// The finished session's report file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct ReportStatus {
     /// Its size on disk.
     pub bytes: u64,
     /// The end of its session.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
-    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub taken: SystemTime,
 }
 
 /// The profiler's state, and the sums of the running session or else the last one.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Status {
     /// The state of the profiler.
     pub state: State,
     /// When the running session began; null if none runs.
     #[serde(serialize_with = "crate::os::calendar::serialize_option")]
-    #[cfg_attr(feature = "http", schema(value_type = Option<String>, format = DateTime, required))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
     pub recording_since: Option<SystemTime>,
     /// Allocations and frees seen.
     pub events: u64,
@@ -164,36 +164,36 @@ pub struct Status {
     /// Live blocks at the high-water mark, the session's peak.
     pub high_water: Blocks,
     /// How the session samples; null if every allocation is recorded, so that all sums are exact.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub sampling: Option<SamplingStatus>,
     /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
     pub lost_events: u64,
     /// When the first of them was lost, in milliseconds since the start of the session; null if none was.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub lost_since_ms: Option<u64>,
     /// The cost of the capture.
     pub overhead: OverheadStatus,
     /// Why there is no event log any more, so that the report holds sums only; null while there is one.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub log_given_up: Option<String>,
     /// Why new call stacks are cut nearer to the root, or summed up: the bound on the profiler's own memory is reached. Null
     /// if they are not. All sums are exact either way.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub stacks_bounded: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
     pub hooks: String,
     /// Limits of what the session sees or has left behind, such as calls that could not be hooked; usually empty.
     pub notes: Vec<String>,
     /// The finished session's report; null if there is none on disk.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub report: Option<ReportStatus>,
     /// What is on disk in the profiler's directory.
     pub disk: DiskStatus,
     /// Why the last start or stop failed; null if it did not.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub trouble: Option<String>,
     /// What made the flight recorder write a report last, in this process; null if nothing did.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub trigger: Option<Trigger>,
     /// The configured name of the job; empty if there is none.
     pub job_name: String,

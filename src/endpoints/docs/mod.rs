@@ -6,10 +6,13 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+#[cfg(feature = "openapi")]
 use bytes::Bytes;
 #[cfg(feature = "swagger-ui")]
 use heapray_report::markup::Escaped;
-use utoipa::openapi::OpenApi;
+
+#[cfg(feature = "openapi")]
+use super::openapi::Document;
 
 /// Swagger UI's own page and the style of its ground, with the service's title and readable links.
 #[cfg(feature = "swagger-ui")]
@@ -19,9 +22,12 @@ const STYLE: &str = include_str!("index.css");
 
 /// Parts that the pages are made of.
 #[derive(Clone)]
+#[cfg_attr(not(feature = "openapi"), derive(Default))]
 pub(crate) struct Pages {
+    #[cfg(feature = "openapi")]
     document: Bytes,
     /// Document of the profiler's routes alone.
+    #[cfg(feature = "openapi")]
     own: Bytes,
     #[cfg(feature = "swagger-ui")]
     index: Bytes,
@@ -30,17 +36,23 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Makes the pages from `document`, which describes all routes, and `own`, which describes the profiler's alone.
-    pub(crate) fn new(document: &OpenApi, own: &OpenApi) -> Pages {
+    /// Makes the pages from `document`, which describes all routes, and `own`, which describes the profiler's alone. Without
+    /// a document there is none of the app.
+    #[cfg(feature = "openapi")]
+    pub(crate) fn new(document: Option<Document>, own: Document) -> Pages {
+        // `Bytes` of a `Vec` allocate at their first clone. These allocate now, while the thread is untracked.
+        let own_text = Bytes::from_owner(own.text);
+        let (title, text) = match document {
+            Some(document) => (document.title, Bytes::from_owner(document.text)),
+            None => (own.title, own_text.clone()),
+        };
+        #[cfg(not(feature = "swagger-ui"))]
+        drop(title);
         Pages {
-            document: text(document),
-            own: text(own),
+            document: text,
+            own: own_text,
             #[cfg(feature = "swagger-ui")]
-            index: Bytes::from_owner(INDEX.replacen(
-                "{{title}}",
-                &Escaped(&document.info.title).to_string(),
-                1,
-            )),
+            index: Bytes::from_owner(INDEX.replacen("{{title}}", &Escaped(&title).to_string(), 1)),
             #[cfg(feature = "swagger-ui")]
             swagger: std::sync::Arc::new(
                 // No validator: the page would send this service's address to a public server.
@@ -54,6 +66,7 @@ impl Pages {
     }
 
     /// Returns the same pages with the document of the profiler's routes alone.
+    #[cfg(feature = "openapi")]
     pub(crate) fn with_own_document(self) -> Pages {
         Pages {
             document: self.own.clone(),
@@ -63,7 +76,7 @@ impl Pages {
 
     /// Returns whether `path` is one of these pages. An app's own page at the same path comes first.
     pub(crate) fn is_page(path: &str) -> bool {
-        path == "/openapi.json"
+        cfg!(feature = "openapi") && path == "/openapi.json"
             || cfg!(feature = "swagger-ui")
                 && (matches!(path, "/" | "" | "/docs") || path.starts_with("/docs/"))
     }
@@ -71,6 +84,7 @@ impl Pages {
     /// Returns the page at `path`, if there is one.
     pub(crate) fn get(&self, path: &str) -> Option<Response> {
         match path {
+            #[cfg(feature = "openapi")]
             "/openapi.json" => Some(with_type(
                 Body::from(self.document.clone()),
                 HeaderValue::from_static("application/json"),
@@ -118,12 +132,6 @@ impl Pages {
     }
 }
 
-fn text(document: &OpenApi) -> Bytes {
-    let text = document.to_json();
-    // `Bytes` of a `String` allocate at their first clone. These allocate now, while the thread is untracked.
-    Bytes::from_owner(text.expect("an OpenAPI document can be written as JSON"))
-}
-
 /// Returns a redirect that keeps the method and, if there is one, the query.
 pub(crate) fn redirect(to: &str, query: Option<&str>) -> Response {
     let to = match query {
@@ -139,6 +147,7 @@ pub(crate) fn redirect(to: &str, query: Option<&str>) -> Response {
     response
 }
 
+#[cfg(feature = "openapi")]
 fn with_type(body: Body, content_type: HeaderValue) -> Response {
     let mut response = Response::new(body);
     response

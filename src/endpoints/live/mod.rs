@@ -10,8 +10,10 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 
 use super::error::ApiError;
-use super::failures::{CommonFailures, WatchFailures};
-use super::schemas::LiveEvent;
+#[cfg(feature = "openapi")]
+use super::openapi::failures::{CommonFailures, WatchFailures};
+#[cfg(feature = "openapi")]
+use super::openapi::schemas::LiveEvent;
 use crate::profiler::Profiler;
 
 pub(super) use page::page;
@@ -26,7 +28,7 @@ pub(super) use stream::LiveSlots;
 /// again. The schema describes one event.
 ///
 /// An answer ends after ten seconds, so that it never delays the shutdown of a service. Ask again at once.
-#[utoipa::path(
+#[cfg_attr(feature = "openapi", utoipa::path(
     get,
     path = "/api/v1/profiler/memray/live",
     tag = "live page",
@@ -42,7 +44,7 @@ pub(super) use stream::LiveSlots;
         WatchFailures,
         CommonFailures,
     )
-)]
+))]
 pub(super) async fn live(profiler: &Profiler, slots: &LiveSlots) -> Result<Response, ApiError> {
     let core = profiler.core()?;
     let slot = slots.take().ok_or(ApiError::TooManyWatchers)?;

@@ -1,11 +1,11 @@
-//! Failures in the OpenAPI document: the statuses that each call can answer, and why. [`ApiError`](super::error::ApiError)
+//! Failures in the OpenAPI document: the statuses that each call can answer, and why. [`ApiError`](crate::endpoints::error::ApiError)
 //! makes the answers.
 //! makes the answers.
 #![allow(dead_code)] // descriptions only
 
 use utoipa::IntoResponses;
 
-use super::error::ErrorBody;
+use crate::endpoints::error::ErrorBody;
 
 /// Failures of any call.
 #[derive(IntoResponses)]

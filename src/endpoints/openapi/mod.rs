@@ -1,17 +1,25 @@
 //! The OpenAPI description: of our own routes, and merged with the app's.
 
+pub(crate) mod failures;
+mod merge;
+pub(crate) mod params;
+pub(crate) mod schemas;
+mod views;
+
+use serde::Serialize;
+use serde_json::Value;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{HttpMethod, Info, PathItem, RefOr, Server};
 use utoipa::{IntoParams, IntoResponses, OpenApi};
 
+use self::failures::KeptFailures;
+use self::params::ReportIdParam;
+use self::schemas::{LiveEvent, Statistics};
+use self::views::VIEWS;
 use super::api::BASE;
-use super::described::VIEWS;
 use super::error::{ErrorBody, ErrorKind};
-use super::failures::KeptFailures;
 use super::query::SinceQuery;
-use super::reports::ReportIdParam;
-use super::schemas::{LiveEvent, Statistics};
 use super::{live, mark, outputs, reports, start, status, stop, ticket, timeline};
 use crate::config::Config;
 use crate::os::command_line;
@@ -123,23 +131,48 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// Returns the document at `/openapi.json`: the app's document, if there is one, merged with our routes.
+/// A document as `/openapi.json` answers it.
+pub(crate) struct Document {
+    pub(crate) title: String,
+    pub(crate) text: Vec<u8>,
+}
+
+/// Returns the document of the profiler's routes alone.
+pub(crate) fn own(config: &Config) -> Document {
+    let document = with_servers(config, true);
+    Document {
+        text: bytes(&document),
+        title: document.info.title,
+    }
+}
+
+/// Returns the app's document merged with that of the profiler's routes.
+///
+/// # Errors
+///
+/// Fails if the app's document is not OpenAPI 3.1; the text says what is wrong with it.
+pub(crate) fn merged(config: &Config, app: Value) -> Result<Document, String> {
+    let ours = with_servers(config, config.routes_below_prefix);
+    let ours = serde_json::to_value(ours).map_err(|error| error.to_string())?;
+    let merged = merge::merged(app, ours)?;
+    let title = merged["info"]["title"].as_str();
+    Ok(Document {
+        title: title.unwrap_or_default().to_owned(),
+        text: bytes(&merged),
+    })
+}
+
+fn bytes(document: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).expect("an OpenAPI document can be written as JSON")
+}
+
+/// Returns the document of our routes with its servers.
 ///
 /// The first server is relative to the document, which is right at the root, below any prefix, and behind a proxy that
 /// removes one. The second is the prefixed path, for code generators that need a full path. A merged document leaves the
 /// second out if the app's routes are not below the prefix.
-pub(crate) fn whole(
-    config: &Config,
-    app: Option<utoipa::openapi::OpenApi>,
-) -> utoipa::openapi::OpenApi {
-    let prefixed = app.is_none() || config.routes_below_prefix;
-    let mut document = match app {
-        Some(mut app) => {
-            app.merge(routes(config));
-            app
-        }
-        None => routes(config),
-    };
+fn with_servers(config: &Config, prefixed: bool) -> utoipa::openapi::OpenApi {
+    let mut document = routes(config);
     let mut here = Server::new(".");
     here.description = Some("where this document is".into());
     let mut servers = vec![here];

@@ -22,7 +22,7 @@ use crate::profiler::{Blocks, Error};
 /// A report that is kept: a finished session's, one that the flight recorder wrote while its session went on, or one that
 /// was recovered from what a killed process had recorded.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct KeptReport {
     /// Its number, digits: what its address ends in.
@@ -33,11 +33,11 @@ pub struct KeptReport {
     pub pid: u32,
     /// When the session began.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
-    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub started: SystemTime,
     /// When it ended; of one that the flight recorder wrote, that moment.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
-    #[cfg_attr(feature = "http", schema(value_type = String, format = DateTime))]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub ended: SystemTime,
     /// Whether it is what `report`, `flamegraph` and `stats` tell of, too.
     pub present: bool,
@@ -54,19 +54,19 @@ pub struct KeptReport {
     /// Events that were lost because the collector could not keep up. Not 0: all sums are too low.
     pub lost_events: u64,
     /// The line of the service's own code with the most that was not freed; null if all was.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub largest: Option<CallSite>,
     /// The line that most probably leaks; null if none does, or if the session was too short to tell.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub leak: Option<LeakCandidate>,
     /// Why it was written without being asked for; null if its session was simply stopped.
-    #[cfg_attr(feature = "http", schema(required))]
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub trigger: Option<TriggerCause>,
 }
 
 /// Why a report was written without being asked for.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct TriggerCause {
     /// What it was.

@@ -9,7 +9,7 @@ use crate::profiler::store::{Line, ProbableLeak};
 
 /// A line of code, and what of its allocations was not freed.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct CallSite {
     /// The function.
@@ -24,7 +24,7 @@ pub struct CallSite {
 
 /// A line of code that probably leaks: it keeps memory for as long as the service works.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct LeakCandidate {
     /// The function.
@@ -43,7 +43,7 @@ pub struct LeakCandidate {
 
 /// Confidence that a line leaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Confidence {

@@ -14,6 +14,13 @@ use heapray_report::page::shared;
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 
+/// The link to Swagger UI.
+const API: &str = if cfg!(feature = "swagger-ui") {
+    r#"<a href="../../../../docs/">API</a>"#
+} else {
+    ""
+};
+
 macro_rules! modules {
     ($($name:literal),* $(,)?) => {
         [$(include_str!(concat!("js/", $name))),*]
@@ -60,6 +67,7 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     );
     let html = TEMPLATE
         .replacen("{{style}}", STYLE, 1)
+        .replacen("{{api}}", API, 1)
         .replacen("{{script}}", &script, 1);
     Page {
         html: Bytes::from_owner(html),
@@ -98,7 +106,7 @@ mod tests {
     #[test]
     fn the_page_has_no_slot_left_and_leads_nowhere_but_to_relative_places() {
         let page = std::str::from_utf8(&PAGE.html).unwrap();
-        for slot in ["{{style}}", "{{script}}"] {
+        for slot in ["{{style}}", "{{api}}", "{{script}}"] {
             assert!(TEMPLATE.contains(slot) && !page.contains(slot), "{slot}");
         }
         for absolute in ["href=\"/", "src=\"/", "src=\"http", "href=\"http"] {
