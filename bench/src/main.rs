@@ -35,7 +35,7 @@ heapray-bench page FILE... FOLDER
 heapray-bench list
     says what is measured, and what is missing here
 heapray-bench collector | report | sites | size
-    figures of heapray alone: the collector's tables, reports, call sites in memory, size of a binary";
+    figures of heapray alone: the collector's tables, reports, call sites in memory, cost of building it in";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
