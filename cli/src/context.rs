@@ -2,11 +2,12 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use heapray_report::known::{self, Known};
 use heapray_report::memray::{MemoryLimit, in_one_line};
 use heapray_report::texts;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -59,6 +60,16 @@ pub(crate) struct Global {
         help_heading = "Everywhere"
     )]
     pub(crate) own: Vec<String>,
+    /// File of the call sites that are known, besides those that the capture names: they are listed apart, and no advice is
+    /// given about them. By default `heapray-known.toml` in the working directory, if there is one.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "MEMRAY_PROFILER_KNOWN",
+        help_heading = "Everywhere"
+    )]
+    pub(crate) known: Option<PathBuf>,
 }
 
 /// When to use colours.
@@ -80,6 +91,7 @@ pub(crate) struct Context {
     color: When,
     memory_limit: MemoryLimit,
     own: Vec<String>,
+    known: Vec<Known>,
     /// Set if a capture ended before its end mark.
     incomplete: bool,
     /// The exit code of a program that was run.
@@ -94,6 +106,7 @@ impl Context {
             color: global.color,
             memory_limit: global.memory_limit.map_or_else(limit::default, MemoryLimit),
             own: global.own.clone(),
+            known: Vec::new(),
             incomplete: false,
             exit_code: None,
         }
@@ -102,6 +115,17 @@ impl Context {
     /// Returns the crates that are the service's own, as the command line says.
     pub(crate) fn own_crates(&self) -> &[String] {
         &self.own
+    }
+
+    /// Reads the file of known call sites that the command line names, or the default one.
+    pub(crate) fn read_known(&mut self, global: &Global) -> Result<(), Failure> {
+        self.known = known::read(global.known.as_deref()).map_err(Failure::Other)?;
+        Ok(())
+    }
+
+    /// Returns the rules for call sites that are known, as the file of the command line says.
+    pub(crate) fn known(&self) -> &[Known] {
+        &self.known
     }
 
     /// Returns the memory limit for reading captures.

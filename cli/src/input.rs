@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use heapray_report::Report;
+use heapray_report::known::MOST_RULES;
 use heapray_report::memray::{self, Events, Facts, Format, ReadError, Version};
 use indicatif::ProgressBarIter;
 
@@ -118,6 +119,12 @@ impl Capture {
         let mut capture = capture?;
         let own_crates = &mut capture.report.about.own_crates;
         own_crates.extend_from_slice(context.own_crates());
+        for rule in context.known() {
+            let known = &mut capture.report.about.known;
+            if known.len() < MOST_RULES && !known.contains(rule) {
+                known.push(rule.clone());
+            }
+        }
         if !capture.complete {
             let problem = capture.report.conditions.notes.last();
             context.cut_short(&name, problem.map_or("it is not complete", String::as_str));

@@ -52,6 +52,43 @@ fn every_printing_command_prints_the_same_from_a_file_and_from_a_pipe() {
 }
 
 #[test]
+fn known_call_sites_are_those_of_the_named_file_or_of_the_folders_own() {
+    let folder = Folder::new();
+    let file = folder.put("leaking.bin", &leaking());
+    let rules = b"[[known]]\nfunction = \"leaky::cache::*\"\nreason = \"bounded\"\n";
+    let named = folder.put("rules.toml", rules);
+    let text = out(&run(&["leaks", "--known", &named, &file]));
+    assert!(text.contains("Nothing grows with the work"), "{text}");
+    assert!(
+        text.contains("Known, and not ranked:\n   bounded: 400.000kB live in 200 blocks"),
+        "{text}"
+    );
+
+    let in_folder = |arguments: &[&str]| {
+        let mut command = heapray();
+        out(&command
+            .args(arguments)
+            .current_dir(folder.root())
+            .output()
+            .unwrap())
+    };
+    assert!(in_folder(&["leaks", &file]).contains("\n1. leaky::cache::keep"));
+    folder.put("heapray-known.toml", rules);
+    assert_eq!(in_folder(&["leaks", &file]), text);
+
+    let wrong = folder.put("wrong.toml", b"[[known]]\nfuntion = \"a\"\n");
+    for (path, problem) in [
+        (wrong.as_str(), "unknown field `funtion`"),
+        ("none.toml", "No such file"),
+    ] {
+        let output = run(&["leaks", "--known", path, &file]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = err(&output);
+        assert!(said.contains(path) && said.contains(problem), "{said}");
+    }
+}
+
+#[test]
 fn leaks_are_named_and_a_capture_that_does_not_tell_is_not_a_failure() {
     let folder = Folder::new();
     let file = folder.put("leaking.bin", &leaking());

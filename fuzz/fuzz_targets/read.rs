@@ -16,11 +16,11 @@ fuzz_target!(|bytes: &[u8]| {
 /// Checks that every handle is valid, and that sums agree with their parts.
 fn check(report: &Report) {
     for frame in &report.frames {
-        report.strings.get(frame.function);
-        report.strings.get(frame.file);
+        let _ = report.strings.get(frame.function);
+        let _ = report.strings.get(frame.file);
     }
     for thread in &report.threads {
-        report.strings.get(thread.name);
+        let _ = report.strings.get(thread.name);
     }
     for (id, node) in report.stacks.iter() {
         assert!(node.parent < id, "parents come before children");

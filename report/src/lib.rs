@@ -10,6 +10,7 @@ mod clean;
 mod error_chain;
 pub mod formats;
 mod hash;
+pub mod known;
 pub mod markup;
 pub mod memory_log;
 pub mod memray;

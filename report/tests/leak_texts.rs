@@ -6,6 +6,7 @@ mod session;
 
 use heapray_report::Report;
 use heapray_report::formats::json;
+use heapray_report::known::Known;
 use heapray_report::model::{Frame, FrameId, StackId};
 use heapray_report::stats::{self, JsonOptions};
 use heapray_report::texts::{self, Options};
@@ -82,6 +83,43 @@ Lines that keep more the more the program does, the likeliest leak first:
 * the service's own code
 "
     );
+}
+
+/// The same service; its owner knows that the cart remembers.
+fn known() -> Report {
+    let mut report = leaking();
+    report.about.known.push(Known {
+        function: "shop::cart::*".into(),
+        reason: "carts are kept for a day".into(),
+        ..Known::default()
+    });
+    report
+}
+
+#[test]
+fn what_is_known_is_summed_apart_and_not_ranked() {
+    let report = known();
+    let text = text(&report, &Options::default());
+    assert!(text.contains("\n1. shop::log::rotate"), "{text}");
+    let known =
+        "\nKnown, and not ranked:\n   carts are kept for a day: 800.000kB live in 2,000 blocks\n";
+    assert!(text.ends_with(known), "{text}");
+
+    let expected = json!([{
+        "function": "shop::cart::*",
+        "file": "",
+        "reason": "carts are kept for a day",
+        "live_bytes": 800_000,
+        "live_blocks": 2_000,
+    }]);
+    let file = as_json(&report, None);
+    assert_eq!(file["known"], expected);
+    assert_eq!(file["candidates"][0]["function"], "shop::log::rotate");
+    assert_eq!(stats_json(&report)["heapray"]["known"], expected);
+    let statistics = stats::text(&report);
+    assert!(statistics.contains("carts are kept for a day: 800.000kB live in 2,000 blocks"));
+    assert!(!statistics.contains("Probably leaking"), "{statistics}");
+    assert_eq!(stats_json(&leaking())["heapray"]["known"], json!([]));
 }
 
 #[test]

@@ -36,7 +36,7 @@ macro_rules! every_setting {
             fn dir(dir: impl Into<PathBuf>) -> Option<PathBuf> {
                 variable: "MEMRAY_PROFILER_DIR",
                 given: dir.into(),
-                values: Directory,
+                values: PathOf("directory"),
                 default: Unset("a private directory below the system's temporary one"),
                 example: "/var/profiles",
             }
@@ -91,6 +91,16 @@ macro_rules! every_setting {
                 values: CratePatterns,
                 default: Unset("those of the workspace and path dependencies"),
                 example: "shop, shop_*",
+            }
+
+            /// File of the call sites that are known, such as a cache of known size: reports list them apart, and neither rank
+            /// them as leaks nor give advice about them. It is read once, at the start.
+            fn known_sites(file: impl Into<PathBuf>) -> Option<PathBuf> {
+                variable: "MEMRAY_PROFILER_KNOWN",
+                given: file.into(),
+                values: PathOf("file"),
+                default: Unset("`heapray-known.toml` in the working directory, if there is one"),
+                example: "/etc/shop/heapray-known.toml",
             }
 
             /// Address of the service's sources: reports link each line of its own code to it. `{file}` is the path from the
@@ -314,7 +324,7 @@ macro_rules! every_setting {
             fn memory_dir(dir: impl Into<PathBuf>) -> PathBuf {
                 variable: "MEMRAY_PROFILER_MEMORY_DIR",
                 given: dir.into(),
-                values: Directory,
+                values: PathOf("directory"),
                 default: Value("."),
                 example: "/var/memory",
             }

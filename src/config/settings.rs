@@ -12,7 +12,7 @@ use super::prefix::Prefixes;
 use super::source_url::{Commits, SourceUrls};
 use super::token::Tokens;
 use super::values::{
-    Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values, WholeNumbers, Words,
+    Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values, WholeNumbers, Words,
 };
 use super::{
     ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, Token, overhead,
@@ -145,8 +145,8 @@ impl Settings {
         if let Some(path) = path
             && (env.0)("MEMRAY_PROFILER_MEMORY_DIR").is_none()
         {
-            let refused = |value| ConfigError::new(PATH, value, Directory.allowed());
-            config.memory_dir = Directory.read(path).map_err(refused)?;
+            let refused = |value| ConfigError::new(PATH, value, PathOf("directory").allowed());
+            config.memory_dir = PathOf("directory").read(path).map_err(refused)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::prefix::Prefixes;
 use super::source_url::{Commits, SourceUrls};
 use super::token::Tokens;
 use super::values::{
-    Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
+    Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
 use super::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole, overhead};
 
@@ -215,10 +215,11 @@ fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
-    let bad: [(&str, Set); 19] = [
+    let bad: [(&str, Set); 20] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("own_crates", |it| it.own_crates(["shop::cart"])),
+        ("known_sites", |it| it.known_sites("")),
         ("source_url", |it| it.source_url("https://git.example/")),
         ("commit", |it| it.commit("")),
         ("keep", |it| it.keep(1001)),

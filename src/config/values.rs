@@ -264,15 +264,15 @@ impl<T: Copy> Values for Words<T> {
     }
 }
 
-/// The path of a directory; it need not be Unicode.
-pub(crate) struct Directory;
+/// The path of something, such as a directory; it need not be Unicode.
+pub(crate) struct PathOf(pub(crate) &'static str);
 
-impl Values for Directory {
+impl Values for PathOf {
     type Given = PathBuf;
     type Value = PathBuf;
 
     fn allowed(&self) -> String {
-        "the path of a directory".into()
+        format!("the path of a {}", self.0)
     }
 
     fn bounds(&self) -> String {

@@ -18,7 +18,7 @@ use crate::config::prefix::Prefixes;
 use crate::config::source_url::{Commits, SourceUrls};
 use crate::config::token::Tokens;
 use crate::config::values::{
-    Directory, Line, OrEmpty, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
+    Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
 use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings, unknown};
 use crate::flight_recorder::{OomThreshold, Slope};

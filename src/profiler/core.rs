@@ -17,7 +17,10 @@
 //! A memory log has a thread of its own that reads it (`timeline`). The order of all locks is [`Rank`](super::lock::Rank)'s.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+
+use heapray_report::known::{self, Known};
 
 use super::Error;
 use super::flight::{FlightWriter, OnTrigger};
@@ -25,6 +28,7 @@ use super::lifecycle::Lifecycle;
 use super::machine::Machine;
 use super::reports::Reports;
 use super::store::Store;
+use crate::announce;
 use crate::capture::signal;
 use crate::config::{Config, source_url};
 use crate::os::helper;
@@ -49,6 +53,14 @@ pub(crate) struct Core {
     pid: u32,
 }
 
+/// Returns the rules for call sites that are known. A file that cannot be used is a warning: recording matters more.
+fn known_sites(file: Option<&Path>) -> Vec<Known> {
+    known::read(file).unwrap_or_else(|error| {
+        announce::warn(format_args!("no call site is known: {error}"));
+        Vec::new()
+    })
+}
+
 impl Core {
     /// Begins by clearing away what dead processes have left, without waiting for it.
     ///
@@ -61,6 +73,7 @@ impl Core {
         }
         symbolize::about::set_said(Said {
             own_crates: config.own_crates.clone(),
+            known: known_sites(config.known_sites.as_deref()),
             source_url: source_url::template(&config.source_url, &config.commit),
         });
         if !config.helper {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use heapray_report::known::Known;
 use heapray_report::memray::in_one_line;
 use heapray_report::model::{self, About, Mark};
 use heapray_report::sources::{Directories, Unit};
@@ -25,6 +26,7 @@ pub(super) fn code(table: &FrameTable, units: &BTreeSet<Unit>, program: &str) ->
     let dirs = Directories::of(files, units, program);
     let Said {
         own_crates,
+        known,
         source_url,
     } = said();
     About {
@@ -32,6 +34,7 @@ pub(super) fn code(table: &FrameTable, units: &BTreeSet<Unit>, program: &str) ->
         package_dirs: dirs.packages.into_iter().take(DIRS_LIMIT).collect(),
         source_dirs: dirs.sources.into_iter().take(DIRS_LIMIT).collect(),
         own_crates,
+        known,
         source_root: dirs.root,
         source_url,
         producer: concat!("heapray ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -45,6 +48,8 @@ pub(super) fn code(table: &FrameTable, units: &BTreeSet<Unit>, program: &str) ->
 pub(crate) struct Said {
     /// The crates that reports name as the service's own: names and patterns.
     pub(crate) own_crates: Vec<String>,
+    /// Rules that make call sites known.
+    pub(crate) known: Vec<Known>,
     /// The template of its sources' addresses; empty without one.
     pub(crate) source_url: String,
 }

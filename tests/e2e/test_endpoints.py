@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memray_cli import largest_leak
-from service import PROFILER, Service, is_the_leak
+from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
 
 PREFIXES = ["", "/pub/job/memory-leak/0.1.0", "/pub/job/any/latest"]
 
@@ -133,6 +133,30 @@ def test_samples_lead_to_the_leak_too_and_memray_reads_them(tmp_path):
         assert "sizes and counts are estimates" in service.get(f"{PROFILER}/stats").text()
     # Blocks as large as these are never left out, so they are not estimated either.
     assert is_the_leak(*largest_leak(report))
+
+
+def test_what_the_owner_knows_is_no_leak(tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[known]]\nfile = "src/leak.rs"\nreason = "it is a sample"\n')
+    with Service(tmp_path, {"MEMRAY_PROFILER_KNOWN": str(rules)}) as service:
+        service.perform(3)
+        service.post(f"{PROFILER}/stop")
+        heapray = service.get(f"{PROFILER}/stats?format=json").json()["heapray"]
+        assert [leak for leak in heapray["leaks"] if "leak.rs" in leak["file"]] == []
+        [known] = heapray["known"]
+        assert known["reason"] == "it is a sample"
+        assert known["live_bytes"] >= LEAKED_BYTES
+        assert "it is a sample: " in service.get(f"{PROFILER}/stats").text()
+
+
+def test_a_bad_file_of_known_call_sites_is_a_warning(tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[[known]]\n")
+    with Service(tmp_path, {"MEMRAY_PROFILER_KNOWN": str(rules)}) as service:
+        service.perform(1)
+        assert service.get(f"{PROFILER}/status").json()["state"] == "recording"
+        log = service.output()
+        assert "no call site is known" in log and "rule 1 has neither" in log
 
 
 def test_without_the_variable_there_is_no_profiler(tmp_path):

@@ -602,6 +602,7 @@ impl Builder {
             package_dirs: vec![REGISTRY.to_owned()],
             source_dirs: vec!["/build/shop".to_owned()],
             own_crates: Vec::new(),
+            known: Vec::new(),
             source_root: "/build/shop".to_owned(),
             source_url: "https://git.example/shop/blob/v2.1/{file}#L{line}".to_owned(),
             producer: "heapray 0.1.0".to_owned(),

@@ -1,8 +1,9 @@
 // Advice, only if the numbers are certain: lines that probably leak, as ranked for the whole report, blocks that grow by
-// `realloc` again and again, and blocks that live for no time.
+// `realloc` again and again, and blocks that live for no time. There is none about memory that is known.
 
 import { measureOf } from "./decode.js";
 import { bytes, count, percent, plural, sentence } from "./format.js";
+import { knownNodes } from "./known.js";
 import { VERDICTS } from "./leaks.js";
 import { ownSites, responsibleNodes } from "./sites.js";
 
@@ -68,11 +69,15 @@ function growing(tree) {
 function reallocating(tree) {
   const { rows } = tree.profile;
   const answers = responsibleNodes(tree);
+  const known = knownNodes(tree);
   /** @type {Map<number, {grown: number, made: number, bytes: number}>} */
   const found = new Map();
   const allocated = rows.values[measureOf("total", "count")];
   const sizes = rows.values[measureOf("total", "bytes")];
   for (let row = 0; row < rows.node.length; row += 1) {
+    if (known?.[rows.node[row]]) {
+      continue;
+    }
     const frame = tree.frame[answers[rows.node[row]]];
     const sums = found.get(frame) ?? { grown: 0, made: 0, bytes: 0 };
     if (REALLOC.includes(rows.allocator[row])) {
@@ -108,11 +113,24 @@ function reallocating(tree) {
  * @returns {Advice[]}
  */
 function shortLived(tree) {
+  const { rows } = tree.profile;
+  const answers = responsibleNodes(tree);
+  const known = knownNodes(tree);
+  const measures = [measureOf("temporary", "count"), measureOf("temporary", "bytes"), measureOf("total", "count")];
+  /** @type {Map<number, number[]>} */
+  const knownOf = new Map();
+  for (let row = 0; known !== null && row < rows.node.length; row += 1) {
+    if (known[rows.node[row]]) {
+      const frame = tree.frame[answers[rows.node[row]]];
+      const sums = knownOf.get(frame) ?? [0, 0, 0];
+      knownOf.set(frame, sums.map((sum, i) => sum + rows.values[measures[i]][row]));
+    }
+  }
   /** @type {Advice[]} */
   const advice = [];
   for (const site of ownSites(tree, "temporary", "count")) {
-    const short = site.values[measureOf("temporary", "count")];
-    const made = site.values[measureOf("total", "count")];
+    const left = knownOf.get(site.frame) ?? [0, 0, 0];
+    const [short, shortBytes, made] = measures.map((measure, i) => site.values[measure] - left[i]);
     if (short >= ENOUGH && short >= made / 2) {
       advice.push({
         kind: "temporary",
@@ -121,7 +139,7 @@ function shortLived(tree) {
         headline: `${percent(short, made)} of its blocks live for no time`,
         text:
           `${count(short)} of ${plural(made, "block")} were freed by the same thread before its next but one allocation, ` +
-          `${bytes(site.values[measureOf("temporary", "bytes")])} in all. ` +
+          `${bytes(shortBytes)} in all. ` +
           "A buffer that is kept and reused, or a borrowed value, saves these calls.",
         weight: short,
       });

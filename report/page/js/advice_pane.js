@@ -2,6 +2,7 @@
 
 import { adviceOn } from "./advice.js";
 import { el } from "./dom.js";
+import { knownList } from "./known.js";
 import { excerptOf, placeOf, sourceText } from "./source.js";
 
 /** @typedef {import("./model.js").Look} Look */
@@ -53,5 +54,5 @@ export function showAdvice(box, look, choose, show) {
   if (unknown !== null) {
     children.push(el("p", "lead", unknown));
   }
-  box.replaceChildren(...children);
+  box.replaceChildren(...children, ...knownList(names.profile.head));
 }

@@ -24,6 +24,7 @@ import { Shape } from "./shape.js";
  * @property {number[]} generations of the survivors: where each begins, in milliseconds since the start
  * @property {number[]} generation_allocated bytes of the whole session in each; empty where not known
  * @property {Leaks} leaks
+ * @property {Known} known
  * @property {number[] | null} slots of the intervals: where each begins; null: there are none
  * @property {boolean} has_log whether the capture has an event log
  * @property {Memory | null} memory of the process, at the end
@@ -32,6 +33,12 @@ import { Shape } from "./shape.js";
  * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
  *   sizes: number, moments: number}} counts
  *
+ * @typedef {object} Known memory that rules make known
+ * @property {{title: string, pattern: string, bytes: number, blocks: number}[]} list most live bytes first
+ * @property {number[]} frames that a rule matches
+ */
+
+/**
  * @typedef {object} Leaks what `views::leaks` in Rust found
  * @property {string | null} unknown why it is not known what leaks
  * @property {RankedLine[]} list the likeliest leak first

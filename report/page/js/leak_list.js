@@ -2,6 +2,7 @@
 
 import { el } from "./dom.js";
 import { bytes, duration, plural, sentence } from "./format.js";
+import { knownList } from "./known.js";
 import { VERDICTS, isPart } from "./leaks.js";
 import { excerptOf, placeOf, sourceText } from "./source.js";
 
@@ -30,6 +31,7 @@ export function leakList({ state, names }, show) {
           `${duration(head.end_ms - head.start_ms)}, in which ${bytes(head.totals.allocated[1])} were allocated.`,
       ),
       ...filters,
+      ...knownList(head),
     ];
   }
   return [
@@ -38,6 +40,7 @@ export function leakList({ state, names }, show) {
     ...filters,
     el("ol", "leaks", ...list.map((line) => item(line, names, show))),
     ...(leftOut > 0 ? [lead(`${plural(leftOut, "less likely line")} not listed.`)] : []),
+    ...knownList(head),
   ];
 }
 

@@ -48,6 +48,7 @@ export function randomProfile(seed) {
       generations: [0, 100, 250],
       generation_allocated: [600, 300, 0],
       leaks: { unknown: null, list: [], left_out: 0 },
+      known: { list: [], frames: [] },
       slots: [0, 50, 100, 200],
       start_ms: 1_000,
       end_ms: 1_400,

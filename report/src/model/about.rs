@@ -1,6 +1,7 @@
 //! The process, its threads, its memory over time, and the conditions of the session.
 
 use super::{Sampling, StrId};
+use crate::known::Known;
 
 /// Index into [`Report::threads`](super::Report::threads).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -40,6 +41,8 @@ pub struct About {
     /// Crates that are the service's own wherever their sources are, as the service says: names, and patterns with `*` for
     /// any text.
     pub own_crates: Vec<String>,
+    /// Rules that make call sites known: they are summed apart, and not ranked as leaks.
+    pub known: Vec<Known>,
     /// Directory in which the service's own crate was compiled. `{file}` in `source_url` is relative to it. Empty if unknown.
     pub source_root: String,
     /// Template of the addresses of the service's sources ([`is_template`](crate::sources::is_template)); empty if unknown.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::known::KnownMemory;
 use super::ranking::Ranked;
 use super::{Page, generations};
 use crate::model::{Allocator, ProcessMemory, Tally};
@@ -27,6 +28,7 @@ pub(super) struct Head<'a> {
     generations: &'a [u64],
     generation_allocated: Vec<u64>,
     leaks: Ranked<'a>,
+    known: KnownMemory,
     slots: Option<&'a [u64]>,
     has_log: bool,
     memory: Option<Memory<'a>>,
@@ -129,6 +131,7 @@ impl<'a> Head<'a> {
         page: &Page<'a>,
         origins: &'a Origins,
         leaks: Ranked<'a>,
+        known: KnownMemory,
         source: Source<'a>,
         counts: Counts,
     ) -> Head<'a> {
@@ -182,6 +185,7 @@ impl<'a> Head<'a> {
             generations: &report.survivors.starts_ms,
             generation_allocated: generations::allocated(report),
             leaks,
+            known,
             slots: page
                 .intervals
                 .map(|intervals| intervals.starts_ms.as_slice()),

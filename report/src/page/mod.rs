@@ -9,6 +9,7 @@ mod excerpts;
 mod generations;
 mod head;
 mod html;
+mod known;
 mod payload;
 mod ranking;
 mod rows;

@@ -20,6 +20,7 @@
 use std::io::{self, Write};
 
 use super::head::{Counts, Head, Source};
+use super::known::KnownMemory;
 use super::ranking::Ranking;
 use super::rows::{self, Rows};
 use super::used::Used;
@@ -49,6 +50,7 @@ pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) ->
         moments: report.timeline.len(),
     };
     let ranked = ranking.numbered(report, &used);
+    let known = KnownMemory::of(report, &used);
     let excerpts = page.sources.map(|files| files.excerpts(report, &origins));
     let excerpts = excerpts.unwrap_or_default();
     let excerpts = excerpts.iter().filter_map(|excerpt| {
@@ -60,7 +62,7 @@ pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) ->
         url: &report.about.source_url,
         excerpts: excerpts.collect(),
     };
-    let head = serde_json::to_vec(&Head::of(page, &origins, ranked, source, counts))?;
+    let head = serde_json::to_vec(&Head::of(page, &origins, ranked, known, source, counts))?;
     varint::write(out, head.len() as u64)?;
     out.write_all(&head)?;
 

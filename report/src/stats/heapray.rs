@@ -8,13 +8,15 @@ use crate::memray::in_one_line;
 use crate::model::{FrameId, Report, Tally};
 use crate::units::{duration, lost_since, size};
 use crate::views::{
-    Confidence, Origins, Sums, by_location, by_thread, fragmentation, leaks, own_sites,
+    Confidence, KnownSums, Origins, Sums, by_location, by_thread, fragmentation, known, leaks,
+    own_sites,
 };
 
 pub(super) fn put(out: &mut String, report: &Report, most: usize) {
     // Writing to a string cannot fail.
     let _ = put_live(out, report, most)
         .and_then(|()| put_leaks(out, report, most))
+        .and_then(|()| put_known(out, report, most))
         .and_then(|()| put_fragmentation(out, report))
         .and_then(|()| put_high_water(out, report))
         .and_then(|()| put_threads(out, report, most))
@@ -142,6 +144,20 @@ fn put_leaks(out: &mut String, report: &Report, most: usize) -> std::fmt::Result
             size(leak.growth_bytes_per_hour),
             leak.confidence.name()
         )?;
+    }
+    Ok(())
+}
+
+/// Names what is known, and so not among the lines that probably leak.
+fn put_known(out: &mut String, report: &Report, most: usize) -> std::fmt::Result {
+    let known = known(report);
+    if known.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n🤝 Known, and not ranked as leaks:")?;
+    for KnownSums { rule, sums } in known.iter().take(most) {
+        let rule = &report.about.known[*rule];
+        writeln!(out, "\t- {}", rule.held(sums))?;
     }
     Ok(())
 }

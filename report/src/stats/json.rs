@@ -14,7 +14,7 @@ use super::heapray::{live_locations, live_own_lines};
 use super::histogram::databins;
 use super::memray::{allocators, top_locations, top_modules};
 use super::{Estimates, TOP, place};
-use crate::formats::json::Candidate;
+use crate::formats::json::{Candidate, KnownMemory};
 use crate::memray::{Facts, in_one_line};
 use crate::model::{Allocator, Report, Tally};
 use crate::stats::time::python_time;
@@ -199,6 +199,7 @@ struct Heapray<'a> {
     top_live_own_lines: Vec<LivePlace>,
     leaks: Vec<Candidate<'a>>,
     leaks_unknown: Option<&'static str>,
+    known: Vec<KnownMemory<'a>>,
     fragmentation: Option<Kept>,
     lost_events: u64,
     lost_since_ms: Option<u64>,
@@ -293,6 +294,7 @@ impl<'a> Heapray<'a> {
                 .map(|leak| Candidate::of(report, leak))
                 .collect(),
             leaks_unknown: leaks.unknown(),
+            known: KnownMemory::of(report),
             fragmentation: fragmentation(report).map(Kept::from),
             lost_events: conditions.lost_events,
             lost_since_ms: conditions.lost_since_ms,

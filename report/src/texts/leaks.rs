@@ -8,7 +8,7 @@ use super::{Options, head};
 use crate::formats::spelling;
 use crate::model::{FrameId, Report};
 use crate::units::{counted, size};
-use crate::views::{self, Kind, Leak, Leaks, Measure, Origins, is_plumbing};
+use crate::views::{self, Kind, KnownSums, Leak, Leaks, Measure, Origins, is_plumbing};
 
 /// Largest number of frames of a call stack that are shown.
 const MOST_FRAMES: usize = 8;
@@ -35,6 +35,28 @@ pub fn leaks(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
         put_sentence(&found.advice(), 0, columns, out)?;
         writeln!(out)?;
     }
+    put_ranking(report, options, out)?;
+    put_known(report, options, out)
+}
+
+/// Writes what is known, and so not ranked.
+fn put_known(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let known = views::known(report);
+    if known.is_empty() {
+        return Ok(());
+    }
+    let paint = Paint(options.colours);
+    writeln!(out, "\n{}", paint.bold("Known, and not ranked:"))?;
+    for KnownSums { rule, sums } in known {
+        let held = report.about.known[rule].held(&sums);
+        write!(out, "   ")?;
+        put_sentence(&held, 3, options.columns(), out)?;
+    }
+    Ok(())
+}
+
+fn put_ranking(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    let columns = options.columns();
     let list = match views::leaks(report) {
         Leaks::Ranked(list) => list,
         Leaks::Unknown(reason) => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::rebuild::{FrameTable, Sites, StackCopier, placed};
 use crate::Report;
+use crate::known::MOST_RULES;
 use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
     AllocatorMemory, FrameId, Held, History, HistoryMoment, Mark, Module, Moment, ProcessMemory,
@@ -193,11 +194,17 @@ fn merge_about(merged: &mut Report, others: &[Report]) {
             (&mut about.source_dirs, &other.source_dirs),
             (&mut about.own_crates, &other.own_crates),
         ] {
-            for dir in more {
-                if !known.contains(dir) {
-                    known.push(dir.clone());
-                }
-            }
+            add_missing(known, more);
+        }
+        add_missing(&mut about.known, &other.known);
+        about.known.truncate(MOST_RULES);
+    }
+}
+
+fn add_missing<T: Clone + PartialEq>(list: &mut Vec<T>, more: &[T]) {
+    for item in more {
+        if !list.contains(item) {
+            list.push(item.clone());
         }
     }
 }

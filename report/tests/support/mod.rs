@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use heapray_report::Report;
+use heapray_report::known::Known;
 use heapray_report::model::{
     About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Held, HistoryMoment,
     Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount,
@@ -48,6 +49,11 @@ pub fn skeleton(threads: u32) -> Report {
             package_dirs: vec!["/home/dev/.cargo/registry/src/index".into()],
             source_dirs: vec!["src".into()],
             own_crates: vec!["shop_*".into()],
+            known: vec![Known {
+                function: "shop::prices::*".into(),
+                file: "prices.rs".into(),
+                reason: "bounded".into(),
+            }],
             producer: "heapray 0.1.0".into(),
             python_allocator: 3,
             ..About::default()
@@ -514,7 +520,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x07\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x08\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes

@@ -160,6 +160,8 @@ struct StatisticsHeapray {
     /// Why it cannot be told what leaks; null if it can.
     #[schema(required)]
     leaks_unknown: Option<String>,
+    /// Memory that a rule of `heapray-known.toml` makes known: it is not among the leaks.
+    known: Vec<StatisticsKnown>,
     /// The allocator that keeps much of the resident memory although it was freed; null if none does.
     #[schema(required)]
     fragmentation: Option<StatisticsFragmentation>,
@@ -208,6 +210,18 @@ struct StatisticsLeak {
     evidence: Vec<String>,
     /// What speaks against it.
     against: Vec<String>,
+}
+
+/// Memory that is known.
+#[derive(ToSchema)]
+struct StatisticsKnown {
+    /// The rule's patterns; empty for any.
+    function: String,
+    file: String,
+    /// Why it does not leak.
+    reason: String,
+    live_bytes: u64,
+    live_blocks: u64,
 }
 
 /// How sure it is that a line leaks.

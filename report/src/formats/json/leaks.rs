@@ -6,10 +6,11 @@
 //!                    "live_bytes", "live_blocks", "growth_bytes_per_hour",
 //!                    "survival" (from 0 to 1, or null), "confidence": "high", "medium" or "low",
 //!                    "evidence": [text], "against": [text] }],
+//!   "known": [{ "function", "file", "reason", "live_bytes", "live_blocks" }],
 //!   "unknown": reason }
 //! ```
 //!
-//! The likeliest leak comes first. `unknown` is there only if it cannot be told what leaks; `candidates` is empty then.
+//! `known` has the rules that match live memory, which is not ranked; it is there only if a rule does. The likeliest leak comes first. `unknown` is there only if it cannot be told what leaks; `candidates` is empty then.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -19,13 +20,44 @@ use serde::Serialize;
 use crate::Report;
 use crate::formats::spelling;
 use crate::model::FrameId;
-use crate::views::{self, Leak};
+use crate::views::{self, KnownSums, Leak};
 
 #[derive(Serialize)]
 struct File<'a> {
     candidates: Vec<Candidate<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    known: Vec<KnownMemory<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<&'static str>,
+}
+
+/// Memory that a rule makes known.
+#[derive(Serialize)]
+pub(crate) struct KnownMemory<'a> {
+    function: &'a str,
+    file: &'a str,
+    reason: &'a str,
+    live_bytes: u64,
+    live_blocks: u64,
+}
+
+impl<'a> KnownMemory<'a> {
+    /// Returns the memory of each rule that matches some, most live bytes first.
+    pub(crate) fn of(report: &'a Report) -> Vec<KnownMemory<'a>> {
+        let known = views::known(report).into_iter();
+        known
+            .map(|KnownSums { rule, sums }| {
+                let rule = &report.about.known[rule];
+                KnownMemory {
+                    function: &rule.function,
+                    file: &rule.file,
+                    reason: &rule.reason,
+                    live_bytes: sums.live.bytes,
+                    live_blocks: sums.live.count,
+                }
+            })
+            .collect()
+    }
 }
 
 /// Line that probably leaks.
@@ -93,6 +125,7 @@ pub fn leaks(report: &Report, most: Option<usize>, out: &mut impl Write) -> io::
             .take(most.unwrap_or(usize::MAX))
             .map(|leak| Candidate::of(report, leak))
             .collect(),
+        known: KnownMemory::of(report),
         unknown: leaks.unknown(),
     };
     Ok(serde_json::to_writer_pretty(out, &file)?)

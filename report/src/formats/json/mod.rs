@@ -38,8 +38,8 @@ use self::parts::{
 };
 use crate::Report;
 
-pub(crate) use leaks::Candidate;
 pub use leaks::leaks;
+pub(crate) use leaks::{Candidate, KnownMemory};
 
 /// The schema's name.
 pub const SCHEMA: &str = "heapray-report";

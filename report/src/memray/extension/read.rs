@@ -6,6 +6,7 @@ use super::super::limit::{Budget, in_list};
 use super::super::source::{Decoded, Source, Stop, damaged};
 use super::super::tables::MOST_STACKS;
 use super::{END, Extension, MAGIC, NodeEntry, ThreadEntry, VERSION};
+use crate::known::{Known, MOST_RULES};
 use crate::model::{
     About, Allocator, AllocatorMemory, Conditions, Held, History, HistoryMoment, Mark, Module,
     Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId,
@@ -180,6 +181,19 @@ fn texts<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Vec<St
     Ok(texts)
 }
 
+fn known<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Vec<Known>> {
+    let mut rules = Vec::new();
+    for _ in 0..count(source, MOST_RULES as u64)? {
+        budget.take(in_list::<Known>())?;
+        rules.push(Known {
+            function: text(source, budget)?,
+            file: text(source, budget)?,
+            reason: text(source, budget)?,
+        });
+    }
+    Ok(rules)
+}
+
 fn tally<R: Read>(source: &mut Source<R>) -> Decoded<Tally> {
     Ok(Tally {
         count: source.varint()?,
@@ -214,6 +228,7 @@ fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About>
         package_dirs: texts(source, budget)?,
         source_dirs: texts(source, budget)?,
         own_crates: texts(source, budget)?,
+        known: known(source, budget)?,
         source_root: text(source, budget)?,
         source_url: text(source, budget)?,
         producer: text(source, budget)?,

@@ -124,6 +124,12 @@ fn put_about(out: &mut Vec<u8>, about: &About) {
     put_texts(out, &about.package_dirs);
     put_texts(out, &about.source_dirs);
     put_texts(out, &about.own_crates);
+    put_varint(out, about.known.len() as u64);
+    for rule in &about.known {
+        for text in [&rule.function, &rule.file, &rule.reason] {
+            put_text(out, text);
+        }
+    }
     put_text(out, &about.source_root);
     put_text(out, &about.source_url);
     put_text(out, &about.producer);

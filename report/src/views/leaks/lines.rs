@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::work::Work;
 use crate::model::{FrameId, Report, StackId, Tally};
-use crate::views::Origins;
 use crate::views::own_site::responsible;
+use crate::views::{KnownSites, Origins};
 
 /// Largest number of lines that are judged: those with the most live bytes. Each takes a kilobyte, and a hostile report can
 /// have millions.
@@ -32,14 +32,18 @@ pub(super) struct Line {
     pub(super) is_known: bool,
 }
 
-/// Returns the lines of `report` that hold most, ordered by frame.
+/// Returns the lines of `report` that hold most, ordered by frame. Memory that is known is not theirs.
 pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line> {
     let mut charged: HashMap<StackId, Option<(FrameId, bool)>> = HashMap::new();
     let mut sums: HashMap<FrameId, Sums> = HashMap::new();
     let mut stacks: HashMap<StackId, u64> = HashMap::new();
     let mut line_of_site: Vec<Option<FrameId>> = Vec::with_capacity(report.sites.len());
+    let mut known = KnownSites::of(report);
     for site in &report.sites {
         let line = *charged.entry(site.stack).or_insert_with(|| {
+            if known.of_stack(site.stack).is_some() {
+                return None;
+            }
             let (frame, is_own) = responsible(report, origins, site.stack);
             frame.map(|frame| (frame, is_own))
         });

@@ -1,5 +1,7 @@
 //! The crates that the service names as its own.
 
+use crate::views::pattern::matches;
+
 /// Names of crates, and patterns with `*` for any text: `shop`, `shop_*`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnCrates(Vec<String>);
@@ -17,28 +19,6 @@ impl OwnCrates {
     pub fn contains(&self, crate_name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, crate_name))
     }
-}
-
-/// Returns whether the whole of `text` matches `pattern`. Takes time in proportion to the product of their lengths at most.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
-        return false;
-    };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.split_once(part) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    true
 }
 
 #[cfg(test)]
