@@ -1,13 +1,14 @@
 //! Every text, page and view can be made for any report that can be read.
 #![no_main]
+#![allow(unused_must_use)] // what is tested is that each ends
 
 use heapray_report::memray::{MemoryLimit, events, read};
 use heapray_report::page::Page;
 use heapray_report::stats;
 use heapray_report::views::{
     Filter, Fold, IntervalOptions, Intervals, Origins, at_moment, by_function, by_location,
-    by_module, diff, filtered, folded, in_range, inverted, leaks, merged, own_sites, readable,
-    resident_parts, temporary,
+    by_module, diff, filtered, folded, in_range, inverted, known, leaks, merged, own_sites,
+    readable, resident_parts, temporary,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -21,6 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     by_module(report);
     by_function(report);
     own_sites(report, &Origins::of(report));
+    known(report);
     leaks(report);
     resident_parts(report);
     let intervals = events(bytes).ok().map(|events| {
