@@ -62,7 +62,7 @@ Lines that keep more the more the program does, the likeliest leak first:
 
 1. shop::cart::remember  src/cart.rs:12
    high confidence, 800.000kB live in 2,000 blocks, 143.997MB more an hour
-   for      grew by 672.464kB in 1,681 blocks within 16.8 s
+   for      grew by 672 kB in 1,681 blocks within 16.8 s
             blocks of 8 of 8 parts of the work are still live
             keeps 100 % of the bytes that it allocates
    stack    alloc::vec::Vec::with_capacity  library/alloc/src/vec/mod.rs:482
@@ -72,7 +72,7 @@ Lines that keep more the more the program does, the likeliest leak first:
 
 2. shop::log::rotate  src/log.rs:13
    low confidence, 10.000kB live in 20 blocks, 1.750MB more an hour
-   for      grew by 8.170kB in 16 blocks within 16.8 s
+   for      grew by 8.17 kB in 16 blocks within 16.8 s
             blocks of 8 of 8 parts of the work are still live
             keeps 100 % of the bytes that it allocates
    stack    alloc::vec::Vec::with_capacity  library/alloc/src/vec/mod.rs:482

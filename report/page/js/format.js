@@ -110,6 +110,6 @@ export function clock(ms) {
  * @returns {string} one sentence; empty where there is nothing to say
  */
 export function sentence(parts, opening = "") {
-  const text = `${opening}${parts.join("; ")}`.replaceAll(" %", "\u00a0%");
+  const text = `${opening}${parts.join("; ")}`.replace(/(\d) (?=%|[kMGTPE]?B\b)/g, "$1\u00a0");
   return parts.length === 0 ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
 }

@@ -2,7 +2,7 @@
 //! not a leak.
 
 use crate::Report;
-use crate::units::size;
+use crate::units::rounded_size;
 
 /// An allocator that keeps much of the resident memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +58,8 @@ impl Fragmentation {
         };
         let what = format!(
             "Of {} resident memory, {} are free inside {inside}: the program has freed them, so they are not leaked.",
-            size(*rss),
-            size(*kept)
+            rounded_size(*rss),
+            rounded_size(*kept)
         );
         let remedy = match allocator.as_str() {
             "glibc" => {
@@ -104,9 +104,8 @@ mod tests {
         assert_eq!((found.kept, found.arenas), (400 << 20, 33));
         let advice = found.advice();
         assert!(
-            advice.starts_with(
-                "Of 524.288MB resident memory, 419.430MB are free inside glibc's 33 arenas"
-            ),
+            advice
+                .starts_with("Of 524 MB resident memory, 419 MB are free inside glibc's 33 arenas"),
             "{advice}"
         );
         assert!(advice.contains("MALLOC_ARENA_MAX=2"), "{advice}");

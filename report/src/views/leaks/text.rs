@@ -3,7 +3,7 @@
 use super::Confidence;
 use super::judge::{Shape, Verdict};
 use super::lines::Line;
-use crate::units::{counted, duration, size};
+use crate::units::{counted, duration, rounded_size};
 
 /// With fewer blocks, their number speaks against a leak.
 const FEW_BLOCKS: f64 = 16.0;
@@ -16,7 +16,7 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
         Shape::Kept => {
             evidence.push(format!(
                 "grew by {} in {} within {}",
-                size(verdict.grown as u64),
+                rounded_size(verdict.grown as u64),
                 counted(verdict.grown_blocks.round() as u64, "block"),
                 duration(verdict.span_ms),
             ));
@@ -59,7 +59,7 @@ pub(super) fn sentences(verdict: &Verdict, line: &Line) -> (Vec<String>, Vec<Str
             evidence.push(format!(
                 "{blocks} became larger {} times and never smaller, to {}: a vector or a map that is never emptied",
                 verdict.gaining,
-                size(line.live.bytes),
+                rounded_size(line.live.bytes),
             ));
             against.push(
                 "a collection that has reached its size looks the same until it would grow again"
