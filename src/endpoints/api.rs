@@ -53,13 +53,11 @@ impl Api {
     }
 
     /// Returns the same routes with a document of the profiler's routes alone, for a path where the app's routes are not.
-    #[cfg_attr(not(feature = "openapi"), allow(unused_mut))]
-    pub(crate) fn with_own_document(mut self) -> Api {
-        #[cfg(feature = "openapi")]
-        {
-            self.pages = self.pages.with_own_document();
+    pub(crate) fn with_own_document(self) -> Api {
+        Api {
+            pages: self.pages.with_own_document(),
+            ..self
         }
-        self
     }
 
     pub(crate) fn config(&self) -> &Config {

@@ -36,8 +36,8 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Makes the pages from `document`, which describes all routes, and `own`, which describes the profiler's alone. Without
-    /// a document there is none of the app.
+    /// Makes the pages from `document`, which describes all routes, and `own`, which describes the profiler's alone. An app
+    /// that has no document of its own has no `document` here either.
     #[cfg(feature = "openapi")]
     pub(crate) fn new(document: Option<Document>, own: Document) -> Pages {
         // `Bytes` of a `Vec` allocate at their first clone. These allocate now, while the thread is untracked.
@@ -72,6 +72,12 @@ impl Pages {
             document: self.own.clone(),
             ..self
         }
+    }
+
+    /// Returns the same pages: there are no documents.
+    #[cfg(not(feature = "openapi"))]
+    pub(crate) fn with_own_document(self) -> Pages {
+        self
     }
 
     /// Returns whether `path` is one of these pages. An app's own page at the same path comes first.
