@@ -78,7 +78,7 @@ fn known_call_sites_are_those_of_the_named_file_or_of_the_folders_own() {
 
     let wrong = folder.put("wrong.toml", b"[[known]]\nfuntion = \"a\"\n");
     for (path, problem) in [
-        (wrong.as_str(), "unknown field `funtion`"),
+        (wrong.as_str(), "has the key `funtion`"),
         ("none.toml", "No such file"),
     ] {
         let output = run(&["leaks", "--known", path, &file]);

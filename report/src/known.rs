@@ -16,6 +16,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::memray::in_one_line;
+
 /// Name of the file that is read where no other is named.
 pub const FILE_NAME: &str = "heapray-known.toml";
 
@@ -64,6 +66,9 @@ impl Known {
     }
 }
 
+/// The keys of a rule.
+const KEYS: [&str; 3] = ["function", "file", "reason"];
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -74,9 +79,10 @@ struct File {
 /// Reads the rules of a file's `text`.
 ///
 /// # Errors
-/// If the text is not TOML, or has other keys, a rule without a pattern, or more or longer rules than are allowed. The error
-/// says what, and in which line or rule.
+/// If the text is not TOML, or has other keys or values, a rule without a pattern, or more or longer rules than are allowed.
+/// The error says what, and in which line or rule.
 pub fn parse(text: &str) -> Result<Vec<Known>, String> {
+    check_lines(text)?;
     let file: File = basic_toml::from_str(text).map_err(|error| error.to_string())?;
     let rules = file.known;
     if rules.len() > MOST_RULES {
@@ -94,6 +100,39 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
         }
     }
     Ok(rules)
+}
+
+/// Refuses what is not a list of rules, line by line. What is left has no nested values: the parser would descend into them
+/// without a limit.
+fn check_lines(text: &str) -> Result<(), String> {
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        let header = line.strip_prefix("[[known]]").map(str::trim_start);
+        let is_header = header.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'));
+        if line.is_empty() || line.starts_with('#') || is_header {
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            return Err(format!(
+                "line {number} is neither [[known]] nor a key with a text"
+            ));
+        };
+        let (key, value) = (key.trim_end(), value.trim_start());
+        if !KEYS.contains(&key) {
+            let key: String = in_one_line(key).chars().take(40).collect();
+            return Err(format!(
+                "line {number} has the key `{key}`, but the keys of a rule are {}",
+                KEYS.join(", ")
+            ));
+        }
+        let is_long = value.starts_with("\"\"\"") || value.starts_with("'''");
+        if !value.starts_with(['"', '\'']) || is_long {
+            return Err(format!(
+                "line {number}: the {key} must be a text in quotation marks, in one line"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the rules of the file that is `named`, or of [`FILE_NAME`] in the working directory if there is one.
@@ -142,13 +181,47 @@ mod tests {
     }
 
     #[test]
+    fn no_text_makes_the_parser_descend() {
+        let deep = "[".repeat(500_000);
+        let dotted = format!("[{}b]", "a.".repeat(200_000));
+        for text in [
+            format!("[[known]]\nfile = {deep}"),
+            format!("[[known]]\nfile = \"a\", b = {deep}"),
+            format!("[[known]]\nfile = \"a\" {deep}"),
+            deep.replace('[', "[\n"),
+            deep,
+            format!("[[known]]\nfile.{} = \"a\"", "a.".repeat(200_000)),
+            dotted,
+        ] {
+            assert!(parse(&text).is_err());
+        }
+    }
+
+    #[test]
+    fn comments_and_both_kinds_of_quotation_marks_are_toml() {
+        let text = "  # a\r\n [[known]]  # one\r\n\tfile = 'a\\b' # its file\n\n[[known]]\nfunction=\"\\u0061\"";
+        let rules = parse(text).unwrap();
+        assert_eq!((&*rules[0].file, &*rules[1].function), ("a\\b", "a"));
+    }
+
+    #[test]
     fn an_error_says_where_it_is() {
         let many = "[[known]]\nfile = \"a\"\n".repeat(MOST_RULES + 1);
         let long = format!("[[known]]\nfile = \"{}\"", "a".repeat(2000));
         for (text, error) in [
-            ("[[known]]\nfuntion = \"a\"", "unknown field `funtion`"),
-            ("[[know]]\nfile = \"a\"", "unknown field `know`"),
-            ("[[known]]\nfile = a", "line 2"),
+            (
+                "[[known]]\nfuntion = \"a\"",
+                "line 2 has the key `funtion`, but the keys of a rule are function, file, reason",
+            ),
+            ("[[know]]\nfile = \"a\"", "line 1 is neither [[known]] nor"),
+            ("[[known]]\nfile = a", "line 2: the file must be a text"),
+            (
+                "[[known]]\nfile = \"\"\"a\nb\"\"\"",
+                "line 2: the file must be",
+            ),
+            ("[[known]]\nfile = \"a", "line 2"),
+            ("[[known]]\nfile = \"a\"\nfile = \"b\"", "duplicate"),
+            ("file = \"a\"", "unknown field `file`"),
             ("[[known]]\nreason = \"why\"", "rule 1 has neither"),
             (&many, "more than 256 rules"),
             (&long, "longer than 1024 bytes"),
