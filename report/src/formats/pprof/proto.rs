@@ -1,7 +1,7 @@
 //! The messages of pprof's `profile.proto` (<https://github.com/google/pprof/blob/main/proto/profile.proto>) that we
 //! write. Field numbers are the format; texts are indices into `string_table`.
 
-use super::wire::{Part, packed, parts, signed, texts, truth, unsigned};
+use super::wire::{Part, packed, packed_signed, parts, signed, texts, truth, unsigned};
 
 /// Profile. A protobuf message is the concatenation of its parts, so a profile is written in several messages.
 #[derive(Debug, Default)]
@@ -32,11 +32,7 @@ impl Part for Profile {
         signed(10, self.duration_nanos, to);
         parts(11, &self.period_type, to);
         signed(12, self.period, to);
-        packed(
-            13,
-            self.comment.iter().map(|number| number.cast_unsigned()),
-            to,
-        );
+        packed_signed(13, &self.comment, to);
         signed(14, self.default_sample_type, to);
     }
 }
@@ -65,12 +61,8 @@ pub(super) struct Sample {
 
 impl Part for Sample {
     fn put(&self, to: &mut Vec<u8>) {
-        packed(1, self.location_id.iter().copied(), to);
-        packed(
-            2,
-            self.value.iter().map(|number| number.cast_unsigned()),
-            to,
-        );
+        packed(1, &self.location_id, to);
+        packed_signed(2, &self.value, to);
         parts(3, &self.label, to);
     }
 }

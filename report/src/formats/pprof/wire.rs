@@ -3,6 +3,8 @@
 //!
 //! It is short enough to have here: prost writes the same bytes, but a service would build five more crates.
 
+use crate::varint::encode;
+
 /// A message that can be a part of another one.
 pub(super) trait Part {
     /// Appends the fields to `to`.
@@ -30,8 +32,17 @@ pub(super) fn truth(field: u64, value: bool, to: &mut Vec<u8>) {
     unsigned(field, value.into(), to);
 }
 
-/// Appends a field of type `repeated uint64` or `repeated int64`, packed.
-pub(super) fn packed(field: u64, values: impl ExactSizeIterator<Item = u64>, to: &mut Vec<u8>) {
+/// Appends a field of type `repeated uint64`, packed.
+pub(super) fn packed(field: u64, values: &[u64], to: &mut Vec<u8>) {
+    pack(field, values.iter().copied(), to);
+}
+
+/// Appends a field of type `repeated int64`, packed.
+pub(super) fn packed_signed(field: u64, values: &[i64], to: &mut Vec<u8>) {
+    pack(field, values.iter().map(|value| value.cast_unsigned()), to);
+}
+
+fn pack(field: u64, values: impl ExactSizeIterator<Item = u64>, to: &mut Vec<u8>) {
     if values.len() > 0 {
         delimited(field, to, |to| values.for_each(|value| varint(value, to)));
     }
@@ -66,10 +77,6 @@ fn delimited(field: u64, to: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     to[start..].rotate_right(length_bytes);
 }
 
-fn varint(mut value: u64, to: &mut Vec<u8>) {
-    while value >= 0x80 {
-        to.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
+fn varint(value: u64, to: &mut Vec<u8>) {
+    encode(value, |byte| to.push(byte));
 }
