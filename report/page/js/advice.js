@@ -31,7 +31,9 @@ const MOST_ADVICE = 12;
  * @returns {Advice[]} leaks first
  */
 export function adviceOn(tree) {
-  const all = [...growing(tree), ...reallocating(tree), ...shortLived(tree)];
+  const known = knownNodes(tree);
+  const answers = responsibleNodes(tree);
+  const all = [...growing(tree), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
   const kinds = /** @type {const} */ (["growth", "realloc", "temporary"]);
   return kinds.flatMap((kind) =>
     all
@@ -64,12 +66,12 @@ function growing(tree) {
 
 /**
  * @param {CallTree} tree
+ * @param {Int32Array} answers by node, the node whose frame answers for it
+ * @param {Uint8Array | null} known by node, whether it is
  * @returns {Advice[]}
  */
-function reallocating(tree) {
+function reallocating(tree, answers, known) {
   const { rows } = tree.profile;
-  const answers = responsibleNodes(tree);
-  const known = knownNodes(tree);
   /** @type {Map<number, {grown: number, made: number, bytes: number}>} */
   const found = new Map();
   const allocated = rows.values[measureOf("total", "count")];
@@ -110,12 +112,12 @@ function reallocating(tree) {
 
 /**
  * @param {CallTree} tree
+ * @param {Int32Array} answers by node, the node whose frame answers for it
+ * @param {Uint8Array | null} known by node, whether it is
  * @returns {Advice[]}
  */
-function shortLived(tree) {
+function shortLived(tree, answers, known) {
   const { rows } = tree.profile;
-  const answers = responsibleNodes(tree);
-  const known = knownNodes(tree);
   const measures = [measureOf("temporary", "count"), measureOf("temporary", "bytes"), measureOf("total", "count")];
   /** @type {Map<number, number[]>} */
   const knownOf = new Map();

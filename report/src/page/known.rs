@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::used::Used;
 use crate::Report;
 use crate::model::FrameId;
-use crate::views::{KnownSites, KnownSums, known};
+use crate::views::{KnownSites, KnownSums};
 
 /// Known memory with the page's numbers of frames; `report/page/js/decode.js` reads it.
 #[derive(Debug, Serialize)]
@@ -27,7 +27,9 @@ struct KnownRule {
 impl KnownMemory {
     pub(super) fn of(report: &Report, used: &Used) -> KnownMemory {
         let rules = &report.about.known;
-        let list = known(report)
+        let mut sites = KnownSites::of(report);
+        let list = sites
+            .sums()
             .into_iter()
             .map(|KnownSums { rule, sums }| KnownRule {
                 title: rules[rule].title(),
@@ -36,15 +38,11 @@ impl KnownMemory {
                 blocks: sums.live.count,
             });
         let list: Vec<KnownRule> = list.collect();
-        let frames = match list.is_empty() {
-            true => Vec::new(),
-            false => {
-                let sites = KnownSites::of(report);
-                let frames = (0..).zip(&used.frames);
-                let known = frames.filter(|&(_, &old)| sites.of_frame(FrameId(old)).is_some());
-                known.map(|(number, _)| number).collect()
-            }
-        };
-        KnownMemory { list, frames }
+        let frames = (0..).zip(&used.frames);
+        let frames = frames.filter(|&(_, &old)| sites.of_frame(FrameId(old)).is_some());
+        KnownMemory {
+            list,
+            frames: frames.map(|(number, _)| number).collect(),
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! Memory that is known, by the rules of [`known`](crate::known).
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::pattern::matches;
 use super::{Sums, plain_name};
 use crate::Report;
 use crate::known::Known;
-use crate::model::{FrameId, StackId};
+use crate::memray::in_one_line;
+use crate::model::{Frame, FrameId, StackId};
+use crate::units::{counted, size};
 
 /// Which frames and call stacks of a report the rules of [`About::known`](crate::model::About::known) match.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl<'r> KnownSites<'r> {
     pub fn of(report: &'r Report) -> KnownSites<'r> {
         let known = &report.about.known;
         let mut of_file = HashMap::new();
-        let mut of_frame = |frame: &crate::model::Frame| {
+        let mut of_frame = |frame: &Frame| {
             let file = report.strings.get(frame.file);
             let in_file: &Vec<u32> = of_file.entry(frame.file).or_insert_with(|| {
                 let rules = (0..).zip(known);
@@ -81,6 +84,25 @@ impl<'r> KnownSites<'r> {
         self.stacks.insert(stack, rule);
         rule
     }
+
+    /// Returns the sums of each rule that matches memory, most live bytes first. A call site counts for one rule.
+    #[must_use]
+    pub fn sums(&mut self) -> Vec<KnownSums> {
+        let mut sums = vec![Sums::default(); self.report.about.known.len()];
+        for site in &self.report.sites {
+            if let Some(rule) = self.of_stack(site.stack) {
+                sums[rule].add(site);
+            }
+        }
+        let mut list: Vec<KnownSums> = sums
+            .into_iter()
+            .enumerate()
+            .map(|(rule, sums)| KnownSums { rule, sums })
+            .filter(|known| !known.sums.is_zero())
+            .collect();
+        list.sort_by_key(|known| (Reverse(known.sums.live.bytes), known.rule));
+        list
+    }
 }
 
 fn is_file(pattern: &str, file: &str) -> bool {
@@ -91,27 +113,10 @@ fn is_file(pattern: &str, file: &str) -> bool {
             .any(|(at, _)| matches(pattern, &file[at + 1..]))
 }
 
-/// Returns the sums of each rule that matches memory of `report`, most live bytes first. A call site counts for one rule.
+/// Returns the [`sums`](KnownSites::sums) of what is known of `report`.
 #[must_use]
 pub fn known(report: &Report) -> Vec<KnownSums> {
-    if report.about.known.is_empty() {
-        return Vec::new();
-    }
-    let mut sites = KnownSites::of(report);
-    let mut sums = vec![Sums::default(); report.about.known.len()];
-    for site in &report.sites {
-        if let Some(rule) = sites.of_stack(site.stack) {
-            sums[rule].add(site);
-        }
-    }
-    let mut list: Vec<KnownSums> = sums
-        .into_iter()
-        .enumerate()
-        .map(|(rule, sums)| KnownSums { rule, sums })
-        .filter(|known| !known.sums.is_zero())
-        .collect();
-    list.sort_by_key(|known| (std::cmp::Reverse(known.sums.live.bytes), known.rule));
-    list
+    KnownSites::of(report).sums()
 }
 
 impl Known {
@@ -120,9 +125,9 @@ impl Known {
         let live = sums.live;
         format!(
             "{}: {} live in {}",
-            crate::memray::in_one_line(&self.title()),
-            crate::units::size(live.bytes),
-            crate::units::counted(live.count, "block"),
+            in_one_line(&self.title()),
+            size(live.bytes),
+            counted(live.count, "block"),
         )
     }
 }
