@@ -91,7 +91,9 @@ pub(crate) struct Context {
     color: When,
     memory_limit: MemoryLimit,
     own: Vec<String>,
-    known: Vec<Known>,
+    known_file: Option<PathBuf>,
+    /// The rules of that file, once they are read.
+    known: Option<Vec<Known>>,
     /// Set if a capture ended before its end mark.
     incomplete: bool,
     /// The exit code of a program that was run.
@@ -106,7 +108,8 @@ impl Context {
             color: global.color,
             memory_limit: global.memory_limit.map_or_else(limit::default, MemoryLimit),
             own: global.own.clone(),
-            known: Vec::new(),
+            known_file: global.known.clone(),
+            known: None,
             incomplete: false,
             exit_code: None,
         }
@@ -117,15 +120,14 @@ impl Context {
         &self.own
     }
 
-    /// Reads the file of known call sites that the command line names, or the default one.
-    pub(crate) fn read_known(&mut self, global: &Global) -> Result<(), Failure> {
-        self.known = known::read(global.known.as_deref()).map_err(Failure::Other)?;
-        Ok(())
-    }
-
-    /// Returns the rules for call sites that are known, as the file of the command line says.
-    pub(crate) fn known(&self) -> &[Known] {
-        &self.known
+    /// Returns the rules for call sites that are known, of the file that the command line names, or of the default one. The
+    /// file is read once, and only by a command that reads a capture.
+    pub(crate) fn known(&mut self) -> Result<&[Known], Failure> {
+        let rules = match self.known.take() {
+            Some(rules) => rules,
+            None => known::read(self.known_file.as_deref()).map_err(Failure::Other)?,
+        };
+        Ok(self.known.insert(rules))
     }
 
     /// Returns the memory limit for reading captures.

@@ -119,7 +119,7 @@ impl Capture {
         let mut capture = capture?;
         let own_crates = &mut capture.report.about.own_crates;
         own_crates.extend_from_slice(context.own_crates());
-        for rule in context.known() {
+        for rule in context.known()? {
             let known = &mut capture.report.about.known;
             if known.len() < MOST_RULES && !known.contains(rule) {
                 known.push(rule.clone());

@@ -44,8 +44,7 @@ fn main() -> ExitCode {
     };
     let mut context = Context::new(&cli.global);
     limit::watch(context.memory_limit(), &context);
-    let known = context.read_known(&cli.global);
-    match known.and_then(|()| commands::run(cli.command, &mut context)) {
+    match commands::run(cli.command, &mut context) {
         Ok(()) => context.exit_code(),
         Err(Failure::NobodyReads) => ExitCode::SUCCESS,
         Err(failure) => {

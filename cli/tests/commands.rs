@@ -86,6 +86,12 @@ fn known_call_sites_are_those_of_the_named_file_or_of_the_folders_own() {
         let said = err(&output);
         assert!(said.contains(path) && said.contains(problem), "{said}");
     }
+    // A command without a capture has no need of it.
+    assert!(
+        run(&["completions", "--known", "none.toml", "bash"])
+            .status
+            .success()
+    );
 }
 
 #[test]
