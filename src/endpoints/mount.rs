@@ -45,7 +45,7 @@ impl Profiler {
     /// ```
     pub fn mount(&self, app: Router) -> Router {
         let _untracked = untracked::enter();
-        match self.api(self.own_pages()) {
+        match self.own_api() {
             Some(api) => beside(app, api),
             None => app,
         }
@@ -70,10 +70,7 @@ impl Profiler {
             return app;
         };
         let pages = Pages::new(merged(config, document), openapi::own(config));
-        match self.api(Some(pages)) {
-            Some(api) => beside(app, api),
-            None => app,
-        }
+        beside(app, self.api(config, pages))
     }
 
     /// Returns the profiler's routes alone, at the root: the endpoints, `/openapi.json`, and `/docs`. Merge the router into
@@ -81,7 +78,7 @@ impl Profiler {
     /// routes where the profiler is disabled.
     pub fn router(&self) -> Router {
         let _untracked = untracked::enter();
-        let Some(api) = self.api(self.own_pages()) else {
+        let Some(api) = self.own_api() else {
             return Router::new();
         };
         let ours = Mounted::new(NoApp, Some(api));
@@ -108,12 +105,12 @@ impl Profiler {
     /// below the prefix; anything else is answered with 404.
     #[must_use]
     pub fn service(&self) -> Mounted<NoApp> {
-        Mounted::new(NoApp, self.api(self.own_pages()))
+        Mounted::new(NoApp, self.own_api())
     }
 
     /// Returns the same service for the profiler's own listener.
     pub(super) fn service_at_own_listener(&self) -> Mounted<NoApp> {
-        let api = self.api(self.own_pages());
+        let api = self.own_api();
         Mounted::new(NoApp, api.map(Api::at_own_listener))
     }
 
@@ -122,7 +119,7 @@ impl Profiler {
     #[must_use]
     pub fn layer(&self) -> HeaprayLayer {
         HeaprayLayer {
-            api: self.api(self.own_pages()),
+            api: self.own_api(),
         }
     }
 
@@ -136,19 +133,19 @@ impl Profiler {
         config.map_or_else(OpenApi::default, |config| openapi::routes(config))
     }
 
-    /// Returns the pages of the profiler alone, or `None` where it is disabled.
-    fn own_pages(&self) -> Option<Pages> {
-        let _untracked = untracked::enter();
-        #[cfg(feature = "openapi")]
-        return Some(Pages::new(None, openapi::own(self.config()?)));
-        #[cfg(not(feature = "openapi"))]
-        return self.config().map(|_| Pages::default());
-    }
-
-    fn api(&self, pages: Option<Pages>) -> Option<Api> {
+    /// Returns the routes with a document of their own alone, or `None` where the profiler is disabled.
+    fn own_api(&self) -> Option<Api> {
         let _untracked = untracked::enter();
         let config = self.config()?;
-        Some(Api::new(self.clone(), Arc::clone(config), pages?))
+        #[cfg(feature = "openapi")]
+        let pages = Pages::new(None, openapi::own(config));
+        #[cfg(not(feature = "openapi"))]
+        let pages = Pages::default();
+        Some(self.api(config, pages))
+    }
+
+    fn api(&self, config: &Arc<Config>, pages: Pages) -> Api {
+        Api::new(self.clone(), Arc::clone(config), pages)
     }
 }
 
