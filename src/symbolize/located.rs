@@ -3,7 +3,6 @@
 use super::helped::HelpedLookup;
 use super::options::NameMode;
 use super::places::Places;
-
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, RawNode};
 

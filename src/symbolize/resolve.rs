@@ -53,7 +53,8 @@ impl Resolved {
 /// Never fails: code without symbols is shown as `module+0xoffset` (the form that `addr2line -e module` takes), and
 /// [`Conditions::notes`] says what was missing. Each call has a helper process read the ELF objects of the table again, or
 /// reads them itself where there is none, and keeps only the report: 20,000 addresses of a program of 81 MB took 0.4 s of
-/// CPU time and at most 19 MB of heap, 13 MB of them for the report. The caller must mark the calling thread as untracked, so that its allocations are not recorded.
+/// CPU time and at most 19 MB of heap, 13 MB of them for the report. The caller must mark the calling thread as untracked,
+/// so that its allocations are not recorded.
 #[must_use]
 pub fn resolve(table: &StackTable, options: &ReportOptions) -> Resolved {
     with_sites(table, options, &mut HelpedLookup::default()).0

@@ -113,8 +113,8 @@ impl Reports {
         checked.ok().flatten()
     }
 
-    /// Makes the page and the text of a session too: looking names up costs far more than they do, and a client that asks for one
-    /// asks for the other.
+    /// Makes the page and the text of a session too: looking names up costs far more than they do, and a client that asks
+    /// for one asks for the other.
     fn make_siblings(&self, key: OutputKey, view: &View, making: &mut Making) {
         for kind in [OutputKind::Stats, OutputKind::Flamegraph] {
             let sibling = key.sibling(kind);

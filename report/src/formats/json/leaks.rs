@@ -10,7 +10,8 @@
 //!   "unknown": reason }
 //! ```
 //!
-//! `known` has the rules that match live memory, which is not ranked; it is there only if a rule does. The likeliest leak comes first. `unknown` is there only if it cannot be told what leaks; `candidates` is empty then.
+//! The likeliest leak comes first. `known` has the rules that match memory, which is not ranked; it is there only if a rule
+//! does. `unknown` is there only if it cannot be told what leaks; `candidates` is empty then.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
