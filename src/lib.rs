@@ -133,6 +133,7 @@
 //! - `axum` 0.8 ([`mount`], [`router`]), with `http`, `http-body` and `bytes` 1;
 //! - `tower` 0.5, with `tower-layer` and `tower-service` 0.3 ([`HeaprayLayer`], [`Mounted`], [`memory_requests`]);
 //! - `utoipa` 6 ([`openapi`], [`Profiler::mount_documented`]) and `serde` 1 (status types can be written as JSON);
+//! - `prometheus-client` 0.25 ([`MetricsCollector`]);
 //! - `tracing-subscriber` 0.3 ([`parallel_profile::TaskLayer`]).
 //!
 //! [`Format`], [`Measure`], [`Unit`], [`Version`] and [`AllocatorMemory`] are types of `heapray-report`, which is released
@@ -146,6 +147,7 @@
 //! - `macros` (default): the attributes [`profile`](macro@profile), [`single_thread_profiler`] and [`parallel_profiler`]. Without it they leave a function as it is, and need no other crates.
 //! - `parallel`: for [`parallel_profile`], pools of a size of their own, and [`parallel_profile::TaskLayer`], which makes
 //!   tasks of `tracing` spans.
+//! - `prometheus-client`: [`MetricsCollector`], for a service whose metrics are in a registry of that crate.
 //! - `openapi` (part of `swagger-ui`): the OpenAPI document at `/openapi.json`, [`openapi`], and
 //!   [`Profiler::mount_documented`].
 //! - `swagger-ui` (default): Swagger UI at `/docs/`.
@@ -161,6 +163,7 @@ mod announce;
 mod endpoints;
 mod flight_recorder;
 mod helper;
+mod metrics;
 mod os;
 mod profiler;
 mod profiles;
@@ -196,6 +199,9 @@ pub use heapray_report::views::{Measure, Unit};
 #[cfg(feature = "http")]
 pub use memory_log::{MemoryRequestFuture, MemoryRequests, MemoryRequestsLayer, memory_requests};
 pub use memory_log::{MemorySpan, memory_span};
+#[cfg(feature = "prometheus-client")]
+pub use metrics::MetricsCollector;
+pub use metrics::metrics_text;
 pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{

@@ -76,7 +76,7 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 15] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("announce", &[]),
     ("nearest", &[]),
     ("capture", &[]),
@@ -127,12 +127,17 @@ const MAY_IMPORT: [(&str, &[&str]); 15] = [
         ],
     ),
     (
+        "metrics",
+        &["capture", "collector", "flight_recorder", "os", "profiler"],
+    ),
+    (
         "endpoints",
         &[
             "announce",
             "capture",
             "config",
             "memory_log",
+            "metrics",
             "nearest",
             "os",
             "profiler",

@@ -13,6 +13,7 @@ pub mod call_tree;
 pub mod clock;
 mod entries;
 mod export;
+pub mod figures;
 mod hash;
 mod index;
 mod live;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::fs;
+use std::sync::Arc;
 
+use super::figures::{Figures, Publisher};
 use crate::capture::memory;
 use crate::flight_recorder::{TriggerKind, Watch};
 use crate::os::process;
@@ -28,6 +30,7 @@ pub enum Notice {
 pub struct Observer {
     tell: Box<dyn Fn(Notice) + Send>,
     watch: Option<Watch>,
+    figures: Arc<Figures>,
 }
 
 impl Observer {
@@ -36,6 +39,7 @@ impl Observer {
         Observer {
             tell: Box::new(tell),
             watch: None,
+            figures: Arc::default(),
         }
     }
 
@@ -44,6 +48,17 @@ impl Observer {
     pub(crate) fn watching(mut self, watch: Watch) -> Observer {
         self.watch = Some(watch);
         self
+    }
+
+    /// Has the session publish its figures in `figures`.
+    #[must_use]
+    pub(crate) fn publishing(mut self, figures: Arc<Figures>) -> Observer {
+        self.figures = figures;
+        self
+    }
+
+    pub(super) fn publisher(&self) -> Publisher {
+        Publisher::new(Arc::clone(&self.figures))
     }
 
     pub(super) fn take_watch(&mut self) -> Option<Watch> {

@@ -36,6 +36,7 @@ pub(super) struct Cut {
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     by_start: BTreeMap<u64, Range>,
+    bytes: u64,
 }
 
 impl Ranges {
@@ -49,6 +50,7 @@ impl Ranges {
             whole: true,
         };
         self.by_start.insert(start, range);
+        self.bytes += end - start;
     }
 
     /// Removes `size` bytes from `start` on, from the last range that overlaps them. Call it until it returns `None`.
@@ -76,6 +78,7 @@ impl Ranges {
         if cut_end < old.end {
             self.by_start.insert(cut_end, part);
         }
+        self.bytes -= cut_end - cut_start;
         let parts_left = i64::from(old_start < cut_start) + i64::from(cut_end < old.end);
         Some(Cut {
             start: old_start,
@@ -93,6 +96,11 @@ impl Ranges {
             site: range.site,
             birth: range.birth,
         })
+    }
+
+    /// Returns the bytes of all ranges together.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Returns the bytes of memory, approximately: a tree's nodes are two thirds full on average.

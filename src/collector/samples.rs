@@ -106,9 +106,14 @@ impl Samples {
         }
     }
 
+    /// Returns the average bytes between two samples, since the last change.
+    pub(super) fn mean(&self) -> u64 {
+        self.rates.last().map_or(0, |rate| rate.mean_bytes)
+    }
+
     /// Returns an empty table with the same rates of the threads.
     pub(super) fn begin_again(&self) -> Samples {
-        let mean = self.rates.last().map_or(0, |rate| rate.mean_bytes);
+        let mean = self.mean();
         Samples {
             means: self.means.clone(),
             ..Samples::new(mean, mix(self.seed ^ self.taken))
@@ -152,7 +157,7 @@ impl Samples {
     /// Returns the weight of an allocation of `size` bytes by `thread`.
     fn weigh(&mut self, thread: u32, size: u64) -> (Tally, Variance) {
         self.taken += 1;
-        let session = self.rates.last().map_or(0, |rate| rate.mean_bytes);
+        let session = self.mean();
         let mean = self.means.get(&thread).copied().unwrap_or(session);
         let weight = weight(size, mean);
         let random = mix(mix(self.seed.wrapping_add(self.taken)));

@@ -13,7 +13,7 @@ use super::guard;
 use super::live::{self, LiveSlots};
 use super::route::Endpoint;
 use super::ticket::{self, Tickets};
-use super::{docs, mark, outputs, reports, start, status, stop, timeline};
+use super::{docs, mark, metrics, outputs, reports, start, status, stop, timeline};
 use crate::config::Config;
 use crate::profiler::Profiler;
 
@@ -127,6 +127,7 @@ impl Api {
                 guard::same_origin(headers)?;
                 live::live(profiler, &self.slots).await
             }
+            Endpoint::Metrics => metrics::metrics(profiler, query, headers).await,
             Endpoint::Timeline => timeline::timeline(profiler, query, headers).await,
             Endpoint::Reports => reports::list(profiler).await,
             Endpoint::Report(id) if request.method == Method::DELETE => {

@@ -17,6 +17,7 @@ mod global;
 mod guard;
 mod live;
 mod mark;
+mod metrics;
 mod mount;
 mod mounted;
 mod negotiate;

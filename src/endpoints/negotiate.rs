@@ -25,9 +25,25 @@ const NAMED: [(&str, OutputKind); 7] = [
 /// Returns the output at the path of `kind` that the client likes best. Returns `kind` itself if the client names no type
 /// that is known.
 pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
+    best(headers, |media| offered(kind, media)).unwrap_or(kind)
+}
+
+/// Returns whether the client prefers OpenMetrics to Prometheus's text format 0.0.4, which is the default.
+pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
+    let offered = |media: &str| match media.to_ascii_lowercase().as_str() {
+        "application/openmetrics-text" => Some(true),
+        "text/plain" | "text/*" | "*/*" => Some(false),
+        _ => None,
+    };
+    best(headers, offered).unwrap_or(false)
+}
+
+/// Returns what the client likes best of what is `offered` for its media types.
+fn best<T>(headers: &HeaderMap, offered: impl Fn(&str) -> Option<T>) -> Option<T> {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let accepted = accepted.filter_map(|value| value.to_str().ok());
-    let mut best = (0, kind);
+    let mut best = None;
+    let mut best_weight = 0;
     for range in accepted.flat_map(|list| list.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let media = parts.next().unwrap_or_default();
@@ -35,13 +51,13 @@ pub(super) fn preferred(kind: OutputKind, headers: &HeaderMap) -> OutputKind {
             .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
             .map_or(1000, thousandths);
         // The first of equals: clients list their favourite first.
-        if let Some(found) = offered(kind, media)
-            && weight > best.0
+        if let Some(found) = offered(media)
+            && weight > best_weight
         {
-            best = (weight, found);
+            (best, best_weight) = (Some(found), weight);
         }
     }
-    best.1
+    best
 }
 
 /// Returns whether the client prefers plain text to JSON. JSON is the default.

@@ -18,6 +18,7 @@ pub(super) enum Endpoint {
     Mark,
     Ticket,
     Live,
+    Metrics,
     Timeline,
     Output(OutputKind),
     Reports,
@@ -26,13 +27,14 @@ pub(super) enum Endpoint {
 }
 
 /// The names of endpoints, for people who misspell one.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "start",
     "stop",
     "status",
     "mark",
     "ticket",
     "live",
+    "metrics",
     "timeline",
     "reports",
     "report",
@@ -79,6 +81,7 @@ impl Endpoint {
             "mark" => Endpoint::Mark,
             "ticket" => Endpoint::Ticket,
             "live" => Endpoint::Live,
+            "metrics" => Endpoint::Metrics,
             "timeline" => Endpoint::Timeline,
             "reports" => Endpoint::Reports,
             _ => match tail.strip_prefix("reports/") {
@@ -203,6 +206,7 @@ mod tests {
             ("reports/1", Method::DELETE, true),
             ("reports/1", Method::POST, false),
             ("live", Method::HEAD, true),
+            ("metrics", Method::HEAD, true),
             ("timeline", Method::HEAD, true),
             ("timeline", Method::POST, false),
         ] {

@@ -12,6 +12,8 @@ pub(crate) mod held;
 pub(crate) mod helper;
 pub(crate) mod memory;
 pub(crate) mod process;
+#[cfg(feature = "http")]
+pub(crate) mod process_metrics;
 pub(crate) mod program_symbols;
 pub(crate) mod signal;
 #[cfg(feature = "http")]

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use heapray_report::known::{self, Known};
 
 use super::Error;
+use super::figures::{ProcessFigures, ProcessReader};
 use super::flight::{FlightWriter, OnTrigger};
 use super::lifecycle::Lifecycle;
 use super::machine::Machine;
@@ -41,6 +42,7 @@ pub(crate) struct Core {
     lifecycle: Arc<Lifecycle>,
     reports: Arc<Reports>,
     flight: Arc<FlightWriter>,
+    process: Arc<ProcessReader>,
     #[cfg(feature = "http")]
     live: Arc<super::live::LiveFeed>,
     config: Arc<Config>,
@@ -90,12 +92,14 @@ impl Core {
             Arc::clone(&reports),
             on_trigger,
         )?);
+        let process = Arc::new(ProcessReader::new(Arc::clone(&store)));
         let lifecycle = Arc::new(Lifecycle::new(
             Arc::clone(&config),
             Arc::clone(&machine),
             store,
             Arc::clone(&reports),
             Arc::clone(&flight),
+            Arc::clone(process.sessions()),
         )?);
         let core = Core {
             #[cfg(feature = "http")]
@@ -115,6 +119,7 @@ impl Core {
             lifecycle,
             reports,
             flight,
+            process,
             pid: std::process::id(),
         };
         core.lifecycle.recover();
@@ -150,6 +155,22 @@ impl Core {
 
     pub(super) fn flight(&self) -> &FlightWriter {
         &self.flight
+    }
+
+    /// Returns what can be said of the process at this moment without asking the collector. Blocks for moments.
+    pub(crate) fn figures_blocking(&self) -> ProcessFigures {
+        self.process.read()
+    }
+
+    /// Does what [`figures_blocking`](Self::figures_blocking) does, without blocking.
+    ///
+    /// # Errors
+    ///
+    /// A panic of the profiler's.
+    #[cfg(feature = "http")]
+    pub(crate) async fn figures(&self) -> Result<ProcessFigures, Error> {
+        let process = Arc::clone(&self.process);
+        self.reports.look_up(move || process.read()).await
     }
 
     #[cfg(feature = "http")]

@@ -15,6 +15,7 @@ use super::reports::Reports;
 use super::worker::Worker;
 use super::{DiskStatus, Error, Mark, PAGE, State, Status};
 use crate::capture::{hook, untracked};
+use crate::collector::figures::Figures;
 use crate::config::{Config, overhead_share};
 use crate::flight_recorder::{self, Reason, Watch};
 use crate::profiler::store::{OutputKind, Store};
@@ -30,6 +31,7 @@ pub(crate) struct Lifecycle {
     store: Arc<Store>,
     reports: Arc<Reports>,
     flight: Arc<FlightWriter>,
+    figures: Arc<Figures>,
     recovery: Recovery,
     control: Worker,
 }
@@ -44,6 +46,7 @@ impl Lifecycle {
         store: Arc<Store>,
         reports: Arc<Reports>,
         flight: Arc<FlightWriter>,
+        figures: Arc<Figures>,
     ) -> io::Result<Lifecycle> {
         Ok(Lifecycle {
             recovery: Recovery::new(Arc::clone(&store), Arc::clone(&reports), &config)?,
@@ -52,6 +55,7 @@ impl Lifecycle {
             store,
             reports,
             flight,
+            figures,
             control: Worker::spawn("heapray-control")?,
         })
     }
@@ -282,6 +286,7 @@ impl Lifecycle {
                 });
             }
         });
+        let observer = observer.publishing(Arc::clone(&self.figures));
         match self.config.watch() {
             Some(settings) => observer.watching(Watch::new(settings)),
             None => observer,

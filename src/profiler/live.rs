@@ -36,8 +36,9 @@ const LEAKS_EVERY: Duration = Duration::from_secs(5);
 const LEAKS_SELDOM: u32 = 100;
 /// Leaks that are shown.
 const LEAKS: usize = 5;
-/// Lines that are shown.
+/// Lines that are shown, and those that metrics can have.
 const LINES: usize = 15;
+pub(crate) const MOST_LINES: usize = 100;
 /// Points of the curve: what a small screen can show.
 const POINTS: usize = 400;
 
@@ -58,7 +59,8 @@ pub(crate) struct LiveState {
 /// The lines of the service that hold the most.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Top {
-    /// The most first.
+    /// The most first. The live page shows the first of them.
+    #[serde(serialize_with = "first_lines")]
     pub(crate) lines: Vec<CallSite>,
     /// What is live in the call sites that were looked at; all other call sites hold less each.
     pub(crate) seen: Blocks,
@@ -233,9 +235,13 @@ fn top(report: &Report) -> Top {
         seen += site.live;
     }
     Top {
-        lines: lines.take(LINES).collect(),
+        lines: lines.take(MOST_LINES).collect(),
         seen: Blocks::of(seen),
     }
+}
+
+fn first_lines<S: serde::Serializer>(lines: &[CallSite], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(&lines[..lines.len().min(LINES)])
 }
 
 fn leaking(report: &Report) -> Vec<LeakingLine> {

@@ -47,6 +47,8 @@ pub(crate) enum Rank {
     FlightSymbols,
     /// What made the flight recorder write a report last.
     LastTrigger,
+    /// What was read of the process for its metrics.
+    ProcessReading,
     /// The lock file of the profiler's own directory.
     PrivateDirectory,
     /// How many bytes are on disk.

@@ -6,6 +6,7 @@
 mod builder;
 mod core;
 mod error;
+mod figures;
 mod flight;
 mod global;
 mod handle;
@@ -35,6 +36,7 @@ const PAGE: Option<&str> = if cfg!(feature = "http") {
 
 pub use builder::{Builder, builder};
 pub use error::{Error, InitError};
+pub(crate) use figures::ProcessFigures;
 pub use flight::Trigger;
 pub(crate) use global::print_at_shutdown;
 pub use global::{
@@ -42,7 +44,7 @@ pub use global::{
 };
 pub use handle::Profiler;
 #[cfg(feature = "http")]
-pub(crate) use live::{LiveFeed, LiveState};
+pub(crate) use live::{LiveFeed, LiveState, MOST_LINES};
 #[cfg(feature = "http")]
 pub(crate) use log_reader::LogReader;
 pub(crate) use reports::serve_outputs;

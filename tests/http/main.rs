@@ -12,6 +12,7 @@ mod bench;
 mod document;
 mod guard;
 mod leaks;
+mod metrics;
 mod outputs;
 mod process;
 mod queue;

@@ -47,6 +47,7 @@ async fn every_endpoint_answers_at_each_prefix_with_and_without_slash_by_each_me
         ("summary", "text/plain; charset=utf-8", READ),
         ("pprof", "application/octet-stream", READ),
         ("reports", "application/json", READ),
+        ("metrics", "text/plain; version=0.0.4; charset=utf-8", READ),
         ("timeline", "application/json", READ),
     ] {
         for prefix in PREFIXES {
@@ -425,6 +426,7 @@ async fn with_a_token_set_nothing_below_the_profiler_answers_without_it() {
             "mark?name=x",
             "live",
             "ticket?for=stats",
+            "metrics",
             "timeline",
             "reports",
             "reports/1",

@@ -1,7 +1,8 @@
-//! Memory that heapray uses itself: for live blocks, for call sites, for threads.
+//! Memory that heapray uses itself: for live blocks, for call sites, for threads. And what a scrape of its metrics costs then.
 
 use std::hint::black_box;
 use std::thread;
+use std::time::Instant;
 
 use heapray_bench_workloads::{Result, stacks};
 
@@ -10,6 +11,7 @@ use super::{measured, mib, recording};
 const BLOCKS: usize = 2_000_000;
 const SITES: u32 = 100_000;
 const THREADS: u32 = 32;
+const SCRAPES: usize = 1_000;
 
 /// Prints the figures.
 pub(crate) fn section() -> Result<()> {
@@ -24,6 +26,11 @@ pub(crate) fn section() -> Result<()> {
     println!(
         "- {} for {SITES} call sites of {THREADS} threads",
         mib(sites.whole("after"))
+    );
+    println!(
+        "- {:.0} us of wall time for the metrics text then: the median of {SCRAPES}; the slowest, the first of all, {:.1} ms",
+        sites.get("scrape_us"),
+        sites.get("slowest_us") / 1e3
     );
     println!(
         "- {} at the start of a capture",
@@ -57,6 +64,19 @@ pub(crate) fn child(what: &str) -> Result<()> {
                 thread.join().map_err(|_| "a thread panicked")?;
             }
             println!("after={}", profiler.status().overhead.memory_bytes);
+            let mut took: Vec<u128> = (0..SCRAPES)
+                .map(|_| {
+                    let began = Instant::now();
+                    black_box(profiler.metrics_text());
+                    began.elapsed().as_micros()
+                })
+                .collect();
+            took.sort_unstable();
+            println!(
+                "scrape_us={}\nslowest_us={}",
+                took[SCRAPES / 2],
+                took[SCRAPES - 1]
+            );
         }
     }
     Ok(())

@@ -172,6 +172,18 @@ impl Tables {
         }
     }
 
+    /// Returns the average bytes between two samples; 0 if every allocation is recorded.
+    #[must_use]
+    pub(super) fn sample(&self) -> u64 {
+        self.samples.as_ref().map_or(0, |samples| samples.mean())
+    }
+
+    /// Returns those live bytes that the service mapped with `mmap`.
+    #[must_use]
+    pub(super) fn ranges_bytes(&self) -> u64 {
+        self.ranges.bytes()
+    }
+
     /// Returns the milliseconds between two rows of the timeline. A more frequent [`reading`](Self::reading) adds nothing.
     #[must_use]
     pub fn reading_step_ms(&self) -> u64 {

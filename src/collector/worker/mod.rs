@@ -12,6 +12,7 @@ use super::bound::{Bound, Holdings};
 use super::clock::Clock;
 use super::entries::Bounds;
 use super::export::Export;
+use super::figures::{Publisher, Running, Sums};
 use super::log::{LogWriter, Process};
 use super::merge::{Merge, MergeStats};
 use super::notice::{Headroom, Notice, Observer};
@@ -90,8 +91,9 @@ pub struct Setup {
 /// Number of blocks that may be allocated or freed before room is divided anew.
 const BLOCKS: u64 = 4096;
 
-/// Interval of looking for new modules, besides when the program asks for a new module's functions.
-const MODULES_EVERY: Duration = Duration::from_millis(100);
+/// Interval of looking for new modules, besides when the program asks for a new module's functions, and of publishing the
+/// figures.
+const UPKEEP_EVERY: Duration = Duration::from_millis(100);
 
 /// Number of passes, a millisecond apart, before a request is answered although a thread is still writing an older event.
 const CATCH_UP_TRIES: usize = 10;
@@ -114,6 +116,7 @@ pub struct Worker {
     unfinished: u64,
     clock: Clock,
     observer: Observer,
+    publisher: Publisher,
     watch: Option<Watch>,
     headroom: Headroom,
     bound: Bound,
@@ -144,13 +147,14 @@ impl Worker {
         if setup.sample > 0 {
             tables = tables.with_samples(setup.sample, setup.seed);
         }
-        Worker {
+        let worker = Worker {
             merge: Merge::new(setup.session),
             recording: Recording::new(tables),
             started,
             lost_before: record::lost(),
             unfinished: 0,
             clock,
+            publisher: setup.observer.publisher(),
             observer: setup.observer,
             watch,
             headroom: Headroom::new(),
@@ -163,12 +167,19 @@ impl Worker {
             stacks_before: unwind::counts(),
             metered_before: sampling::metered(),
             memory_due: Instant::now(),
-        }
+        };
+        // Whoever knows of the session finds it among the figures.
+        worker.publisher.publish_last(Running {
+            // Its thread does not run yet: the CPU time would be this thread's.
+            sums: Sums::default(),
+            ..worker.figures()
+        });
+        worker
     }
 
     /// Runs until [`Request::Stop`] or [`Request::Abandon`], or until all senders of requests are gone.
     pub fn run(mut self, requests: &Receiver<Request>) {
-        let mut modules_due = Instant::now() + MODULES_EVERY;
+        let mut upkeep_due = Instant::now() + UPKEEP_EVERY;
         let mut flush_due = Instant::now() + FLUSH_EVERY;
         loop {
             let wake = control::calls();
@@ -179,9 +190,10 @@ impl Worker {
             }
             self.watch(now);
             self.tell_of_the_log();
-            if now >= modules_due {
+            if now >= upkeep_due {
                 hook::refresh();
-                modules_due = now + MODULES_EVERY;
+                self.publisher.publish(self.figures());
+                upkeep_due = now + UPKEEP_EVERY;
             }
             if now >= flush_due {
                 self.recording.session_mut().flush_log();
@@ -235,7 +247,7 @@ impl Worker {
                 Ok(Request::Stall(until)) => drop(until.recv()),
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
-                    let due = self.memory_due.min(modules_due);
+                    let due = self.memory_due.min(upkeep_due);
                     let due = self
                         .watch
                         .as_ref()
@@ -253,6 +265,7 @@ impl Worker {
         while let Some(scope) = self.scopes.last() {
             self.end_scope(scope.id, Some("the session ended before it did"));
         }
+        self.publisher.publish_last(self.figures());
     }
 
     /// Applies the events from before a request: a client that asks after an allocation must find the allocation.
@@ -402,6 +415,25 @@ impl Worker {
     fn own_bytes(&self) -> u64 {
         let allocated = self.recording.memory_bytes() - self.recording.mapped_bytes();
         memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + allocated
+    }
+
+    fn figures(&self) -> Running {
+        let session = self.recording.session();
+        let totals = session.counters();
+        Running {
+            started: self.started,
+            sums: Sums {
+                allocated: totals.allocated,
+                freed: totals.freed,
+                lost_events: self.lost_events(),
+                collector_cpu_ns: arch::thread_cpu_ns(),
+            },
+            live: totals.live,
+            mapped: session.ranges_bytes(),
+            high_water: totals.high_water,
+            own_bytes: self.own_bytes(),
+            sample: session.sample(),
+        }
     }
 
     fn counters(&mut self, visibility: Visibility) -> Counters {

@@ -1,6 +1,5 @@
 //! Failures in the OpenAPI document: the statuses that each call can answer, and why. [`ApiError`](crate::endpoints::error::ApiError)
 //! makes the answers.
-//! makes the answers.
 #![allow(dead_code)] // descriptions only
 
 use utoipa::IntoResponses;

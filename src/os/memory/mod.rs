@@ -19,8 +19,7 @@ pub(crate) use resident::{resident, resident_by};
 /// Reads all figures. heapray has mapped `own_mapped` bytes for itself, and has `own_heap` bytes from the allocator. Returns
 /// `None` where the system does not report the resident size.
 pub(crate) fn read(own_mapped: u64, own_heap: u64) -> Option<ProcessMemory> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let mut memory = status::parse(&status)?;
+    let mut memory = read_system()?;
     memory.own_mapped = own_mapped;
     memory.own_heap = own_heap;
     if let Some((bytes, count)) = stacks::resident() {
@@ -30,6 +29,12 @@ pub(crate) fn read(own_mapped: u64, own_heap: u64) -> Option<ProcessMemory> {
     memory.allocators = allocators::figures();
     (memory.cgroup, memory.cgroup_limit) = Groups::find(Path::new("/")).charged();
     Some(memory)
+}
+
+/// Reads only those figures that the system has at hand, which takes microseconds: the resident size and its kinds.
+pub(crate) fn read_system() -> Option<ProcessMemory> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status::parse(&status)
 }
 
 #[cfg(all(test, target_os = "linux"))]

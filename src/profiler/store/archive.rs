@@ -17,6 +17,7 @@ use super::directory::{is_ours_alone, is_private, private};
 use super::disk::LOOKED_AT;
 use super::file::{Label, Output, Stored, is_same, open};
 use super::note::{LONGEST, Note, millis};
+use super::written::WrittenReports;
 use super::{OutputKey, OutputKind, ReportId, name};
 use crate::os::held;
 
@@ -35,6 +36,7 @@ pub(crate) struct Archive {
     /// How many of the flight recorder's reports are kept: so many of the latest and so many of the largest. As many of
     /// killed processes.
     pub(super) keep_triggered: usize,
+    written: WrittenReports,
 }
 
 /// A report that is kept.
@@ -58,6 +60,7 @@ impl Archive {
             path: directory.join(REPORTS),
             keep: usize::try_from(keep).unwrap_or(usize::MAX),
             keep_bytes,
+            written: WrittenReports::default(),
         }
     }
 
@@ -69,6 +72,26 @@ impl Archive {
     /// Keeps `report`, which is at `path` unless another process has put its own there, and deletes others that there is no
     /// room for. Returns `None` if there is no room for this one. A report of the same session replaces the former one.
     pub(crate) fn keep(
+        &self,
+        path: &Path,
+        report: &Output,
+        note: &Note,
+    ) -> io::Result<Option<ReportId>> {
+        let kept = self.keep_if_there_is_room(path, report, note)?;
+        let trigger = note.trigger.as_ref().map(|trigger| trigger.kind);
+        // The report of a stopped session is there even if none is kept.
+        if kept.is_some() || trigger.is_none() {
+            self.written.count(trigger);
+        }
+        Ok(kept)
+    }
+
+    /// Returns how many reports this process has written.
+    pub(crate) fn written(&self) -> &WrittenReports {
+        &self.written
+    }
+
+    fn keep_if_there_is_room(
         &self,
         path: &Path,
         report: &Output,

@@ -18,6 +18,7 @@ mod note;
 mod private;
 mod session_outputs;
 mod weak;
+mod written;
 
 pub(crate) use archive::{Archive, Kept};
 pub(crate) use directory::Directory;
@@ -29,6 +30,7 @@ pub(crate) use leftover::{Leftover, leftovers};
 pub(crate) use note::{Line, Note, ProbableLeak, Triggered};
 pub(crate) use session_outputs::{SessionOutputs, keep_previous};
 pub(crate) use weak::WeakOutput;
+pub(crate) use written::ReportsOfCause;
 
 /// What a profiler has on disk.
 #[derive(Debug)]

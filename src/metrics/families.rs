@@ -1,0 +1,168 @@
+//! The profiler's own families. `docs/monitoring.md` lists them.
+
+use std::time::{Duration, SystemTime};
+
+use super::family::{Family, Kind};
+use super::resident;
+use crate::collector::figures::Running;
+use crate::flight_recorder::TriggerKind;
+use crate::os::command_line;
+use crate::profiler::ProcessFigures;
+use crate::profiler::store::ReportsOfCause;
+
+/// Returns the families of `figures`. Those of a session have a value only while it runs.
+pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
+    let running = figures.sessions.running.as_ref();
+    let totals = figures.sessions.totals();
+    let memory = figures.memory.as_ref();
+    let of = |figure: fn(&Running) -> u64| running.map(figure);
+    vec![
+        info(running),
+        Family::gauge(
+            "heapray_recording",
+            "Whether allocations are recorded: 1 or 0.",
+            Some(u64::from(running.is_some())),
+        ),
+        Family::gauge(
+            "heapray_recording_start_time_seconds",
+            "When the running session began, in seconds since the Unix epoch.",
+            running.map(|now| seconds(now.started)),
+        ),
+        Family::gauge(
+            "heapray_sample_interval_bytes",
+            "Bytes between two samples on average; 0 if every allocation is recorded.",
+            of(|now| now.sample),
+        ),
+        Family::gauge(
+            "heapray_live_bytes",
+            "Bytes that were allocated since recording began and are not freed.",
+            of(|now| now.live.bytes),
+        ),
+        Family::gauge(
+            "heapray_live_blocks",
+            "Blocks that were allocated since recording began and are not freed.",
+            of(|now| now.live.count),
+        ),
+        Family::gauge(
+            "heapray_high_water_bytes",
+            "The largest number of live bytes since recording began.",
+            of(|now| now.high_water.bytes),
+        ),
+        Family::counter(
+            "heapray_allocated_bytes",
+            "Bytes that were allocated while the profiler recorded.",
+            totals.allocated.bytes,
+        ),
+        Family::counter(
+            "heapray_allocations",
+            "Allocations while the profiler recorded.",
+            totals.allocated.count,
+        ),
+        Family::counter(
+            "heapray_freed_bytes",
+            "Bytes of known blocks that were freed while the profiler recorded.",
+            totals.freed.bytes,
+        ),
+        Family::counter(
+            "heapray_deallocations",
+            "Frees of known blocks while the profiler recorded.",
+            totals.freed.count,
+        ),
+        Family::counter(
+            "heapray_lost_events",
+            "Allocations and frees that were not recorded because the collector could not keep up.",
+            totals.lost_events,
+        ),
+        resident::family(memory, running),
+        Family::gauge(
+            "heapray_memory_used_bytes",
+            "Memory that the control group is charged for, page cache included.",
+            memory.and_then(|memory| memory.cgroup),
+        ),
+        Family::gauge(
+            "heapray_memory_limit_bytes",
+            "The control group's limit.",
+            memory.and_then(|memory| memory.cgroup_limit),
+        ),
+        Family::gauge(
+            "heapray_profiler_memory_bytes",
+            "Memory that the profiler holds.",
+            memory.map(|memory| memory.own_mapped + memory.own_heap),
+        ),
+        Family::counter(
+            "heapray_profiler_cpu_seconds",
+            "CPU time of the thread that collects the events.",
+            Duration::from_nanos(totals.collector_cpu_ns).as_secs_f64(),
+        ),
+        Family::gauge(
+            "heapray_profiler_disk_bytes",
+            "Bytes of the profiler's files in its directory.",
+            Some(figures.disk.bytes),
+        ),
+        Family::gauge(
+            "heapray_profiler_disk_limit_bytes",
+            "Most bytes that these files may have.",
+            Some(figures.disk.bound_bytes),
+        ),
+        reports(&figures.reports),
+        last_reports(&figures.reports),
+    ]
+}
+
+fn info(running: Option<&Running>) -> Family {
+    let mode = match running {
+        None => "off",
+        Some(now) if now.sample == 0 => "exact",
+        Some(_) => "sampled",
+    };
+    let interval = running.map_or_else(String::new, |now| now.sample.to_string());
+    let mut family = Family::new(
+        Kind::Info,
+        "heapray",
+        "The profiler's version, whether it records every allocation or samples, and the program.",
+    );
+    let labels = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("mode", mode.to_owned()),
+        ("sample_interval_bytes", interval),
+        ("program", command_line::program()),
+    ];
+    family.add(labels, 1);
+    family
+}
+
+fn reports(reports: &[ReportsOfCause]) -> Family {
+    let mut family = Family::new(
+        Kind::Counter,
+        "heapray_reports",
+        "Reports that this process has written, by cause; stop: a session was stopped.",
+    );
+    for of in reports {
+        family.add([("cause", cause(of.cause))], of.reports);
+    }
+    family
+}
+
+fn last_reports(reports: &[ReportsOfCause]) -> Family {
+    let mut family = Family::new(
+        Kind::Gauge,
+        "heapray_last_report_time_seconds",
+        "When this process last wrote a report for this cause, in seconds since the Unix epoch.",
+    );
+    for of in reports {
+        if let Some(last) = of.last {
+            family.add([("cause", cause(of.cause))], seconds(last));
+        }
+    }
+    family
+}
+
+fn cause(trigger: Option<TriggerKind>) -> String {
+    trigger.map_or("stop", TriggerKind::name).to_owned()
+}
+
+/// Returns seconds since the Unix epoch, to the millisecond.
+fn seconds(time: SystemTime) -> f64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_millis() as f64 / 1e3)
+}

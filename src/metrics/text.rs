@@ -1,0 +1,145 @@
+//! Families as text: Prometheus's text format 0.0.4
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>) and OpenMetrics 1.0.0
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+
+use std::fmt::{self, Display, Write as _};
+
+use super::family::{Family, Kind, Sample, Value};
+
+/// A text format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextFormat {
+    /// Text format 0.0.4, which every Prometheus and every agent reads.
+    Plain,
+    /// OpenMetrics 1.0.0. It says where the text ends and which unit a family has.
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    OpenMetrics,
+}
+
+impl TextFormat {
+    /// Returns its media type.
+    #[cfg(feature = "http")]
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            TextFormat::Plain => "text/plain; version=0.0.4; charset=utf-8",
+            TextFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// Returns `families` as text, without those that have no values.
+pub(crate) fn text(families: &[Family], format: TextFormat) -> String {
+    let mut text = String::with_capacity(8 << 10);
+    for family in families.iter().filter(|family| !family.samples.is_empty()) {
+        // Writing to a text does not fail.
+        let _ = write_family(&mut text, family, format);
+    }
+    if format == TextFormat::OpenMetrics {
+        text.push_str("# EOF\n");
+    }
+    text
+}
+
+fn write_family(text: &mut String, family: &Family, format: TextFormat) -> fmt::Result {
+    let (name, ending) = (family.name, family.kind.ending());
+    let (of_family, kind) = match (format, family.kind) {
+        (_, Kind::Gauge) => ("", "gauge"),
+        (TextFormat::OpenMetrics, Kind::Counter) => ("", "counter"),
+        (TextFormat::OpenMetrics, Kind::Info) => ("", "info"),
+        // The older format names the family as its samples, and does not know such information.
+        (TextFormat::Plain, Kind::Counter) => (ending, "counter"),
+        (TextFormat::Plain, Kind::Info) => (ending, "gauge"),
+    };
+    writeln!(text, "# HELP {name}{of_family} {}", Escaped(family.help))?;
+    writeln!(text, "# TYPE {name}{of_family} {kind}")?;
+    if let (TextFormat::OpenMetrics, Some(unit)) = (format, family.unit) {
+        writeln!(text, "# UNIT {name} {}", unit.name())?;
+    }
+    for Sample { labels, value } in &family.samples {
+        write!(text, "{name}{ending}")?;
+        for (number, (label, value)) in labels.iter().enumerate() {
+            let open = if number == 0 { '{' } else { ',' };
+            write!(text, "{open}{label}=\"{}\"", Escaped(value))?;
+        }
+        if !labels.is_empty() {
+            text.push('}');
+        }
+        match value {
+            Value::Whole(value) => writeln!(text, " {value}")?,
+            Value::Seconds(value) => writeln!(text, " {value}")?,
+        }
+    }
+    Ok(())
+}
+
+/// A text as a label's value, or in a line of help.
+struct Escaped<'t>(&'t str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\\' => f.write_str("\\\\")?,
+                '"' => f.write_str("\\\"")?,
+                '\n' => f.write_str("\\n")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn families() -> Vec<Family> {
+        let mut info = Family::new(Kind::Info, "heapray", "The version.");
+        info.add([("version", "1.0".to_owned())], 1);
+        let mut sites = Family::new(Kind::Gauge, "site_live_bytes", "By line.");
+        let function = "<a as \"b\">::c\\d\n".to_owned();
+        let labels = [("function", function), ("location", "é.rs:1".to_owned())];
+        sites.add(labels, u64::MAX);
+        vec![
+            info,
+            Family::gauge("empty_bytes", "Left out.", None::<u64>),
+            Family::counter("cpu_seconds", "CPU time.", 0.25),
+            sites,
+        ]
+    }
+
+    #[test]
+    fn the_older_format_names_families_as_their_samples() {
+        let expected = "\
+# HELP heapray_info The version.
+# TYPE heapray_info gauge
+heapray_info{version=\"1.0\"} 1
+# HELP cpu_seconds_total CPU time.
+# TYPE cpu_seconds_total counter
+cpu_seconds_total 0.25
+# HELP site_live_bytes By line.
+# TYPE site_live_bytes gauge
+site_live_bytes{function=\"<a as \\\"b\\\">::c\\\\d\\n\",location=\"é.rs:1\"} 18446744073709551615
+";
+        assert_eq!(text(&families(), TextFormat::Plain), expected);
+    }
+
+    #[test]
+    fn openmetrics_has_units_and_an_end() {
+        let expected = "\
+# HELP heapray The version.
+# TYPE heapray info
+heapray_info{version=\"1.0\"} 1
+# HELP cpu_seconds CPU time.
+# TYPE cpu_seconds counter
+# UNIT cpu_seconds seconds
+cpu_seconds_total 0.25
+# HELP site_live_bytes By line.
+# TYPE site_live_bytes gauge
+# UNIT site_live_bytes bytes
+site_live_bytes{function=\"<a as \\\"b\\\">::c\\\\d\\n\",location=\"é.rs:1\"} 18446744073709551615
+# EOF
+";
+        assert_eq!(text(&families(), TextFormat::OpenMetrics), expected);
+    }
+}

@@ -1,0 +1,80 @@
+//! How many reports this process has written, and why.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crate::flight_recorder::TriggerKind;
+
+/// Causes: that the session was stopped, and each trigger of the flight recorder.
+const CAUSES: usize = 1 + TriggerKind::ALL.len();
+
+/// Reports that this process has written, by cause.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenReports([Written; CAUSES]);
+
+#[derive(Debug, Default)]
+struct Written {
+    reports: AtomicU64,
+    /// Milliseconds from the Unix epoch to the last one; 0 if there is none.
+    last: AtomicU64,
+}
+
+/// Reports of one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReportsOfCause {
+    /// What caused them; `None`: their sessions were stopped.
+    pub(crate) cause: Option<TriggerKind>,
+    pub(crate) reports: u64,
+    /// When the last one was written, to the millisecond.
+    pub(crate) last: Option<SystemTime>,
+}
+
+impl WrittenReports {
+    pub(super) fn count(&self, cause: Option<TriggerKind>) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0));
+        let place = TriggerKind::ALL
+            .iter()
+            .position(|kind| Some(*kind) == cause);
+        let written = &self.0[place.map_or(0, |place| 1 + place)];
+        written.last.fetch_max(now, Ordering::Relaxed);
+        written.reports.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the reports of each cause, also of those that have not occurred.
+    pub(crate) fn by_cause(&self) -> impl Iterator<Item = ReportsOfCause> {
+        let causes = std::iter::once(None).chain(TriggerKind::ALL.map(Some));
+        causes.zip(&self.0).map(|(cause, written)| {
+            let last = written.last.load(Ordering::Relaxed);
+            ReportsOfCause {
+                cause,
+                reports: written.reports.load(Ordering::Relaxed),
+                last: (last > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(last)),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_own_number() {
+        let written = WrittenReports::default();
+        assert!(
+            written
+                .by_cause()
+                .all(|of| of.reports == 0 && of.last.is_none())
+        );
+        written.count(None);
+        written.count(Some(TriggerKind::Slope));
+        written.count(Some(TriggerKind::Slope));
+        let counted: Vec<_> = written
+            .by_cause()
+            .filter(|of| of.reports > 0 && of.last.is_some())
+            .map(|of| (of.cause, of.reports))
+            .collect();
+        assert_eq!(counted, [(None, 1), (Some(TriggerKind::Slope), 2)]);
+    }
+}
