@@ -1,6 +1,8 @@
 //! The lines of the service that hold the most, as two families. Each line is a series of its own, so they are written only
 //! on request, and only so many.
 
+use heapray_report::views::short_path;
+
 use super::family::{Family, Kind};
 use crate::profiler::CallSite;
 
@@ -19,8 +21,8 @@ pub(crate) fn families<'l>(lines: impl Iterator<Item = &'l CallSite>) -> Vec<Fam
     let mut written = Vec::new();
     for line in lines {
         let location = match line.line {
-            0 => line.file.clone(),
-            number => format!("{}:{number}", line.file),
+            0 => short_path(&line.file).to_owned(),
+            number => format!("{}:{number}", short_path(&line.file)),
         };
         let labels = [("function", line.function.clone()), ("location", location)];
         // The same series twice would make the whole text invalid.

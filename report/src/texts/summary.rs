@@ -2,15 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::cell::{
-    amount, left, percent, right, share, short_path, shorten_name, shorten_path, width,
-};
+use super::cell::{amount, left, percent, right, share, shorten_name, shorten_path, width};
 use super::paint::Paint;
 use super::{Options, SortColumn, head};
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Frame, Report, Tally};
 use crate::units::counted;
-use crate::views::{Unit, by_function};
+use crate::views::{Unit, by_function, short_path};
 
 /// Largest width of a function's name in any text: figures stand after it.
 const MOST_NAME: usize = 100;

@@ -28,6 +28,7 @@ mod rebuild;
 mod resident;
 mod same_names;
 mod sandwich;
+mod short_path;
 mod sums;
 mod thread;
 
@@ -59,5 +60,6 @@ pub use readable::readable;
 pub use resident::{Part, Share, resident_parts};
 pub use same_names::agree_on_names;
 pub use sandwich::{Sandwich, sandwich};
+pub use short_path::short_path;
 pub use sums::{Sums, by_stack};
 pub use thread::by_thread;
