@@ -5,6 +5,8 @@
 //! that does not know all allocations has no `alloc_*`: a missing value is better than a wrong 0. Each sample is labelled
 //! with its `thread` and `allocator`.
 //!
+//! A profile is a snapshot: its time is the end of the report, and it has no duration. A comment says how long was recorded.
+//!
 //! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines with any binary. A report
 //! without code addresses (one that memray wrote) has an empty mapping that keeps pprof from looking them up.
 
@@ -28,7 +30,7 @@ use crate::Report;
 use crate::memray::in_one_line;
 use crate::model::{Site, Tally};
 use crate::stats::estimates;
-use crate::units::lost_since;
+use crate::units::{duration, lost_since};
 use crate::views::Measure;
 
 /// Length at which parts are written out.
@@ -146,7 +148,6 @@ fn header(report: &Report, types: &[(&str, Measure)], texts: &mut Texts) -> Prof
         sample_type.push(of(&format!("{name}_space"), "bytes"));
     }
     let period_type = Some(of("space", "bytes"));
-    let duration_ms = about.end_ms.saturating_sub(about.start_ms).max(0);
     Profile {
         sample_type,
         period_type,
@@ -154,8 +155,10 @@ fn header(report: &Report, types: &[(&str, Measure)], texts: &mut Texts) -> Prof
         period: report.conditions.sampling.as_ref().map_or(1, |sampling| {
             i64::try_from(sampling.mean_bytes()).unwrap_or(i64::MAX)
         }),
-        time_nanos: about.start_ms.saturating_mul(1_000_000),
-        duration_nanos: duration_ms.saturating_mul(1_000_000),
+        // The moment that the profile shows. A capture that does not know its end has its start.
+        time_nanos: about.end_ms.max(about.start_ms).saturating_mul(1_000_000),
+        // A snapshot has no duration. Parca takes every value of a profile that has one for a change.
+        duration_nanos: 0,
         comment: comments(report)
             .iter()
             .map(|comment| texts.number(comment))
@@ -174,6 +177,10 @@ fn comments(report: &Report) -> Vec<String> {
     ];
     comments
         .push("inuse: live at the end of the capture; peak: live at the high-water mark".into());
+    let recorded_ms = about.end_ms.saturating_sub(about.start_ms);
+    if let Ok(ms @ 1..) = u64::try_from(recorded_ms) {
+        comments.push(format!("recorded for {}", duration(ms)));
+    }
     if conditions.still_recording {
         comments.push("still recording: a snapshot".into());
     }

@@ -34,6 +34,11 @@ fn text(profile: &Profile, number: i64) -> &str {
     &profile.string_table[number as usize]
 }
 
+fn comments(profile: &Profile) -> Vec<&str> {
+    let numbers = profile.comment.iter();
+    numbers.map(|&number| text(profile, number)).collect()
+}
+
 fn add(report: &mut Report, path: &[u32], live: u64) {
     let stack = path.iter().fold(StackId::EMPTY, |parent, &frame| {
         report.stacks.child(parent, FrameId(frame))
@@ -160,6 +165,34 @@ fn mappings_are_the_processes_own_and_the_program_is_first() {
         .collect();
     assert_eq!(names, ["push  [31m", "main"]);
     assert_eq!(profile.string_table[0], "");
+}
+
+#[test]
+fn a_profile_is_a_snapshot_of_the_reports_end() {
+    for (start_ms, end_ms, time_ms, recorded) in [
+        (1_000_000, 1_012_000, 1_012_000, Some("recorded for 12.0 s")),
+        (1_000_000, 0, 1_000_000, None),
+        (0, 0, 0, None),
+        (
+            i64::MIN,
+            i64::MAX,
+            i64::MAX / 1_000_000,
+            Some("recorded for"),
+        ),
+    ] {
+        let mut report = report();
+        report.about.start_ms = start_ms;
+        report.about.end_ms = end_ms;
+        let profile = decode(&report);
+        assert_eq!(profile.time_nanos / 1_000_000, time_ms);
+        assert_eq!(profile.duration_nanos, 0);
+        let comments = comments(&profile);
+        let found = comments.iter().find(|text| text.starts_with("recorded"));
+        match recorded {
+            Some(text) => assert!(found.is_some_and(|found| found.starts_with(text))),
+            None => assert_eq!(found, None),
+        }
+    }
 }
 
 #[test]
