@@ -7,6 +7,9 @@ use crate::formats::spelling::{self, NO_STACK};
 use crate::memray::in_one_line;
 use crate::model::{Frame, FrameId, Module, Report, StackId};
 
+/// Length of a text in bytes. Pyroscope refuses a profile with a longer one.
+const LONGEST_TEXT: usize = 65_535;
+
 /// String table of pprof. Text 0 is empty, as the format demands.
 #[derive(Debug)]
 pub(super) struct Texts {
@@ -23,6 +26,7 @@ impl Texts {
     }
 
     pub(super) fn number(&mut self, text: &str) -> i64 {
+        let text = cut(text);
         if let Some(&number) = self.index.get(text) {
             return number;
         }
@@ -31,6 +35,12 @@ impl Texts {
         self.index.insert(text.to_owned(), number);
         number
     }
+}
+
+/// Returns the beginning of `text`, if it is too long for a profile.
+fn cut(text: &str) -> &str {
+    let end = (0..=LONGEST_TEXT.min(text.len())).rfind(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// Code of the samples of `report`.
@@ -143,7 +153,10 @@ impl<'a> Code<'a> {
         if line.is_empty() {
             line.push(self.line(None));
         }
-        let (mapping_id, address) = self.place(frames.last().copied());
+        let (mut mapping_id, mut address) = self.place(frames.last().copied());
+        if address == 0 {
+            (mapping_id, address) = (0, self.made_up_address(&line));
+        }
         self.locations.push(Location {
             id,
             mapping_id,
@@ -171,6 +184,29 @@ impl<'a> Code<'a> {
             _ => 0,
         };
         (mapping, place.address)
+    }
+
+    /// Returns an address for code whose address is not known. Tools that compare profiles tell locations apart by their
+    /// addresses alone, so that it depends on nothing but `lines`. It is above the addresses of all programs, in no mapping,
+    /// and positive in a signed number.
+    fn made_up_address(&self, lines: &[Line]) -> u64 {
+        // FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>): the same in every process, unlike the standard library's.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let mut add = |bytes: &[u8]| {
+            for &byte in bytes {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        };
+        for line in lines {
+            let function = self.functions[line.function_id as usize - 1];
+            for text in [function.name, function.filename] {
+                add(self.texts.list[text as usize].as_bytes());
+                // No text has this byte.
+                add(&[0xff]);
+            }
+            add(&line.line.to_le_bytes());
+        }
+        hash >> 2 | 1 << 62
     }
 
     fn line(&mut self, frame: Option<Frame>) -> Line {

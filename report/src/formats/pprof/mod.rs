@@ -8,7 +8,8 @@
 //! A profile is a snapshot: its time is the end of the report, and it has no duration. A comment says how long was recorded.
 //!
 //! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines with any binary. A report
-//! without code addresses (one that memray wrote) has an empty mapping that keeps pprof from looking them up.
+//! without code addresses (one that memray wrote) has an empty mapping that keeps pprof from looking them up, and addresses
+//! that are made up of functions and lines.
 
 mod code;
 mod proto;

@@ -215,6 +215,69 @@ fn a_report_that_does_not_know_what_was_allocated_does_not_say_zero() {
     assert_eq!(text(&profile, profile.default_sample_type), "inuse_space");
 }
 
+#[test]
+fn code_without_an_address_has_one_that_depends_on_its_lines_alone() {
+    let addresses = |report: &Report| -> Vec<(String, u64)> {
+        let profile = decode(report);
+        let locations = profile.location.iter().map(|location| {
+            assert_eq!(location.mapping_id, 0);
+            let lines = location.line.iter().map(|line| {
+                let function = &profile.function[line.function_id as usize - 1];
+                let names = [function.name, function.filename].map(|n| text(&profile, n));
+                format!("{} {}:{};", names[0], names[1], line.line)
+            });
+            (lines.collect(), location.address)
+        });
+        locations.collect()
+    };
+    let mut first = report();
+    // The same function at another line, and the names of function and file swapped.
+    first.add_frame("main", "src/main.rs", 4);
+    first.add_frame("src/main.rs", "main", 3);
+    first.places.clear();
+    add(&mut first, &[0, 1, 2, 3, 4, 5], 1);
+    add(&mut first, &[], 1);
+    let all = addresses(&first);
+    assert_eq!(all.len(), 7);
+    for (nth, (_, address)) in all.iter().enumerate() {
+        assert!((1 << 62..1 << 63).contains(address));
+        assert!(all[..nth].iter().all(|(_, other)| other != address));
+    }
+
+    // Another process names its frames in another order, and knows modules.
+    let mut second = Report::default();
+    second.add_frame("other", "src/other.rs", 1);
+    second.add_frame("run", "src/main.rs", 9);
+    second.add_frame("main", "src/main.rs", 3);
+    second.modules = report().modules;
+    let unknown = Place {
+        module: Some(0),
+        ..Place::default()
+    };
+    second.places = vec![unknown; 3];
+    add(&mut second, &[2, 1], 1);
+    add(&mut second, &[], 1);
+    for found in addresses(&second) {
+        assert!(all.contains(&found), "{found:?}");
+    }
+}
+
+#[test]
+fn texts_fit_into_what_pyroscope_takes() {
+    let mut report = report();
+    let long = "ä".repeat(40_000);
+    report.add_frame(&long, &format!("{long}.rs"), 1);
+    report.places.clear();
+    report.about.command_line = format!("x{long}");
+    add(&mut report, &[4], 1);
+    let profile = decode(&report);
+    let name = text(&profile, profile.function[0].name);
+    assert_eq!(name, "ä".repeat(32_767));
+    assert_eq!(text(&profile, profile.comment[0]).len(), 65_535);
+    let lengths = profile.string_table.iter().map(String::len);
+    assert_eq!(lengths.max(), Some(65_535));
+}
+
 proptest! {
     #[test]
     fn the_sums_of_all_samples_are_the_reports(
