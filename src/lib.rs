@@ -192,6 +192,9 @@ pub use endpoints::{HeaprayLayer, MountFuture, Mounted, NoApp, ServeError, mount
 pub use flight_recorder::{OomThreshold, TriggerKind};
 #[cfg(feature = "macros")]
 pub use heapray_macros::{parallel_profiler, profile, single_thread_profiler};
+pub use heapray_report::formats::pprof::{
+    Labels as PprofLabels, UnknownLabel as UnknownPprofLabel,
+};
 pub use heapray_report::formats::{Format, UnknownFormat};
 pub use heapray_report::memray::Version;
 pub use heapray_report::model::AllocatorMemory;

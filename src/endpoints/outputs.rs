@@ -13,7 +13,7 @@ use super::openapi::failures::{CommonFailures, OutputFailures};
 use super::openapi::params::ConditionParams;
 use super::query;
 #[cfg(feature = "openapi")]
-use super::query::{FileQuery, MakingQuery, ReportQuery, StatsQuery, VersionQuery};
+use super::query::{FileQuery, MakingQuery, PprofQuery, ReportQuery, StatsQuery, VersionQuery};
 use crate::profiler::Profiler;
 use crate::profiler::store::{OutputKind, ReportId};
 
@@ -53,7 +53,14 @@ pub(super) async fn output(
         path = "/api/v1/profiler/memray/report",
         tag = "profiler",
         operation_id = "heapray_report",
-        params(MakingQuery, VersionQuery, ReportQuery, FileQuery, ConditionParams),
+        params(
+            MakingQuery,
+            VersionQuery,
+            ReportQuery,
+            FileQuery,
+            PprofQuery,
+            ConditionParams
+        ),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -157,7 +164,7 @@ pub(super) fn summary() {}
         path = "/api/v1/profiler/memray/pprof",
         tag = "profiler",
         operation_id = "heapray_pprof",
-        params(MakingQuery, FileQuery, ConditionParams),
+        params(MakingQuery, FileQuery, PprofQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]

@@ -1,6 +1,7 @@
 //! The query parameters of the outputs: the structs that read and describe them.
 
 use heapray_report::formats::Format;
+use heapray_report::formats::pprof::Labels as PprofLabels;
 use heapray_report::memray::Version;
 use heapray_report::views::{Measure, Unit};
 use serde::de::Error as _;
@@ -54,6 +55,30 @@ pub(super) struct FileQuery {
     /// Write frames with file and line, for formats that leave the choice: true, t, yes, y, on or 1.
     #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
     lines: Option<bool>,
+}
+
+/// Parameters of a profile for pprof.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
+pub(super) struct PprofQuery {
+    /// Labels of each sample, for pprof: `thread`, `allocator` or both, separated by a comma. By default there are none, because
+    /// profile stores make a series of its own for each value of a label.
+    #[cfg_attr(
+        feature = "openapi",
+        param(pattern = "^ *((thread|allocator) *(, *(thread|allocator) *)*)?$")
+    )]
+    labels: Option<String>,
+    /// Most samples, for pprof: the smaller ones are summed up, so that no total changes. By default 16,000 samples and 4 MiB,
+    /// since Pyroscope refuses more; `0` writes all of them.
+    #[cfg_attr(feature = "openapi", param(value_type = Option<u32>))]
+    #[serde(default, deserialize_with = "number_of_samples")]
+    limit: Option<u32>,
+}
+
+fn number_of_samples<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    let text = String::deserialize(value)?;
+    let refused = |_| D::Error::custom("a number of samples, or 0 for all");
+    text.parse().map(Some).map_err(refused)
 }
 
 /// Parameter that chooses the version of a report's format.
@@ -207,6 +232,7 @@ pub(super) fn read(
     let making: MakingQuery = params::read(query)?;
     let file: FileQuery = params::read(query)?;
     let VersionQuery { version } = params::read(query)?;
+    let PprofQuery { labels, limit } = params::read(query)?;
     let mut key = OutputKey::new(asked.unwrap_or(preferred))
         .full(making.full.unwrap_or_default())
         .full_names(making.full_names.unwrap_or_default())
@@ -231,6 +257,13 @@ pub(super) fn read(
             ShownMeasure::Allocated => Measure::Allocated,
             ShownMeasure::Temporary => Measure::Temporary,
         });
+    }
+    if let Some(labels) = labels {
+        let labels: Result<PprofLabels, _> = labels.parse();
+        key = key.labels(labels.map_err(|error| ApiError::BadRequest(error.to_string()))?);
+    }
+    if let Some(samples) = limit {
+        key = key.limit(samples);
     }
     if let Some(unit) = file.unit {
         key = key.unit(match unit {
@@ -280,6 +313,28 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_for_pprof_has_labels_and_a_limit() {
+        let key = OutputKey::new(OutputKind::File(Format::Pprof));
+        let [thread, both] = ["thread", "thread,allocator"].map(|list| list.parse().unwrap());
+        for (query, expected) in [
+            ("", key),
+            ("measure=live", key),
+            ("labels=", key),
+            ("labels=thread&limit=0", key.labels(thread).limit(0)),
+            ("labels=allocator,thread", key.labels(both)),
+            ("limit=100", key.limit(100)),
+        ] {
+            let pprof = OutputKind::File(Format::Pprof);
+            assert_eq!(
+                super::read(pprof, pprof, Some(query)).unwrap(),
+                expected,
+                "{query}"
+            );
+        }
+        assert_eq!(read("labels=thread&limit=1").unwrap(), REPORT);
+    }
+
+    #[test]
     fn a_report_that_holds_everything_is_one_whatever_is_to_be_shown() {
         assert_eq!(read("measure=live&unit=count&inverted").unwrap(), REPORT);
     }
@@ -315,6 +370,10 @@ mod tests {
             "format=xml",
             "inverted=2",
             "full-names=2",
+            "limit=many",
+            "limit=-1",
+            "limit=4294967296",
+            "labels=route",
         ] {
             assert!(read(query).is_err(), "{query:?}");
         }

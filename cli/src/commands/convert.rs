@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use heapray_report::formats::pprof::{self, Labels};
 use heapray_report::formats::{Format, Options};
 use heapray_report::memray::write_aggregated;
 
@@ -33,6 +34,17 @@ pub(crate) struct Args {
     /// SVG: the root at the top.
     #[arg(long)]
     icicle: bool,
+    /// pprof: label each sample with its thread, allocator or both.
+    #[arg(
+        long,
+        value_name = "thread,allocator",
+        default_value = "",
+        hide_default_value = true
+    )]
+    labels: Labels,
+    /// pprof: most samples; the smaller ones are summed up. 16000 is what Pyroscope takes, 0 writes all.
+    #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
+    limit: u32,
     /// SVG and speedscope: the title.
     #[arg(long)]
     title: Option<String>,
@@ -99,6 +111,11 @@ impl Args {
             title: self.title.clone(),
             inverted: self.icicle,
             reversed: self.order.inverted,
+            pprof: pprof::Options {
+                labels: self.labels,
+                limit: self.limit,
+                ..pprof::Options::default()
+            },
         };
         out.write(context, |mut out| match format {
             Format::Memray => write_aggregated(&report, self.version.version(), out),

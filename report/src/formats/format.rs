@@ -118,7 +118,11 @@ impl Format {
     /// If `out` fails.
     pub fn write(self, report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
         match self {
-            Format::Pprof => pprof::write(report, out),
+            Format::Pprof => {
+                let mut pprof = options.pprof;
+                pprof.labels.thread |= options.by_thread;
+                pprof::write(report, &pprof, out)
+            }
             Format::Collapsed => collapsed::write(report, options, out),
             Format::Speedscope => speedscope::write(report, options, out),
             Format::Svg => svg::write(report, options, out),

@@ -1,5 +1,6 @@
 //! The outputs that exist, and their names.
 
+use heapray_report::formats::pprof::{self, Labels as PprofLabels, MOST_SAMPLES};
 use heapray_report::formats::{self, Format};
 use heapray_report::memray::Version;
 use heapray_report::texts;
@@ -99,12 +100,14 @@ pub struct OutputKey {
     unit: Unit,
     lines: bool,
     inverted: bool,
+    labels: PprofLabels,
+    limit: u32,
     since: Option<ReportId>,
 }
 
 impl OutputKey {
     /// Returns the key of `kind` with the usual options: standard library frames trimmed, threads of one name as one, format
-    /// version 13; the high-water mark, in bytes, root first.
+    /// version 13; the high-water mark, in bytes, root first. A profile for pprof has no labels and at most 16,000 samples.
     #[must_use]
     pub const fn new(kind: OutputKind) -> OutputKey {
         OutputKey {
@@ -113,10 +116,15 @@ impl OutputKey {
             full_names: false,
             each_thread: false,
             version_12: false,
-            measure: Measure::HighWater,
+            measure: match kind {
+                OutputKind::File(Format::Pprof) => Measure::Live,
+                _ => Measure::HighWater,
+            },
             unit: Unit::Bytes,
             lines: false,
             inverted: false,
+            labels: PprofLabels::NONE,
+            limit: MOST_SAMPLES,
             since: None,
         }
     }
@@ -195,6 +203,25 @@ impl OutputKey {
         self
     }
 
+    /// Sets the labels of samples. Only a profile for pprof has them.
+    #[must_use]
+    pub const fn labels(mut self, labels: PprofLabels) -> OutputKey {
+        if matches!(self.kind, OutputKind::File(Format::Pprof)) {
+            self.labels = labels;
+        }
+        self
+    }
+
+    /// Sets the number of samples beyond which the smaller ones are summed up; 0: all are written. Only a profile for pprof has
+    /// a limit.
+    #[must_use]
+    pub const fn limit(mut self, samples: u32) -> OutputKey {
+        if matches!(self.kind, OutputKind::File(Format::Pprof)) {
+            self.limit = samples;
+        }
+        self
+    }
+
     pub(crate) const fn kind(self) -> OutputKind {
         self.kind
     }
@@ -228,6 +255,11 @@ impl OutputKey {
             by_thread: self.each_thread,
             lines: self.lines,
             reversed: self.inverted,
+            pprof: pprof::Options {
+                labels: self.labels,
+                limit: self.limit,
+                shown: self.measure,
+            },
             ..formats::Options::default()
         }
     }

@@ -10,6 +10,9 @@ use crate::model::{Frame, FrameId, Module, Report, StackId};
 /// Length of a text in bytes. Pyroscope refuses a profile with a longer one.
 const LONGEST_TEXT: usize = 65_535;
 
+/// Name for the call stacks of folded samples. It is the same whatever their number, so that stores join them over time.
+pub(super) const OTHERS: &str = "other call sites";
+
 /// String table of pprof. Text 0 is empty, as the format demands.
 #[derive(Debug)]
 pub(super) struct Texts {
@@ -56,6 +59,8 @@ pub(super) struct Code<'a> {
     function_index: HashMap<(i64, i64), u64>,
     /// Locations by their frames, leaf first. No frames mean the location of allocations without a stack.
     location_index: HashMap<Box<[FrameId]>, u64>,
+    /// The location of [`OTHERS`], if there is one.
+    others: Option<u64>,
     /// Buffer that is reused.
     frames: Vec<FrameId>,
 }
@@ -71,6 +76,7 @@ impl<'a> Code<'a> {
             mapping_of: vec![0; report.modules.len()],
             function_index: HashMap::new(),
             location_index: HashMap::new(),
+            others: None,
             frames: Vec::new(),
         };
         code.add_mappings();
@@ -144,7 +150,6 @@ impl<'a> Code<'a> {
             return id;
         }
         let report = self.report;
-        let id = self.locations.len() as u64 + 1;
         let mut line: Vec<Line> = Vec::with_capacity(frames.len());
         for &frame in frames {
             let frame = spelling::frame(report, frame);
@@ -153,17 +158,38 @@ impl<'a> Code<'a> {
         if line.is_empty() {
             line.push(self.line(None));
         }
-        let (mut mapping_id, mut address) = self.place(frames.last().copied());
-        if address == 0 {
-            (mapping_id, address) = (0, self.made_up_address(&line));
+        let (mapping_id, address) = self.place(frames.last().copied());
+        let id = self.add_location(mapping_id, address, line);
+        self.location_index.insert(frames.into(), id);
+        id
+    }
+
+    /// Returns the location that stands for the call stacks of folded samples.
+    pub(super) fn others(&mut self) -> u64 {
+        if let Some(id) = self.others {
+            return id;
         }
+        let line = Line {
+            function_id: self.function(OTHERS, ""),
+            line: 0,
+        };
+        let id = self.add_location(0, 0, vec![line]);
+        self.others = Some(id);
+        id
+    }
+
+    fn add_location(&mut self, mapping_id: u64, address: u64, line: Vec<Line>) -> u64 {
+        let id = self.locations.len() as u64 + 1;
+        let (mapping_id, address) = match address {
+            0 => (0, self.made_up_address(&line)),
+            address => (mapping_id, address),
+        };
         self.locations.push(Location {
             id,
             mapping_id,
             address,
             line,
         });
-        self.location_index.insert(frames.into(), id);
         id
     }
 

@@ -2,8 +2,10 @@
 //!
 //! Sample types are those of Go's heap profiles, in their order: `alloc_objects`, `alloc_space`, `inuse_objects`,
 //! `inuse_space` (the default: live at the end). `peak_objects` and `peak_space` follow: live at the high-water mark. A report
-//! that does not know all allocations has no `alloc_*`: a missing value is better than a wrong 0. Each sample is labelled
-//! with its `thread` and `allocator`.
+//! that does not know all allocations has no `alloc_*`: a missing value is better than a wrong 0.
+//!
+//! Profile stores take what is written by default as it is. Call sites with the same call stack are one sample, since a label
+//! would make a series of its own for each of its values. Samples and bytes are limited ([`Options`]).
 //!
 //! A profile is a snapshot: its time is the end of the report, and it has no duration. A comment says how long was recorded.
 //!
@@ -12,7 +14,11 @@
 //! that are made up of functions and lines.
 
 mod code;
+mod fold;
+mod header;
+mod options;
 mod proto;
+mod samples;
 mod wire;
 
 #[cfg(test)]
@@ -24,30 +30,108 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use self::code::{Code, Texts};
-use self::proto::{Label, Profile, Sample, ValueType};
+use self::fold::Fold;
+pub use self::options::{Labels, MOST_BYTES, MOST_SAMPLES, Options, UnknownLabel};
+use self::proto::{Label, Profile, Sample};
+use self::samples::{Key, Samples, Sums};
 use self::wire::Part;
 use super::spelling;
 use crate::Report;
-use crate::memray::in_one_line;
-use crate::model::{Site, Tally};
-use crate::stats::estimates;
-use crate::units::{duration, lost_since};
+use crate::model::Tally;
 use crate::views::Measure;
 
 /// Length at which parts are written out.
 const CHUNK: usize = 1 << 16;
 
-/// Writes `report`, one sample at a time. Only its code and names are held in memory.
+/// Writes `report`.
+///
+/// A profile without a limit is written one sample at a time: only its code and names are held in memory, and 24 bytes per
+/// call site. One with a limit is held in memory before it is compressed.
 ///
 /// # Errors
 /// If `out` fails.
-pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Result<()> {
+    write_within(MOST_BYTES, report, options, out)
+}
+
+fn write_within(
+    most_bytes: usize,
+    report: &Report,
+    options: &Options,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let samples = Samples::of(report, options.labels);
     let mut out = GzEncoder::new(out, Compression::new(4));
+    if options.limit == 0 {
+        encode(&samples, &Fold::nothing(&samples), options.shown, &mut out)?;
+    } else {
+        let mut fold = Fold::to(options.limit as usize, &samples);
+        loop {
+            let mut profile = Measured::new(most_bytes);
+            encode(&samples, &fold, options.shown, &mut profile)?;
+            if profile.fits() {
+                out.write_all(&profile.bytes)?;
+                break;
+            }
+            // Of a profile that cannot be smaller, only mappings and comments are left.
+            if !fold.more(profile.length, most_bytes) {
+                encode(&samples, &fold, options.shown, &mut out)?;
+                break;
+            }
+        }
+    }
+    out.finish()?;
+    Ok(())
+}
+
+/// Profile that is kept as long as it is not too long, and measured in any case.
+struct Measured {
+    bytes: Vec<u8>,
+    length: usize,
+    most: usize,
+}
+
+impl Measured {
+    fn new(most: usize) -> Measured {
+        Measured {
+            bytes: Vec::new(),
+            length: 0,
+            most,
+        }
+    }
+
+    fn fits(&self) -> bool {
+        self.length <= self.most
+    }
+}
+
+impl Write for Measured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.length += bytes.len();
+        if self.fits() {
+            self.bytes.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a profile, not compressed. It has no code but that of its samples.
+fn encode(
+    samples: &Samples<'_>,
+    fold: &Fold<'_>,
+    shown: Measure,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let report = samples.report;
+    let first_type = header::first_type(report);
     let mut code = Code::of(report);
-    let types = sample_types(report);
-    write_samples(report, types, &mut code, &mut out)?;
-    let header = header(report, types, &mut code.texts);
-    write_part(&header, &mut out)?;
+    write_samples(samples, fold, first_type, &mut code, out)?;
+    let header = header::header(report, fold, first_type, shown, &mut code.texts);
+    write_part(&header, out)?;
     let code = Profile {
         mapping: code.mappings,
         location: code.locations,
@@ -55,9 +139,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         string_table: code.texts.list,
         ..Profile::default()
     };
-    write_part(&code, &mut out)?;
-    out.finish()?;
-    Ok(())
+    write_part(&code, out)
 }
 
 /// Writes a part of the profile.
@@ -67,132 +149,62 @@ fn write_part(part: &Profile, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&bytes)
 }
 
-/// Sample types: the beginning of their names, and their measure.
-const TYPES: [(&str, Measure); 3] = [
-    ("alloc", Measure::Allocated),
-    ("inuse", Measure::Live),
-    ("peak", Measure::HighWater),
-];
-
-/// Returns the sample types that are known of `report`.
-fn sample_types(report: &Report) -> &'static [(&'static str, Measure)] {
-    let unknown = report.totals.allocated.count == 0
-        && report.sites.iter().all(|site| site.allocated.count == 0);
-    &TYPES[usize::from(unknown)..]
-}
-
 fn write_samples(
-    report: &Report,
-    types: &[(&str, Measure)],
+    samples: &Samples<'_>,
+    fold: &Fold<'_>,
+    first_type: usize,
     code: &mut Code<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let (thread_key, allocator_key) = (code.texts.number("thread"), code.texts.number("allocator"));
     let mut buffer = Vec::with_capacity(2 * CHUNK);
     // One profile of one sample is reused: its encoding is that of the sample as a part of the whole.
     let mut part = Profile::default();
-    for site in &report.sites {
-        let tallies = types.iter().map(|(_, measure)| measure.of(site));
-        let value: Vec<i64> = tallies.flat_map(values).collect();
-        if value.iter().all(|&value| value == 0) {
-            continue;
-        }
-        let labels = labels(report, site, &mut code.texts);
+    let mut write = |sample: Sample| {
         part.sample.clear();
-        part.sample.push(Sample {
-            location_id: code.locations_of(site.stack),
-            value,
-            label: vec![
-                Label {
-                    key: thread_key,
-                    str: labels[0],
-                },
-                Label {
-                    key: allocator_key,
-                    str: labels[1],
-                },
-            ],
-        });
+        part.sample.push(sample);
         part.put(&mut buffer);
         if buffer.len() >= CHUNK {
             out.write_all(&buffer)?;
             buffer.clear();
         }
+        io::Result::Ok(())
+    };
+    let values = |sums: Sums| sums[first_type..].iter().flat_map(values).collect();
+    for sample in fold.kept() {
+        let key = samples.key(sample);
+        write(Sample {
+            location_id: code.locations_of(key.stack),
+            value: values(samples.sums(sample)),
+            label: labels(samples.report, key, &mut code.texts),
+        })?;
+    }
+    for (key, sums) in fold.folded() {
+        let mut location_id = vec![code.others()];
+        location_id.extend(key.iter().flat_map(|key| code.locations_of(key.stack)));
+        let label = key.map(|key| labels(samples.report, key, &mut code.texts));
+        write(Sample {
+            location_id,
+            value: values(sums),
+            label: label.unwrap_or_default(),
+        })?;
     }
     out.write_all(&buffer)
 }
 
 /// Returns the number of objects, and their space.
-fn values(tally: Tally) -> [i64; 2] {
+fn values(tally: &Tally) -> [i64; 2] {
     [tally.count, tally.bytes].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Returns the labels for thread and allocator.
-fn labels(report: &Report, site: &Site, texts: &mut Texts) -> [i64; 2] {
-    let thread = spelling::thread(report, site.thread);
-    [
-        texts.number(&thread),
-        texts.number(&site.allocator.name().to_ascii_lowercase()),
-    ]
-}
-
-/// Writes everything except samples and code.
-fn header(report: &Report, types: &[(&str, Measure)], texts: &mut Texts) -> Profile {
-    let about = &report.about;
-    let mut of = |r#type: &str, unit: &str| ValueType {
-        r#type: texts.number(r#type),
-        unit: texts.number(unit),
+/// Returns the labels that `key` has.
+fn labels(report: &Report, key: Key, texts: &mut Texts) -> Vec<Label> {
+    let thread = key.thread.map(|thread| spelling::thread(report, thread));
+    let allocator = key.allocator.map(|it| it.name().to_ascii_lowercase());
+    let mut label = |key, value: &str| Label {
+        key: texts.number(key),
+        str: texts.number(value),
     };
-    let mut sample_type = Vec::new();
-    for (name, _) in types {
-        sample_type.push(of(&format!("{name}_objects"), "count"));
-        sample_type.push(of(&format!("{name}_space"), "bytes"));
-    }
-    let period_type = Some(of("space", "bytes"));
-    Profile {
-        sample_type,
-        period_type,
-        // 1: every allocation was recorded.
-        period: report.conditions.sampling.as_ref().map_or(1, |sampling| {
-            i64::try_from(sampling.mean_bytes()).unwrap_or(i64::MAX)
-        }),
-        // The moment that the profile shows. A capture that does not know its end has its start.
-        time_nanos: about.end_ms.max(about.start_ms).saturating_mul(1_000_000),
-        // A snapshot has no duration. Parca takes every value of a profile that has one for a change.
-        duration_nanos: 0,
-        comment: comments(report)
-            .iter()
-            .map(|comment| texts.number(comment))
-            .collect(),
-        default_sample_type: texts.number("inuse_space"),
-        ..Profile::default()
-    }
-}
-
-/// Returns the lines that `go tool pprof -comments` prints.
-fn comments(report: &Report) -> Vec<String> {
-    let (about, conditions) = (&report.about, &report.conditions);
-    let mut comments = vec![
-        in_one_line(&about.command_line).into_owned(),
-        format!("written by {}", in_one_line(&about.producer)),
-    ];
-    comments
-        .push("inuse: live at the end of the capture; peak: live at the high-water mark".into());
-    let recorded_ms = about.end_ms.saturating_sub(about.start_ms);
-    if let Ok(ms @ 1..) = u64::try_from(recorded_ms) {
-        comments.push(format!("recorded for {}", duration(ms)));
-    }
-    if conditions.still_recording {
-        comments.push("still recording: a snapshot".into());
-    }
-    comments.extend(estimates(report));
-    if conditions.lost_events > 0 {
-        let lost = conditions.lost_events;
-        let since = lost_since(conditions);
-        comments.push(format!("{lost} events were lost{since}: sums are too low"));
-    }
-    let notes = conditions.notes.iter();
-    comments.extend(notes.map(|note| in_one_line(note).into_owned()));
-    comments.retain(|comment| !comment.is_empty());
-    comments
+    let thread = thread.map(|thread| label("thread", &thread));
+    let allocator = allocator.map(|allocator| label("allocator", &allocator));
+    thread.into_iter().chain(allocator).collect()
 }

@@ -5,10 +5,11 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use prost::Message;
 
+mod fold;
 mod messages;
 
 use self::messages::Profile;
-use super::write;
+use super::{Labels, Options, write_within};
 use crate::Report;
 use crate::model::{
     Allocator, FrameId, Module, Place, Site, StackId, StrId, Tally, Thread, ThreadId,
@@ -16,13 +17,71 @@ use crate::model::{
 use proptest::prelude::*;
 
 fn decode(report: &Report) -> Profile {
+    decode_with(report, &Options::default(), super::MOST_BYTES)
+}
+
+fn decode_with(report: &Report, options: &Options, most_bytes: usize) -> Profile {
     let mut file = Vec::new();
-    write(report, &mut file).unwrap();
+    write_within(most_bytes, report, options, &mut file).unwrap();
     let mut bytes = Vec::new();
     GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
     let profile = Profile::decode(&bytes[..]).unwrap();
     assert!(is_same_length(&profile, &bytes));
+    assert_is_consistent(&profile);
     profile
+}
+
+/// Checks what Pyroscope and Parca check, and that nothing is written that no sample needs.
+fn assert_is_consistent(profile: &Profile) {
+    let mut is_used = vec![false; profile.string_table.len()];
+    let mut text = |number: i64| {
+        is_used[number as usize] = true;
+        number as usize
+    };
+    assert_eq!(text(0), 0);
+    assert_eq!(profile.string_table[0], "");
+    let types = profile.sample_type.iter().chain(&profile.period_type);
+    for t in types {
+        assert!(text(t.r#type) > 0 && text(t.unit) > 0);
+    }
+    profile
+        .comment
+        .iter()
+        .for_each(|&comment| _ = text(comment));
+    text(profile.default_sample_type);
+    for (mapping, id) in profile.mapping.iter().zip(1..) {
+        assert_eq!(mapping.id, id);
+        _ = (text(mapping.filename), text(mapping.build_id));
+    }
+    let mut functions = vec![false; profile.function.len()];
+    let mut locations = vec![false; profile.location.len()];
+    for (function, id) in profile.function.iter().zip(1..) {
+        assert_eq!((function.id, text(function.system_name)), (id, 0));
+        assert!(text(function.name) > 0);
+        text(function.filename);
+    }
+    for (location, id) in profile.location.iter().zip(1..) {
+        assert_eq!(location.id, id);
+        assert!(location.address != 0 && !location.line.is_empty());
+        assert!(location.mapping_id as usize <= profile.mapping.len());
+        for line in &location.line {
+            functions[line.function_id as usize - 1] = true;
+        }
+    }
+    for sample in &profile.sample {
+        assert_eq!(sample.value.len(), profile.sample_type.len());
+        assert!(sample.value.iter().any(|&value| value != 0));
+        assert!(!sample.location_id.is_empty());
+        for &id in &sample.location_id {
+            locations[id as usize - 1] = true;
+        }
+        for label in &sample.label {
+            assert!(text(label.key) > 0 && text(label.str) > 0);
+        }
+    }
+    for used in [is_used, functions, locations] {
+        assert!(used.iter().all(|&used| used), "{profile:?}");
+    }
 }
 
 /// Returns whether prost would write as many bytes. The file has the parts in another order.
@@ -40,6 +99,11 @@ fn comments(profile: &Profile) -> Vec<&str> {
 }
 
 fn add(report: &mut Report, path: &[u32], live: u64) {
+    add_of(report, path, live, ThreadId(0), Allocator::Calloc);
+}
+
+/// Adds a call site that allocated three times what is live, with twice as much at the high-water mark.
+fn add_of(report: &mut Report, path: &[u32], live: u64, thread: ThreadId, allocator: Allocator) {
     let stack = path.iter().fold(StackId::EMPTY, |parent, &frame| {
         report.stacks.child(parent, FrameId(frame))
     });
@@ -48,9 +112,9 @@ fn add(report: &mut Report, path: &[u32], live: u64) {
         bytes: count * 10,
     };
     report.sites.push(Site {
-        thread: ThreadId(0),
+        thread,
         stack,
-        allocator: Allocator::Calloc,
+        allocator,
         allocated: tally(live * 3),
         high_water: tally(live * 2),
         live: tally(live),
@@ -132,8 +196,8 @@ fn inlined_frames_are_lines_of_the_location_they_are_inlined_into() {
     assert_eq!(
         stacks,
         [
-            vec![(0x5000_0020, vec![("push", 71), ("run", 9)]), main.clone()],
-            vec![(0x5000_0020, vec![("run", 9)]), main],
+            vec![(0x5000_0020, vec![("run", 9)]), main.clone()],
+            vec![(0x5000_0020, vec![("push", 71), ("run", 9)]), main],
             vec![(0x5000_0010, vec![("push", 71), ("push", 71), ("main", 3)])],
         ]
     );
@@ -278,6 +342,71 @@ fn texts_fit_into_what_pyroscope_takes() {
     assert_eq!(lengths.max(), Some(65_535));
 }
 
+#[test]
+fn call_sites_are_told_apart_by_the_requested_labels_alone() {
+    let mut report = report();
+    let name = report.strings.intern("main");
+    report.threads.push(Thread {
+        tid: 1,
+        name,
+        threads: 1,
+    });
+    for (live, thread, allocator) in [
+        (1, 0, Allocator::Malloc),
+        (2, 1, Allocator::Malloc),
+        (4, 0, Allocator::Mmap),
+        (8, 1, Allocator::Mmap),
+        (16, 0, Allocator::Malloc),
+    ] {
+        add_of(&mut report, &[0, 1], live, ThreadId(thread), allocator);
+    }
+    add(&mut report, &[0], 32);
+    let samples = |labels: &str| {
+        let options = Options {
+            labels: labels.parse().unwrap(),
+            ..Options::default()
+        };
+        let profile = decode_with(&report, &options, super::MOST_BYTES);
+        let samples = profile.sample.iter().map(|sample| {
+            let labels = sample.label.iter();
+            let labels: Vec<String> = labels
+                .map(|label| [label.key, label.str].map(|n| text(&profile, n)).join("="))
+                .collect();
+            (labels.join(" "), sample.value[2])
+        });
+        let mut samples: Vec<(String, i64)> = samples.collect();
+        samples.sort();
+        samples
+    };
+    let of = |samples: &[(&str, i64)]| -> Vec<(String, i64)> {
+        let samples = samples.iter();
+        samples
+            .map(|&(labels, live)| (labels.into(), live))
+            .collect()
+    };
+    assert_eq!(samples(""), of(&[("", 31), ("", 32)]));
+    let by_thread = [
+        ("thread=main", 10),
+        ("thread=worker", 21),
+        ("thread=worker", 32),
+    ];
+    assert_eq!(samples("thread"), of(&by_thread));
+    let by_allocator = [
+        ("allocator=calloc", 32),
+        ("allocator=malloc", 19),
+        ("allocator=mmap", 12),
+    ];
+    assert_eq!(samples("allocator"), of(&by_allocator));
+    let by_both = [
+        ("thread=main allocator=malloc", 2),
+        ("thread=main allocator=mmap", 8),
+        ("thread=worker allocator=calloc", 32),
+        ("thread=worker allocator=malloc", 17),
+        ("thread=worker allocator=mmap", 4),
+    ];
+    assert_eq!(samples("thread,allocator"), of(&by_both));
+}
+
 proptest! {
     #[test]
     fn the_sums_of_all_samples_are_the_reports(
@@ -296,12 +425,10 @@ proptest! {
             let sums = [0, 1, 2, 3, 4, 5].map(sum);
             prop_assert_eq!(sums, [count * 3, count * 30, count, count * 10, count * 2, count * 20]);
         }
-        for sample in &profile.sample {
-            prop_assert_eq!(text(&profile, sample.label[0].str), "worker");
-            prop_assert_eq!(text(&profile, sample.label[1].str), "calloc");
-            for id in &sample.location_id {
-                prop_assert!((1..=profile.location.len() as u64).contains(id));
-            }
-        }
+        let mut stacks: Vec<&Vec<u64>> = profile.sample.iter().map(|s| &s.location_id).collect();
+        stacks.sort();
+        stacks.dedup();
+        prop_assert_eq!(stacks.len(), profile.sample.len(), "one sample per call stack");
+        prop_assert!(profile.sample.iter().all(|sample| sample.label.is_empty()));
     }
 }
