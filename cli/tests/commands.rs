@@ -206,6 +206,52 @@ fn every_format_can_be_converted_to_and_names_the_file() {
 }
 
 #[test]
+fn a_profile_for_pprof_has_the_requested_labels_and_samples() {
+    let folder = Folder::new();
+    let file = folder.put("x.bin", &all());
+    let profile = |options: &[&str]| {
+        let command = [
+            "convert",
+            "pprof",
+            &file,
+            "-f",
+            "-o",
+            &folder.name("x.pb.gz"),
+        ];
+        let output = run(&[&command, options].concat());
+        assert!(output.status.success(), "{}", err(&output));
+        let packed = fs::read(folder.path("x.pb.gz")).unwrap();
+        let mut bytes = Vec::new();
+        let mut unpacked = flate2::read::GzDecoder::new(&packed[..]);
+        std::io::Read::read_to_end(&mut unpacked, &mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    for (options, expected) in [
+        (&[][..], [false, false, false]),
+        (&["--labels", "thread"], [true, false, false]),
+        (&["--labels", "allocator,thread"], [true, true, false]),
+        (&["--split-threads"], [true, false, false]),
+        (&["--limit", "1"], [false, false, true]),
+        (&["--limit", "0"], [false, false, false]),
+    ] {
+        let text = profile(options);
+        let has = ["worker", "malloc", "other call sites"].map(|word| text.contains(word));
+        assert_eq!(has, expected, "{options:?}");
+    }
+    for (options, allowed) in [
+        (
+            ["--labels", "thread,rute"],
+            "use one or more of thread,allocator",
+        ),
+        (["--limit", "many"], "invalid digit"),
+    ] {
+        let output = run(&[&["convert", "pprof", &file], &options[..]].concat());
+        assert_eq!(output.status.code(), Some(64), "{options:?}");
+        assert!(err(&output).contains(allowed), "{}", err(&output));
+    }
+}
+
+#[test]
 fn merged_captures_have_the_sum_and_a_diff_finds_what_grew() {
     let folder = Folder::new();
     let small = folder.put("small.bin", &aggregated(1));

@@ -242,8 +242,18 @@ fn pprof_finds_the_same_lines_and_sums_with_and_without_the_binary() {
                 );
             }
         }
-        let raw = run(Command::new(&go).args(["tool", "pprof", "-raw"]).arg(&file));
-        assert!(raw.contains("allocator:[calloc] thread:[main]"), "{raw}");
+        let raw = |file| run(Command::new(&go).args(["tool", "pprof", "-raw"]).arg(file));
+        let labelled = directory.join("labelled.pb.gz");
+        let mut options = Options::default();
+        options.pprof.labels = "thread,allocator".parse().unwrap();
+        write(Format::Pprof, &report, &options, &labelled);
+        let with_labels = raw(&labelled);
+        assert!(
+            with_labels.contains("allocator:[calloc] thread:[main]"),
+            "{with_labels}"
+        );
+        let raw = raw(&file);
+        assert!(!raw.contains("allocator:"), "{raw}");
         if placed {
             let mapping = "1: 0x555555600000/0x555555800000/0x100000";
             assert!(raw.contains(mapping), "{raw}");

@@ -34,16 +34,18 @@ pub(crate) struct Args {
     /// SVG: the root at the top.
     #[arg(long)]
     icicle: bool,
-    /// pprof: label each sample with its thread, allocator or both.
+    /// pprof: label each sample with its thread, with the function that allocated, or with both: `thread,allocator`. Without
+    /// labels, call sites with the same call stack are one sample.
     #[arg(
         long,
-        value_name = "thread,allocator",
+        value_name = "LABELS",
         default_value = "",
         hide_default_value = true
     )]
     labels: Labels,
-    /// pprof: most samples; the smaller ones are summed up. 16000 is what Pyroscope takes, 0 writes all.
-    #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
+    /// pprof: at most N samples, and at most 4 MiB before compression; smaller samples are summed up by root. 0 writes
+    /// everything. Pyroscope takes 16000.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     limit: u32,
     /// SVG and speedscope: the title.
     #[arg(long)]

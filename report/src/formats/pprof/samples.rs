@@ -34,7 +34,7 @@ impl Key {
     }
 }
 
-/// All samples of a report, in the order of their keys. Samples without a value are left out.
+/// All samples of a report, in the order of the call tree. Samples without a value are left out.
 #[derive(Debug)]
 pub(super) struct Samples<'a> {
     pub(super) report: &'a Report,
