@@ -1,8 +1,9 @@
-"""The metrics and the alert rules, by Prometheus's own programs."""
+"""The metrics, the alert rules and the dashboard, by Prometheus's own programs and Grafana's own types."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from service import DEADLINE_SECONDS, PROFILER, ROOT, Service
 DEPLOY = ROOT / "deploy" / "prometheus"
 RULES = DEPLOY / "heapray-alerts.yml"
 TESTS = DEPLOY / "heapray-alerts.test.yml"
+DASHBOARD = ROOT / "deploy" / "grafana" / "heapray.json"
 TOKEN = "s3cret-token"
 
 
@@ -40,8 +42,38 @@ def test_each_alert_has_its_runbook_and_is_tested_both_ways():
         assert f"alerts.md#{alert.lower()}\n" in rules, alert
         cases = re.findall(rf"alertname: {alert},?\s+exp_alerts: *(\[\])?", tests)
         assert "" in cases and "[]" in cases, f"{alert} fires in one test and is silent in another: {cases}"
-    for name in set(re.findall(r"\bheapray_[a-z_]+", rules)):
+    for name in set(re.findall(r"\bheapray_[a-z_]+", rules + " ".join(queries()))):
         assert name in families, f"docs/monitoring.md has {name}"
+
+
+def queries() -> list[str]:
+    """The dashboard's queries, for any job and instance."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    found = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    found += [a["target"]["expr"] for a in dashboard["annotations"]["list"] if "expr" in a.get("target", {})]
+    assert len(found) > 20
+    variables = {"$job": ".*", "$instance": ".*", "$__rate_interval": "1m"}
+    return [re.sub("|".join(map(re.escape, variables)), lambda m: variables[m[0]], query) for query in found]
+
+
+def test_the_dashboard_is_one_by_grafanas_own_types(tmp_path):
+    folder = ROOT / "tests" / "e2e" / "dashboard"
+    compiler = folder / "node_modules" / ".bin" / "tsc"
+    if not compiler.exists():
+        assert not os.environ.get("CI"), "CI needs Grafana's types"
+        print("skipped: Grafana's types are not installed")
+        pytest.skip("Grafana's types are not installed")
+
+    def errors(dashboard: str) -> str:
+        checked = folder / "node_modules" / "heapray-dashboard.ts"
+        checked.write_text(f'import type {{ Checked }} from "../dashboard";\nexport const it: Checked = {dashboard};\n')
+        options = ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "esnext"]
+        command = [compiler, *options, "--moduleResolution", "bundler", checked]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+
+    text = DASHBOARD.read_text()
+    assert errors(text) == ""
+    assert "gridPosition" in errors(text.replace('"gridPos"', '"gridPosition"', 1)), "a wrong property is found"
 
 
 def test_promtool_finds_nothing_wrong_with_the_metrics(tmp_path):
@@ -105,6 +137,8 @@ def test_a_real_prometheus_scrapes_the_sample_over_a_stop_and_a_start(tmp_path):
     with Service(tmp_path / "service") as service, scraping(tmp_path, service.port) as ask:
         service.perform(3)
         wait_for(ask, "heapray_live_bytes >= 24e6")
+        for query in queries():
+            ask(query)  # Fails if it cannot be read.
         sites = wait_for(ask, "heapray_site_live_bytes >= 24e6")
         assert sites[0]["metric"]["function"].endswith("leak_a_million_numbers")
         service.post(f"{PROFILER}/stop")
