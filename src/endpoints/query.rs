@@ -70,15 +70,18 @@ pub(super) struct PprofQuery {
     labels: Option<String>,
     /// Most samples, for pprof: the smaller ones are summed up, so that no total changes. By default 16,000 samples and 4 MiB,
     /// since Pyroscope refuses more; `0` writes all of them.
-    #[cfg_attr(feature = "openapi", param(value_type = Option<u32>))]
+    #[cfg_attr(feature = "openapi", param(value_type = Option<String>, pattern = "^[0-9]{1,9}$"))]
     #[serde(default, deserialize_with = "number_of_samples")]
     limit: Option<u32>,
 }
 
 fn number_of_samples<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
     let text = String::deserialize(value)?;
-    let refused = |_| D::Error::custom("a number of samples, or 0 for all");
-    text.parse().map(Some).map_err(refused)
+    // `parse` takes a sign too.
+    let is_number = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let samples = text.parse().ok().filter(|_| is_number);
+    let refused = || D::Error::custom("a number of samples, or 0 for all");
+    samples.map(Some).ok_or_else(refused)
 }
 
 /// Parameter that chooses the version of a report's format.
@@ -373,6 +376,7 @@ mod tests {
             "limit=many",
             "limit=-1",
             "limit=4294967296",
+            "limit=%2B5",
             "labels=route",
         ] {
             assert!(read(query).is_err(), "{query:?}");
