@@ -3,7 +3,6 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 #[cfg(feature = "openapi")]
 use utoipa::IntoParams;
@@ -37,9 +36,8 @@ pub(crate) struct MetricsQuery {
 
 /// Reads a number of lines.
 fn lines<'de, D: Deserializer<'de>>(value: D) -> Result<usize, D::Error> {
-    let text = String::deserialize(value)?;
-    let number = text.parse().ok().filter(|lines| *lines <= MOST_LINES);
-    number.ok_or_else(|| D::Error::custom(format_args!("a number from 0 to {MOST_LINES}")))
+    let allowed = format_args!("a number from 0 to {MOST_LINES}");
+    params::whole(value, MOST_LINES as u32, allowed).map(|lines| lines as usize)
 }
 
 /// Metrics for Prometheus

@@ -28,6 +28,24 @@ pub(super) fn read<'q, T: Deserialize<'q>>(query: Option<&'q str>) -> Result<T, 
     T::deserialize(pairs).map_err(|refused| ApiError::BadRequest(refused.to_string()))
 }
 
+/// Reads a whole number of at most nine digits, which no sign precedes. `allowed` says which numbers are.
+///
+/// # Errors
+///
+/// The value is not such a number, or more than `most`.
+pub(super) fn whole<'de, D: Deserializer<'de>>(
+    value: D,
+    most: u32,
+    allowed: impl Display,
+) -> Result<u32, D::Error> {
+    let text = String::deserialize(value)?;
+    // `parse` takes a sign too.
+    let is_number = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok();
+    let number = number.filter(|number| is_number && *number <= most);
+    number.ok_or_else(|| D::Error::custom(allowed))
+}
+
 /// Reason why a query is refused.
 #[derive(Debug)]
 enum Refused {

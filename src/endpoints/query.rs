@@ -76,12 +76,7 @@ pub(super) struct PprofQuery {
 }
 
 fn number_of_samples<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
-    let text = String::deserialize(value)?;
-    // `parse` takes a sign too.
-    let is_number = text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let samples = text.parse().ok().filter(|_| is_number);
-    let refused = || D::Error::custom("a number of samples, or 0 for all");
-    samples.map(Some).ok_or_else(refused)
+    params::whole(value, u32::MAX, "a number of samples, or 0 for all").map(Some)
 }
 
 /// Parameter that chooses the version of a report's format.

@@ -49,10 +49,9 @@ fn encode(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fm
         Unit::Seconds => registry::Unit::Seconds,
     });
     // The encoder adds the unit to the name.
-    let ending = family
-        .unit
-        .map_or_else(String::new, |unit| format!("_{}", unit.name()));
-    let name = family.name.trim_end_matches(&ending);
+    let ending = family.unit.map_or("", Unit::name);
+    let name = family.name.strip_suffix(ending).unwrap_or(family.name);
+    let name = name.trim_end_matches('_');
     let kind = match family.kind {
         Kind::Gauge => MetricType::Gauge,
         Kind::Counter => MetricType::Counter,
@@ -78,7 +77,7 @@ fn encode_value(
     value: Value,
     encoder: &mut MetricEncoder<'_>,
 ) -> Result<(), fmt::Error> {
-    // The exemplars that there are not.
+    // No value has an exemplar.
     let none = None::<&Exemplar<NoLabelSet, f64>>;
     match (kind, value) {
         (Kind::Counter, Value::Whole(value)) => encoder.encode_counter(&value, none),

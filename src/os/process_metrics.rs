@@ -2,6 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::cgroup::field;
+use super::process::mapping_limits;
+
 /// Figures of this process. Those that the system does not report are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProcessMetrics {
@@ -19,24 +22,24 @@ impl ProcessMetrics {
     pub(crate) fn read() -> ProcessMetrics {
         let text = |path| std::fs::read_to_string(path).unwrap_or_default();
         let (status, limits) = (text("/proc/self/status"), text("/proc/self/limits"));
-        let virtual_kib = field(&status, "VmSize:");
+        let virtual_kib = field(&status, "VmSize");
         // The folder itself is open while it is read.
         let fds = std::fs::read_dir("/proc/self/fd").ok();
         let fds = fds.map(|fds| (fds.count() as u64).saturating_sub(1));
         ProcessMetrics {
             cpu: cpu_time(),
-            threads: field(&status, "Threads:"),
+            threads: field(&status, "Threads"),
             open_fds: fds,
-            max_fds: field(&limits, "Max open files"),
+            max_fds: limit(&limits, "Max open files"),
             virtual_bytes: virtual_kib.map(|kib| kib.saturating_mul(1024)),
-            max_virtual_bytes: field(&limits, "Max address space"),
+            max_virtual_bytes: mapping_limits()[0],
             started: started(),
         }
     }
 }
 
-/// Returns the first number of the line that begins with `name`; `None` for `unlimited`.
-fn field(text: &str, name: &str) -> Option<u64> {
+/// Returns the soft limit in the line of `limits` that begins with `name`; `None` for `unlimited`.
+fn limit(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -84,8 +87,8 @@ mod tests {
         assert_eq!(start_ticks("17 (cut"), None);
         let limits = "Max open files            1024                 4096                 files\n\
                       Max address space         unlimited            unlimited            bytes\n";
-        assert_eq!(field(limits, "Max open files"), Some(1024));
-        assert_eq!(field(limits, "Max address space"), None);
+        assert_eq!(limit(limits, "Max open files"), Some(1024));
+        assert_eq!(limit(limits, "Max address space"), None);
     }
 
     #[test]

@@ -68,26 +68,18 @@ impl ProcessReader {
         let sessions = self.sessions.read();
         let own_mapped = own_bytes() as u64;
         let own = sessions.running.map_or(own_mapped, |now| now.own_bytes);
-        let memory = memory.zip(memory::read_system()).map(|(seldom, now)| {
-            let ProcessMemory {
-                stacks,
-                stack_count,
-                allocators,
-                cgroup,
-                cgroup_limit,
-                ..
-            } = seldom;
-            ProcessMemory {
-                stacks,
-                stack_count,
-                allocators,
-                cgroup,
-                cgroup_limit,
+        let memory = memory
+            .zip(memory::read_system())
+            .map(|(seldom, now)| ProcessMemory {
+                rss: now.rss,
+                anonymous: now.anonymous,
+                files: now.files,
+                shared: now.shared,
+                swapped: now.swapped,
                 own_mapped,
                 own_heap: own.saturating_sub(own_mapped),
-                ..now
-            }
-        });
+                ..seldom
+            });
         ProcessFigures {
             sessions,
             memory,

@@ -28,7 +28,7 @@ pub(crate) fn section() -> Result<()> {
         mib(sites.whole("after"))
     );
     println!(
-        "- {:.0} us of wall time for the metrics text then: the median of {SCRAPES}; the slowest, the first of all, {:.1} ms",
+        "- {:.0} us of wall time for the metrics text then: the median of {SCRAPES}; the slowest {:.1} ms",
         sites.get("scrape_us"),
         sites.get("slowest_us") / 1e3
     );

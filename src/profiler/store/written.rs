@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use super::note::millis;
 use crate::flight_recorder::TriggerKind;
 
 /// Causes: that the session was stopped, and each trigger of the flight recorder.
@@ -31,13 +32,13 @@ pub(crate) struct ReportsOfCause {
 
 impl WrittenReports {
     pub(super) fn count(&self, cause: Option<TriggerKind>) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(0));
         let place = TriggerKind::ALL
             .iter()
             .position(|kind| Some(*kind) == cause);
         let written = &self.0[place.map_or(0, |place| 1 + place)];
-        written.last.fetch_max(now, Ordering::Relaxed);
+        written
+            .last
+            .fetch_max(millis(SystemTime::now()), Ordering::Relaxed);
         written.reports.fetch_add(1, Ordering::Relaxed);
     }
 
