@@ -6,6 +6,7 @@ use super::family::{Family, Kind};
 use super::resident;
 use crate::collector::figures::Running;
 use crate::flight_recorder::TriggerKind;
+use crate::os::cgroup::Limit;
 use crate::os::command_line;
 use crate::profiler::ProcessFigures;
 use crate::profiler::store::ReportsOfCause;
@@ -15,6 +16,7 @@ pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
     let running = figures.sessions.running.as_ref();
     let totals = figures.sessions.totals();
     let memory = figures.memory.as_ref();
+    let limit = figures.limit.as_ref();
     let of = |figure: fn(&Running) -> u64| running.map(figure);
     vec![
         info(running),
@@ -27,6 +29,11 @@ pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
             "heapray_recording_start_time_seconds",
             "When the running session began, in seconds since the Unix epoch.",
             running.map(|now| seconds(now.started)),
+        ),
+        Family::gauge(
+            "heapray_process_start_time_seconds",
+            "When the process started, in seconds since the Unix epoch.",
+            figures.process_started.map(seconds),
         ),
         Family::gauge(
             "heapray_sample_interval_bytes",
@@ -76,13 +83,13 @@ pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
         resident::family(memory, running),
         Family::gauge(
             "heapray_memory_used_bytes",
-            "Memory that the control group is charged for, page cache included.",
-            memory.and_then(|memory| memory.cgroup),
+            "Memory that the control group uses of its limit, without page cache that the kernel would drop.",
+            limit.map(Limit::used),
         ),
         Family::gauge(
             "heapray_memory_limit_bytes",
-            "The control group's limit.",
-            memory.and_then(|memory| memory.cgroup_limit),
+            "The limit of the control group, or of the one above it that has the least left.",
+            limit.map(|limit| limit.bytes),
         ),
         Family::gauge(
             "heapray_profiler_memory_bytes",
@@ -147,7 +154,7 @@ fn last_reports(reports: &[ReportsOfCause]) -> Family {
     let mut family = Family::new(
         Kind::Gauge,
         "heapray_last_report_time_seconds",
-        "When this process last wrote a report for this cause, in seconds since the Unix epoch.",
+        "When the last report of this cause was written, also before a restart, in seconds since the Unix epoch.",
     );
     for of in reports {
         if let Some(last) = of.last {

@@ -29,6 +29,13 @@ pub(crate) struct Limit {
     pub(crate) left: u64,
 }
 
+impl Limit {
+    /// Returns what is used of it, without what the kernel would take back from caches.
+    pub(crate) fn used(&self) -> u64 {
+        self.bytes.saturating_sub(self.left)
+    }
+}
+
 #[derive(Debug)]
 struct Group {
     dir: PathBuf,
@@ -100,6 +107,11 @@ impl Groups {
     /// Returns the limits of all groups.
     pub(crate) fn limits(&self) -> Vec<Limit> {
         self.list.iter().flat_map(Group::limits).collect()
+    }
+
+    /// Returns the limit that has the least left.
+    pub(crate) fn tightest(&self) -> Option<Limit> {
+        self.limits().into_iter().min_by_key(|limit| limit.left)
     }
 
     /// Returns the bytes charged to the process's own group, including caches, and that group's hard limit.
@@ -269,6 +281,8 @@ pub(crate) mod tests {
         let groups = Groups::find(&machine.0);
         assert_eq!(groups.kills(), 3);
         assert_eq!(groups.charged(), (Some(900), None));
+        let tightest = groups.tightest().unwrap();
+        assert_eq!((tightest.bytes, tightest.used()), (2000, 1900));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod memory;
 pub(crate) mod process;
 #[cfg(feature = "http")]
 pub(crate) mod process_metrics;
+pub(crate) mod process_start;
 pub(crate) mod program_symbols;
 pub(crate) mod signal;
 #[cfg(feature = "http")]

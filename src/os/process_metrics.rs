@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::cgroup::field;
 use super::process::mapping_limits;
+use super::process_start;
 
 /// Figures of this process. Those that the system does not report are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl ProcessMetrics {
             max_fds: limit(&limits, "Max open files"),
             virtual_bytes: virtual_kib.map(|kib| kib.saturating_mul(1024)),
             max_virtual_bytes: mapping_limits()[0],
-            started: started(),
+            started: process_start::time(),
         }
     }
 }
@@ -56,35 +57,12 @@ fn cpu_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), part)
 }
 
-/// Returns when the process started: the 22nd field of `/proc/self/stat`, in ticks since the machine started
-/// (proc_pid_stat(5)).
-fn started() -> Option<SystemTime> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let system = std::fs::read_to_string("/proc/stat").ok()?;
-    // SAFETY: no precondition.
-    let ticks_per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
-    let boot = field(&system, "btime")?;
-    let ticks = start_ticks(&stat)?;
-    let since_boot =
-        Duration::from_millis(ticks.saturating_mul(1000).checked_div(ticks_per_second)?);
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(boot) + since_boot)
-}
-
-fn start_ticks(stat: &str) -> Option<u64> {
-    // The name, the second field, is in parentheses and may have blanks and parentheses itself.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(22 - 3)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_behind_any_name_of_a_program() {
-        let stat = "17 (a b) c) S 1 17 17 0 -1 4194560 1 0 0 0 12 5 0 0 20 0 3 0 4711 9000 300 1";
-        assert_eq!(start_ticks(stat), Some(4711));
-        assert_eq!(start_ticks("17 (cut"), None);
+    fn limits_are_read_from_their_lines() {
         let limits = "Max open files            1024                 4096                 files\n\
                       Max address space         unlimited            unlimited            bytes\n";
         assert_eq!(limit(limits, "Max open files"), Some(1024));

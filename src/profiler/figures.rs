@@ -1,8 +1,9 @@
 //! What can be said of the process at any moment, for its metrics. Asks neither the collector nor the state machine, so that
 //! a scrape never waits for a report, and a report never waits for a scrape.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::model::ProcessMemory;
 
@@ -11,7 +12,8 @@ use super::lock::{Lock, Rank};
 use super::store::{ReportsOfCause, Store};
 use crate::capture::memory::own_bytes;
 use crate::collector::figures::{Figures, Published};
-use crate::os::memory;
+use crate::os::cgroup::{Groups, Limit};
+use crate::os::{memory, process_start};
 
 /// Shortest age at which figures that take longer are read again, and the factor by which it is longer than reading them
 /// took: an allocator with many free blocks locks its arenas for milliseconds.
@@ -25,6 +27,10 @@ pub(crate) struct ProcessFigures {
     /// `None` where the system does not report the resident size. Stacks, allocators and the control group may be older
     /// than the rest.
     pub(crate) memory: Option<ProcessMemory>,
+    /// The tightest limit of the control groups. As old as those.
+    pub(crate) limit: Option<Limit>,
+    /// When the process started.
+    pub(crate) process_started: Option<SystemTime>,
     pub(crate) disk: DiskStatus,
     pub(crate) reports: Vec<ReportsOfCause>,
 }
@@ -34,6 +40,7 @@ pub(crate) struct ProcessFigures {
 pub(super) struct ProcessReader {
     sessions: Arc<Figures>,
     store: Arc<Store>,
+    process_started: Option<SystemTime>,
     last: Lock<Option<Reading>>,
 }
 
@@ -42,6 +49,7 @@ pub(super) struct ProcessReader {
 struct Reading {
     due: Instant,
     memory: Option<ProcessMemory>,
+    limit: Option<Limit>,
     disk_bytes: u64,
 }
 
@@ -50,6 +58,7 @@ impl ProcessReader {
         ProcessReader {
             sessions: Arc::default(),
             store,
+            process_started: process_start::time(),
             last: Lock::new(Rank::ProcessReading, None),
         }
     }
@@ -63,7 +72,10 @@ impl ProcessReader {
     /// however often it is called.
     pub(super) fn read(&self) -> ProcessFigures {
         let Reading {
-            memory, disk_bytes, ..
+            memory,
+            limit,
+            disk_bytes,
+            due: _,
         } = self.reading();
         let sessions = self.sessions.read();
         let own_mapped = own_bytes() as u64;
@@ -83,6 +95,8 @@ impl ProcessReader {
         ProcessFigures {
             sessions,
             memory,
+            limit,
+            process_started: self.process_started,
             disk: DiskStatus {
                 bytes: disk_bytes,
                 bound_bytes: self.store.archive.bound(),
@@ -99,6 +113,7 @@ impl ProcessReader {
             None => {
                 let reading = Reading {
                     memory: memory::read(0, 0),
+                    limit: Groups::find(Path::new("/")).tightest(),
                     disk_bytes: self.store.directory.bytes(),
                     due: began + AGAIN_AFTER.max(began.elapsed() * SELDOM),
                 };

@@ -86,6 +86,7 @@ impl Recovery {
                 announce::warn(lack);
             }
             work.store.directory.sweep();
+            work.store.archive.recall_earlier_reports();
             work.recover_all();
         });
     }

@@ -91,6 +91,15 @@ impl Archive {
         &self.written
     }
 
+    /// Recalls when the kept reports were written, for what asks when the last one was. A report that was written just before
+    /// the process was killed is seen by nobody until the next one runs.
+    pub(crate) fn recall_earlier_reports(&self) {
+        for Kept { note, .. } in self.list() {
+            let trigger = note.trigger.as_ref().map(|trigger| trigger.kind);
+            self.written.recall(trigger, note.ended);
+        }
+    }
+
     fn keep_if_there_is_room(
         &self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! How many reports this process has written, and why.
+//! How many reports this process has written, and why, and when the last one was written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -26,20 +26,28 @@ pub(crate) struct ReportsOfCause {
     /// What caused them; `None`: their sessions were stopped.
     pub(crate) cause: Option<TriggerKind>,
     pub(crate) reports: u64,
-    /// When the last one was written, to the millisecond.
+    /// When the last one was written, to the millisecond; also before this process began.
     pub(crate) last: Option<SystemTime>,
 }
 
 impl WrittenReports {
     pub(super) fn count(&self, cause: Option<TriggerKind>) {
+        self.recall(cause, SystemTime::now());
+        self.of(cause).reports.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes when a report was written, without counting it.
+    pub(super) fn recall(&self, cause: Option<TriggerKind>, written: SystemTime) {
+        self.of(cause)
+            .last
+            .fetch_max(millis(written), Ordering::Relaxed);
+    }
+
+    fn of(&self, cause: Option<TriggerKind>) -> &Written {
         let place = TriggerKind::ALL
             .iter()
             .position(|kind| Some(*kind) == cause);
-        let written = &self.0[place.map_or(0, |place| 1 + place)];
-        written
-            .last
-            .fetch_max(millis(SystemTime::now()), Ordering::Relaxed);
-        written.reports.fetch_add(1, Ordering::Relaxed);
+        &self.0[place.map_or(0, |place| 1 + place)]
     }
 
     /// Returns the reports of each cause, also of those that have not occurred.
@@ -77,5 +85,17 @@ mod tests {
             .map(|of| (of.cause, of.reports))
             .collect();
         assert_eq!(counted, [(None, 1), (Some(TriggerKind::Slope), 2)]);
+    }
+
+    #[test]
+    fn a_report_of_before_has_a_time_and_is_not_counted() {
+        let written = WrittenReports::default();
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        written.recall(Some(TriggerKind::Slope), at(20));
+        written.recall(Some(TriggerKind::Slope), at(10));
+        let of = |kind| written.by_cause().find(|of| of.cause == kind).unwrap();
+        let slope = of(Some(TriggerKind::Slope));
+        assert_eq!((slope.reports, slope.last), (0, Some(at(20))));
+        assert_eq!(of(None).last, None);
     }
 }
