@@ -1,4 +1,4 @@
-// The type of deploy/grafana/heapray.json, from the types that Grafana publishes. `test_prometheus.py` writes the file as a
+// The type of deploy/grafana/heapray.json, from the types that Grafana publishes. `test_deploy.py` writes the file as a
 // constant of type `Checked`, so that the compiler finds unknown and missing properties and values that are not allowed.
 
 import type {
