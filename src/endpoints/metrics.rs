@@ -77,6 +77,8 @@ pub(crate) async fn metrics(
     };
     let figures = core.figures().await?;
     let mut all = families(&figures);
+    // Those of a session that has ended are not of now.
+    let top = top.filter(|_| figures.sessions.running.is_some());
     if let Some(top) = top.as_ref().and_then(|state| state.top.as_ref()) {
         all.extend(site_families(top.lines.iter().take(sites)));
     }

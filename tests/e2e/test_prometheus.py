@@ -207,6 +207,7 @@ def test_the_alerts_fire_for_a_leak_and_stay_silent_for_a_service_that_does_noth
             [f"127.0.0.1:{service.port}" for service in (leaking, idle)],
             interval=INTERVAL,
             rules=rules_for_a_test(),
+            sites=0,
         ) as server,
     ):
         caller = threading.Thread(target=leak, args=[leaking])
