@@ -229,6 +229,16 @@ macro_rules! every_setting {
                 example: "true",
             }
 
+            /// Whether the profiler answers below `/debug/pprof`, where services in Go have their profiles: `heap`, `allocs`,
+            /// `cmdline` and `symbol`. The service's own routes there come first.
+            fn debug_pprof(answered: bool) -> bool {
+                variable: "MEMRAY_PROFILER_DEBUG_PPROF",
+                given: answered,
+                values: Truth,
+                default: Value("true"),
+                example: "false",
+            }
+
             /// The path below which the profiler is reachable a second time. Any text matches a word in braces; `/` means no
             /// such path.
             fn prefix(template: impl Into<String>) -> Prefix {

@@ -252,6 +252,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         "trigger_size",
         "trigger_step",
         "sigusr2",
+        "debug_pprof",
         "routes_below_prefix",
         "memory_log",
         "memory_role",

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::debug_pprof::GoPath;
 use super::docs::Pages;
 use super::error::ApiError;
 use super::guard;
@@ -69,6 +70,14 @@ impl Api {
         below_base(path).is_some()
     }
 
+    /// Returns whether the profiler answers `path` where the app does not: its pages, and the paths that services in Go have.
+    pub(crate) fn is_fallback(&self, method: &Method, path: &str) -> bool {
+        match GoPath::at(path) {
+            Some(at) => self.config.debug_pprof && at.takes(method),
+            None => matches!(*method, Method::GET | Method::HEAD) && Pages::is_page(path),
+        }
+    }
+
     /// Answers a request whose prefix has been removed from the path. Takes no body, because no endpoint reads one.
     pub(crate) async fn answer(self, request: Parts) -> Response {
         let path = request.uri.path();
@@ -77,7 +86,13 @@ impl Api {
                 let answered = self.endpoint(tail, &request).await;
                 answered.unwrap_or_else(IntoResponse::into_response)
             }
-            None => self.page(path, &request.method),
+            None => match GoPath::at(path).filter(|_| self.config.debug_pprof) {
+                Some(at) => {
+                    let answered = self.go_path(at, &request).await;
+                    answered.unwrap_or_else(IntoResponse::into_response)
+                }
+                None => self.page(path, &request.method),
+            },
         };
         let headers = response.headers_mut();
         let nosniff = HeaderValue::from_static("nosniff");
@@ -139,6 +154,18 @@ impl Api {
                 outputs::output(profiler, Some(id), kind, query, headers).await
             }
         }
+    }
+
+    /// Answers a path that services in Go have.
+    async fn go_path(&self, at: GoPath, request: &Parts) -> Result<Response, ApiError> {
+        guard::check_host(&self.config, self.own_listener, request)?;
+        guard::check_token(self.config.token.as_ref(), &request.headers)?;
+        if !at.takes(&request.method) {
+            return Err(ApiError::MethodNotAllowed(at.allow()));
+        }
+        // A GET that costs work.
+        guard::same_origin_or_link(&request.headers)?;
+        at.answer(&self.profiler, request).await
     }
 
     /// Checks the token before anything else, so that an unauthorized client learns nothing. A ticket replaces the token for

@@ -90,6 +90,8 @@ pub(crate) enum ApiError {
     Host(String),
     NotFound(Option<&'static str>),
     MethodNotAllowed(&'static str),
+    /// No session is running, and a scraper takes only what is of now.
+    NothingToScrape,
     /// All live slots are taken.
     TooManyWatchers,
     /// No memory log is being written, for this reason if it should be.
@@ -128,9 +130,8 @@ impl ApiError {
             ApiError::MethodNotAllowed(_) => {
                 (StatusCode::METHOD_NOT_ALLOWED, ErrorKind::MethodNotAllowed)
             }
-            ApiError::TooManyWatchers => {
-                (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::TooManyWatchers)
-            }
+            ApiError::NothingToScrape => (LATER, ErrorKind::NotRecording),
+            ApiError::TooManyWatchers => (LATER, ErrorKind::TooManyWatchers),
             ApiError::NoMemoryLog(_) => (StatusCode::NOT_FOUND, ErrorKind::MemoryLogNotFound),
             ApiError::Range(_) => (
                 StatusCode::RANGE_NOT_SATISFIABLE,
@@ -186,6 +187,7 @@ impl ApiError {
                 format!("the profiler has no endpoint at this path.{LISTED}")
             }
             ApiError::MethodNotAllowed(allow) => format!("this endpoint takes {allow} only"),
+            ApiError::NothingToScrape => error_chain(&profiler::Error::NotRecording).to_string(),
             ApiError::TooManyWatchers => "32 clients watch already".into(),
             ApiError::NoMemoryLog(Some(reason)) => reason.to_string(),
             ApiError::NoMemoryLog(None) => {

@@ -9,6 +9,7 @@
 //! happens inside [`untracked`](crate::capture::untracked).
 
 mod api;
+mod debug_pprof;
 mod docs;
 mod download;
 mod error;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
 use super::api::Api;
+use super::debug_pprof;
 use super::docs::Pages;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
 #[cfg(feature = "openapi")]
@@ -178,11 +179,12 @@ fn beside(app: Router, api: Api) -> Router {
 }
 
 /// Paths that are probed below a prefix.
-const PROBED: [&str; 5] = [
+const PROBED: [&str; 6] = [
     "",
     "/",
     "/docs/",
     "/openapi.json",
+    "/debug/pprof/heap",
     "/api/v1/profiler/memray/status",
 ];
 const PROBED_BESIDES: [&str; 2] = ["/x", "/x/x"];
@@ -209,7 +211,9 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
             tails.map(move |tail| format!("{prefix}{tail}"))
         });
     let document = cfg!(feature = "openapi").then(|| "/openapi.json".to_owned());
+    let go = debug_pprof::PATHS.iter().filter(|_| config.debug_pprof);
     route::examples()
+        .chain(go.map(|path| (*path).to_owned()))
         .chain(others.map(String::from))
         .chain(document)
         .chain(docs.into_iter().filter(|_| cfg!(feature = "swagger-ui")))

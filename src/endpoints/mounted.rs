@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use tower::{BoxError, Layer, Service};
 
 use super::api::Api;
-use super::docs::{self, Pages};
+use super::docs;
 use super::error::ApiError;
 use super::untracked::UntrackedFuture;
 use crate::capture::untracked;
@@ -41,6 +41,7 @@ impl<S> Layer<S> for HeaprayLayer {
 /// ```text
 /// profiler's endpoints   the profiler
 /// its pages, home page   the app; where it has none (404, 405), the profiler
+/// /debug/pprof/…         the same: heap, allocs, cmdline, symbol
 /// anything else          the app
 /// ```
 ///
@@ -130,20 +131,21 @@ where
             }
             // The app gets the path as it was sent, because the path without the prefix may be another route of the app.
             Some(rest) => {
-                let page = (read && Pages::is_page(rest)).then(|| {
+                let fallback = api.is_fallback(request.method(), rest).then(|| {
                     let api = api.clone().with_own_document();
-                    page(api, request.method(), without_prefix(request.uri(), rest))
+                    fallback(api, &request, without_prefix(request.uri(), rest))
                 });
-                return MountFuture::app(self.app.call(request), page);
+                return MountFuture::app(self.app.call(request), fallback);
             }
         }
         if Api::is_endpoint(request.uri().path()) {
             let (parts, _) = request.into_parts();
             return MountFuture::ours(UntrackedFuture::new(|| api.clone().answer(parts)));
         }
-        let page = (read && Pages::is_page(request.uri().path()))
-            .then(|| page(api.clone(), request.method(), request.uri().clone()));
-        MountFuture::app(self.app.call(request), page)
+        let fallback = api
+            .is_fallback(request.method(), request.uri().path())
+            .then(|| fallback(api.clone(), &request, request.uri().clone()));
+        MountFuture::app(self.app.call(request), fallback)
     }
 }
 
@@ -177,11 +179,13 @@ fn without_prefix(uri: &Uri, rest: &str) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// Answers with the profiler's page at `uri`. Only the method and the address matter.
-fn page(api: Api, method: &Method, uri: Uri) -> UntrackedFuture {
+/// Answers with what the profiler has at `uri`. The request's body does not matter.
+fn fallback<B>(api: Api, request: &Request<B>, uri: Uri) -> UntrackedFuture {
     UntrackedFuture::new(|| {
         let mut head = Request::new(());
-        head.method_mut().clone_from(method);
+        head.method_mut().clone_from(request.method());
+        head.headers_mut().clone_from(request.headers());
+        head.extensions_mut().clone_from(request.extensions());
         *head.uri_mut() = uri;
         api.answer(head.into_parts().0)
     })

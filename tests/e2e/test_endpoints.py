@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -110,6 +111,33 @@ def test_go_tool_pprof_names_the_leak_first(service, tmp_path):
     assert done.returncode == 0, done.stderr
     table = done.stdout[done.stdout.index("flat%") :].splitlines()
     assert re.match(r"\s*24\d{6}B .*leak_a_million_numbers", table[1]), done.stdout
+
+
+def test_go_tool_pprof_fetches_the_heap_by_itself_and_compares_two(service, tmp_path):
+    if shutil.which("go") is None:
+        skip("go tool pprof, because go is not installed")
+
+    def top(*arguments: str) -> str:
+        command = ["go", "tool", "pprof", "-top", "-unit=B", *arguments]
+        environment = os.environ | {"PPROF_TMPDIR": str(tmp_path), "no_proxy": "127.0.0.1"}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    heap = f"http://127.0.0.1:{service.port}/debug/pprof/heap"
+    service.post(f"{PROFILER}/start")
+    service.perform(1)
+    before = tmp_path / "before.pb.gz"
+    before.write_bytes(service.get("/debug/pprof/heap").body)
+    service.perform(2)
+    table = top(heap)
+    assert "Type: inuse_space" in table
+    assert re.search(r"\b24\d{6}B .*leak_a_million_numbers", table), table
+    assert "Type: alloc_space" in top(heap.replace("heap", "allocs"))
+    table = top(f"-diff_base={before}", heap)
+    assert re.search(r"\b16\d{6}B .*leak_a_million_numbers", table), table
+    service.post(f"{PROFILER}/stop")
+    assert service.get("/debug/pprof/heap").status == 503
 
 
 def test_a_mark_is_set_only_while_recording(service):

@@ -9,6 +9,7 @@
 mod support;
 
 mod bench;
+mod debug_pprof;
 mod document;
 mod guard;
 mod leaks;
