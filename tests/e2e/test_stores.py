@@ -1,0 +1,110 @@
+"""The profiles in real profile stores: pushed to Pyroscope with both of its storages, and scraped by Parca. What they say that
+they have is what `go tool pprof` finds in the file."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from service import LEAKED_BYTES, PROFILER, Service
+from skipping import skip
+from stores import Parca, Pyroscope
+
+HEAP = "/debug/pprof/heap"
+LEAK = "leak_a_million_numbers"
+TYPES = {
+    "alloc_objects": "count",
+    "alloc_space": "bytes",
+    "inuse_objects": "count",
+    "inuse_space": "bytes",
+}
+
+
+def totals(profile: Path) -> dict[str, int]:
+    """The sum of each sample type, as `go tool pprof` counts it."""
+    if shutil.which("go") is None:
+        skip("go tool pprof, because go is not installed")
+    found = {}
+    for kind, unit in TYPES.items():
+        command = ["go", "tool", "pprof", "-top", "-nodecount=1", f"-sample_index={kind}"]
+        command += ["-unit=B"] if unit == "bytes" else []
+        done = subprocess.run([*command, str(profile)], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        found[kind] = int(re.search(r" of (\d+)B? total", done.stdout)[1])
+    return found
+
+
+@pytest.mark.parametrize("storage", ["v1", "v2"])
+def test_pyroscope_has_what_go_tool_pprof_finds_over_a_stop_and_a_start(tmp_path, storage):
+    with Pyroscope(tmp_path / "pyroscope", storage=storage) as server, Service(tmp_path / "sample") as service:
+        for session, calls in [("first", 3), ("second", 1)]:
+            if session == "second":
+                service.post(f"{PROFILER}/stop")
+                service.post(f"{PROFILER}/start")
+            service.perform(calls)
+            profile = tmp_path / f"{session}.pb.gz"
+            profile.write_bytes(service.get(HEAP).body)
+            # It answers 200 even while a part of it starts; the series then comes with the next profile.
+            server.until(lambda body=profile.read_bytes(), name=session: server.ingest(name, body)[0] == 200, "it is taken")
+            expected = totals(profile)
+            assert expected["inuse_space"] >= LEAKED_BYTES * calls / 3
+            for kind, unit in TYPES.items():
+                name = f"memory:{kind}:{unit}:space:bytes"
+                ask = lambda of=name, name=session: server.flame_graph(name, of)  # noqa: E731
+                total, functions = server.until(lambda ask=ask: (found := ask())[0] and found, f"{kind} is there")
+                assert total == expected[kind], kind
+                assert any(LEAK in function for function in functions), functions
+        # A series for each sample type, and none for a thread or an allocator.
+        series = server.ask("Series", matchers=['{service_name="first"}'], labelNames=[]).get("labelsSet", [])
+        names = {label["name"] for one in series for label in one["labels"]}
+        assert not {"thread", "allocator"} & names, names
+
+
+def test_pyroscope_refuses_nothing_of_a_program_with_many_call_sites(tmp_path):
+    """Its limits are those that the profiler keeps by itself. The file with everything is beyond them only in large programs."""
+    with Pyroscope(tmp_path / "pyroscope") as server, Service(tmp_path / "sample") as service:
+        service.perform(1)
+        for query in ["", "?labels=thread", "?limit=10"]:
+            status, said = server.ingest(f"sample{len(query)}", service.get(f"{HEAP}{query}").body)
+            assert status == 200, said
+
+
+@pytest.mark.parametrize("path", [None, f"{PROFILER}/pprof"])
+def test_parca_scrapes_live_memory_that_is_not_a_difference(tmp_path, path):
+    profile = "enabled: true" if path is None else f"enabled: true, path: {path}"
+    with Service(tmp_path / "sample") as service:
+        service.perform(3)
+        with Parca(tmp_path / "parca", target=f"127.0.0.1:{service.port}", profile=profile) as server:
+            types = server.until(lambda: server.get("/api/profiles/types").get("types"), "it has profiles")
+            assert {kind["sampleType"] for kind in types} >= set(TYPES)
+            assert [kind for kind in types if kind["name"] != "memory" or kind["delta"]] == []
+
+            def points() -> list[dict]:
+                now = time.time()
+                span = {"start": instant(now - 600), "end": instant(now + 60), "limit": 10}
+                found = server.get("/api/profiles/query_range", query="memory:inuse_space:bytes:space:bytes{}", **span)
+                return [point for series in found.get("series", []) for point in series["samples"]]
+
+            # Each scrape is live memory by itself, which is not summed up over scrapes.
+            latest = server.until(lambda: (found := points())[3:] and found[-1], "it has scraped several times")
+            file = tmp_path / "now.pb.gz"
+            file.write_bytes(service.get(HEAP).body)
+            assert int(latest["value"]) == pytest.approx(totals(file)["inuse_space"], rel=0.01)
+            merged = {
+                "mode": "MODE_SINGLE_UNSPECIFIED",
+                "single.query": "memory:inuse_space:bytes:space:bytes{}",
+                "single.time": latest["timestamp"],
+                "reportType": "REPORT_TYPE_TOP",
+            }
+            assert LEAK in json.dumps(server.get("/api/profiles/query", **merged))
+
+
+def instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
