@@ -45,7 +45,10 @@ async fn names_are_in_the_profile_and_need_not_be_asked_for() {
     let app = bench.app();
     for method in [Method::GET, Method::POST] {
         let symbol = send(&app, method, "/debug/pprof/symbol", &[]).await;
-        assert_eq!((symbol.status.as_u16(), symbol.text()), (200, "num_symbols: 0\n"));
+        assert_eq!(
+            (symbol.status.as_u16(), symbol.text()),
+            (200, "num_symbols: 0\n")
+        );
     }
     let program = get(&app, "/debug/pprof/cmdline").await;
     assert!(!program.text().is_empty());
