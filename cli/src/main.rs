@@ -14,6 +14,7 @@ mod json;
 mod leftovers;
 mod limit;
 mod output;
+mod parquet;
 mod plot;
 mod remote;
 mod selection;

@@ -197,11 +197,29 @@ fn every_format_can_be_converted_to_and_names_the_file() {
         ("gprof2dot", "memray-gprof2dot-x.gprof2dot.json"),
         ("mprof", "memray-mprof-x.dat"),
         ("memray", "memray-memray-x.bin"),
+        ("parquet", "memray-parquet-x.parquet"),
     ] {
         let output = run(&["transform", format, &file, "--json"]);
         assert!(output.status.success(), "{format}: {}", err(&output));
         assert_eq!(json(&output.stdout)["wrote"], folder.name(name));
         assert!(folder.path(name).exists());
+    }
+}
+
+#[test]
+fn a_table_is_whole_and_a_label_needs_a_name() {
+    let folder = Folder::new();
+    let file = folder.put("x.bin", &all());
+    let table =
+        |options: &[&str]| run(&[&["convert", "parquet", &file, "-o", "-"], options].concat());
+    let output = table(&["--service", "shop", "--row-label", "region=eu"]);
+    assert!(output.status.success(), "{}", err(&output));
+    let magic = b"PAR1";
+    assert!(output.stdout.starts_with(magic) && output.stdout.ends_with(magic));
+    for label in ["region", "=eu"] {
+        let refused = table(&["--row-label", label]);
+        assert_eq!(refused.status.code(), Some(64));
+        assert!(err(&refused).contains("KEY=VALUE"), "{}", err(&refused));
     }
 }
 

@@ -1,9 +1,10 @@
 //! `heapray convert`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use heapray_report::Report;
 use heapray_report::formats::pprof::{self, Labels};
 use heapray_report::formats::{Format, Options};
 use heapray_report::memray::write_aggregated;
@@ -11,6 +12,7 @@ use heapray_report::memray::write_aggregated;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::OutputArgs;
+use crate::parquet::{self, Place};
 use crate::selection::{NamesArgs, OrderArgs, PartArgs, SideArgs, UnitArgs, VersionArgs};
 
 /// Write a capture in the format of another tool.
@@ -50,6 +52,15 @@ pub(crate) struct Args {
     /// SVG and speedscope: the title.
     #[arg(long)]
     title: Option<String>,
+    /// Parquet: the service in each row. The default is the program's name.
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Parquet: the replica in each row. The default is the process's number.
+    #[arg(long, value_name = "NAME")]
+    replica: Option<String>,
+    /// Parquet: a label in each row, such as `region=eu`. May be given several times.
+    #[arg(long = "row-label", value_name = "KEY=VALUE", value_parser = label)]
+    row_labels: Vec<(String, String)>,
     #[command(flatten)]
     version: VersionArgs,
     #[command(flatten)]
@@ -66,25 +77,65 @@ pub(crate) struct Args {
     part: PartArgs,
 }
 
-/// Name of a format, as in the list of formats.
+/// A format of the report's, or one of the command's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FormatArg(Format);
+enum FormatArg {
+    Of(Format),
+    Parquet,
+}
 
 impl ValueEnum for FormatArg {
     fn value_variants<'a>() -> &'a [Self] {
-        static ALL: std::sync::LazyLock<Vec<FormatArg>> =
-            std::sync::LazyLock::new(|| Format::ALL.iter().copied().map(FormatArg).collect());
+        static ALL: std::sync::LazyLock<Vec<FormatArg>> = std::sync::LazyLock::new(|| {
+            let of_reports = Format::ALL.iter().copied().map(FormatArg::Of);
+            of_reports.chain([FormatArg::Parquet]).collect()
+        });
         &ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()).help(self.0.description()))
+        Some(PossibleValue::new(self.name()).help(self.description()))
+    }
+}
+
+impl FormatArg {
+    fn name(self) -> &'static str {
+        match self {
+            FormatArg::Of(format) => format.name(),
+            FormatArg::Parquet => "parquet",
+        }
+    }
+
+    fn description(self) -> &'static str {
+        match self {
+            FormatArg::Of(format) => format.description(),
+            FormatArg::Parquet => "a row for each call site, for DuckDB, Spark and other databases",
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            FormatArg::Of(format) => format.extension(),
+            FormatArg::Parquet => "parquet",
+        }
+    }
+
+    fn is_text(self) -> bool {
+        matches!(self, FormatArg::Of(format) if format.is_text())
+    }
+}
+
+/// Reads `KEY=VALUE`.
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a label is written KEY=VALUE".to_owned()),
     }
 }
 
 impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let FormatArg(format) = self.format;
+        let format = self.format;
         let extension = format.extension();
         let mut out = self
             .output
@@ -97,12 +148,12 @@ impl Args {
             .read(&self.capture, &self.side, self.names, context);
         let mut capture = capture?;
         // A capture has both.
-        if format != Format::Memray {
+        if format != FormatArg::Of(Format::Memray) {
             self.names.apply(&mut capture.report);
         }
         // The writer of pictures reverses them by itself, and titles them so.
         let report = match format {
-            Format::Svg => capture.report,
+            FormatArg::Of(Format::Svg) => capture.report,
             _ => self.order.apply(capture.report),
         };
         let options = Options {
@@ -120,8 +171,22 @@ impl Args {
             },
         };
         out.write(context, |mut out| match format {
-            Format::Memray => write_aggregated(&report, self.version.version(), out),
-            format => format.write(&report, &options, &mut out),
+            FormatArg::Parquet => parquet::write(&report, &self.place(&report), out),
+            FormatArg::Of(Format::Memray) => write_aggregated(&report, self.version.version(), out),
+            FormatArg::Of(format) => format.write(&report, &options, &mut out),
         })
+    }
+
+    /// Returns what is the same in all rows of a table.
+    fn place(&self, report: &Report) -> Place {
+        let program = report.about.command_line.split(' ').next();
+        let program = Path::new(program.unwrap_or_default()).file_name();
+        let program = || program.unwrap_or_default().to_string_lossy().into_owned();
+        let process = || report.about.pid.to_string();
+        Place {
+            service: self.service.clone().unwrap_or_else(program),
+            replica: self.replica.clone().unwrap_or_else(process),
+            labels: self.row_labels.clone(),
+        }
     }
 }

@@ -54,7 +54,7 @@ pub use named::{Names, named};
 pub(crate) use names::segments;
 pub use names::{brief_name, is_plumbing, logical_name};
 pub use origin::{Kind, Origins, OwnCrates, Package};
-pub use own_site::{OwnSite, own_sites};
+pub use own_site::{OwnSite, own_frame, own_sites};
 pub use plain_name::{LONGEST_SHOWN, is_of_any_type, plain_name, short_name, trait_name};
 pub use readable::readable;
 pub use resident::{Part, Share, resident_parts};

@@ -29,7 +29,7 @@ pub fn own_sites(report: &Report, origins: &Origins) -> Vec<OwnSite> {
     for site in &report.sites {
         let (frame, is_own) = *charged
             .entry(site.stack)
-            .or_insert_with(|| responsible(report, origins, site.stack));
+            .or_insert_with(|| own_frame(report, origins, site.stack));
         sites
             .entry(frame)
             .or_insert(OwnSite {
@@ -53,11 +53,9 @@ pub fn own_sites(report: &Report, origins: &Origins) -> Vec<OwnSite> {
     sites
 }
 
-pub(super) fn responsible(
-    report: &Report,
-    origins: &Origins,
-    stack: StackId,
-) -> (Option<FrameId>, bool) {
+/// Returns the frame that the memory of `stack` is charged to, and whether it is the service's own: see [`OwnSite::frame`].
+#[must_use]
+pub fn own_frame(report: &Report, origins: &Origins, stack: StackId) -> (Option<FrameId>, bool) {
     let mut leaf = None;
     let mut package = None;
     for frame in report.stacks.leaf_to_root(stack) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::work::Work;
 use crate::model::{FrameId, Report, StackId, Tally};
-use crate::views::own_site::responsible;
+use crate::views::own_site::own_frame;
 use crate::views::{KnownSites, Origins};
 
 /// Largest number of lines that are judged: those with the most live bytes. Each takes a kilobyte, and a hostile report can
@@ -44,7 +44,7 @@ pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line
             if known.of_stack(site.stack).is_some() {
                 return None;
             }
-            let (frame, is_own) = responsible(report, origins, site.stack);
+            let (frame, is_own) = own_frame(report, origins, site.stack);
             frame.map(|frame| (frame, is_own))
         });
         line_of_site.push(line.map(|(frame, _)| frame));
