@@ -159,7 +159,9 @@ class Pyroscope(Server):
     def flame_graph(self, name: str, kind: str) -> tuple[int, list[str]]:
         """The total of one sample type of a service, and the functions in its flame graph."""
         select = f'{{service_name="{name}"}}'
-        graph = self.ask("SelectMergeStacktraces", profileTypeID=kind, labelSelector=select, maxNodes=500).get("flamegraph", {})
+        graph = self.ask("SelectMergeStacktraces", profileTypeID=kind, labelSelector=select, maxNodes=10_000).get(
+            "flamegraph", {}
+        )
         return int(graph.get("total", 0)), graph.get("names", [])
 
 

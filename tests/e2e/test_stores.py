@@ -51,7 +51,7 @@ def test_pyroscope_has_what_go_tool_pprof_finds_over_a_stop_and_a_start(tmp_path
             service.perform(calls)
             profile = tmp_path / f"{session}.pb.gz"
             profile.write_bytes(service.get(HEAP).body)
-            # It answers 200 even while a part of it starts; the series then comes with the next profile.
+            # It refuses profiles while a part of it starts.
             server.until(lambda body=profile.read_bytes(), name=session: server.ingest(name, body)[0] == 200, "it is taken")
             expected = totals(profile)
             assert expected["inuse_space"] >= LEAKED_BYTES * calls / 3
