@@ -216,7 +216,8 @@ fn fill_the_disk() {
         "{reason}; {} blocks are in the report",
         status.allocated.count
     );
-    drop(profiler);
+    // After this, nothing is written any more: else it might be written where the disk was.
+    profiler.shutdown().unwrap();
     if is_disk {
         let disk = CString::new(disk.as_os_str().as_encoded_bytes()).unwrap();
         // SAFETY: a text that ends with a zero. Open files stay open.
