@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 180
 
 
 def program(name: str) -> Path:
-    """The server of that name. No package has it, so a check without it is skipped everywhere."""
+    """The server of that name. Without it, the check is skipped."""
     named = os.environ.get(f"HEAPRAY_{name.upper()}")
     if named:
         return Path(named)
@@ -46,7 +46,9 @@ def program(name: str) -> Path:
 
 
 def absent(reason: str) -> NoReturn:
-    print(f"skipped: {reason}")
+    """Skips the check and says so. Unlike what a package has, CI may lack a server: pytest's summary counts it there."""
+    if not os.environ.get("CI"):
+        print(f"skipped: {reason}")
     pytest.skip(reason)
 
 
