@@ -11,20 +11,18 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from dockerfile import DOCKERFILE, Dockerfile, Image, built, read
-from service import DEADLINE_SECONDS, ROOT, Service
+from running import DEADLINE_SECONDS
+from service import ROOT, Service
 from skipping import skip
 
 # What is known of the base images: the libraries (Debian's libc6, libgcc-s1, libstdc++6) and what is set for a process.
-LIBRARIES = {
-    "gcr.io/distroless/cc-debian12:nonroot": r"(ld-linux|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+))[-.\w]*"
-}
+LIBRARIES = {"gcr.io/distroless/cc-debian12:nonroot": r"(ld-linux|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+))[-.\w]*"}
 BASE_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/home/nonroot"}
 DEVICES = ["full", "null", "random", "urandom", "zero"]
 MANIFEST = ROOT / "docs" / "containers.md"
@@ -104,6 +102,9 @@ class Manifest:
 class Container(Service):
     """A container, from `start` to the end of its process 1. `volumes`: folders here, by their paths there."""
 
+    # A life of it is short.
+    pause_seconds = 0.002
+
     root: Path = Path()
     volumes: dict[str, Path] = field(default_factory=dict)
 
@@ -112,31 +113,13 @@ class Container(Service):
         # The same as for the engine's `-p`: which port it has here does not matter there.
         self.environment = BASE_ENVIRONMENT | self.image.environment | {"PORT": "0"} | self.environment
 
-    def __enter__(self) -> Container:
-        self.start()
-        try:
-            self.wait_until_live()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self.process.poll() is None:
-            self.kill()
-        self.log.close()
-
     def start(self) -> None:
         """Returns when the entry point has begun."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.log = (self.directory / "service.log").open("wb")
         # One process from here on: each command gives way to the next.
-        self.process = subprocess.Popen(
+        self.launch(
             ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in self.environment.items())]
             + ["unshare", "--mount", "--pid", "--fork", "--ipc", "--uts"]
-            + ["setpriv", "--no-new-privs", "sh", "-euc", self.script(), "container", *self.image.entrypoint],
-            stdout=self.log,
-            stderr=self.log,
+            + ["setpriv", "--no-new-privs", "sh", "-euc", self.script(), "container", *self.image.entrypoint]
         )
         program = Path(self.image.entrypoint[0]).name
         self.pid = self.until(lambda: self.first_process(program), "its process 1 has not begun")
@@ -165,23 +148,11 @@ class Container(Service):
                 return int(pid)
         return None
 
-    def until(self, found, failure: str):
-        """What `found` gives, as soon as it gives something."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            try:
-                if answer := found():
-                    return answer
-            except OSError:
-                pass  # not there yet, or not any more
-            assert self.process.poll() is None, f"the container ended: {self.output()}"
-            assert time.monotonic() < deadline, f"{failure}: {self.output()}"
-            time.sleep(0.002)
-
-    def wait_until_live(self) -> None:
-        said = r"listens on http://localhost:(\d+)"
-        self.port = int(self.until(lambda: re.search(said, self.output()), "it does not listen")[1])
-        self.until(lambda: self.get("/live").status == 200, "it is not live")
+    def is_ready(self) -> bool:
+        listens = re.search(r"listens on http://localhost:(\d+)", self.output())
+        if listens:
+            self.port = int(listens[1])
+        return listens is not None and self.get("/live").status == 200
 
     def run(self, *command: str) -> subprocess.CompletedProcess:
         """Runs a command in the container, as the engine runs the health check."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from memray import FileReader
 
-from service import DEADLINE_SECONDS
+from running import DEADLINE_SECONDS
 
 
 def memray(*arguments: str | Path) -> str:

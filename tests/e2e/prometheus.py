@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
-import subprocess
-import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-from service import DEADLINE_SECONDS, ROOT, Answer
+from running import Running, free_port, run
+from service import ROOT
 from skipping import skip
 
 DEPLOY = ROOT / "deploy"
@@ -38,20 +34,9 @@ def tool(name: str) -> str:
     return path
 
 
-def promtool(*arguments: str | Path, cwd: Path | None = None, text: str = "") -> str:
+def promtool(*arguments: str | Path, text: str = "") -> str:
     """What promtool printed; its failure fails the test."""
-    done = subprocess.run(
-        [tool("promtool"), *arguments],
-        cwd=cwd,
-        input=text,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"promtool {' '.join(map(str, arguments))} failed:\n{done.stdout[-20_000:]}"
-    return done.stdout
+    return run(tool("promtool"), *arguments, text=text)
 
 
 def documented_metrics() -> dict[str, str]:
@@ -106,10 +91,11 @@ def shortened(rules: str, hour: float) -> str:
 
 
 @dataclass
-class Prometheus:
+class Prometheus(Running):
     """A server that scrapes, as `prometheus-heapray.yml` says. Ends by `with`."""
 
-    directory: Path
+    pause_seconds = 0.1
+
     targets: list[str]
     # What stands for the 15 seconds between two scrapes, and between two evaluations of the rules.
     interval: str = "1s"
@@ -118,34 +104,21 @@ class Prometheus:
     # Call sites in each answer. Their names are looked up, which takes longer than a very short interval.
     sites: int = 10
 
-    def __enter__(self) -> Prometheus:
+    def start(self) -> None:
         program = tool("prometheus")
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / RULES.name).write_text(self.rules)
         (self.directory / CONFIGURATION.name).write_text(self._configuration())
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.log = (self.directory / "prometheus.log").open("wb")
-        self.process = subprocess.Popen(
+        self.port = free_port()
+        self.launch(
             [
                 program,
                 f"--config.file={self.directory / CONFIGURATION.name}",
                 f"--storage.tsdb.path={self.directory / 'data'}",
                 f"--web.listen-address=127.0.0.1:{self.port}",
                 "--log.level=warn",
-            ],
-            stdout=self.log,
-            stderr=self.log,
+            ]
         )
-        self.until(self._is_ready, "Prometheus is ready")
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
 
     def _configuration(self) -> str:
         text = CONFIGURATION.read_text()
@@ -155,20 +128,8 @@ class Prometheus:
         text = text.replace('sites: ["10"]', f'sites: ["{self.sites}"]')
         return with_token(text, self.directory, self.token) if self.token else text
 
-    def _is_ready(self) -> bool:
-        assert self.process.poll() is None, f"Prometheus ended: {self.output()}"
-        try:
-            return self.get("/-/ready").status == 200
-        except OSError:
-            return False
-
-    def get(self, path: str) -> Answer:
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(f"http://127.0.0.1:{self.port}{path}", timeout=DEADLINE_SECONDS) as answer:
-                return Answer(answer.status, dict(answer.headers), answer.read())
-        except urllib.error.HTTPError as error:
-            return Answer(error.code, dict(error.headers), error.read())
+    def is_ready(self) -> bool:
+        return self.get("/-/ready").status == 200
 
     def query(self, expression: str) -> list[tuple[dict[str, str], float]]:
         """The present value of each series."""
@@ -194,20 +155,6 @@ class Prometheus:
         return [
             f"{rule['name']}: {rule['lastError']}" for group in groups for rule in group["rules"] if rule["health"] == "err"
         ]
-
-    def until(self, is_so, what: str, seconds: float = DEADLINE_SECONDS):
-        """Waits for something true, and returns it."""
-        deadline = time.monotonic() + seconds
-        while True:
-            found = is_so()
-            if found:
-                return found
-            assert time.monotonic() < deadline, f"{what}: not within {seconds} s. {self.output()}"
-            time.sleep(0.1)
-
-    def output(self) -> str:
-        self.log.flush()
-        return (self.directory / "prometheus.log").read_text()
 
 
 def with_token(configuration: str, directory: Path, token: str) -> str:

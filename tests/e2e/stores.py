@@ -6,24 +6,17 @@ import hashlib
 import json
 import lzma
 import os
-import socket
-import subprocess
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-import pytest
-
+from running import Answer, Running, free_port
 from service import ROOT, TARGET
+from skipping import skip_even_in_ci
 
 # Where the programs are, packed, if no variable names one: HEAPRAY_PYROSCOPE, HEAPRAY_PARCA.
 PACKED = ROOT.parent / "shared" / "tools" / "servers"
-# Pyroscope waits for its own parts for some twenty seconds.
-DEADLINE_SECONDS = 180
 
 
 def program(name: str) -> Path:
@@ -33,7 +26,7 @@ def program(name: str) -> Path:
         return Path(named)
     packed = PACKED / f"{name}.xz"
     if not packed.exists():
-        absent(f"{name}, because neither HEAPRAY_{name.upper()} nor {packed.parent.name}/{packed.name} is there")
+        skip_even_in_ci(f"{name}, because neither HEAPRAY_{name.upper()} nor {packed.parent.name}/{packed.name} is there")
     content = packed.read_bytes()
     unpacked = TARGET / "tools" / "servers" / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
     if not unpacked.exists():
@@ -45,74 +38,25 @@ def program(name: str) -> Path:
     return unpacked
 
 
-def absent(reason: str) -> NoReturn:
-    """Skips the check and says so. Unlike what a package has, CI may lack a server: pytest's summary counts it there."""
-    if not os.environ.get("CI"):
-        print(f"skipped: {reason}")
-    pytest.skip(reason)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @dataclass
-class Server:
-    """A server that runs in a directory of its own. Ends by `with`."""
+class Store(Running):
+    """A profile store."""
 
-    directory: Path
-    port: int = field(default_factory=free_port)
+    pause_seconds = 0.2
+    # Pyroscope waits for its own parts for some twenty seconds.
+    deadline_seconds = 180
+
+    def start(self) -> None:
+        self.port = free_port()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.launch(self.command(), cwd=self.directory)
 
     def command(self) -> list[str | Path]:
         raise NotImplementedError
 
-    def is_ready(self) -> bool:
-        raise NotImplementedError
-
-    def __enter__(self):
-        command = self.command()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.log = self.directory / "server.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen([str(word) for word in command], cwd=self.directory, stdout=log, stderr=log)
-        try:
-            self.until(self.is_ready, "the server is ready")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def request(self, path: str, body: bytes | None = None, kind: str = "application/octet-stream") -> tuple[int, bytes]:
-        """Status and body of the answer; 0 if there is none."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, {"Content-Type": kind} if body else {})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=60) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-        except OSError:
-            return 0, b""
-
-    def until(self, is_so, what: str):
-        """Waits for something true, and returns it."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not (found := is_so()):
-            log = self.log.read_text(errors="replace")[-5_000:]
-            assert self.process.poll() is None, f"the server ended: {log}"
-            assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_SECONDS} s. {log}"
-            time.sleep(0.2)
-        return found
-
 
 @dataclass
-class Pyroscope(Server):
+class Pyroscope(Store):
     """Grafana's store, with the older or the newer of its storages."""
 
     storage: str = "v2"
@@ -144,19 +88,19 @@ class Pyroscope(Server):
         ]
 
     def is_ready(self) -> bool:
-        return self.request("/ready")[0] == 200
+        return self.get("/ready").status == 200
 
-    def ingest(self, name: str, profile: bytes) -> tuple[int, str]:
+    def ingest(self, name: str, profile: bytes) -> Answer:
         now = int(time.time())
         query = urllib.parse.urlencode({"name": name, "format": "pprof", "from": now - 15, "until": now})
-        status, answer = self.request(f"/ingest?{query}", profile)
-        return status, answer.decode(errors="replace")
+        return self.post(f"/ingest?{query}", body=profile, headers={"Content-Type": "application/octet-stream"})
 
     def ask(self, method: str, **body) -> dict:
         now = int(time.time() * 1000)
         question = json.dumps({"start": now - 3_600_000, "end": now + 60_000} | body).encode()
-        status, answer = self.request(f"/querier.v1.QuerierService/{method}", question, "application/json")
-        return json.loads(answer) if status == 200 else {}
+        headers = {"Content-Type": "application/json"}
+        answer = self.post(f"/querier.v1.QuerierService/{method}", body=question, headers=headers)
+        return answer.json() if answer.status == 200 else {}
 
     def flame_graph(self, name: str, kind: str) -> tuple[int, list[str]]:
         """The total of one sample type of a service, and the functions in its flame graph."""
@@ -168,7 +112,7 @@ class Pyroscope(Server):
 
 
 @dataclass
-class Parca(Server):
+class Parca(Store):
     """Polar Signals' store, which scrapes `target`."""
 
     target: str = ""
@@ -176,7 +120,6 @@ class Parca(Server):
     profile: str = "enabled: true"
 
     def command(self) -> list[str | Path]:
-        self.directory.mkdir(parents=True, exist_ok=True)
         others = "\n".join(f"        {kind}: {{enabled: false}}" for kind in ["goroutine", "block", "mutex", "process_cpu"])
         configuration = self.directory / "parca.yaml"
         configuration.write_text(f"""\
@@ -204,8 +147,8 @@ scrape_configs:
         ]
 
     def is_ready(self) -> bool:
-        return self.request("/api/profiles/types")[0] == 200
+        return self.get("/api/profiles/types").status == 200
 
-    def get(self, path: str, **query) -> dict:
-        status, answer = self.request(f"{path}?{urllib.parse.urlencode(query)}")
-        return json.loads(answer) if status == 200 else {}
+    def ask(self, path: str, **query) -> dict:
+        answer = self.get(f"{path}?{urllib.parse.urlencode(query)}")
+        return answer.json() if answer.status == 200 else {}

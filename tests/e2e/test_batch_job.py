@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from memray_cli import memray
-from service import DEADLINE_SECONDS, TARGET
+from running import DEADLINE_SECONDS
+from service import TARGET
 
 JOB = TARGET / "release" / "batch-job"
 MIB = 1 << 20

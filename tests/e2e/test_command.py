@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
-from pathlib import Path
 
+from heapray_cli import heapray
 from memray_cli import largest_leak, memray
-from service import DEADLINE_SECONDS, PROFILER, TARGET, Service, is_the_leak
-
-# Of the build that the crates' own tests made.
-HEAPRAY = TARGET / "debug" / "heapray"
-
-
-def heapray(*arguments: str | Path) -> str:
-    done = subprocess.run(
-        [HEAPRAY, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-        stdin=subprocess.DEVNULL,
-        env=os.environ | {"COLUMNS": "240"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from service import PROFILER, Service, is_the_leak
 
 
 def test_fetch_stops_the_service_and_saves_what_memray_opens(tmp_path):

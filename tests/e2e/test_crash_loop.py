@@ -16,7 +16,8 @@ import pytest
 
 from container import Container, Manifest, needs_root, root_file_system  # noqa: F401: a fixture is used by its name
 from dockerfile import read
-from service import DEADLINE_SECONDS, LEAKED_BYTES, PROFILER, Answer
+from running import DEADLINE_SECONDS, Answer
+from service import LEAKED_BYTES, PROFILER
 
 LIVES = 100
 AT_ONCE = 2
@@ -210,7 +211,7 @@ def live_once(number: int, root: Path, directory: Path, volume: Volume) -> None:
         if kind is None:
             time.sleep(chance.uniform(0, 0.1))
         else:
-            container.wait_until_live()
+            container.wait_until_ready()
             asked(container, "start")
             missing = [owed for owed in volume.missing(container) if owed.ended]
             assert not missing, (missing, container.output())

@@ -28,6 +28,7 @@ from prometheus import (
     tool,
     with_token,
 )
+from running import run
 from service import PROFILER, ROOT
 from skipping import skip
 
@@ -40,15 +41,6 @@ DASHBOARD_TYPES = ROOT / "tests" / "e2e" / "dashboard"
 KUBERNETES = ["1.25", "1.31", "1.37"]
 # What Prometheus's client libraries have for each process, and a metric of axum-prometheus, which docs and comments show.
 FOREIGN_METRICS = {"process_resident_memory_bytes", "axum_http_requests_total"}
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """What a tool printed; its failure fails the test."""
-    done = subprocess.run(
-        list(map(str, command)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, f"{Path(command[0]).name} failed:\n{done.stdout[-20_000:]}"
-    return done.stdout
 
 
 def python_tool(name: str) -> Path:

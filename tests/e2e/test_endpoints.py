@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from go_pprof import top
 from memray_cli import largest_leak
 from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
-from skipping import skip
 
 PREFIXES = ["", "/pub/job/memory-leak/0.1.0", "/pub/job/any/latest"]
 
@@ -101,40 +98,26 @@ def test_a_service_that_was_restarted_still_has_its_former_report(tmp_path):
 
 
 def test_go_tool_pprof_names_the_leak_first(service, tmp_path):
-    if shutil.which("go") is None:
-        skip("go tool pprof, because go is not installed")
     record(service, 3)
     profile = tmp_path / "memray-report.pb.gz"
     profile.write_bytes(service.get(f"{PROFILER}/pprof").body)
-    command = ["go", "tool", "pprof", "-top", "-sample_index=inuse_space", "-unit=B", str(profile)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    table = done.stdout[done.stdout.index("flat%") :].splitlines()
-    assert re.match(r"\s*24\d{6}B .*leak_a_million_numbers", table[1]), done.stdout
+    said = top("-sample_index=inuse_space", profile, directory=tmp_path)
+    table = said[said.index("flat%") :].splitlines()
+    assert re.match(r"\s*24\d{6}B .*leak_a_million_numbers", table[1]), said
 
 
 def test_go_tool_pprof_fetches_the_heap_by_itself_and_compares_two(service, tmp_path):
-    if shutil.which("go") is None:
-        skip("go tool pprof, because go is not installed")
-
-    def top(*arguments: str) -> str:
-        command = ["go", "tool", "pprof", "-top", "-unit=B", *arguments]
-        environment = os.environ | {"PPROF_TMPDIR": str(tmp_path), "no_proxy": "127.0.0.1"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    heap = f"http://127.0.0.1:{service.port}/debug/pprof/heap"
+    heap = service.url("/debug/pprof/heap")
     service.post(f"{PROFILER}/start")
     service.perform(1)
     before = tmp_path / "before.pb.gz"
     before.write_bytes(service.get("/debug/pprof/heap").body)
     service.perform(2)
-    table = top(heap)
+    table = top(heap, directory=tmp_path)
     assert "Type: inuse_space" in table
     assert re.search(r"\b24\d{6}B .*leak_a_million_numbers", table), table
-    assert "Type: alloc_space" in top(heap.replace("heap", "allocs"))
-    table = top(f"-diff_base={before}", heap)
+    assert "Type: alloc_space" in top(service.url("/debug/pprof/allocs"), directory=tmp_path)
+    table = top(f"-diff_base={before}", heap, directory=tmp_path)
     assert re.search(r"\b16\d{6}B .*leak_a_million_numbers", table), table
     service.post(f"{PROFILER}/stop")
     assert service.get("/debug/pprof/heap").status == 503

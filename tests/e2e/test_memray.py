@@ -14,7 +14,8 @@ from memray import FileReader
 from memray._memray import compute_statistics
 
 from memray_cli import largest_leak, memray, memray_at_a_terminal
-from service import DEADLINE_SECONDS, LEAKED_BYTES, PROFILER, Service, is_the_leak
+from running import DEADLINE_SECONDS
+from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
 
 
 def after(heading: str, text: str) -> str:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from service import DEADLINE_SECONDS, LEAKED_BYTES, PROFILER, ROOT, TARGET, Service
+from heapray_cli import heapray
+from service import LEAKED_BYTES, PROFILER, ROOT, Service
 
-HEAPRAY = TARGET / "release" / "heapray"
 PAGE = ROOT / "docs" / "parquet.md"
 LEAK = "leak_a_million_numbers"
-
-
-def heapray(*arguments: str | Path) -> str:
-    done = subprocess.run(
-        [HEAPRAY, *map(str, arguments)], capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from go_pprof import top
 from service import LEAKED_BYTES, PROFILER, Service
-from skipping import skip
 from stores import Parca, Pyroscope
 
 HEAP = "/debug/pprof/heap"
@@ -29,16 +27,8 @@ TYPES = {
 
 def totals(profile: Path) -> dict[str, int]:
     """The sum of each sample type, as `go tool pprof` counts it."""
-    if shutil.which("go") is None:
-        skip("go tool pprof, because go is not installed")
-    found = {}
-    for kind, unit in TYPES.items():
-        command = ["go", "tool", "pprof", "-top", "-nodecount=1", f"-sample_index={kind}"]
-        command += ["-unit=B"] if unit == "bytes" else []
-        done = subprocess.run([*command, str(profile)], capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        found[kind] = int(re.search(r" of (\d+)B? total", done.stdout)[1])
-    return found
+    tables = {kind: top("-nodecount=1", f"-sample_index={kind}", profile, directory=profile.parent) for kind in TYPES}
+    return {kind: int(re.search(r" of (\d+)B? total", table)[1]) for kind, table in tables.items()}
 
 
 @pytest.mark.parametrize("storage", ["v1", "v2"])
@@ -52,7 +42,7 @@ def test_pyroscope_has_what_go_tool_pprof_finds_over_a_stop_and_a_start(tmp_path
             profile = tmp_path / f"{session}.pb.gz"
             profile.write_bytes(service.get(HEAP).body)
             # It refuses profiles while a part of it starts.
-            server.until(lambda body=profile.read_bytes(), name=session: server.ingest(name, body)[0] == 200, "it is taken")
+            server.until(lambda body=profile.read_bytes(), name=session: server.ingest(name, body).status == 200, "it is taken")
             expected = totals(profile)
             assert expected["inuse_space"] >= LEAKED_BYTES * calls / 3
             for kind, unit in TYPES.items():
@@ -72,8 +62,8 @@ def test_pyroscope_refuses_nothing_of_a_program_with_many_call_sites(tmp_path):
     with Pyroscope(tmp_path / "pyroscope") as server, Service(tmp_path / "sample") as service:
         service.perform(1)
         for query in ["", "?labels=thread", "?limit=10"]:
-            status, said = server.ingest(f"sample{len(query)}", service.get(f"{HEAP}{query}").body)
-            assert status == 200, said
+            answer = server.ingest(f"sample{len(query)}", service.get(f"{HEAP}{query}").body)
+            assert answer.status == 200, answer
 
 
 @pytest.mark.parametrize("path", [None, f"{PROFILER}/pprof"])
@@ -82,14 +72,14 @@ def test_parca_scrapes_live_memory_that_is_not_a_difference(tmp_path, path):
     with Service(tmp_path / "sample") as service:
         service.perform(3)
         with Parca(tmp_path / "parca", target=f"127.0.0.1:{service.port}", profile=profile) as server:
-            types = server.until(lambda: server.get("/api/profiles/types").get("types"), "it has profiles")
+            types = server.until(lambda: server.ask("/api/profiles/types").get("types"), "it has profiles")
             assert {kind["sampleType"] for kind in types} >= set(TYPES)
             assert [kind for kind in types if kind["name"] != "memory" or kind["delta"]] == []
 
             def points() -> list[dict]:
                 now = time.time()
                 span = {"start": instant(now - 600), "end": instant(now + 60), "limit": 10}
-                found = server.get("/api/profiles/query_range", query="memory:inuse_space:bytes:space:bytes{}", **span)
+                found = server.ask("/api/profiles/query_range", query="memory:inuse_space:bytes:space:bytes{}", **span)
                 return [point for series in found.get("series", []) for point in series["samples"]]
 
             # Each scrape is live memory by itself, which is not summed up over scrapes.
@@ -103,7 +93,7 @@ def test_parca_scrapes_live_memory_that_is_not_a_difference(tmp_path, path):
                 "single.time": latest["timestamp"],
                 "reportType": "REPORT_TYPE_TOP",
             }
-            assert LEAK in json.dumps(server.get("/api/profiles/query", **merged))
+            assert LEAK in json.dumps(server.ask("/api/profiles/query", **merged))
 
 
 def instant(seconds: float) -> str:
