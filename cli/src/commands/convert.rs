@@ -1,6 +1,6 @@
 //! `heapray convert`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -179,9 +179,7 @@ impl Args {
 
     /// Returns what is the same in all rows of a table.
     fn place(&self, report: &Report) -> Place {
-        let program = report.about.command_line.split(' ').next();
-        let program = Path::new(program.unwrap_or_default()).file_name();
-        let program = || program.unwrap_or_default().to_string_lossy().into_owned();
+        let program = || report.about.program().to_owned();
         let process = || report.about.pid.to_string();
         Place {
             service: self.service.clone().unwrap_or_else(program),

@@ -19,6 +19,12 @@ pub(super) struct Columns {
     replica: ByteArray,
     labels: Vec<(ByteArray, ByteArray)>,
     time: i64,
+    rows: Rows,
+}
+
+/// What differs from row to row.
+#[derive(Default)]
+struct Rows {
     threads: Vec<ByteArray>,
     allocators: Vec<ByteArray>,
     own: Frames,
@@ -60,18 +66,13 @@ impl Columns {
                 .map(|(key, value)| (text(key), text(value)))
                 .collect(),
             time,
-            threads: Vec::new(),
-            allocators: Vec::new(),
-            own: Frames::default(),
-            stacks: Frames::default(),
-            stack_levels: Levels::default(),
-            values: Default::default(),
+            rows: Rows::default(),
         }
     }
 
     /// Returns how many frames are held, with one for each row.
     pub(super) fn frames(&self) -> usize {
-        self.stacks.lines.len() + self.own.lines.len()
+        self.rows.stacks.lines.len() + self.rows.own.lines.len()
     }
 
     /// Begins a row with an empty stack.
@@ -82,11 +83,12 @@ impl Columns {
         own: FrameValues,
         values: [Tally; MEASURES.len()],
     ) {
-        self.threads.push(thread);
-        self.allocators.push(allocator);
-        self.own.push(own);
-        self.stack_levels.start_list();
-        for (column, tally) in self.values.iter_mut().zip(values) {
+        let rows = &mut self.rows;
+        rows.threads.push(thread);
+        rows.allocators.push(allocator);
+        rows.own.push(own);
+        rows.stack_levels.start_list();
+        for (column, tally) in rows.values.iter_mut().zip(values) {
             let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
             column.bytes.push(signed(tally.bytes));
             column.counts.push(signed(tally.count));
@@ -95,8 +97,8 @@ impl Columns {
 
     /// Adds a frame to the row's stack, from the leaf on.
     pub(super) fn add_frame(&mut self, frame: FrameValues) {
-        self.stacks.push(frame);
-        self.stack_levels.add();
+        self.rows.stacks.push(frame);
+        self.rows.stack_levels.add();
     }
 
     /// Writes the row group, in the order of the schema, and empties it.
@@ -104,26 +106,26 @@ impl Columns {
         &mut self,
         file: &mut SerializedFileWriter<Sink>,
     ) -> Result<(), ParquetError> {
-        let rows = self.threads.len();
-        if rows == 0 {
+        let rows = std::mem::take(&mut self.rows);
+        let count = rows.threads.len();
+        if count == 0 {
             return Ok(());
         }
         let mut group = file.next_row_group()?;
         let out = &mut group;
-        column::<Int64Type>(out, &vec![self.time; rows], None)?;
-        column::<ByteArrayType>(out, &vec![self.service.clone(); rows], None)?;
-        column::<ByteArrayType>(out, &vec![self.replica.clone(); rows], None)?;
-        self.write_labels(out, rows)?;
-        column::<ByteArrayType>(out, &self.threads, None)?;
-        column::<ByteArrayType>(out, &self.allocators, None)?;
-        self.own.write(out, None)?;
-        self.stacks.write(out, Some(&self.stack_levels))?;
-        for tallies in &self.values {
+        column::<Int64Type>(out, &vec![self.time; count], None)?;
+        column::<ByteArrayType>(out, &vec![self.service.clone(); count], None)?;
+        column::<ByteArrayType>(out, &vec![self.replica.clone(); count], None)?;
+        self.write_labels(out, count)?;
+        column::<ByteArrayType>(out, &rows.threads, None)?;
+        column::<ByteArrayType>(out, &rows.allocators, None)?;
+        rows.own.write(out, None)?;
+        rows.stacks.write(out, Some(&rows.stack_levels))?;
+        for tallies in &rows.values {
             column::<Int64Type>(out, &tallies.bytes, None)?;
             column::<Int64Type>(out, &tallies.counts, None)?;
         }
         group.close()?;
-        self.clear();
         Ok(())
     }
 
@@ -141,15 +143,6 @@ impl Columns {
         let (keys, values): (Vec<_>, Vec<_>) = of_all_rows.unzip();
         column::<ByteArrayType>(out, &keys, Some(&levels))?;
         column::<ByteArrayType>(out, &values, Some(&levels))
-    }
-
-    fn clear(&mut self) {
-        self.threads.clear();
-        self.allocators.clear();
-        self.own = Frames::default();
-        self.stacks = Frames::default();
-        self.stack_levels = Levels::default();
-        self.values = Default::default();
     }
 }
 

@@ -53,6 +53,15 @@ pub struct About {
     pub python_allocator: u8,
 }
 
+impl About {
+    /// Returns the file name of the program, as it was called; empty if it is not known.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        let path = self.command_line.split(' ').next().unwrap_or_default();
+        path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
 /// Reading of the process's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Moment {

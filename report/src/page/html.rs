@@ -52,7 +52,8 @@ fn fill(
 
 /// Returns the name of the program that was profiled.
 fn program(report: &Report) -> &str {
-    let path = report.about.command_line.split(' ').next();
-    let name = path.and_then(|path| path.rsplit('/').next());
-    name.filter(|name| !name.is_empty()).unwrap_or("report")
+    match report.about.program() {
+        "" => "report",
+        name => name,
+    }
 }

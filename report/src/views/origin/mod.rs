@@ -148,8 +148,6 @@ struct Paths<'a> {
 
 impl<'a> Paths<'a> {
     fn new(about: &'a About) -> Paths<'a> {
-        let program = about.command_line.split(' ').next().unwrap_or_default();
-        let program = program.rsplit('/').next().unwrap_or_default();
         let whole = |dirs: &'a [String]| {
             dirs.iter()
                 .map(|dir| dir.trim_end_matches('/'))
@@ -160,7 +158,7 @@ impl<'a> Paths<'a> {
             library: about.library_dir.trim_end_matches('/'),
             packages: whole(&about.package_dirs),
             sources: whole(&about.source_dirs),
-            program: crate_name(program),
+            program: crate_name(about.program()),
             own: OwnCrates::new(&about.own_crates),
         }
     }
