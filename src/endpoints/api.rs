@@ -72,10 +72,15 @@ impl Api {
 
     /// Returns whether the profiler answers `path` where the app does not: its pages, and the paths that services in Go have.
     pub(crate) fn is_fallback(&self, method: &Method, path: &str) -> bool {
-        match GoPath::at(path) {
-            Some(at) => self.config.debug_pprof && at.takes(method),
+        match self.go_path(path) {
+            Some(at) => at.takes(method),
             None => matches!(*method, Method::GET | Method::HEAD) && Pages::is_page(path),
         }
+    }
+
+    /// Returns what is at `path` if services in Go have it, unless the settings leave it to the app.
+    pub(crate) fn go_path(&self, path: &str) -> Option<GoPath> {
+        GoPath::at(path).filter(|_| self.config.debug_pprof)
     }
 
     /// Answers a request whose prefix has been removed from the path. Takes no body, because no endpoint reads one.
@@ -86,9 +91,9 @@ impl Api {
                 let answered = self.endpoint(tail, &request).await;
                 answered.unwrap_or_else(IntoResponse::into_response)
             }
-            None => match GoPath::at(path).filter(|_| self.config.debug_pprof) {
+            None => match self.go_path(path) {
                 Some(at) => {
-                    let answered = self.go_path(at, &request).await;
+                    let answered = self.answer_go(at, &request).await;
                     answered.unwrap_or_else(IntoResponse::into_response)
                 }
                 None => self.page(path, &request.method),
@@ -157,7 +162,7 @@ impl Api {
     }
 
     /// Answers a path that services in Go have.
-    async fn go_path(&self, at: GoPath, request: &Parts) -> Result<Response, ApiError> {
+    async fn answer_go(&self, at: GoPath, request: &Parts) -> Result<Response, ApiError> {
         guard::check_host(&self.config, self.own_listener, request)?;
         guard::check_token(self.config.token.as_ref(), &request.headers)?;
         if !at.takes(&request.method) {

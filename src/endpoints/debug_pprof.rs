@@ -10,6 +10,7 @@ use heapray_report::formats::Format;
 use serde::Deserialize;
 
 use super::error::ApiError;
+use super::route::is_allowed;
 use super::{outputs, params};
 use crate::os::command_line;
 use crate::profiler::Profiler;
@@ -28,24 +29,23 @@ pub(super) enum GoPath {
     Symbol,
 }
 
-/// All paths, for the app's routes to be asked about.
-pub(super) const PATHS: [&str; 4] = [
-    "/debug/pprof/heap",
-    "/debug/pprof/allocs",
-    "/debug/pprof/cmdline",
-    "/debug/pprof/symbol",
+const PATHS: [(&str, GoPath); 4] = [
+    ("/debug/pprof/heap", GoPath::Heap),
+    ("/debug/pprof/allocs", GoPath::Allocs),
+    ("/debug/pprof/cmdline", GoPath::Cmdline),
+    ("/debug/pprof/symbol", GoPath::Symbol),
 ];
+
+/// Returns all paths, for the app's routes to be asked about.
+pub(super) fn paths() -> impl Iterator<Item = &'static str> {
+    PATHS.iter().map(|(path, _)| *path)
+}
 
 impl GoPath {
     /// Returns what is at `path`.
     pub(super) fn at(path: &str) -> Option<GoPath> {
-        Some(match path.strip_prefix("/debug/pprof/")? {
-            "heap" => GoPath::Heap,
-            "allocs" => GoPath::Allocs,
-            "cmdline" => GoPath::Cmdline,
-            "symbol" => GoPath::Symbol,
-            _ => return None,
-        })
+        let found = PATHS.iter().find(|(known, _)| *known == path);
+        found.map(|(_, at)| *at)
     }
 
     /// Returns the methods, written as an `Allow` header. pprof posts the addresses that it asks about.
@@ -58,8 +58,7 @@ impl GoPath {
 
     /// Returns whether `method` is taken.
     pub(super) fn takes(self, method: &Method) -> bool {
-        let mut methods = self.allow().split(", ");
-        methods.any(|allowed| allowed == method.as_str())
+        is_allowed(self.allow(), method)
     }
 
     /// Answers the request, which was allowed to ask.
@@ -136,11 +135,11 @@ fn text(text: String) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::{GoPath, Method, PATHS, of_allocations};
+    use super::{GoPath, Method, of_allocations, paths};
 
     #[test]
     fn only_the_paths_of_memory_are_ours() {
-        for path in PATHS {
+        for path in paths() {
             assert!(GoPath::at(path).is_some(), "{path}");
         }
         for path in [

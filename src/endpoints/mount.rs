@@ -179,12 +179,11 @@ fn beside(app: Router, api: Api) -> Router {
 }
 
 /// Paths that are probed below a prefix.
-const PROBED: [&str; 6] = [
+const PROBED: [&str; 5] = [
     "",
     "/",
     "/docs/",
     "/openapi.json",
-    "/debug/pprof/heap",
     "/api/v1/profiler/memray/status",
 ];
 const PROBED_BESIDES: [&str; 2] = ["/x", "/x/x"];
@@ -197,6 +196,7 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
         "/api/v1/profiler/memray/x",
     ];
     let docs = ["/docs", "/docs/", "/docs/x"].map(String::from);
+    let go = || debug_pprof::paths().filter(|_| config.debug_pprof);
     // The prefix of any job, and the prefix of this job, which the app's own routes may name.
     let prefixes = [
         config.prefix.example(),
@@ -205,15 +205,14 @@ fn paths(config: &Config) -> impl Iterator<Item = String> {
     let prefixed = prefixes
         .into_iter()
         .filter(|prefix| !prefix.is_empty())
-        .flat_map(|prefix| {
+        .flat_map(move |prefix| {
             let besides = PROBED_BESIDES.iter().filter(|_| config.routes_below_prefix);
-            let tails = PROBED.iter().chain(besides);
+            let tails = PROBED.iter().chain(besides).copied().chain(go());
             tails.map(move |tail| format!("{prefix}{tail}"))
         });
     let document = cfg!(feature = "openapi").then(|| "/openapi.json".to_owned());
-    let go = debug_pprof::PATHS.iter().filter(|_| config.debug_pprof);
     route::examples()
-        .chain(go.map(|path| (*path).to_owned()))
+        .chain(go().map(String::from))
         .chain(others.map(String::from))
         .chain(document)
         .chain(docs.into_iter().filter(|_| cfg!(feature = "swagger-ui")))

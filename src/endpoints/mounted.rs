@@ -184,8 +184,11 @@ fn fallback<B>(api: Api, request: &Request<B>, uri: Uri) -> UntrackedFuture {
     UntrackedFuture::new(|| {
         let mut head = Request::new(());
         head.method_mut().clone_from(request.method());
-        head.headers_mut().clone_from(request.headers());
-        head.extensions_mut().clone_from(request.extensions());
+        // A page needs neither, and the app's own home page must not pay for the copies.
+        if api.go_path(uri.path()).is_some() {
+            head.headers_mut().clone_from(request.headers());
+            head.extensions_mut().clone_from(request.extensions());
+        }
         *head.uri_mut() = uri;
         api.answer(head.into_parts().0)
     })

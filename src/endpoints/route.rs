@@ -113,9 +113,14 @@ impl Endpoint {
 
     /// Returns whether this endpoint takes `method`.
     pub(super) fn takes(self, method: &Method) -> bool {
-        let mut methods = self.allow().split(", ");
-        methods.any(|allowed| allowed == method.as_str())
+        is_allowed(self.allow(), method)
     }
+}
+
+/// Returns whether `method` is in `allow`, which is written as an `Allow` header.
+pub(super) fn is_allowed(allow: &str, method: &Method) -> bool {
+    let mut methods = allow.split(", ");
+    methods.any(|allowed| allowed == method.as_str())
 }
 
 /// Returns the output that is named `view` in a path.

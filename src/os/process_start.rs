@@ -1,12 +1,18 @@
 //! When the process started.
 
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use super::cgroup::field;
 
-/// Returns when the process started: the 22nd field of `/proc/self/stat`, in ticks since the machine started
-/// (proc_pid_stat(5)).
+/// Returns when the process started. Read once, since `/proc/stat` takes the kernel long on a machine with many processors.
 pub(crate) fn time() -> Option<SystemTime> {
+    static TIME: OnceLock<Option<SystemTime>> = OnceLock::new();
+    *TIME.get_or_init(read)
+}
+
+/// Reads the 22nd field of `/proc/self/stat`: the start in ticks since the machine started (proc_pid_stat(5)).
+fn read() -> Option<SystemTime> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let system = std::fs::read_to_string("/proc/stat").ok()?;
     // SAFETY: no precondition.

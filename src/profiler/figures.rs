@@ -40,7 +40,6 @@ pub(crate) struct ProcessFigures {
 pub(super) struct ProcessReader {
     sessions: Arc<Figures>,
     store: Arc<Store>,
-    process_started: Option<SystemTime>,
     last: Lock<Option<Reading>>,
 }
 
@@ -58,7 +57,6 @@ impl ProcessReader {
         ProcessReader {
             sessions: Arc::default(),
             store,
-            process_started: process_start::time(),
             last: Lock::new(Rank::ProcessReading, None),
         }
     }
@@ -96,7 +94,7 @@ impl ProcessReader {
             sessions,
             memory,
             limit,
-            process_started: self.process_started,
+            process_started: process_start::time(),
             disk: DiskStatus {
                 bytes: disk_bytes,
                 bound_bytes: self.store.archive.bound(),
