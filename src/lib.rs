@@ -167,6 +167,8 @@ mod metrics;
 mod os;
 mod profiler;
 mod profiles;
+#[cfg(feature = "push")]
+mod push;
 
 // For this repository's tests, benchmarks and command line. Not part of the public interface: it may change at any time.
 #[doc(hidden)]
@@ -209,9 +211,9 @@ pub use os::memory::allocator_memory;
 pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
     Blocks, Builder, CallSite, Confidence, DiskStatus, Error, InitError, KeptReport, LeakCandidate,
-    Mark, OverheadStatus, Profiler, ReportStatus, SamplingStatus, State, Status, Trigger,
-    TriggerCause, builder, flamegraph, init, mark, profiler, report, shutdown, start, stats,
-    status, stop, try_init,
+    Mark, OverheadStatus, Profiler, PushStatus, ReportStatus, SamplingStatus, State, Status,
+    Trigger, TriggerCause, builder, flamegraph, init, mark, profiler, report, shutdown, start,
+    stats, status, stop, try_init,
 };
 pub use profiles::capture_scope::{
     CaptureScope, CaptureScopeError, CaptureScopeReport, capture_scope, capture_scope_async,

@@ -76,7 +76,7 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 16] = [
+const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("announce", &[]),
     ("nearest", &[]),
     ("capture", &[]),
@@ -84,6 +84,7 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     ("os", &["capture"]),
     ("flight_recorder", &["capture", "os"]),
     ("config", &["flight_recorder", "nearest"]),
+    ("push", &["config", "os"]),
     ("collector", &["capture", "flight_recorder", "os"]),
     ("symbolize", &["capture", "collector", "os"]),
     (
@@ -108,6 +109,7 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
             "flight_recorder",
             "memory_log",
             "os",
+            "push",
             "session",
             "symbolize",
         ],

@@ -27,6 +27,8 @@ mod reallocs;
 mod recent;
 pub mod recording;
 mod samples;
+#[cfg(feature = "push")]
+pub(crate) mod since;
 mod sites;
 mod sizes;
 pub mod snapshot;

@@ -239,6 +239,45 @@ macro_rules! every_setting {
                 example: "false",
             }
 
+            /// Profile store that gets a profile of the running session again and again, over HTTP: Pyroscope's `Push`, Parca's
+            /// `WriteRaw`, or OpenTelemetry's profiles (experimental). Needs the feature `push`. Empty for none.
+            fn push(target: impl Into<String>) -> Option<PushTarget> {
+                variable: "MEMRAY_PROFILER_PUSH",
+                given: target.into(),
+                values: OrEmpty(PushTargets),
+                default: Unset("nothing is pushed"),
+                example: "pyroscope+https://profiles.example.com",
+            }
+
+            /// Seconds from one pushed profile to the next. A profile that takes long to make is made less often: at most a
+            /// fiftieth of the time goes into it.
+            fn push_interval(interval: Duration) -> Duration {
+                variable: "MEMRAY_PROFILER_PUSH_INTERVAL",
+                given: interval,
+                values: Seconds(Duration::from_secs(1)..=Duration::from_secs(3600)),
+                default: Value("15"),
+                example: "60",
+            }
+
+            /// Bytes of profiles that wait on disk for a server which does not take them; the oldest is dropped first. Those
+            /// of a process that has ended are pushed by the next one with the same directory.
+            fn push_queue(bytes: u64) -> u64 {
+                variable: "MEMRAY_PROFILER_PUSH_QUEUE",
+                given: bytes,
+                values: Sizes(0..),
+                default: Value("32 MiB"),
+                example: "100 MiB",
+            }
+
+            /// The token that is sent to the profile store as `Authorization: Bearer …`.
+            fn push_token(token: impl Into<String>) -> Option<Token> {
+                variable: "MEMRAY_PROFILER_PUSH_TOKEN",
+                given: token.into(),
+                values: Tokens,
+                default: Unset("none"),
+                example: "c2VjcmV0",
+            }
+
             /// The path below which the profiler is reachable a second time. Any text matches a word in braces; `/` means no
             /// such path.
             fn prefix(template: impl Into<String>) -> Prefix {

@@ -9,13 +9,15 @@ use super::flight::{Slopes, Thresholds};
 use super::hosts::HostNames;
 use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
+use super::push::{Destination, PushTargets};
 use super::source_url::{Commits, SourceUrls};
 use super::token::Tokens;
 use super::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values, WholeNumbers, Words,
 };
 use super::{
-    ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, Token, overhead,
+    ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, PushTarget, Token,
+    overhead,
 };
 use crate::flight_recorder::{OomThreshold, Slope};
 
@@ -48,6 +50,9 @@ macro_rules! define {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Config {
             $($($(#[doc = $doc])* pub $name: $type,)*)*
+            /// Where profiles are pushed to, with what the variables of the protocol say.
+            #[cfg_attr(not(feature = "push"), allow(dead_code))]
+            pub(crate) destination: Option<Destination>,
             /// Directory that has `proc` and `sys`. Not a setting: it differs from `/` in tests only.
             pub(crate) system_root: PathBuf,
         }
@@ -56,6 +61,7 @@ macro_rules! define {
             fn default() -> Config {
                 Config {
                     $($($name: initial!($values, $default($default_text)),)*)*
+                    destination: None,
                     system_root: "/".into(),
                 }
             }
@@ -118,6 +124,7 @@ impl Settings {
         self.memory_where_wanted(&env, &mut config)?;
         if config.enabled {
             self.profiler(&env, &mut config)?;
+            config.destination = destination(&env, &config)?;
         }
         Ok(config)
     }
@@ -150,6 +157,27 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// Returns where profiles are pushed to.
+fn destination<F: Fn(&str) -> Option<OsString>>(
+    env: &Environment<F>,
+    config: &Config,
+) -> Result<Option<Destination>, ConfigError> {
+    let Some(target) = &config.push else {
+        return Ok(None);
+    };
+    let variable = |name: &str| {
+        let text = (env.0)(name)?.into_string().ok()?;
+        (!text.is_empty()).then_some(text)
+    };
+    let [name, version] = config.job();
+    let found = Destination::of(target, [&name, &version], variable);
+    let refused = |(variable, value)| {
+        let allowed = "the address of a server without a user or a query, such as https://profiles.example.com";
+        ConfigError::new(variable, value, allowed.to_owned())
+    };
+    found.map(Some).map_err(refused)
 }
 
 struct Environment<F>(F);

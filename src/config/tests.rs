@@ -10,6 +10,7 @@ use super::flight::{Slopes, Thresholds};
 use super::hosts::HostNames;
 use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
+use super::push::PushTargets;
 use super::source_url::{Commits, SourceUrls};
 use super::token::Tokens;
 use super::values::{
@@ -215,7 +216,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
-    let bad: [(&str, Set); 20] = [
+    let bad: [(&str, Set); 23] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("own_crates", |it| it.own_crates(["shop::cart"])),
@@ -230,6 +231,9 @@ fn a_bad_value_from_the_code_blames_the_method() {
         ("trigger_slope", |it| it.trigger_slope(1, TOO_LONG)),
         ("trigger_pause", |it| it.trigger_pause(TOO_LONG)),
         ("trigger_keep", |it| it.trigger_keep(101)),
+        ("push", |it| it.push("https://profiles.example.com")),
+        ("push_interval", |it| it.push_interval(Duration::ZERO)),
+        ("push_token", |it| it.push_token("hunter 2")),
         ("prefix", |it| it.prefix("x")),
         ("token", |it| it.token("hunter 2")),
         ("hosts", |it| it.hosts(["a:80"])),
@@ -252,6 +256,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         "trigger_size",
         "trigger_step",
         "sigusr2",
+        "push_queue",
         "debug_pprof",
         "routes_below_prefix",
         "memory_log",

@@ -17,6 +17,12 @@ impl Token {
         (!body.is_empty() && body.bytes().all(legal)).then(|| Token(text.to_owned()))
     }
 
+    /// Returns its text, to be sent.
+    #[cfg(feature = "push")]
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Returns whether `other` is this token. The time does not depend on where the two differ; only the length can leak.
     #[cfg(feature = "http")]
     pub(crate) fn is(&self, other: &[u8]) -> bool {

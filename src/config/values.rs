@@ -153,6 +153,14 @@ impl<V: Values> Values for OrEmpty<V> {
         }
     }
 
+    fn read(&self, raw: OsString) -> Result<Option<V::Value>, String> {
+        // The other kind decides what of a bad value is shown.
+        match raw.to_str().map(str::trim) {
+            Some("") => Ok(None),
+            _ => self.0.read(raw).map(Some),
+        }
+    }
+
     fn accept(&self, given: V::Given) -> Result<Option<V::Value>, String> {
         self.0.accept(given).map(Some)
     }

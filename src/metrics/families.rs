@@ -8,8 +8,8 @@ use crate::collector::figures::Running;
 use crate::flight_recorder::TriggerKind;
 use crate::os::cgroup::Limit;
 use crate::os::command_line;
-use crate::profiler::ProcessFigures;
 use crate::profiler::store::ReportsOfCause;
+use crate::profiler::{ProcessFigures, PushStatus};
 
 /// Returns the families of `figures`. Those of a session have a value only while it runs.
 pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
@@ -18,7 +18,7 @@ pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
     let memory = figures.memory.as_ref();
     let limit = figures.limit.as_ref();
     let of = |figure: fn(&Running) -> u64| running.map(figure);
-    vec![
+    let mut families = vec![
         info(running),
         Family::gauge(
             "heapray_recording",
@@ -113,6 +113,48 @@ pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
         ),
         reports(&figures.reports),
         last_reports(&figures.reports),
+    ];
+    families.extend(figures.push.iter().flat_map(push));
+    families
+}
+
+/// Returns the families of the profiles that are pushed.
+fn push(push: &PushStatus) -> [Family; 5] {
+    let mut profiles = Family::new(
+        Kind::Counter,
+        "heapray_pushed_profiles",
+        "Profiles for the profile store, by what became of them: sent, refused, dropped or not made.",
+    );
+    for (result, count) in [
+        ("sent", push.sent),
+        ("refused", push.refused),
+        ("dropped", push.dropped),
+        ("not_made", push.not_made),
+    ] {
+        profiles.add([("result", result.to_owned())], count);
+    }
+    [
+        profiles,
+        Family::counter(
+            "heapray_push_failures",
+            "Tries to push a profile that have failed. The profile waits for the next one.",
+            push.failures,
+        ),
+        Family::gauge(
+            "heapray_push_waiting_profiles",
+            "Profiles that wait for the profile store.",
+            Some(push.waiting),
+        ),
+        Family::gauge(
+            "heapray_push_waiting_bytes",
+            "Bytes of the profiles that wait for the profile store.",
+            Some(push.waiting_bytes),
+        ),
+        Family::gauge(
+            "heapray_last_push_time_seconds",
+            "When the profile store has taken a profile last, in seconds since the Unix epoch.",
+            push.last_sent.map(seconds),
+        ),
     ]
 }
 

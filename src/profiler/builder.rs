@@ -15,6 +15,7 @@ use crate::config::hosts::HostNames;
 use crate::config::overhead;
 use crate::config::own_crates::CratePatterns;
 use crate::config::prefix::Prefixes;
+use crate::config::push::PushTargets;
 use crate::config::source_url::{Commits, SourceUrls};
 use crate::config::token::Tokens;
 use crate::config::values::{

@@ -14,7 +14,7 @@
 //!                           Machine, Store                   which session runs; what is on disk
 //! ```
 //!
-//! A memory log has a thread of its own that reads it (`timeline`). The order of all locks is [`Rank`](super::lock::Rank)'s.
+//! A memory log has a thread of its own that reads it (`timeline`). Profiles that are pushed have one too (`push`). The order of all locks is [`Rank`](super::lock::Rank)'s.
 
 use std::io;
 use std::path::Path;
@@ -80,6 +80,12 @@ impl Core {
         });
         if !config.helper {
             helper::switch_off();
+        }
+        #[cfg(not(feature = "push"))]
+        if config.destination.is_some() {
+            announce::warn(
+                "nothing is pushed to a profile store: the program was built without heapray's feature push",
+            );
         }
         let config = Arc::new(config);
         let machine = Arc::new(Machine::new());
@@ -159,7 +165,10 @@ impl Core {
 
     /// Returns what can be said of the process at this moment without asking the collector. Blocks for moments.
     pub(crate) fn figures_blocking(&self) -> ProcessFigures {
-        self.process.read()
+        ProcessFigures {
+            push: self.lifecycle.push_status(),
+            ..self.process.read()
+        }
     }
 
     /// Does what [`figures_blocking`](Self::figures_blocking) does, without blocking.
@@ -170,7 +179,9 @@ impl Core {
     #[cfg(feature = "http")]
     pub(crate) async fn figures(&self) -> Result<ProcessFigures, Error> {
         let process = Arc::clone(&self.process);
-        self.reports.look_up(move || process.read()).await
+        let push = self.lifecycle.push_status();
+        let figures = self.reports.look_up(move || process.read()).await?;
+        Ok(ProcessFigures { push, ..figures })
     }
 
     #[cfg(feature = "http")]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::model::ProcessMemory;
 
-use super::DiskStatus;
 use super::lock::{Lock, Rank};
 use super::store::{ReportsOfCause, Store};
+use super::{DiskStatus, PushStatus};
 use crate::capture::memory::own_bytes;
 use crate::collector::figures::{Figures, Published};
 use crate::os::cgroup::{Groups, Limit};
@@ -33,6 +33,8 @@ pub(crate) struct ProcessFigures {
     pub(crate) process_started: Option<SystemTime>,
     pub(crate) disk: DiskStatus,
     pub(crate) reports: Vec<ReportsOfCause>,
+    /// `None` where profiles are not pushed.
+    pub(crate) push: Option<PushStatus>,
 }
 
 /// Reads them.
@@ -100,6 +102,7 @@ impl ProcessReader {
                 bound_bytes: self.store.archive.bound(),
             },
             reports: self.store.archive.written().by_cause().collect(),
+            push: None,
         }
     }
 

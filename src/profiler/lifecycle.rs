@@ -13,7 +13,7 @@ use super::machine::{Machine, View};
 use super::recovery::Recovery;
 use super::reports::Reports;
 use super::worker::Worker;
-use super::{DiskStatus, Error, Mark, PAGE, State, Status};
+use super::{DiskStatus, Error, Mark, PAGE, PushStatus, State, Status};
 use crate::capture::{hook, untracked};
 use crate::collector::figures::Figures;
 use crate::config::{Config, overhead_share};
@@ -33,6 +33,8 @@ pub(crate) struct Lifecycle {
     flight: Arc<FlightWriter>,
     figures: Arc<Figures>,
     recovery: Recovery,
+    #[cfg(feature = "push")]
+    pushing: Option<Arc<super::pushing::Pushing>>,
     control: Worker,
 }
 
@@ -49,6 +51,12 @@ impl Lifecycle {
         figures: Arc<Figures>,
     ) -> io::Result<Lifecycle> {
         Ok(Lifecycle {
+            #[cfg(feature = "push")]
+            pushing: super::pushing::Pushing::start(
+                &config,
+                Arc::clone(&machine),
+                Arc::clone(&reports),
+            )?,
             recovery: Recovery::new(Arc::clone(&store), Arc::clone(&reports), &config)?,
             config,
             machine,
@@ -75,6 +83,7 @@ impl Lifecycle {
             bytes: self.store.directory.bytes(),
             bound_bytes: self.store.archive.bound(),
         };
+        status.push = self.push_status();
         if matches!(status.state, State::Stopped | State::Stopping) {
             status.report = self.reports.status();
         }
@@ -176,6 +185,24 @@ impl Lifecycle {
     pub(crate) async fn mark(&self, name: String) -> Result<Mark, Error> {
         let machine = Arc::clone(&self.machine);
         self.control.call(move || machine.mark(&name)).await?
+    }
+
+    /// Returns what became of the profiles that are pushed; `None` if none are.
+    pub(super) fn push_status(&self) -> Option<PushStatus> {
+        #[cfg(feature = "push")]
+        return self.pushing.as_ref().map(|pushing| pushing.status());
+        #[cfg(not(feature = "push"))]
+        None
+    }
+
+    /// Has what waits to be pushed sent until `deadline`, within a few seconds: the service ends.
+    pub(super) fn finish_pushing(&self, deadline: Instant) {
+        #[cfg(feature = "push")]
+        if let Some(pushing) = &self.pushing {
+            pushing.finish_until(deadline);
+        }
+        #[cfg(not(feature = "push"))]
+        let _ = deadline;
     }
 
     /// Returns a view of the running session; `None` if none runs.
@@ -371,6 +398,12 @@ impl Lifecycle {
         }
         // Until here no other process takes the log for a dead one's.
         drop(held);
+        #[cfg(feature = "push")]
+        if let Some(pushing) = &self.pushing
+            && let Ok(last) = self.machine.view()
+        {
+            pushing.session_ended(last);
+        }
         let report = report?;
         tracing::info!(
             bytes = report.len(),

@@ -15,6 +15,9 @@ pub(crate) enum Rank {
     Init,
     /// Listeners that `shutdown` closes.
     Listeners,
+    /// What the thread that pushes profiles is doing.
+    #[cfg_attr(not(feature = "push"), allow(dead_code))]
+    Pushing,
     /// What the live thread remembers from one second to the next.
     LiveCache,
     /// Those who wait for the next state of the live page.

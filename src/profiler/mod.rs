@@ -19,6 +19,8 @@ mod lock;
 #[cfg(feature = "http")]
 mod log_reader;
 mod machine;
+#[cfg(feature = "push")]
+mod pushing;
 mod recovery;
 mod reports;
 mod reserve;
@@ -52,5 +54,6 @@ pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause}
 #[cfg(feature = "http")]
 pub(crate) use reports::{Reader, Reports};
 pub use status::{
-    Blocks, DiskStatus, Mark, OverheadStatus, ReportStatus, SamplingStatus, State, Status,
+    Blocks, DiskStatus, Mark, OverheadStatus, PushStatus, ReportStatus, SamplingStatus, State,
+    Status,
 };

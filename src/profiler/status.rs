@@ -131,6 +131,54 @@ pub struct DiskStatus {
     pub bound_bytes: u64,
 }
 
+/// Profiles that are pushed to a profile store. Counts are of this process.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct PushStatus {
+    /// The protocol and the address, as in `MEMRAY_PROFILER_PUSH`.
+    pub target: String,
+    /// Profiles that the server has taken.
+    pub sent: u64,
+    /// Profiles that the server has refused for what is in them.
+    pub refused: u64,
+    /// Profiles that were dropped because too many waited, or because their file was damaged.
+    pub dropped: u64,
+    /// Profiles that could not be made.
+    pub not_made: u64,
+    /// Tries that have failed. The profile waits for the next one.
+    pub failures: u64,
+    /// Profiles that wait.
+    pub waiting: u64,
+    /// Their bytes.
+    pub waiting_bytes: u64,
+    /// When the server has taken a profile last; null if it has taken none.
+    #[serde(serialize_with = "crate::os::calendar::serialize_option")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
+    pub last_sent: Option<SystemTime>,
+    /// Why the last try has failed; null if it has not.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub trouble: Option<String>,
+}
+
+#[cfg(feature = "push")]
+impl PushStatus {
+    pub(crate) fn of(target: String, counts: crate::push::PushCounts) -> PushStatus {
+        PushStatus {
+            target,
+            sent: counts.sent,
+            refused: counts.refused,
+            dropped: counts.dropped,
+            not_made: counts.not_made,
+            failures: counts.failures,
+            waiting: counts.waiting,
+            waiting_bytes: counts.waiting_bytes,
+            last_sent: counts.last_sent,
+            trouble: counts.trouble,
+        }
+    }
+}
+
 /// The finished session's report file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -189,6 +237,9 @@ pub struct Status {
     pub report: Option<ReportStatus>,
     /// What is on disk in the profiler's directory.
     pub disk: DiskStatus,
+    /// Profiles that are pushed to a profile store; null if none are.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub push: Option<PushStatus>,
     /// Why the last start or stop failed; null if it did not.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub trouble: Option<String>,
@@ -227,6 +278,7 @@ impl Status {
             notes: Vec::new(),
             report: None,
             disk: DiskStatus::default(),
+            push: None,
             trouble: None,
             trigger: None,
             job_name: String::new(),

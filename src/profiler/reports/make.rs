@@ -196,13 +196,13 @@ impl Reports {
     }
 }
 
-/// Returns a draft of the output, which `new` has created empty. A helper process that ends costs one more try.
-pub(super) fn draft_of(
+/// Returns the output, written into what `new` has created empty. A helper process that ends costs one more try.
+pub(super) fn draft_of<W: io::Write>(
     making: &mut Making,
     key: OutputKey,
     whole: bool,
-    new: impl Fn() -> io::Result<Draft>,
-) -> Result<Draft, Failure> {
+    new: impl Fn() -> io::Result<W>,
+) -> Result<W, Failure> {
     loop {
         let mut draft = new()?;
         match making.output(key, whole, &mut draft) {

@@ -13,6 +13,8 @@ mod line;
 mod make;
 mod making;
 mod open_outputs;
+#[cfg(feature = "push")]
+mod profile;
 mod queue;
 #[cfg(feature = "http")]
 mod readers;

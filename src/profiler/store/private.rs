@@ -110,6 +110,8 @@ fn move_all(from: &Path, own: &Path, make: &impl Fn() -> io::Result<()>) -> io::
         make()?;
         Archive::in_directory(own).take_over(&Archive::in_directory(from))?;
     }
+    #[cfg(feature = "push")]
+    take_over_pushes(from, own, make)?;
     for file in found {
         match file.what {
             // No other file has its name.
@@ -124,6 +126,24 @@ fn move_all(from: &Path, own: &Path, make: &impl Fn() -> io::Result<()>) -> io::
     }
     // A file that is not ours stays, and so does the directory.
     let _ = fs::remove_dir(from.join(REPORTS));
+    let _ = fs::remove_dir(from);
+    Ok(())
+}
+
+/// Moves the profiles that wait to be pushed. Their names say whose they are.
+#[cfg(feature = "push")]
+fn take_over_pushes(from: &Path, own: &Path, make: &impl Fn() -> io::Result<()>) -> io::Result<()> {
+    use crate::push::FOLDER;
+    let (from, own) = (from.join(FOLDER), own.join(FOLDER));
+    if is_private(&from).is_err() {
+        return Ok(());
+    }
+    make()?;
+    private(&own)?;
+    let entries = fs::read_dir(&from)?.take(LOOKED_AT);
+    for entry in entries.flatten() {
+        move_to(&entry.path(), &own)?;
+    }
     let _ = fs::remove_dir(from);
     Ok(())
 }

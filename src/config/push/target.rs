@@ -1,0 +1,163 @@
+//! A profile store: `pyroscope+https://profiles.example.com`.
+
+use crate::config::values::Values;
+
+/// What a profile store speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// `push.v1.PusherService/Push`.
+    Pyroscope,
+    /// `WriteRaw`.
+    Parca,
+    /// OpenTelemetry's profiles over HTTP.
+    Otlp,
+}
+
+impl Protocol {
+    const ALL: [Protocol; 3] = [Protocol::Pyroscope, Protocol::Parca, Protocol::Otlp];
+
+    /// Returns the name in settings, files and metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Protocol::Pyroscope => "pyroscope",
+            Protocol::Parca => "parca",
+            Protocol::Otlp => "otlp",
+        }
+    }
+
+    /// Returns the variable that has the server's address where the setting has none.
+    pub(super) const fn address_variable(self) -> Option<&'static str> {
+        match self {
+            Protocol::Pyroscope => Some("PYROSCOPE_SERVER_ADDRESS"),
+            Protocol::Parca => None,
+            Protocol::Otlp => Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
+        }
+    }
+}
+
+/// A protocol, and the address of a server that speaks it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushTarget {
+    pub(crate) protocol: Protocol,
+    /// Without a slash at its end; `None` if a variable of the protocol's own has it.
+    pub(super) address: Option<String>,
+}
+
+/// Kind of setting: a profile store.
+pub(crate) struct PushTargets;
+
+impl Values for PushTargets {
+    type Given = String;
+    type Value = PushTarget;
+
+    fn allowed(&self) -> String {
+        "pyroscope, parca or otlp, then + and the address of the server without a user or a query, such as \
+         pyroscope+https://profiles.example.com; or pyroscope alone where PYROSCOPE_SERVER_ADDRESS has the address, or otlp \
+         alone where OTEL_EXPORTER_OTLP_ENDPOINT has it"
+            .into()
+    }
+
+    fn bounds(&self) -> String {
+        "`pyroscope+`, `parca+` or `otlp+`, and an address".into()
+    }
+
+    fn parse(&self, text: &str) -> Option<PushTarget> {
+        let (name, url) = match text.trim().split_once('+') {
+            Some((name, url)) => (name, Some(url)),
+            None => (text.trim(), None),
+        };
+        let mut all = Protocol::ALL.into_iter();
+        let protocol = all.find(|protocol| protocol.name().eq_ignore_ascii_case(name))?;
+        let address = match url {
+            Some(url) => Some(address(url)?),
+            None => {
+                protocol.address_variable()?;
+                None
+            }
+        };
+        Some(PushTarget { protocol, address })
+    }
+
+    fn accept(&self, given: String) -> Result<PushTarget, String> {
+        self.parse(&given).ok_or_else(|| without_user(&given))
+    }
+
+    fn read(&self, raw: std::ffi::OsString) -> Result<PushTarget, String> {
+        self.accept(raw.to_string_lossy().into_owned())
+    }
+}
+
+/// Returns the text without the user and the password that it may have.
+fn without_user(text: &str) -> String {
+    let (start, rest) = text.split_at(text.find("://").map_or(0, |at| at + 3));
+    match rest.rsplit_once('@') {
+        Some((_, host)) => format!("{start}(hidden)@{host}"),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the address without a slash at its end; `None` if `url` is not one.
+pub(super) fn address(url: &str) -> Option<String> {
+    let url = url.trim().trim_end_matches('/');
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
+    let plain = |c: char| c.is_ascii_graphic() && !"@?#\"<>\\^`{|}".contains(c);
+    let good = matches!(scheme, "http" | "https") && !host.is_empty() && rest.chars().all(plain);
+    good.then(|| url.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Protocol, PushTargets, Values as _};
+
+    #[test]
+    fn a_protocol_and_an_address_are_a_target() {
+        for (text, protocol, address) in [
+            (
+                "pyroscope+https://profiles.example.com/",
+                Protocol::Pyroscope,
+                Some("https://profiles.example.com"),
+            ),
+            (
+                "Parca+http://[::1]:7070",
+                Protocol::Parca,
+                Some("http://[::1]:7070"),
+            ),
+            (
+                " otlp+http://c:4318/a/b/ ",
+                Protocol::Otlp,
+                Some("http://c:4318/a/b"),
+            ),
+            ("pyroscope", Protocol::Pyroscope, None),
+            ("otlp", Protocol::Otlp, None),
+        ] {
+            let target = PushTargets.parse(text).unwrap();
+            assert_eq!(
+                (target.protocol, target.address.as_deref()),
+                (protocol, address)
+            );
+        }
+        for bad in [
+            "",
+            "parca",
+            "https://profiles.example.com",
+            "pyroscope+ftp://h",
+            "pyroscope+https://",
+            "pyroscope+https://:4040",
+            "pyroscope+https://h/a b",
+            "pyroscope+https://h/?x=1",
+            "jaeger+https://h",
+        ] {
+            assert!(PushTargets.parse(bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_refused_and_not_shown() {
+        let refused = PushTargets.read("pyroscope+https://me:hunter2@h".into());
+        assert_eq!(refused.unwrap_err(), "pyroscope+https://(hidden)@h");
+    }
+}

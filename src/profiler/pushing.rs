@@ -1,0 +1,210 @@
+//! Profiles of the running session for a profile store: made at each interval, and pushed, on a thread of its own.
+//!
+//! `alloc_*` of a profile are what was allocated since the one before it, so that a store can sum them up. A session that ends
+//! has a last profile, up to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use heapray_report::error_chain;
+
+use super::lock::{Lock, Rank};
+use super::machine::{Machine, View};
+use super::reports::Reports;
+use super::status::PushStatus;
+use super::worker::Worker;
+use crate::collector::since::AllocatedBefore;
+use crate::config::{Config, Token};
+use crate::os::unique::unique;
+use crate::push::{Identity, PushFigures, PushedProfile, Pusher};
+
+/// The interval is at least so many times as long as a profile took.
+const SELDOM: u32 = 50;
+/// Longest time that `shutdown` waits for what is pushed last.
+const LAST: Duration = Duration::from_secs(4);
+
+/// The thread that pushes.
+#[derive(Debug)]
+pub(crate) struct Pushing {
+    thread: Worker,
+    state: Arc<Lock<State>>,
+    figures: Arc<PushFigures>,
+    target: String,
+}
+
+#[derive(Debug)]
+struct State {
+    machine: Arc<Machine>,
+    reports: Arc<Reports>,
+    pusher: Pusher,
+    identity: Identity,
+    interval: Duration,
+    /// When the next profile is due.
+    due: Instant,
+    before: Option<Before>,
+}
+
+/// The last profile of a session.
+#[derive(Debug)]
+struct Before {
+    session: u64,
+    taken: SystemTime,
+    allocated: AllocatedBefore,
+}
+
+impl Pushing {
+    /// Starts the thread, if profiles are to be pushed.
+    ///
+    /// # Errors
+    ///
+    /// There can be no more threads.
+    pub(super) fn start(
+        config: &Config,
+        machine: Arc<Machine>,
+        reports: Arc<Reports>,
+    ) -> std::io::Result<Option<Arc<Pushing>>> {
+        let Some(destination) = &config.destination else {
+            return Ok(None);
+        };
+        let figures = Arc::new(PushFigures::default());
+        let pusher = Pusher::new(
+            destination,
+            config.push_token.as_ref().map(Token::text),
+            reports.directory(),
+            config.push_queue,
+            Arc::clone(&figures),
+        );
+        let state = State {
+            machine,
+            reports,
+            pusher,
+            identity: Identity::of_process(destination),
+            interval: config.push_interval,
+            due: Instant::now() + somewhere_in(config.push_interval),
+            before: None,
+        };
+        // A panic in between leaves at worst a profile that is not pushed.
+        let state = Arc::new(Lock::new(Rank::Pushing, state));
+        let looked_at = Arc::clone(&state);
+        let look = move || {
+            let looked = catch_unwind(AssertUnwindSafe(|| looked_at.lock().look()));
+            Some(looked.unwrap_or(Duration::from_secs(60)))
+        };
+        let target = format!("{}+{}", destination.protocol.name(), destination.address);
+        tracing::info!(%target, "profiles are pushed");
+        Ok(Some(Arc::new(Pushing {
+            thread: Worker::spawn_with("heapray-push", look)?,
+            state,
+            figures,
+            target,
+        })))
+    }
+
+    /// Has the last profile of a session pushed: `view` is what it has left. Returns at once.
+    pub(super) fn session_ended(&self, view: View) {
+        let state = Arc::clone(&self.state);
+        self.thread.submit(move || state.lock().push_last(view));
+    }
+
+    /// Sends what waits until `deadline`, but not for longer than a few seconds: the service ends. What is not sent is on disk.
+    pub(super) fn finish_until(&self, deadline: Instant) {
+        let deadline = deadline.min(Instant::now() + LAST);
+        let state = Arc::clone(&self.state);
+        let sent = self.thread.run_until(deadline, move || {
+            let mut state = state.lock();
+            // A try after a failure would come too late.
+            while Instant::now() < deadline
+                && let Some(next) = state.pusher.send_waiting()
+                && next <= Instant::now()
+            {}
+        });
+        if sent.is_none() {
+            tracing::warn!(
+                "the service ends while a profile is pushed: it is pushed after the next start"
+            );
+        }
+    }
+
+    /// Returns what became of the profiles so far.
+    pub(super) fn status(&self) -> PushStatus {
+        PushStatus::of(self.target.clone(), self.figures.read())
+    }
+}
+
+/// Returns a part of `interval`, another one in each process: the replicas of a service start at once.
+fn somewhere_in(interval: Duration) -> Duration {
+    let thousandths = u32::try_from(unique() % 1000).unwrap_or(0);
+    interval * thousandths / 1000
+}
+
+impl State {
+    /// Does what is due. Returns the time until something else is.
+    fn look(&mut self) -> Duration {
+        let now = Instant::now();
+        if now >= self.due {
+            self.push_next();
+            let made = Instant::now();
+            self.due = (now + self.interval).max(made + (made - now) * SELDOM);
+        }
+        let mut next = self.due.min(self.pusher.next_look());
+        if let Some(waiting) = self.pusher.send_waiting() {
+            next = next.min(waiting);
+        }
+        next.saturating_duration_since(Instant::now())
+    }
+
+    fn push_next(&mut self) {
+        let (_, recording) = self.machine.session();
+        let view = recording.then(|| self.machine.view().ok()).flatten();
+        // One that has ended meanwhile has its last profile made by `push_last`.
+        if let Some(view) = view.filter(|view| view.snapshot.still_recording)
+            && let Some(profile) = self.make(view)
+        {
+            self.pusher.push(profile);
+        }
+    }
+
+    fn push_last(&mut self, view: View) {
+        if let Some(profile) = self.make(view) {
+            // On disk first: the process may be about to end.
+            self.pusher.wait(profile);
+        }
+        self.before = None;
+    }
+
+    fn make(&mut self, mut view: View) -> Option<PushedProfile> {
+        let (session, taken) = (view.session, view.snapshot.taken);
+        let before = self
+            .before
+            .take()
+            .filter(|before| before.session == session);
+        let allocated = AllocatedBefore::of(&view.snapshot);
+        let mut since = view.snapshot.started;
+        if let Some(before) = &before {
+            since = before.taken;
+            before
+                .allocated
+                .subtract_from(Arc::make_mut(&mut view.snapshot));
+        }
+        match self.reports.profile_blocking(view) {
+            Ok(profile) => {
+                self.before = Some(Before {
+                    session,
+                    taken,
+                    allocated,
+                });
+                let interval = taken.duration_since(since).unwrap_or_default();
+                let identity = self.identity.clone();
+                Some(PushedProfile::new(profile, taken, interval, identity))
+            }
+            Err(error) => {
+                // What was allocated since is in the next one.
+                self.before = before;
+                tracing::debug!(error = %error_chain(&error), "no profile to push");
+                self.pusher.note_not_made();
+                None
+            }
+        }
+    }
+}

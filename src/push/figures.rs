@@ -1,0 +1,45 @@
+//! What became of the pushed profiles, for status and metrics. Written by the thread that pushes, read by any.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// What became of all profiles so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PushCounts {
+    /// Profiles that the server has taken.
+    pub(crate) sent: u64,
+    /// Profiles that the server has refused for what is in them.
+    pub(crate) refused: u64,
+    /// Profiles that were dropped because too many waited.
+    pub(crate) dropped: u64,
+    /// Tries that have failed, after which the profile waits for another one.
+    pub(crate) failures: u64,
+    /// Profiles that could not be made.
+    pub(crate) not_made: u64,
+    /// Profiles that wait, and their bytes.
+    pub(crate) waiting: u64,
+    pub(crate) waiting_bytes: u64,
+    /// When the server took a profile last.
+    pub(crate) last_sent: Option<SystemTime>,
+    /// Why the last try failed; `None` if it did not.
+    pub(crate) trouble: Option<String>,
+}
+
+/// The place where they are published.
+#[derive(Debug, Default)]
+pub(crate) struct PushFigures(Mutex<PushCounts>);
+
+impl PushFigures {
+    /// Returns the figures of now.
+    pub(crate) fn read(&self) -> PushCounts {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the figures. `change` must be short and must not panic.
+    pub(super) fn change(&self, change: impl FnOnce(&mut PushCounts)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

@@ -1,0 +1,291 @@
+"""Profiles that the service pushes by itself: to real profile stores, and to servers that are down, slow or wrong."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from running import free_port
+from service import LEAKED_BYTES, PROFILER, Service
+from stores import Parca, Pyroscope
+
+LEAK = "leak_a_million_numbers"
+HIDDEN = "hunter2"
+
+
+def pushing(directory: Path, target: str, **variables: str) -> Service:
+    """A sample that pushes each second."""
+    environment = {"MEMRAY_PROFILER_PUSH": target, "MEMRAY_PROFILER_PUSH_INTERVAL": "1"}
+    return Service(directory, environment | variables)
+
+
+def status(service: Service) -> dict:
+    return service.get(f"{PROFILER}/status").json()
+
+
+def pushed(service: Service) -> dict:
+    return status(service)["push"]
+
+
+@pytest.mark.parametrize(("storage", "protocol"), [("v1", "pyroscope"), ("v2", "pyroscope"), ("v2", "otlp")])
+def test_pyroscope_has_all_that_was_allocated_over_an_outage_a_crash_and_a_restart(tmp_path, storage, protocol):
+    store = Pyroscope(tmp_path / "pyroscope", storage=storage)
+    # The service starts long before the server does.
+    store.start()
+    store.kill()
+    target = f"{protocol}+http://127.0.0.1:{store.port}"
+    run = "PYROSCOPE_LABELS" if protocol == "pyroscope" else "OTEL_RESOURCE_ATTRIBUTES"
+    name = "PYROSCOPE_APPLICATION_NAME" if protocol == "pyroscope" else "OTEL_SERVICE_NAME"
+    with pushing(tmp_path / "sample", target, **{run: "run=first", name: "shop"}) as service:
+        service.perform(3)
+        service.until(lambda: pushed(service)["waiting"] >= 3 and pushed(service)["failures"], "profiles wait")
+        assert "trouble" in pushed(service) and service.get("/live").status == 200
+    store = Restarted(tmp_path / "pyroscope", storage=storage, port=store.port)
+    with store, pushing(tmp_path / "sample", target, **{run: "run=second", name: "shop"}) as service:
+        allocated = 0
+        for calls in [2, 1]:
+            service.post(f"{PROFILER}/start")
+            service.perform(calls)
+            time.sleep(2.5)
+            session = service.post(f"{PROFILER}/stop").json()
+            allocated += session["allocated"]["bytes"]
+            live = session["live"]["bytes"]
+        all_there = service.until(lambda: (found := pushed(service))["waiting"] == 0 and found["sent"] and found, "all are there")
+        assert (all_there["refused"], all_there["dropped"], all_there["not_made"]) == (0, 0, 0), all_there
+
+        def graph(kind: str, of: str) -> tuple[int, list[str]]:
+            select = f'{{service_name="shop", run="{of}"}}'
+            found = store.ask("SelectMergeStacktraces", profileTypeID=kind, labelSelector=select, maxNodes=10_000)
+            return int(found.get("flamegraph", {}).get("total", 0)), found.get("flamegraph", {}).get("names", [])
+
+        space = "memory:{}_space:bytes:memory:bytes" if protocol == "otlp" else "memory:{}_space:bytes:space:bytes"
+        total, names = store.until(lambda: (found := graph(space.format("alloc"), "second"))[0] and found, "it can be asked")
+        # Each profile has what was allocated since the one before, so their sum is all that was allocated.
+        assert total == allocated
+        assert any(LEAK in one for one in names)
+        # The crashed process's own were pushed by the one after it.
+        total, names = graph(space.format("alloc"), "first")
+        assert total >= LEAKED_BYTES and any(LEAK in one for one in names)
+        select = '{service_name="shop", run="second"}'
+        series = store.ask("SelectSeries", profileTypeID=space.format("inuse"), labelSelector=select, step=1, groupBy=[])
+        points = [point for one in series["series"] for point in one["points"] if float(point["value"])]
+        assert int(float(max(points, key=lambda point: int(point["timestamp"]))["value"])) == live
+        labels = store.ask("Series", matchers=[select], labelNames=[])["labelsSet"]
+        assert {label["name"] for one in labels for label in one["labels"]} >= {"service_name", "run"}
+        assert not list((tmp_path / "sample" / "profiler" / "push").glob("*.profile"))
+
+
+class Restarted(Pyroscope):
+    """A server at a port that a service knows already."""
+
+    def __init__(self, directory: Path, storage: str, port: int) -> None:
+        super().__init__(directory, storage=storage)
+        self.known_port = port
+
+    def start(self) -> None:
+        self.port = self.known_port
+        self.launch(self.command(), cwd=self.directory)
+
+
+def test_parca_gets_live_memory_that_is_not_a_difference(tmp_path):
+    with Parca(tmp_path / "parca", target=f"127.0.0.1:{free_port()}") as server:
+        target = f"parca+http://127.0.0.1:{server.port}"
+        with pushing(tmp_path / "sample", target, OTEL_SERVICE_NAME="shop") as service:
+            service.perform(3)
+            service.until(lambda: pushed(service)["sent"] >= 3, "profiles are pushed")
+            assert (pushed(service)["refused"], pushed(service)["trouble"]) == (0, None)
+            types = server.until(lambda: server.ask("/api/profiles/types").get("types"), "it has profiles")
+            assert [kind for kind in types if kind["name"] != "memory" or kind["delta"]] == []
+            live = service.post(f"{PROFILER}/stop").json()["live"]["bytes"]
+
+            def points() -> list[dict]:
+                now = time.time()
+                span = {"start": instant(now - 600), "end": instant(now + 60), "limit": 10}
+                found = server.ask("/api/profiles/query_range", query='memory:inuse_space:bytes:space:bytes{job="shop"}', **span)
+                return [point for series in found.get("series", []) for point in series["samples"]]
+
+            latest = server.until(lambda: (found := points()) and int(found[-1]["value"]) == live and found[-1], "the last is there")
+            single = {
+                "mode": "MODE_SINGLE_UNSPECIFIED",
+                "single.query": 'memory:inuse_space:bytes:space:bytes{job="shop"}',
+                "single.time": latest["timestamp"],
+                "reportType": "REPORT_TYPE_TOP",
+            }
+            assert LEAK in json.dumps(server.ask("/api/profiles/query", **single))
+
+
+def instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Handle = Callable[[BaseHTTPRequestHandler], None]
+
+
+@contextmanager
+def server(handle: Handle, certificate: Path | None = None):
+    """A server that answers as `handle` does. Gives its address and the headers of all requests."""
+    requests: list[dict[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            requests.append(dict(self.headers) | {"path": self.path})
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            handle(self)
+
+        def log_message(self, *_) -> None:
+            pass
+
+    serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    serving.daemon_threads = True
+    scheme = "http"
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        serving.socket = context.wrap_socket(serving.socket, server_side=True)
+        scheme = "https"
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    try:
+        yield f"{scheme}://localhost:{serving.server_port}", requests
+    finally:
+        serving.shutdown()
+        serving.server_close()
+
+
+def answering(code: int, body: bytes = b"", **headers: str) -> Handle:
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(code)
+        for name, value in (headers | {"Content_Length": str(len(body))}).items():
+            request.send_header(name.replace("_", "-"), value)
+        request.end_headers()
+        request.wfile.write(body)
+
+    return handle
+
+
+def drips(request: BaseHTTPRequestHandler) -> None:
+    """Sends a byte of its answer each second, for ever."""
+    try:
+        for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 3600:
+            request.wfile.write(bytes([byte]))
+            time.sleep(1)
+    except OSError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("handle", "said"),
+    [
+        (answering(500, b"out of order"), "500 Internal Server Error: out of order"),
+        (answering(429, Retry_After="3600"), "429 Too Many Requests"),
+        (answering(401), "401 Unauthorized"),
+        (answering(302, Location="http://127.0.0.1:1/"), "302 Found"),
+        (answering(200, b"<html>Log in</html>", Content_Type="text/html"), "a web page answers"),
+        (lambda request: request.connection.shutdown(socket.SHUT_RDWR), "http"),
+    ],
+    ids=["500", "429", "401", "302", "a web page", "closed"],
+)
+def test_a_server_that_does_not_take_a_profile_costs_nothing_and_gets_it_later(tmp_path, handle, said):
+    with server(handle) as (address, requests), pushing(tmp_path, f"pyroscope+{address}") as service:
+        service.perform(1)
+        found = service.until(lambda: (now := pushed(service))["waiting"] >= 2 and now["failures"] and now, "profiles wait")
+        assert said in found["trouble"] and (found["sent"], found["refused"]) == (0, 0), found
+        # Each second there is another profile, but not another request.
+        assert len(requests) < 10
+        metrics = service.get(f"{PROFILER}/metrics").text()
+        waiting = next(line for line in metrics.splitlines() if line.startswith("heapray_push_waiting_profiles "))
+        assert float(waiting.split()[1]) >= 2
+        began = time.monotonic()
+        assert service.terminate() == 0
+        assert time.monotonic() - began < 15
+    assert list((tmp_path / "profiler" / "push").glob("*.profile"))
+
+
+def test_a_profile_that_is_refused_is_dropped_and_the_next_one_is_tried(tmp_path):
+    with server(answering(422, b"outside of ingestion window")) as (address, requests), pushing(tmp_path, f"otlp+{address}") as service:
+        found = service.until(lambda: (now := pushed(service))["refused"] >= 2 and now, "profiles are refused")
+        assert "outside of ingestion window" in found["trouble"] and found["waiting"] == 0
+        assert {request["path"] for request in requests} == {"/v1development/profiles"}
+
+
+def test_a_server_that_drips_its_answer_is_given_up(tmp_path):
+    with server(drips) as (address, _), pushing(tmp_path, f"pyroscope+{address}") as service:
+        service.until(lambda: pushed(service)["failures"], "the answer is given up")
+        began = time.monotonic()
+        service.perform(1)
+        assert status(service)["state"] == "recording"
+        assert time.monotonic() - began < 10
+        # It is stopped in the middle of the next push.
+        assert service.terminate() == 0
+        assert time.monotonic() - began < 25
+
+
+def test_a_wrong_certificate_is_refused_and_one_of_the_machines_own_is_taken(tmp_path):
+    key = tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(tmp_path / "certificate.pem")]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    both = tmp_path / "both.pem"
+    both.write_text(key.read_text() + (tmp_path / "certificate.pem").read_text())
+    with server(answering(200), both) as (address, requests):
+        with pushing(tmp_path / "strange", f"pyroscope+{address}") as service:
+            found = service.until(lambda: (now := pushed(service))["failures"] and now, "the push fails")
+            assert "certificate" in found["trouble"].lower() and requests == []
+        trusted = {"SSL_CERT_FILE": str(tmp_path / "certificate.pem")}
+        with pushing(tmp_path / "trusted", f"pyroscope+{address}", **trusted) as service:
+            service.until(lambda: pushed(service)["sent"], "the push succeeds")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "variables", "expected"),
+    [
+        ("parca", {"MEMRAY_PROFILER_PUSH_TOKEN": HIDDEN}, {"authorization": f"Bearer {HIDDEN}"}),
+        (
+            "pyroscope",
+            {"PYROSCOPE_BASIC_AUTH_USER": "me", "PYROSCOPE_BASIC_AUTH_PASSWORD": HIDDEN, "PYROSCOPE_TENANT_ID": "acme"},
+            {"authorization": "Basic bWU6aHVudGVyMg==", "x-scope-orgid": "acme"},
+        ),
+        ("otlp", {"OTEL_EXPORTER_OTLP_HEADERS": f"api-key={HIDDEN}"}, {"api-key": HIDDEN}),
+    ],
+    ids=["a token", "a password", "a header"],
+)
+def test_credentials_are_sent_and_never_shown(tmp_path, protocol, variables, expected):
+    with server(answering(200)) as (address, requests), pushing(tmp_path, f"{protocol}+{address}", **variables) as service:
+        service.until(lambda: pushed(service)["sent"], "a profile is sent")
+        headers = {name.lower(): value for name, value in requests[0].items()}
+        assert {name: headers.get(name) for name in expected} == expected
+        assert HIDDEN not in service.get(f"{PROFILER}/status").text() + service.get(f"{PROFILER}/metrics").text()
+        service.terminate()
+        assert HIDDEN not in service.output()
+
+
+def test_where_nothing_can_be_written_profiles_wait_in_memory_and_the_service_goes_on(tmp_path):
+    folder = tmp_path / "profiler"
+    folder.mkdir()
+    (folder / "push").write_text("a file in the folder's place")
+    refuses = threading.Event()
+    take, refuse = answering(200), answering(503)
+    handle = lambda request: (refuse if not refuses.is_set() else take)(request)  # noqa: E731
+    with server(handle) as (address, _), pushing(tmp_path, f"pyroscope+{address}") as service:
+        service.until(lambda: pushed(service)["dropped"], "there are too many")
+        assert pushed(service)["waiting"] == 4
+        refuses.set()
+        service.until(lambda: pushed(service)["waiting"] == 0 and pushed(service)["sent"] >= 4, "they are sent")
+
+
+def test_a_bad_target_is_an_error_that_hides_the_password(tmp_path):
+    target = f"pyroscope+https://me:{HIDDEN}@profiles.example.com"
+    with Service(tmp_path, {"MEMRAY_PROFILER_PUSH": target}) as service:
+        assert "MEMRAY_PROFILER_PUSH is " in service.output() and HIDDEN not in service.output()
+        assert service.get(f"{PROFILER}/status").status == 404
