@@ -148,6 +148,8 @@
 //! - `parallel`: for [`parallel_profile`], pools of a size of their own, and [`parallel_profile::TaskLayer`], which makes
 //!   tasks of `tracing` spans.
 //! - `prometheus-client`: [`MetricsCollector`], for a service whose metrics are in a registry of that crate.
+//! - `push`: profiles of the running session are pushed to Pyroscope, Parca or an OpenTelemetry collector
+//!   ([`Builder::push`]). It brings an HTTP client with TLS.
 //! - `openapi` (part of `swagger-ui`): the OpenAPI document at `/openapi.json`, [`openapi`], and
 //!   [`Profiler::mount_documented`].
 //! - `swagger-ui` (default): Swagger UI at `/docs/`.

@@ -135,7 +135,8 @@ macro_rules! every_setting {
             }
 
             /// Bytes that heapray may use on disk in its directory, in total and over restarts. The event log of a session
-            /// gets half of them at most. The report of the present session, in sums, is written in any case.
+            /// gets half of them at most. The report of the present session, in sums, is written in any case. Profiles that
+            /// wait to be pushed have a limit of their own.
             fn keep_bytes(bytes: u64) -> u64 {
                 variable: "MEMRAY_PROFILER_KEEP_BYTES",
                 given: bytes,
