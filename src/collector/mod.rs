@@ -27,7 +27,7 @@ mod reallocs;
 mod recent;
 pub mod recording;
 mod samples;
-#[cfg(feature = "push")]
+#[cfg(any(feature = "http", feature = "push"))]
 pub(crate) mod since;
 mod sites;
 mod sizes;

@@ -231,7 +231,7 @@ macro_rules! every_setting {
             }
 
             /// Whether the profiler answers below `/debug/pprof`, where services in Go have their profiles: `heap`, `allocs`,
-            /// `cmdline` and `symbol`. The service's own routes there come first.
+            /// `delta_heap`, `cmdline` and `symbol`. The service's own routes there come first.
             fn debug_pprof(answered: bool) -> bool {
                 variable: "MEMRAY_PROFILER_DEBUG_PPROF",
                 given: answered,

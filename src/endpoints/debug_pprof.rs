@@ -2,19 +2,21 @@
 //!
 //! An app's own route at such a path comes first. `MEMRAY_PROFILER_DEBUG_PPROF=false` leaves all of them to the app.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use heapray_report::formats::Format;
 use serde::Deserialize;
 
 use super::error::ApiError;
 use super::route::is_allowed;
-use super::{outputs, params};
+use super::{negotiate, outputs, params, query};
 use crate::os::command_line;
-use crate::profiler::Profiler;
 use crate::profiler::store::OutputKind;
+use crate::profiler::{Error, Profiler, profile_of};
 
 /// What is at such a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +25,18 @@ pub(super) enum GoPath {
     Heap,
     /// All that was allocated first.
     Allocs,
+    /// What is allocated within some seconds.
+    DeltaHeap,
     /// The program and its arguments.
     Cmdline,
     /// Names of addresses, which no profile of ours needs.
     Symbol,
 }
 
-const PATHS: [(&str, GoPath); 4] = [
+const PATHS: [(&str, GoPath); 5] = [
     ("/debug/pprof/heap", GoPath::Heap),
     ("/debug/pprof/allocs", GoPath::Allocs),
+    ("/debug/pprof/delta_heap", GoPath::DeltaHeap),
     ("/debug/pprof/cmdline", GoPath::Cmdline),
     ("/debug/pprof/symbol", GoPath::Symbol),
 ];
@@ -68,10 +73,19 @@ impl GoPath {
         request: &Parts,
     ) -> Result<Response, ApiError> {
         match self {
-            GoPath::Heap => profile(profiler, request.uri.query(), &request.headers).await,
+            GoPath::Heap => profile(profiler, request.uri.query(), request).await,
             GoPath::Allocs => {
                 let query = of_allocations(request.uri.query());
-                profile(profiler, Some(&query), &request.headers).await
+                profile(profiler, Some(&query), request).await
+            }
+            GoPath::DeltaHeap => {
+                let GoQuery { seconds, .. } = params::read(request.uri.query())?;
+                if seconds_of(seconds)?.is_none() {
+                    return Err(ApiError::BadRequest(format!(
+                        "say for how long: {HOW_LONG}"
+                    )));
+                }
+                profile(profiler, request.uri.query(), request).await
             }
             GoPath::Cmdline => Ok(text(command_line::read())),
             // Each function has its name in the profile. pprof asks here first whether there are names to ask for.
@@ -87,22 +101,36 @@ struct GoQuery {
     debug: Option<String>,
 }
 
+/// Most seconds: each such request has a thread of its own.
+const MOST_SECONDS: u64 = 300;
+const HOW_LONG: &str = "seconds=15, a whole number from 1 to 300";
+
+/// Returns the time of the parameter `seconds`; `None` if it is not given, or 0.
+fn seconds_of(seconds: Option<String>) -> Result<Option<Duration>, ApiError> {
+    match seconds.as_deref().unwrap_or_default() {
+        "" | "0" => Ok(None),
+        given => {
+            let number = given
+                .parse()
+                .ok()
+                .filter(|number| (1..=MOST_SECONDS).contains(number));
+            let bad = || {
+                ApiError::BadRequest(format!("{given:?} is not a number of seconds: {HOW_LONG}"))
+            };
+            number.map(Duration::from_secs).ok_or_else(bad).map(Some)
+        }
+    }
+}
+
 /// Answers with the running session as a profile.
 async fn profile(
     profiler: &Profiler,
     query: Option<&str>,
-    headers: &HeaderMap,
+    request: &Parts,
 ) -> Result<Response, ApiError> {
     let GoQuery { seconds, debug } = params::read(query)?;
-    let is_set = |value: Option<String>| value.is_some_and(|value| !matches!(&*value, "" | "0"));
-    if is_set(seconds) {
-        return Err(ApiError::BadRequest(
-            "the profiler makes no profile of a number of seconds: take two profiles, and compare them with \
-             `go tool pprof -diff_base`; a scraper subtracts them itself"
-                .to_owned(),
-        ));
-    }
-    if is_set(debug) {
+    let seconds = seconds_of(seconds)?;
+    if debug.is_some_and(|debug| !matches!(&*debug, "" | "0")) {
         return Err(ApiError::BadRequest(
             "the profiler has no such text: …/memray/stats is one, and debug=0 is a profile"
                 .to_owned(),
@@ -114,7 +142,23 @@ async fn profile(
         return Err(ApiError::NothingToScrape);
     }
     let kind = OutputKind::File(Format::Pprof);
-    outputs::output(profiler, None, kind, query, headers).await
+    let headers = &request.headers;
+    // Nobody who asks for the headers alone waits for what they are of.
+    let Some(time) = seconds.filter(|_| request.method != Method::HEAD) else {
+        return outputs::output(profiler, None, kind, query, headers).await;
+    };
+    let key = query::read(kind, negotiate::preferred(kind, headers), query)?;
+    let core = profiler.core()?;
+    let made = profile_of(core.lifecycle(), core.reports(), time, key).await;
+    match made {
+        Ok(profile) => {
+            let binary = HeaderValue::from_static(kind.content_type());
+            Ok(([(header::CONTENT_TYPE, binary)], Body::from(profile)).into_response())
+        }
+        // It has ended meanwhile.
+        Err(Error::NotRecording) => Err(ApiError::NothingToScrape),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns `query` with the allocations first, unless it asks for another measure.

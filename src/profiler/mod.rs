@@ -10,6 +10,8 @@ mod figures;
 mod flight;
 mod global;
 mod handle;
+#[cfg(feature = "http")]
+mod interval;
 mod lifecycle;
 #[cfg(feature = "http")]
 mod listeners;
@@ -45,6 +47,8 @@ pub use global::{
     flamegraph, init, mark, profiler, report, shutdown, start, stats, status, stop, try_init,
 };
 pub use handle::Profiler;
+#[cfg(feature = "http")]
+pub(crate) use interval::profile_of;
 #[cfg(feature = "http")]
 pub(crate) use live::{LiveFeed, LiveState, MOST_LINES};
 #[cfg(feature = "http")]

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::error_chain;
+use heapray_report::formats::Format;
 
 use super::lock::{Lock, Rank};
 use super::machine::{Machine, View};
 use super::reports::Reports;
 use super::status::PushStatus;
+use super::store::{OutputKey, OutputKind};
 use super::worker::Worker;
 use crate::collector::since::AllocatedBefore;
 use crate::config::{Config, Token};
@@ -187,7 +189,8 @@ impl State {
                 .allocated
                 .subtract_from(Arc::make_mut(&mut view.snapshot));
         }
-        match self.reports.profile_blocking(view) {
+        let key = OutputKey::new(OutputKind::File(Format::Pprof));
+        match self.reports.profile_blocking(view, key) {
             Ok(profile) => {
                 self.before = Some(Before {
                     session,

@@ -9,6 +9,7 @@ import os
 import time
 import urllib.parse
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from running import Answer, Running, free_port
@@ -17,6 +18,9 @@ from skipping import skip_even_in_ci
 
 # Where the programs are, packed, if no variable names one: HEAPRAY_PYROSCOPE, HEAPRAY_PARCA.
 PACKED = ROOT.parent / "shared" / "tools" / "servers"
+
+# Parca's name of the live bytes.
+LIVE = "memory:inuse_space:bytes:space:bytes"
 
 
 def program(name: str) -> Path:
@@ -152,3 +156,20 @@ scrape_configs:
     def ask(self, path: str, **query) -> dict:
         answer = self.get(f"{path}?{urllib.parse.urlencode(query)}")
         return answer.json() if answer.status == 200 else {}
+
+    def live_points(self, select: str = "{}") -> list[dict]:
+        """The live bytes over time, oldest first."""
+        now = time.time()
+        span = {"start": instant(now - 600), "end": instant(now + 60), "limit": 10}
+        found = self.ask("/api/profiles/query_range", query=f"{LIVE}{select}", **span)
+        return [point for series in found.get("series", []) for point in series["samples"]]
+
+    def live_functions(self, point: dict, select: str = "{}") -> str:
+        """The functions with live bytes at one of these points, as JSON."""
+        query = {"single.query": f"{LIVE}{select}", "single.time": point["timestamp"]}
+        query |= {"mode": "MODE_SINGLE_UNSPECIFIED", "reportType": "REPORT_TYPE_TOP"}
+        return json.dumps(self.ask("/api/profiles/query", **query))
+
+
+def instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

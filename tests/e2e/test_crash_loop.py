@@ -46,9 +46,7 @@ class Owed:
 
     def is_in(self, reports: list[dict]) -> bool:
         return any(
-            report["started"] == self.started
-            and self.ended in (None, report["ended"])
-            and report["live"]["bytes"] >= LEAK
+            report["started"] == self.started and self.ended in (None, report["ended"]) and report["live"]["bytes"] >= LEAK
             for report in reports
         )
 

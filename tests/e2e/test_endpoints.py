@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,36 @@ def test_go_tool_pprof_fetches_the_heap_by_itself_and_compares_two(service, tmp_
     assert re.search(r"\b16\d{6}B .*leak_a_million_numbers", table), table
     service.post(f"{PROFILER}/stop")
     assert service.get("/debug/pprof/heap").status == 503
+
+
+@pytest.mark.parametrize("path", ["heap", "delta_heap"])
+def test_a_profile_of_some_seconds_has_what_is_allocated_meanwhile_and_all_that_is_live(service, tmp_path, path):
+    service.post(f"{PROFILER}/start")
+    service.perform(2)
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(service.get, f"/debug/pprof/{path}?seconds=2")
+        time.sleep(0.5)
+        service.perform(1)
+        answer = asked.result()
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/octet-stream")
+    profile = tmp_path / "meanwhile.pb.gz"
+    profile.write_bytes(answer.body)
+    for kind, leaked in [("alloc_space", 8), ("inuse_space", 24)]:
+        table = top(f"-sample_index={kind}", profile, directory=tmp_path)
+        assert re.search(rf"\b{leaked}\d{{6}}B .*leak_a_million_numbers", table), table
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(service.get, f"/debug/pprof/{path}?seconds=2")
+        time.sleep(0.5)
+        service.post(f"{PROFILER}/stop")
+        assert asked.result().status == 503
+
+
+def test_profiles_of_some_seconds_are_made_a_few_at_a_time(service):
+    service.post(f"{PROFILER}/start")
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        answers = list(pool.map(lambda _: service.get("/debug/pprof/heap?seconds=2").status, range(6)))
+    assert sorted(answers) == [200] * 4 + [503] * 2
+    service.post(f"{PROFILER}/stop")
 
 
 def test_a_mark_is_set_only_while_recording(service):

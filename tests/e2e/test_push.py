@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 import subprocess
@@ -10,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -61,7 +59,9 @@ def test_pyroscope_has_all_that_was_allocated_over_an_outage_a_crash_and_a_resta
             session = service.post(f"{PROFILER}/stop").json()
             allocated += session["allocated"]["bytes"]
             live = session["live"]["bytes"]
-        all_there = service.until(lambda: (found := pushed(service))["waiting"] == 0 and found["sent"] and found, "all are there")
+        all_there = service.until(
+            lambda: (found := pushed(service))["waiting"] == 0 and found["sent"] and found, "all are there"
+        )
         assert (all_there["refused"], all_there["dropped"], all_there["not_made"]) == (0, 0, 0), all_there
 
         def graph(kind: str, of: str) -> tuple[int, list[str]]:
@@ -110,25 +110,10 @@ def test_parca_gets_live_memory_that_is_not_a_difference(tmp_path):
             types = server.until(lambda: server.ask("/api/profiles/types").get("types"), "it has profiles")
             assert [kind for kind in types if kind["name"] != "memory" or kind["delta"]] == []
             live = service.post(f"{PROFILER}/stop").json()["live"]["bytes"]
-
-            def points() -> list[dict]:
-                now = time.time()
-                span = {"start": instant(now - 600), "end": instant(now + 60), "limit": 10}
-                found = server.ask("/api/profiles/query_range", query='memory:inuse_space:bytes:space:bytes{job="shop"}', **span)
-                return [point for series in found.get("series", []) for point in series["samples"]]
-
-            latest = server.until(lambda: (found := points()) and int(found[-1]["value"]) == live and found[-1], "the last is there")
-            single = {
-                "mode": "MODE_SINGLE_UNSPECIFIED",
-                "single.query": 'memory:inuse_space:bytes:space:bytes{job="shop"}',
-                "single.time": latest["timestamp"],
-                "reportType": "REPORT_TYPE_TOP",
-            }
-            assert LEAK in json.dumps(server.ask("/api/profiles/query", **single))
-
-
-def instant(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            select = '{job="shop"}'
+            is_last = lambda: (found := server.live_points(select)) and int(found[-1]["value"]) == live and found[-1]  # noqa: E731
+            latest = server.until(is_last, "the last is there")
+            assert LEAK in server.live_functions(latest, select)
 
 
 Handle = Callable[[BaseHTTPRequestHandler], None]
@@ -214,7 +199,10 @@ def test_a_server_that_does_not_take_a_profile_costs_nothing_and_gets_it_later(t
 
 
 def test_a_profile_that_is_refused_is_dropped_and_the_next_one_is_tried(tmp_path):
-    with server(answering(422, b"outside of ingestion window")) as (address, requests), pushing(tmp_path, f"otlp+{address}") as service:
+    with (
+        server(answering(422, b"outside of ingestion window")) as (address, requests),
+        pushing(tmp_path, f"otlp+{address}") as service,
+    ):
         found = service.until(lambda: (now := pushed(service))["refused"] >= 2 and now, "profiles are refused")
         assert "outside of ingestion window" in found["trouble"] and found["waiting"] == 0
         assert {request["path"] for request in requests} == {"/v1development/profiles"}

@@ -3,10 +3,7 @@ they have is what `go tool pprof` finds in the file."""
 
 from __future__ import annotations
 
-import json
 import re
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -75,26 +72,9 @@ def test_parca_scrapes_live_memory_that_is_not_a_difference(tmp_path, path):
             types = server.until(lambda: server.ask("/api/profiles/types").get("types"), "it has profiles")
             assert {kind["sampleType"] for kind in types} >= set(TYPES)
             assert [kind for kind in types if kind["name"] != "memory" or kind["delta"]] == []
-
-            def points() -> list[dict]:
-                now = time.time()
-                span = {"start": instant(now - 600), "end": instant(now + 60), "limit": 10}
-                found = server.ask("/api/profiles/query_range", query="memory:inuse_space:bytes:space:bytes{}", **span)
-                return [point for series in found.get("series", []) for point in series["samples"]]
-
             # Each scrape is live memory by itself, which is not summed up over scrapes.
-            latest = server.until(lambda: (found := points())[3:] and found[-1], "it has scraped several times")
+            latest = server.until(lambda: (found := server.live_points())[3:] and found[-1], "it has scraped several times")
             file = tmp_path / "now.pb.gz"
             file.write_bytes(service.get(HEAP).body)
             assert int(latest["value"]) == pytest.approx(totals(file)["inuse_space"], rel=0.01)
-            merged = {
-                "mode": "MODE_SINGLE_UNSPECIFIED",
-                "single.query": "memory:inuse_space:bytes:space:bytes{}",
-                "single.time": latest["timestamp"],
-                "reportType": "REPORT_TYPE_TOP",
-            }
-            assert LEAK in json.dumps(server.ask("/api/profiles/query", **merged))
-
-
-def instant(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            assert LEAK in server.live_functions(latest)

@@ -28,13 +28,24 @@ async fn the_running_session_is_a_profile_where_scrapers_of_go_look_for_it() {
             assert_eq!(heap.body[..2], [0x1f, 0x8b]);
         }
     }
-    for query in ["seconds=30", "debug=1"] {
-        let refused = get(&app, &format!("/debug/pprof/heap?{query}")).await;
+    for query in [
+        "heap?debug=1",
+        "heap?seconds=-1",
+        "allocs?seconds=x",
+        "heap?seconds=301",
+        "delta_heap",
+        "delta_heap?seconds=0",
+    ] {
+        let refused = get(&app, &format!("/debug/pprof/{query}")).await;
         assert_eq!(refused.status, 400, "{query}");
     }
     drop(block);
     call(&app, "stop").await;
     // What is over is not of now.
+    assert_eq!(
+        get(&app, "/debug/pprof/delta_heap?seconds=1").await.status,
+        503
+    );
     assert_eq!(get(&app, "/debug/pprof/heap").await.status, 503);
     assert_eq!(call(&app, "pprof").await.status, 200);
 }

@@ -4,7 +4,7 @@ mod destination;
 mod target;
 
 pub(crate) use destination::Destination;
-pub use target::PushTarget;
 #[cfg(feature = "push")]
 pub(crate) use target::Protocol;
+pub use target::PushTarget;
 pub(crate) use target::PushTargets;

@@ -13,7 +13,7 @@ mod line;
 mod make;
 mod making;
 mod open_outputs;
-#[cfg(feature = "push")]
+#[cfg(any(feature = "http", feature = "push"))]
 mod profile;
 mod queue;
 #[cfg(feature = "http")]
