@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dockerfile import DOCKERFILE, Dockerfile, Image, built, read
+from dockerfile import Dockerfile, Image, built, read
 from running import DEADLINE_SECONDS
 from service import ROOT, Service
 from skipping import skip

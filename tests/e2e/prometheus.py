@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from running import Running, free_port, run
 from service import ROOT
@@ -37,6 +38,15 @@ def tool(name: str) -> str:
 def promtool(*arguments: str | Path, text: str = "") -> str:
     """What promtool printed; its failure fails the test."""
     return run(tool("promtool"), *arguments, text=text)
+
+
+def samples(text: str, parse=parse_text) -> dict[str, list]:
+    """The samples by their names: `heapray_allocations_total` and not the family's name."""
+    found: dict[str, list] = {}
+    for family in parse(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample)
+    return found
 
 
 def documented_metrics() -> dict[str, str]:

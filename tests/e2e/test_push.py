@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from prometheus import documented_metrics, promtool, samples
 from running import free_port
 from service import LEAKED_BYTES, PROFILER, Service
 from stores import Parca, Pyroscope
@@ -190,8 +191,12 @@ def test_a_server_that_does_not_take_a_profile_costs_nothing_and_gets_it_later(t
         # Each second there is another profile, but not another request.
         assert len(requests) < 10
         metrics = service.get(f"{PROFILER}/metrics").text()
-        waiting = next(line for line in metrics.splitlines() if line.startswith("heapray_push_waiting_profiles "))
-        assert float(waiting.split()[1]) >= 2
+        assert promtool("check", "metrics", text=metrics) == ""
+        figures = samples(metrics)
+        assert figures["heapray_push_waiting_profiles"][0].value >= 2 and figures["heapray_push_failures_total"][0].value >= 1
+        of_pushes = {name for name in figures if "_push" in name}
+        # Nothing has ever been taken.
+        assert of_pushes == {name for name in documented_metrics() if "_push" in name} - {"heapray_last_push_time_seconds"}
         began = time.monotonic()
         assert service.terminate() == 0
         assert time.monotonic() - began < 15
