@@ -18,6 +18,9 @@ pub(crate) enum Rank {
     /// What the thread that pushes profiles is doing.
     #[cfg_attr(not(feature = "push"), allow(dead_code))]
     Pushing,
+    /// Sessions that have ended, and whose last profile is not made.
+    #[cfg_attr(not(feature = "push"), allow(dead_code))]
+    EndedSessions,
     /// What the live thread remembers from one second to the next.
     LiveCache,
     /// Those who wait for the next state of the live page.

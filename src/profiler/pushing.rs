@@ -23,6 +23,8 @@ use crate::push::{Identity, PushFigures, PushedProfile, Pusher};
 
 /// The interval is at least so many times as long as a profile took.
 const SELDOM: u32 = 50;
+/// Most ended sessions that wait for their last profile: each holds the tables of a session.
+const MOST_ENDED: usize = 4;
 /// Longest time that `shutdown` waits for what is pushed last.
 const LAST: Duration = Duration::from_secs(4);
 
@@ -31,6 +33,7 @@ const LAST: Duration = Duration::from_secs(4);
 pub(crate) struct Pushing {
     thread: Worker,
     state: Arc<Lock<State>>,
+    ended: Arc<Lock<Vec<View>>>,
     figures: Arc<PushFigures>,
     target: String,
 }
@@ -39,7 +42,10 @@ pub(crate) struct Pushing {
 struct State {
     machine: Arc<Machine>,
     reports: Arc<Reports>,
+    /// Sessions whose last profile is to be made, the oldest first.
+    ended: Arc<Lock<Vec<View>>>,
     pusher: Pusher,
+    figures: Arc<PushFigures>,
     identity: Identity,
     interval: Duration,
     /// When the next profile is due.
@@ -77,10 +83,14 @@ impl Pushing {
             config.push_queue,
             Arc::clone(&figures),
         );
+        // A panic leaves at worst a profile that is not pushed.
+        let ended = Arc::new(Lock::new(Rank::EndedSessions, Vec::new()));
         let state = State {
             machine,
             reports,
+            ended: Arc::clone(&ended),
             pusher,
+            figures: Arc::clone(&figures),
             identity: Identity::of_process(destination),
             interval: config.push_interval,
             due: Instant::now() + somewhere_in(config.push_interval),
@@ -98,6 +108,7 @@ impl Pushing {
         Ok(Some(Arc::new(Pushing {
             thread: Worker::spawn_with("heapray-push", look)?,
             state,
+            ended,
             figures,
             target,
         })))
@@ -105,8 +116,16 @@ impl Pushing {
 
     /// Has the last profile of a session pushed: `view` is what it has left. Returns at once.
     pub(super) fn session_ended(&self, view: View) {
-        let state = Arc::clone(&self.state);
-        self.thread.submit(move || state.lock().push_last(view));
+        let mut ended = self.ended.lock();
+        if ended.len() == MOST_ENDED {
+            // The thread has been busy for long: with a server that is slow, over several sessions.
+            ended.remove(0);
+            self.figures.count_not_made();
+        }
+        ended.push(view);
+        drop(ended);
+        // Wakes the thread: it looks for ended sessions before it waits again.
+        self.thread.submit(|| ());
     }
 
     /// Sends what waits until `deadline`, but not for longer than a few seconds: the service ends. What is not sent is on disk.
@@ -115,6 +134,7 @@ impl Pushing {
         let state = Arc::clone(&self.state);
         let sent = self.thread.run_until(deadline, move || {
             let mut state = state.lock();
+            state.push_ended();
             // A try after a failure would come too late.
             while Instant::now() < deadline
                 && let Some(next) = state.pusher.send_waiting()
@@ -143,6 +163,7 @@ fn somewhere_in(interval: Duration) -> Duration {
 impl State {
     /// Does what is due. Returns the time until something else is.
     fn look(&mut self) -> Duration {
+        self.push_ended();
         let now = Instant::now();
         if now >= self.due {
             self.push_next();
@@ -159,7 +180,8 @@ impl State {
     fn push_next(&mut self) {
         let (_, recording) = self.machine.session();
         let view = recording.then(|| self.machine.view().ok()).flatten();
-        // One that has ended meanwhile has its last profile made by `push_last`.
+        // The view may be of a new session: the last profile of the one before it must come first.
+        self.push_ended();
         if let Some(view) = view.filter(|view| view.snapshot.still_recording)
             && let Some(profile) = self.make(view)
         {
@@ -167,12 +189,20 @@ impl State {
         }
     }
 
-    fn push_last(&mut self, view: View) {
-        if let Some(profile) = self.make(view) {
-            // On disk first: the process may be about to end.
-            self.pusher.wait(profile);
+    /// Has the last profiles of ended sessions wait on disk: the process may be about to end.
+    fn push_ended(&mut self) {
+        loop {
+            let mut ended = self.ended.lock();
+            if ended.is_empty() {
+                return;
+            }
+            let view = ended.remove(0);
+            drop(ended);
+            if let Some(profile) = self.make(view) {
+                self.pusher.wait(profile);
+            }
+            self.before = None;
         }
-        self.before = None;
     }
 
     fn make(&mut self, mut view: View) -> Option<PushedProfile> {
@@ -205,7 +235,7 @@ impl State {
                 // What was allocated since is in the next one.
                 self.before = before;
                 tracing::debug!(error = %error_chain(&error), "no profile to push");
-                self.pusher.note_not_made();
+                self.figures.count_not_made();
                 None
             }
         }

@@ -38,6 +38,11 @@ impl PushFigures {
             .clone()
     }
 
+    /// Counts a profile that could not be made.
+    pub(crate) fn count_not_made(&self) {
+        self.change(|counts| counts.not_made += 1);
+    }
+
     /// Changes the figures. `change` must be short and must not panic.
     pub(super) fn change(&self, change: impl FnOnce(&mut PushCounts)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));

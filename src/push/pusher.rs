@@ -92,11 +92,6 @@ impl Pusher {
         self.adopt_at
     }
 
-    /// Counts a profile that could not be made.
-    pub(crate) fn note_not_made(&self) {
-        self.figures.change(|counts| counts.not_made += 1);
-    }
-
     fn may_try(&self, now: Instant) -> bool {
         self.retry_at.is_none_or(|at| now >= at)
     }

@@ -9,6 +9,7 @@ import time
 
 import pytest
 import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
 from prometheus import (
     RULES,
@@ -21,8 +22,6 @@ from prometheus import (
     samples,
     shortened,
 )
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-
 from service import LEAKED_BYTES, PROFILER, ROOT, Service
 
 METRICS = f"{PROFILER}/metrics"
