@@ -46,6 +46,8 @@ struct State {
     ended: Arc<Lock<Vec<View>>>,
     pusher: Pusher,
     figures: Arc<PushFigures>,
+    /// The profile for pprof, as this server takes it.
+    key: OutputKey,
     identity: Identity,
     interval: Duration,
     /// When the next profile is due.
@@ -91,6 +93,8 @@ impl Pushing {
             ended: Arc::clone(&ended),
             pusher,
             figures: Arc::clone(&figures),
+            key: OutputKey::new(OutputKind::File(Format::Pprof))
+                .limit(destination.protocol.most_samples()),
             identity: Identity::of_process(destination),
             interval: config.push_interval,
             due: Instant::now() + somewhere_in(config.push_interval),
@@ -219,8 +223,7 @@ impl State {
                 .allocated
                 .subtract_from(Arc::make_mut(&mut view.snapshot));
         }
-        let key = OutputKey::new(OutputKind::File(Format::Pprof));
-        match self.reports.profile_blocking(view, key) {
+        match self.reports.profile_blocking(view, self.key) {
             Ok(profile) => {
                 self.before = Some(Before {
                     session,

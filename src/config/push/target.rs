@@ -1,5 +1,8 @@
 //! A profile store: `pyroscope+https://profiles.example.com`.
 
+#[cfg(feature = "push")]
+use heapray_report::formats::pprof::MOST_SAMPLES;
+
 use crate::config::values::Values;
 
 /// What a profile store speaks.
@@ -22,6 +25,16 @@ impl Protocol {
             Protocol::Pyroscope => "pyroscope",
             Protocol::Parca => "parca",
             Protocol::Otlp => "otlp",
+        }
+    }
+
+    /// Returns the most samples of a profile. OpenTelemetry's messages have a profile for each sample type. Pyroscope makes a whole
+    /// one of each, with all names, and takes at most 4 MiB of them a second.
+    #[cfg(feature = "push")]
+    pub(crate) const fn most_samples(self) -> u32 {
+        match self {
+            Protocol::Pyroscope | Protocol::Parca => MOST_SAMPLES,
+            Protocol::Otlp => MOST_SAMPLES / 4,
         }
     }
 
