@@ -7,7 +7,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from container import Container, Manifest, inside, root_file_system  # noqa: F401: a fixture is used by its name
+from container import Container, Manifest, inside, needs_root, root_file_system  # noqa: F401: a fixture is used by its name
 from dockerfile import read
 from memray_cli import largest_leak
 from service import LEAKED_BYTES, PROFILER, ROOT, is_the_leak

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from container import Container, Manifest, root_file_system  # noqa: F401: a fixture is used by its name
+from container import Container, Manifest, needs_root, root_file_system  # noqa: F401: a fixture is used by its name
 from dockerfile import read
 from running import DEADLINE_SECONDS, Answer
 from service import LEAKED_BYTES, PROFILER
@@ -46,7 +46,9 @@ class Owed:
 
     def is_in(self, reports: list[dict]) -> bool:
         return any(
-            report["started"] == self.started and self.ended in (None, report["ended"]) and report["live"]["bytes"] >= LEAK
+            report["started"] == self.started
+            and self.ended in (None, report["ended"])
+            and report["live"]["bytes"] >= LEAK
             for report in reports
         )
 
