@@ -205,7 +205,6 @@ impl State {
             if let Some(profile) = self.make(view) {
                 self.pusher.wait(profile);
             }
-            self.before = None;
         }
     }
 
@@ -215,7 +214,9 @@ impl State {
             .before
             .take()
             .filter(|before| before.session == session);
-        let allocated = AllocatedBefore::of(&view.snapshot);
+        // A session that has ended has no next profile to subtract from.
+        let goes_on = view.snapshot.still_recording;
+        let allocated = goes_on.then(|| AllocatedBefore::of(&view.snapshot));
         let mut since = view.snapshot.started;
         if let Some(before) = &before {
             since = before.taken;
@@ -225,7 +226,7 @@ impl State {
         }
         match self.reports.profile_blocking(view, self.key) {
             Ok(profile) => {
-                self.before = Some(Before {
+                self.before = allocated.map(|allocated| Before {
                     session,
                     taken,
                     allocated,

@@ -75,10 +75,11 @@ impl Pusher {
             let dropped = self.queue.adopt();
             self.publish(dropped);
         }
-        if self.may_try(now)
-            && let (Some(profile), dropped) = self.queue.first()
-        {
-            if let Sent::Done = self.send(&profile) {
+        if self.may_try(now) {
+            let (first, dropped) = self.queue.first();
+            if let Some(profile) = first
+                && let Sent::Done = self.send(&profile)
+            {
                 self.queue.remove_first();
             }
             self.publish(dropped);

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use heapray_report::memray::MemoryLimit;
 
 use super::line::{CallSite, LeakCandidate, Lines};
-use super::make::draft_of;
+use super::make::written_output;
 use super::making::{Input, KeptInput, Making};
 use super::{Made, Origin, OutputSpec, Reports, log_deleted};
 use crate::collector::snapshot::Snapshot;
@@ -176,7 +176,7 @@ impl Reports {
         let prepared = self.store.directory.prepare();
         prepared.map_err(|error| self.not_written(error))?;
         let new = || Draft::new(self.store.directory.path());
-        let written = draft_of(&mut Making::new(input, &self.wanted), key, true, new);
+        let written = written_output(&mut Making::new(input, &self.wanted), key, true, new);
         let written = written.and_then(|draft| Ok(draft.detach(label)?));
         let output = written.map_err(|failure| self.failed(failure))?;
         self.recent.remember(origin, key, &output);

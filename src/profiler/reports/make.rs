@@ -174,7 +174,7 @@ impl Reports {
                 None => draft,
             })
         };
-        let mut draft = draft_of(making, key, whole, new)?;
+        let mut draft = written_output(making, key, whole, new)?;
         if snapshot || !key.kind().is_kept() {
             return Ok(draft.detach(label)?);
         }
@@ -197,7 +197,7 @@ impl Reports {
 }
 
 /// Returns the output, written into what `new` has created empty. A helper process that ends costs one more try.
-pub(super) fn draft_of<W: io::Write>(
+pub(super) fn written_output<W: io::Write>(
     making: &mut Making,
     key: OutputKey,
     whole: bool,

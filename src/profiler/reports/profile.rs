@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::make::draft_of;
+use super::make::written_output;
 use super::making::{Input, Making};
 use super::{Reports, or_panicked};
 use crate::profiler::Error;
@@ -28,7 +28,7 @@ impl Reports {
 
     fn profile_now(&self, view: View, key: OutputKey) -> Result<Vec<u8>, Error> {
         let mut making = Making::new(Input::Session { view, key }, &Wanted::default());
-        let profile = draft_of(&mut making, key, false, || Ok(Vec::new()));
+        let profile = written_output(&mut making, key, false, || Ok(Vec::new()));
         profile.map_err(|failure| self.failed(failure))
     }
 }
