@@ -83,6 +83,17 @@ macro_rules! every_setting {
                 example: "512 KiB",
             }
 
+            /// Whether a session runs in the background whenever no other does: one sample each 512 KiB, sums only, no event log.
+            /// Metrics, pushed and scraped profiles and the live page are of it. `start` ends it and begins the session that was
+            /// asked for; after `stop` another one runs in the background.
+            fn continuous(always: bool) -> bool {
+                variable: "MEMRAY_PROFILER_CONTINUOUS",
+                given: always,
+                values: Truth,
+                default: Value("false"),
+                example: "true",
+            }
+
             /// Crates that are the service's own wherever their sources are: names, and patterns with `*` for any text. By
             /// default these are the crates of the service's workspace and its path dependencies; reports show them first.
             fn own_crates(crates: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {

@@ -250,6 +250,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         "enabled",
         "log_limit",
         "sample",
+        "continuous",
         "keep_bytes",
         "helper",
         "oom",

@@ -14,9 +14,9 @@ use super::guard;
 use super::live::{self, LiveSlots};
 use super::route::Endpoint;
 use super::ticket::{self, Tickets};
-use super::{docs, mark, metrics, outputs, reports, start, status, stop, timeline};
+use super::{docs, mark, metrics, outputs, query, reports, start, status, stop, timeline};
 use crate::config::Config;
-use crate::profiler::Profiler;
+use crate::profiler::{Of, Profiler};
 
 /// Path below which all endpoints of the profiler are. The live page is this path with a slash at its end.
 pub(super) const BASE: &str = "/api/v1/profiler/memray";
@@ -154,9 +154,12 @@ impl Api {
                 reports::delete(profiler, id).await
             }
             Endpoint::Report(id) => reports::one(profiler, id).await,
-            Endpoint::Output(kind) => outputs::output(profiler, None, kind, query, headers).await,
+            Endpoint::Output(kind) => {
+                let of = query::session(query)?;
+                outputs::output(profiler, of, kind, query, headers).await
+            }
             Endpoint::ReportOutput(id, kind) => {
-                outputs::output(profiler, Some(id), kind, query, headers).await
+                outputs::output(profiler, Of::Kept(id), kind, query, headers).await
             }
         }
     }

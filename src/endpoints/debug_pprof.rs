@@ -16,7 +16,7 @@ use super::route::is_allowed;
 use super::{negotiate, outputs, params, query};
 use crate::os::command_line;
 use crate::profiler::store::OutputKind;
-use crate::profiler::{Error, Profiler, profile_of};
+use crate::profiler::{Error, Of, Profiler, profile_of};
 
 /// What is at such a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ async fn profile(
     let headers = &request.headers;
     // Nobody who asks for the headers alone waits for what they are of.
     let Some(time) = seconds.filter(|_| request.method != Method::HEAD) else {
-        return outputs::output(profiler, None, kind, query, headers).await;
+        return outputs::output(profiler, Of::Running, kind, query, headers).await;
     };
     let key = query::read(kind, negotiate::preferred(kind, headers), query)?;
     let core = profiler.core()?;

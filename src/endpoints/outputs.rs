@@ -13,14 +13,16 @@ use super::openapi::failures::{CommonFailures, OutputFailures};
 use super::openapi::params::ConditionParams;
 use super::query;
 #[cfg(feature = "openapi")]
-use super::query::{FileQuery, MakingQuery, PprofQuery, ReportQuery, StatsQuery, VersionQuery};
-use crate::profiler::Profiler;
-use crate::profiler::store::{OutputKind, ReportId};
+use super::query::{
+    FileQuery, MakingQuery, PprofQuery, ReportQuery, SessionQuery, StatsQuery, VersionQuery,
+};
+use crate::profiler::store::OutputKind;
+use crate::profiler::{Of, Profiler};
 
-/// Finds or makes an output, of a kept report if `id` names one, and answers with it.
+/// Finds or makes an output, and answers with it.
 pub(super) async fn output(
     profiler: &Profiler,
-    of: Option<ReportId>,
+    of: Of,
     kind: OutputKind,
     asked: Option<&str>,
     headers: &HeaderMap,
@@ -28,7 +30,7 @@ pub(super) async fn output(
     let negotiated = matches!(kind, OutputKind::Report | OutputKind::Stats);
     let preferred = negotiate::preferred(kind, headers);
     let mut key = query::read(kind, preferred, asked)?;
-    if of.is_some() {
+    if matches!(of, Of::Kept(_)) {
         key = key.since(query::since(asked)?);
     }
     let core = profiler.core()?;
@@ -54,6 +56,7 @@ pub(super) async fn output(
         tag = "profiler",
         operation_id = "heapray_report",
         params(
+            SessionQuery,
             MakingQuery,
             VersionQuery,
             ReportQuery,
@@ -78,7 +81,7 @@ pub(super) fn report() {}
         path = "/api/v1/profiler/memray/flamegraph",
         tag = "profiler",
         operation_id = "heapray_flamegraph",
-        params(MakingQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -96,7 +99,7 @@ pub(super) fn flamegraph() {}
         path = "/api/v1/profiler/memray/stats",
         tag = "profiler",
         operation_id = "heapray_stats",
-        params(MakingQuery, StatsQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, StatsQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -113,7 +116,7 @@ pub(super) fn stats() {}
         path = "/api/v1/profiler/memray/table",
         tag = "profiler",
         operation_id = "heapray_table",
-        params(MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -130,7 +133,7 @@ pub(super) fn table() {}
         path = "/api/v1/profiler/memray/tree",
         tag = "profiler",
         operation_id = "heapray_tree",
-        params(MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -147,7 +150,7 @@ pub(super) fn tree() {}
         path = "/api/v1/profiler/memray/summary",
         tag = "profiler",
         operation_id = "heapray_summary",
-        params(MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -164,7 +167,7 @@ pub(super) fn summary() {}
         path = "/api/v1/profiler/memray/pprof",
         tag = "profiler",
         operation_id = "heapray_pprof",
-        params(MakingQuery, FileQuery, PprofQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, FileQuery, PprofQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -181,7 +184,7 @@ pub(super) fn pprof() {}
         path = "/api/v1/profiler/memray/flamegraph.svg",
         tag = "profiler",
         operation_id = "heapray_flamegraph_svg",
-        params(MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]

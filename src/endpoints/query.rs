@@ -18,8 +18,37 @@ use super::error::ApiError;
 use super::openapi::schemas::Truth;
 use super::params;
 use crate::config::values::one_of;
+use crate::profiler::Of;
 use crate::profiler::store::{OutputKey, OutputKind, ReportId};
 use crate::symbolize::ThreadMode;
+
+/// Parameter that says which session an output is of.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
+pub(super) struct SessionQuery {
+    /// `last`: the session that was started last, whether it runs or has ended. `running`: the one that runs now, which with
+    /// `MEMRAY_PROFILER_CONTINUOUS` may be the one in the background.
+    #[cfg_attr(feature = "openapi", param(inline))]
+    session: Option<WhichSession>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", schema(default = "last"))]
+enum WhichSession {
+    Last,
+    Running,
+}
+
+/// Returns which session the query asks for.
+pub(super) fn session(query: Option<&str>) -> Result<Of, ApiError> {
+    let SessionQuery { session } = params::read(query)?;
+    Ok(match session {
+        None | Some(WhichSession::Last) => Of::Session,
+        Some(WhichSession::Running) => Of::Running,
+    })
+}
 
 /// Parameters that say how frames and threads are shown.
 #[derive(Deserialize)]

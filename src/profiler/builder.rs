@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::core::Core;
 use super::flight::{OnTrigger, Trigger};
-use super::{InitError, Profiler, global};
+use super::{Error, InitError, Profiler, global};
 use crate::announce;
 use crate::capture::untracked;
 use crate::config::declared::every_setting;
@@ -99,7 +99,8 @@ impl Builder {
         self
     }
 
-    /// Makes [`init`](Builder::init) return without recording: the first `start` begins. By default recording has begun.
+    /// Makes [`init`](Builder::init) return without recording: the first `start` begins. By default recording has begun. A
+    /// session in the background ([`continuous`](Builder::continuous)) begins all the same.
     pub fn wait_for_start(mut self) -> Builder {
         self.wait = true;
         self
@@ -150,9 +151,7 @@ impl Builder {
     pub fn build(self) -> Result<Profiler, InitError> {
         let _untracked = untracked::enter();
         let profiler = self.assemble()?;
-        if profiler.is_enabled() && !self.wait {
-            profiler.start().map_err(InitError::Start)?;
-        }
+        self.begin(&profiler).map_err(InitError::Start)?;
         Ok(profiler)
     }
 
@@ -178,7 +177,18 @@ impl Builder {
         })
     }
 
-    pub(super) fn starts(&self) -> bool {
-        !self.wait
+    /// Begins to record, if `profiler` is to. Returns whether it is.
+    pub(super) fn begin(&self, profiler: &Profiler) -> Result<bool, Error> {
+        let Some(core) = &profiler.core else {
+            return Ok(false);
+        };
+        if core.config().continuous {
+            core.lifecycle().start_in_background_blocking()?;
+        } else if self.wait {
+            return Ok(false);
+        } else {
+            profiler.start()?;
+        }
+        Ok(true)
     }
 }

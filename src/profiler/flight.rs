@@ -213,22 +213,20 @@ impl FlightWriter {
             tracing::error!("the service's own callback for such reports panicked");
         }
         // For the next one.
-        if self.machine.session().1 {
+        if self.machine.running().is_some() {
             self.reserve_disk();
         }
     }
 
     /// Looks up the names of the call sites that there are now: when a report is due, there may be no time for it.
     fn look_up_names(&self) {
-        let Ok(view) = self.machine.view() else {
+        let Some(view) = self.machine.running_view() else {
             return;
         };
-        if view.snapshot.still_recording {
-            let mut known = Known::default();
-            let stacks = &view.snapshot.stacks;
-            let _names = symbolize::resolve_again(stacks, &ReportOptions::default(), &mut known);
-            *self.symbols.lock() = known;
-        }
+        let mut known = Known::default();
+        let stacks = &view.snapshot.stacks;
+        let _names = symbolize::resolve_again(stacks, &ReportOptions::default(), &mut known);
+        *self.symbols.lock() = known;
     }
 
     fn write(&self, reason: &Reason) -> Result<(ReportId, Blocks), Error> {
@@ -237,7 +235,8 @@ impl FlightWriter {
                 "too little address space is left to write a report in",
             ));
         }
-        let view = self.machine.view()?;
+        let running = self.machine.running_view();
+        let view = running.map_or_else(|| self.machine.view(), Ok)?;
         if !view.snapshot.still_recording {
             // The session has ended meanwhile, and its report is there.
             let id = self.reports.kept_id_of(view.session);

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::lock::{Lock, Rank};
-use super::{Builder, Error, InitError, Mark, PAGE, Profiler, Status, builder};
+use super::{Builder, Error, InitError, Mark, PAGE, Profiler, State, Status, builder};
 use crate::announce;
 use crate::capture::untracked;
 use crate::config::size;
@@ -143,8 +143,7 @@ pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
     }
     let profiler = builder.assemble()?;
     PROFILER.get_or_init(|| profiler.clone());
-    if profiler.is_enabled() && builder.starts() {
-        profiler.start().map_err(InitError::Start)?;
+    if builder.begin(&profiler).map_err(InitError::Start)? {
         announce::where_nothing_logs(recording(&profiler));
     }
     Ok(profiler)
@@ -152,8 +151,10 @@ pub(super) fn try_init_with(builder: Builder) -> Result<Profiler, InitError> {
 
 /// Returns the first line about a profiler that records.
 fn recording(profiler: &Profiler) -> String {
-    let sample = profiler.config().map_or(0, |config| config.sample);
+    let status = profiler.status();
+    let sample = status.sampling.map_or(0, |sampling| sampling.mean_bytes);
     let what = match sample {
+        _ if status.state == State::Background => "recording samples in the background".to_owned(),
         0 => "recording every allocation".to_owned(),
         bytes => format!(
             "recording one sample each {} on average",

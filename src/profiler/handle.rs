@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::core::Core;
+use super::reports::Of;
 use super::{Error, KeptReport, Mark, State, Status};
 use crate::capture::untracked;
 use crate::memory_log::Recording;
@@ -44,6 +45,7 @@ impl Profiler {
     }
 
     /// Returns the settings; `None` where the profiler is disabled.
+    #[cfg(feature = "http")]
     pub(crate) fn config(&self) -> Option<&Arc<crate::config::Config>> {
         self.core.as_ref().map(|core| core.config())
     }
@@ -134,7 +136,7 @@ impl Profiler {
     ///
     /// Those of [`report`](Profiler::report).
     pub fn output(&self, key: OutputKey) -> Result<Output, Error> {
-        self.core()?.reports().output_blocking(None, key)
+        self.core()?.reports().output_blocking(Of::Session, key)
     }
 
     /// Returns the kept reports, the latest first.
@@ -154,7 +156,7 @@ impl Profiler {
     /// [`Error::NotKept`], [`Error::Damaged`], or [`Error::Output`]; [`Error::UnsupportedForKept`] if `key` wants `full` or
     /// each thread by itself of another session than the present one.
     pub fn kept_output(&self, id: ReportId, key: OutputKey) -> Result<Output, Error> {
-        self.core()?.reports().output_blocking(Some(id), key)
+        self.core()?.reports().output_blocking(Of::Kept(id), key)
     }
 
     /// Deletes a kept report; if it is that of the session that ended last, all other outputs of that session as well.

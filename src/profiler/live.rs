@@ -172,7 +172,8 @@ impl LiveFeed {
     }
 
     fn state(&self, cache: &mut Cache) -> LiveState {
-        let (session, _) = self.machine.session();
+        let (last, _) = self.machine.session();
+        let session = self.machine.running().unwrap_or(last);
         let Cache { symbols, found, .. } = cache;
         if found.session != session {
             *found = Found {

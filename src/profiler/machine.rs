@@ -20,9 +20,11 @@ pub(super) struct Machine {
 #[derive(Debug, Default)]
 struct Inner {
     phase: Phase,
-    /// The session that runs, or else the last one: 1 for the first.
+    /// Sessions so far, those in the background too.
+    sessions: u64,
+    /// The session that somebody has asked for last, which may still run: 0 before the first.
     number: u64,
-    /// The last view of the session that has ended.
+    /// The last view of that session, if it has ended.
     last: Option<Seen>,
     trouble: Option<String>,
 }
@@ -50,10 +52,17 @@ const MARK_NAME: usize = 200;
 ///
 /// A start where it is recording, and a stop where it is not, move nothing. `Ending` and `Writing` are shown as
 /// [`State::Stopping`]. A forked child never looks in here (`Core::check_process`).
+///
+/// With `MEMRAY_PROFILER_CONTINUOUS`, `Background` takes the place of `Stopped`: a session runs that nobody has asked for. A
+/// start ends it without a report. Another one begins when the report of the session that was asked for is written.
 #[derive(Debug, Default)]
 enum Phase {
     #[default]
     Stopped,
+    Background {
+        number: u64,
+        session: Session,
+    },
     Recording(Session),
     /// The session is ending: its last snapshot is not there yet.
     Ending,
@@ -71,6 +80,15 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Returns the last view of session `number`.
+    pub(super) fn last(number: u64, snapshot: Snapshot) -> View {
+        View {
+            session: number,
+            snapshot: Arc::new(snapshot),
+            cause: None,
+        }
+    }
+
     /// Returns a view of a session of another process.
     pub(crate) fn of(snapshot: Snapshot) -> View {
         View {
@@ -79,6 +97,32 @@ impl View {
             cause: None,
         }
     }
+}
+
+impl Inner {
+    /// Returns the session that runs, in the background or not, and its number.
+    fn running(&self) -> Option<(u64, &Session)> {
+        match &self.phase {
+            Phase::Background { number, session } => Some((*number, session)),
+            Phase::Recording(session) => Some((self.number, session)),
+            _ => None,
+        }
+    }
+
+    /// Returns the session that runs, if outputs are of it: one that somebody has asked for, or else the one in the
+    /// background as long as no other has left anything.
+    fn shown(&self) -> Option<(u64, &Session)> {
+        let is_shown = matches!(self.phase, Phase::Recording(_)) || self.last.is_none();
+        self.running().filter(|_| is_shown)
+    }
+}
+
+fn view_of(number: u64, session: &Session) -> Result<View, Error> {
+    Ok(View {
+        session: number,
+        snapshot: Arc::new(session.snapshot().map_err(Error::Session)?),
+        cause: None,
+    })
 }
 
 impl Machine {
@@ -94,14 +138,20 @@ impl Machine {
         self.inner.lock()
     }
 
-    /// Returns the number of the session that runs or ran last (0 before the first), and whether it runs.
+    /// Returns the number of the session that outputs are of (0 before the first), and whether it runs.
     pub(crate) fn session(&self) -> (u64, bool) {
         let inner = self.lock();
-        (inner.number, matches!(inner.phase, Phase::Recording(_)))
+        let shown = inner.shown().map(|(number, _)| (number, true));
+        shown.unwrap_or((inner.number, false))
     }
 
-    /// Returns how the running session samples: bytes between two samples on average, 0 if it records every allocation.
-    /// `None` if no session runs.
+    /// Returns the number of the session that runs, also in the background.
+    pub(crate) fn running(&self) -> Option<u64> {
+        self.lock().running().map(|(number, _)| number)
+    }
+
+    /// Returns how the running session that somebody has asked for samples: bytes between two samples on average, 0 if it
+    /// records every allocation. `None` if no such session runs.
     pub(crate) fn sample(&self) -> Option<u64> {
         match &self.lock().phase {
             Phase::Recording(session) => Some(session.sample()),
@@ -122,10 +172,49 @@ impl Machine {
     pub(crate) fn begin(&self, session: Session) -> u64 {
         let mut inner = self.lock();
         inner.phase = Phase::Recording(session);
-        inner.number += 1;
+        inner.sessions += 1;
+        inner.number = inner.sessions;
         inner.last = None;
         inner.trouble = None;
-        inner.number
+        let number = inner.number;
+        drop(inner);
+        self.ended.notify_all();
+        number
+    }
+
+    /// Enters a new session that runs in the background. What the last one has left stays.
+    pub(crate) fn begin_in_background(&self, session: Session) {
+        let mut inner = self.lock();
+        inner.sessions += 1;
+        let number = inner.sessions;
+        inner.phase = Phase::Background { number, session };
+        drop(inner);
+        self.ended.notify_all();
+    }
+
+    /// Takes the session in the background out in order to end it. Then something must [`begin`](Self::begin), or the machine
+    /// be [`stopped`](Self::stopped).
+    pub(crate) fn end_background(&self) -> Option<(u64, Session)> {
+        let mut inner = self.lock();
+        match std::mem::take(&mut inner.phase) {
+            Phase::Background { number, session } => {
+                inner.phase = Phase::Ending;
+                Some((number, session))
+            }
+            other => {
+                inner.phase = other;
+                None
+            }
+        }
+    }
+
+    /// Takes the session in the background out like [`end`](Self::end): from now on it is one that somebody has asked for.
+    pub(crate) fn end_background_for_report(&self) -> Option<(u64, Session)> {
+        let (number, session) = self.end_background()?;
+        let mut inner = self.lock();
+        inner.number = number;
+        inner.last = None;
+        Some((number, session))
     }
 
     /// Takes the running session out in order to end it.
@@ -160,12 +249,9 @@ impl Machine {
 
     /// Returns whether the running session has stopped recording by itself.
     pub(crate) fn has_ended_early(&self) -> bool {
-        match &self.lock().phase {
-            Phase::Recording(session) => session
-                .counters()
-                .is_ok_and(|counters| counters.ended.is_some()),
-            _ => false,
-        }
+        let inner = self.lock();
+        let counters = inner.running().map(|(_, session)| session.counters());
+        counters.is_some_and(|counters| counters.is_ok_and(|counters| counters.ended.is_some()))
     }
 
     /// Notes that the last session ended for this reason, and not because somebody stopped it.
@@ -176,7 +262,8 @@ impl Machine {
     /// Forgets what session `number` has left, if it is the last one and has ended. Returns whether it did.
     pub(crate) fn forget(&self, number: u64) -> bool {
         let mut inner = self.lock();
-        let over = inner.number == number && matches!(inner.phase, Phase::Stopped);
+        let over = inner.number == number
+            && matches!(inner.phase, Phase::Stopped | Phase::Background { .. });
         if over {
             inner.last = None;
         }
@@ -198,28 +285,41 @@ impl Machine {
     /// Notes that the report is written, or failed.
     pub(crate) fn stopped(&self) {
         self.lock().phase = Phase::Stopped;
+        self.ended.notify_all();
     }
 
     pub(crate) fn note_trouble(&self, error: &Error) {
         self.lock().trouble = Some(error_chain(error).to_string());
     }
 
-    /// Returns a consistent view: of the running session up to now, or of the finished one. Blocks while a session ends.
+    /// Returns a consistent view of the session that outputs are of: up to now if it runs, or else of its end. Blocks while
+    /// a session ends.
     pub(crate) fn view(&self) -> Result<View, Error> {
+        self.view_preferring(None)
+    }
+
+    /// Does what [`view`](Self::view) does, but of session `number` if that runs in the background.
+    pub(crate) fn view_preferring(&self, number: Option<u64>) -> Result<View, Error> {
         let inner = self.lock();
         let inner = inner.wait_while(&self.ended, |inner| matches!(inner.phase, Phase::Ending));
-        let seen = match &inner.phase {
-            Phase::Recording(session) => Seen {
-                snapshot: Arc::new(session.snapshot().map_err(Error::Session)?),
-                cause: None,
-            },
-            _ => inner.last.clone().ok_or(Error::NoReport)?,
-        };
+        let running = inner.running();
+        let wanted = running.filter(|(running, _)| Some(*running) == number);
+        if let Some((number, session)) = wanted.or_else(|| inner.shown()) {
+            return view_of(number, session);
+        }
+        let seen = inner.last.clone().ok_or(Error::NoReport)?;
         Ok(View {
             session: inner.number,
             snapshot: seen.snapshot,
             cause: seen.cause,
         })
+    }
+
+    /// Returns a view of the session that runs, also in the background; `None` if none runs.
+    pub(crate) fn running_view(&self) -> Option<View> {
+        let inner = self.lock();
+        let (number, session) = inner.running()?;
+        view_of(number, session).ok()
     }
 
     /// Names the present moment.
@@ -229,9 +329,7 @@ impl Machine {
             return Err(Error::InvalidMarkName);
         }
         let inner = self.lock();
-        let Phase::Recording(session) = &inner.phase else {
-            return Err(Error::NotRecording);
-        };
+        let (_, session) = inner.running().ok_or(Error::NotRecording)?;
         let mark = session.mark(name);
         let mark = mark.map_err(Error::Session)?;
         mark.map(Mark::of).ok_or(Error::TooManyMarks)
@@ -241,10 +339,9 @@ impl Machine {
     /// their blocks if asked. `None` if no session runs.
     #[cfg(feature = "http")]
     pub(crate) fn top(&self, sites: usize, ages: bool) -> Option<Snapshot> {
-        match &self.lock().phase {
-            Phase::Recording(session) => session.top(sites, ages).ok(),
-            _ => None,
-        }
+        let inner = self.lock();
+        let (_, session) = inner.running()?;
+        session.top(sites, ages).ok()
     }
 
     /// Returns the last view of the finished session.
@@ -259,11 +356,12 @@ impl Machine {
         let inner = self.lock();
         let mut status = Status::bare(match inner.phase {
             Phase::Stopped => State::Stopped,
+            Phase::Background { .. } => State::Background,
             Phase::Recording(_) => State::Recording,
             Phase::Ending | Phase::Writing => State::Stopping,
         });
-        match (&inner.phase, &inner.last) {
-            (Phase::Recording(session), _) => match session.counters() {
+        match (inner.running(), &inner.last) {
+            (Some((_, session)), _) => match session.counters() {
                 Ok(counters) => status.count(counters),
                 Err(error) => status.trouble = Some(error.to_string()),
             },

@@ -56,7 +56,7 @@ pub(crate) use log_reader::LogReader;
 pub(crate) use reports::serve_outputs;
 pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause};
 #[cfg(feature = "http")]
-pub(crate) use reports::{Reader, Reports};
+pub(crate) use reports::{Of, Reader, Reports};
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, PushStatus, ReportStatus, SamplingStatus, State,
     Status,

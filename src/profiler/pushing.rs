@@ -182,8 +182,7 @@ impl State {
     }
 
     fn push_next(&mut self) {
-        let (_, recording) = self.machine.session();
-        let view = recording.then(|| self.machine.view().ok()).flatten();
+        let view = self.machine.running_view();
         // The view may be of a new session: the last profile of the one before it must come first.
         self.push_ended();
         if let Some(view) = view.filter(|view| view.snapshot.still_recording)

@@ -19,7 +19,10 @@ pub enum State {
     Disabled,
     /// Nothing is recorded; a finished session's report may be there.
     Stopped,
-    /// Allocations are recorded: every one, or samples of them.
+    /// Samples are recorded without anybody having asked for a session, as `MEMRAY_PROFILER_CONTINUOUS` says. The report of
+    /// a finished session may be there.
+    Background,
+    /// A session that somebody has asked for records allocations: every one, or samples of them.
     Recording,
     /// The session has ended and its report is being written.
     Stopping,

@@ -90,6 +90,33 @@ def test_pyroscope_has_all_that_was_allocated_over_an_outage_a_crash_and_a_resta
         assert not list((tmp_path / "sample" / "profiler" / "push").glob("*.profile"))
 
 
+def test_the_background_and_a_session_that_was_asked_for_are_both_in_the_store(tmp_path):
+    variables = {"MEMRAY_PROFILER_CONTINUOUS": "true", "PYROSCOPE_APPLICATION_NAME": "shop"}
+    with Pyroscope(tmp_path / "pyroscope") as store:
+        target = f"pyroscope+http://127.0.0.1:{store.port}"
+        with pushing(tmp_path / "sample", target, **variables) as service:
+            allocated = 0
+            for step, state in [("start", "background"), ("stop", "recording"), (None, "background")]:
+                service.perform(2)
+                now = status(service)
+                assert (now["state"], now["sampling"] is None) == (state, state == "recording")
+                allocated += now["allocated"]["bytes"]
+                if step:
+                    service.post(f"{PROFILER}/{step}")
+            assert allocated >= 6 * LEAKED_BYTES // 4, "estimates"
+            kind, select = "memory:alloc_space:bytes:space:bytes", '{service_name="shop"}'
+
+            def total() -> int:
+                found = store.ask("SelectMergeStacktraces", profileTypeID=kind, labelSelector=select)
+                return int(found.get("flamegraph", {}).get("total", 0))
+
+            store.until(lambda: total() >= allocated, "all can be asked for", seconds=60)
+            # Requests allocate too: some samples of the background, at most.
+            assert total() <= allocated + 8 * (512 << 10)
+            found = pushed(service)
+            assert (found["refused"], found["dropped"], found["not_made"]) == (0, 0, 0), found
+
+
 class Restarted(Pyroscope):
     """A server at a port that a service knows already."""
 

@@ -9,6 +9,7 @@
 mod support;
 
 mod bench;
+mod continuous;
 mod debug_pprof;
 mod document;
 mod guard;

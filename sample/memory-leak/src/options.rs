@@ -73,7 +73,7 @@ pub(crate) fn what_next(port: u16, profiled: bool) -> String {
     }
     let memray = format!("{job}/api/v1/profiler/memray");
     format!(
-        "The job listens on {job}, and every allocation is recorded. Now leak three times, and stop:\n\n  \
+        "The job listens on {job}, and its allocations are recorded. Now leak three times, and stop:\n\n  \
            curl -X POST {job}/api/v1/perform\n  \
            curl -X POST {job}/api/v1/perform\n  \
            curl -X POST {job}/api/v1/perform\n  \

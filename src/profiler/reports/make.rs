@@ -68,7 +68,7 @@ impl Reports {
         {
             return Ok((output, None));
         }
-        let view = self.machine.view()?;
+        let view = self.machine.view_preferring(spec.running())?;
         if !view.snapshot.still_recording
             && let Some(output) = self.verified_output(key)
         {

@@ -52,6 +52,17 @@ pub(crate) use self::making::serve as serve_outputs;
 #[cfg(feature = "http")]
 pub(crate) use self::readers::Reader;
 
+/// What an output is asked for of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// The session that somebody has asked for last. As long as there is none, the one in the background.
+    Session,
+    /// The session that runs, also in the background.
+    #[cfg(feature = "http")]
+    Running,
+    Kept(ReportId),
+}
+
 /// The result of asking for an output.
 pub(crate) type Made = Result<Output, Error>;
 
@@ -136,17 +147,14 @@ impl Reports {
         self.session_outputs.lock()
     }
 
-    /// Finds or makes an output, of a kept report if one is named, and waits for it, blocking.
+    /// Finds or makes an output, and waits for it, blocking.
     ///
     /// # Errors
     ///
-    /// [`Error::NoReport`] before the first session, [`Error::Output`] if it could not be written; of a kept report also
-    /// [`Error::NotKept`], [`Error::Damaged`] and [`Error::UnsupportedForKept`].
-    pub(super) fn output_blocking(
-        self: &Arc<Reports>,
-        of: Option<ReportId>,
-        key: OutputKey,
-    ) -> Made {
+    /// [`Error::NoReport`] before the first session, [`Error::NotRecording`] of the running session if none runs,
+    /// [`Error::Output`] if it could not be written; of a kept report also [`Error::NotKept`], [`Error::Damaged`] and
+    /// [`Error::UnsupportedForKept`].
+    pub(super) fn output_blocking(self: &Arc<Reports>, of: Of, key: OutputKey) -> Made {
         let _untracked = untracked::enter();
         wait(|waiter| self.request(of, key, waiter))
     }
@@ -157,22 +165,24 @@ impl Reports {
     ///
     /// The same.
     #[cfg(feature = "http")]
-    pub(crate) async fn output(self: &Arc<Reports>, of: Option<ReportId>, key: OutputKey) -> Made {
+    pub(crate) async fn output(self: &Arc<Reports>, of: Of, key: OutputKey) -> Made {
         let (answer, answered) = tokio::sync::oneshot::channel();
         self.request(of, key, Box::new(answer));
         answered.await.map_err(|_| Error::MAKING_PANICKED)?
     }
 
     /// Has an output found or made, and given to `waiter` on one of the two threads. Returns at once.
-    fn request(self: &Arc<Reports>, of: Option<ReportId>, key: OutputKey, waiter: Waiter<Made>) {
+    fn request(self: &Arc<Reports>, of: Of, key: OutputKey, waiter: Waiter<Made>) {
         let reports = Arc::clone(self);
         self.files.submit(move || {
             if waiter.is_gone() {
                 return;
             }
             match of {
-                None => reports.find_or_enqueue(key.since(None), waiter, false),
-                Some(id) => reports.find_or_enqueue_kept(id, key, waiter),
+                Of::Session => reports.find_or_enqueue(key.since(None), waiter, false),
+                #[cfg(feature = "http")]
+                Of::Running => reports.enqueue_running(key.since(None), waiter),
+                Of::Kept(id) => reports.find_or_enqueue_kept(id, key, waiter),
             }
         });
     }
@@ -193,6 +203,18 @@ impl Reports {
             }
         }
         self.enqueue(spec, waiter, is_urgent);
+    }
+
+    #[cfg(feature = "http")]
+    fn enqueue_running(self: &Arc<Reports>, key: OutputKey, waiter: Waiter<Made>) {
+        let Some(number) = self.machine.running() else {
+            return waiter.give(Err(Error::NotRecording));
+        };
+        let origin = Origin::Session {
+            number,
+            recording: true,
+        };
+        self.enqueue(OutputSpec { origin, key }, waiter, false);
     }
 
     fn enqueue(self: &Arc<Reports>, spec: OutputSpec, waiter: Waiter<Made>, is_urgent: bool) {

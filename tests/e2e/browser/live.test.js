@@ -295,3 +295,36 @@ test("with a token the live page asks for it, and its links work", { skip }, asy
     await guarded.stop();
   }
 });
+
+test("with a session in the background, a person looks at it, starts an exact one and comes back", { skip }, async () => {
+  const TOKEN = "only-for-this-test";
+  const watched = await startService({ MEMRAY_PROFILER_CONTINUOUS: "true", MEMRAY_PROFILER_TOKEN: TOKEN });
+  try {
+    await watched.perform(3);
+    const page = await open(watched.origin);
+    await page.locator("#token").fill(TOKEN);
+    await page.locator("#token").press("Enter");
+    await page.locator("#state-text", { hasText: /^Recording in the background for/ }).waitFor();
+    const graph = await openFirstLine(page);
+    assert.match(graph.url(), /[?&]session=running/);
+    await graph.locator("#crumbs [aria-current]", { hasText: "leak_a_million_numbers" }).waitFor();
+    await graph.close();
+    await browser.picture(page, "live-background");
+    await page.locator("#start:enabled").click();
+    await page.locator("#state-text", { hasText: /^Recording for/ }).waitFor();
+    await watched.perform(1);
+    await page.locator("#stop:enabled").click();
+    await page.locator("#done", { hasText: "The report is written" }).waitFor();
+    await page.locator("#state-text", { hasText: /^Recording in the background for/ }).waitFor();
+    await page.locator("#stop:disabled").waitFor();
+    const opened = browser.context.waitForEvent("page");
+    await page.locator("#so-far").getByRole("link", { name: /^Statistics/ }).click();
+    await (await opened).getByText("estimates", { exact: false }).first().waitFor();
+    // Before the token was given.
+    const other = browser.troubles.filter((trouble) => !trouble.includes("401"));
+    assert.deepEqual(other, []);
+    await page.close();
+  } finally {
+    await watched.stop();
+  }
+});

@@ -271,15 +271,20 @@ impl Entry {
 }
 
 impl OutputSpec {
+    /// Returns the number of the session that it is of, if it shows that while it is recording.
+    pub(super) fn running(&self) -> Option<u64> {
+        match self.origin {
+            Origin::Session {
+                number,
+                recording: true,
+            } => Some(number),
+            _ => None,
+        }
+    }
+
     /// Returns whether it shows a session that is recording. Such an output is for those who wait for it alone.
     pub(super) fn is_snapshot(&self) -> bool {
-        matches!(
-            self.origin,
-            Origin::Session {
-                recording: true,
-                ..
-            }
-        )
+        self.running().is_some()
     }
 
     /// Returns whether it is one of the present session's outputs, made without options.

@@ -3,7 +3,7 @@
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, duration } from "../../../../../report/page/js/format.js";
 import { Failure, call } from "./connection.js";
-import { showFacts, showTrouble } from "./facts.js";
+import { isRunning, showFacts, showTrouble } from "./facts.js";
 import { outputs } from "./links.js";
 
 /** True while a call is running; the buttons do not change until it ends. */
@@ -22,16 +22,18 @@ export function setState(now) {
 function showControls() {
   const state = latest?.state;
   const recording = state === "recording";
+  const running = isRunning(latest);
+  const startable = state === "stopped" || state === "background";
   showRate(recording);
   const start = byId("start", HTMLButtonElement);
   start.textContent = recording ? "Change" : "Start recording";
   start.title = recording ? "Record what the list says from now on" : "";
-  start.disabled = busy || !(state === "stopped" || (recording && chosen));
-  byId("sample", HTMLSelectElement).disabled = busy || !(state === "stopped" || recording);
+  start.disabled = busy || !(startable || (recording && chosen));
+  byId("sample", HTMLSelectElement).disabled = busy || !(startable || recording);
   byId("stop", HTMLButtonElement).disabled = busy || !recording;
-  byId("mark", HTMLInputElement).disabled = !recording;
-  byId("set-mark", HTMLButtonElement).disabled = busy || !recording;
-  byId("so-far", HTMLElement).hidden = !recording;
+  byId("mark", HTMLInputElement).disabled = !running;
+  byId("set-mark", HTMLButtonElement).disabled = busy || !running;
+  byId("so-far", HTMLElement).hidden = !running;
 }
 
 /** @returns {string} the rate in force, as the list has it */
@@ -108,7 +110,7 @@ function show(now) {
 /** Connects the buttons. */
 export function setUpControls() {
   const sample = byId("sample", HTMLSelectElement);
-  byId("session-outputs", HTMLElement).append(...outputs("", "the recording so far"));
+  byId("session-outputs", HTMLElement).append(...outputs("", "the recording so far", "?session=running"));
   sample.addEventListener("change", () => {
     chosen = true;
     showControls();

@@ -6,7 +6,7 @@ import { bytes, clock, count, duration, plural } from "../../../../../report/pag
 /**
  * @typedef {{ count: number, bytes: number }} Blocks
  * @typedef {object} Status
- * @property {"disabled" | "stopped" | "recording" | "stopping" | "forked"} state
+ * @property {"disabled" | "stopped" | "background" | "recording" | "stopping" | "forked"} state
  * @property {string} job_name
  * @property {string} job_version
  * @property {string} program
@@ -30,15 +30,26 @@ import { bytes, clock, count, duration, plural } from "../../../../../report/pag
 const STATES = {
   disabled: "There is no profiler",
   stopped: "Not recording",
+  background: "Recording in the background",
   recording: "Recording",
   stopping: "Writing the report…",
   forked: "A forked process: nothing is recorded here",
 };
 
+/** @param {Status | null} status @returns {boolean} whether allocations are recorded */
+export function isRunning(status) {
+  return status?.state === "recording" || status?.state === "background";
+}
+
+/** @param {Status} status @returns {string} path of the flame graph of the session that is shown */
+export function shownGraph(status) {
+  return status.state === "background" ? "flamegraph?session=running" : "flamegraph";
+}
+
 /** @param {Status} status */
 export function showFacts(status) {
   const since = status.recording_since === null ? undefined : Date.now() - Date.parse(status.recording_since);
-  const text = since === undefined ? STATES[status.state] : `Recording for ${duration(1000 * Math.max(1, Math.round(since / 1000)))}`;
+  const text = since === undefined ? STATES[status.state] : `${STATES[status.state]} for ${duration(1000 * Math.max(1, Math.round(since / 1000)))}`;
   // The time changes every second: a screen reader should announce only a new state.
   const shown = byId("state-text", HTMLElement);
   shown.parentElement?.setAttribute("aria-live", shown.dataset["state"] === status.state ? "off" : "polite");

@@ -2,6 +2,7 @@
 
 import { byId, el } from "../../../../../report/page/js/dom.js";
 import { bytes, count, percent } from "../../../../../report/page/js/format.js";
+import { shownGraph } from "./facts.js";
 import { refill } from "./links.js";
 import { placeBlock } from "./places.js";
 
@@ -33,7 +34,9 @@ let session = null;
  * @param {Top | null} top
  * @param {import("./facts.js").Status} status
  */
-export function showLines(top, { live, recording_since: since }) {
+export function showLines(top, status) {
+  const { live, recording_since: since } = status;
+  const graph = shownGraph(status);
   const lead = byId("lines-lead", HTMLElement);
   if (since !== null && since !== session) {
     session = since;
@@ -53,8 +56,8 @@ export function showLines(top, { live, recording_since: since }) {
   /** @type {Map<string, Row>} */
   const shown = new Map();
   for (const line of top.lines) {
-    const key = `${line.function}\n${line.file}\n${line.line}`;
-    const row = rowOfLine.get(key) ?? newRow(line);
+    const key = `${graph}\n${line.function}\n${line.file}\n${line.line}`;
+    const row = rowOfLine.get(key) ?? newRow(line, graph);
     update(row, line, key);
     shown.set(key, row);
   }
@@ -68,12 +71,13 @@ export function showLines(top, { live, recording_since: since }) {
 
 /**
  * @param {Line} line
+ * @param {string} graph path of the flame graph that has it
  * @returns {Row}
  */
-function newRow(line) {
+function newRow(line, graph) {
   const [live, blocks, change] = [el("td", "number"), el("td", "number"), el("td", "number")];
   change.title = "since this page first saw it";
-  return { element: el("tr", "", el("td", "", placeBlock(line, "flamegraph")), live, blocks, change), live, blocks, change };
+  return { element: el("tr", "", el("td", "", placeBlock(line, graph)), live, blocks, change), live, blocks, change };
 }
 
 /**

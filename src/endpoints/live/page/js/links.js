@@ -15,11 +15,12 @@ const VIEWS = [
 /**
  * @param {string} base path of the session: empty for the running one
  * @param {string} whose what screen readers say the outputs are of
+ * @param {string} [query] with `?`
  * @returns {HTMLElement[]} a link to each output
  */
-export function outputs(base, whose) {
+export function outputs(base, whose, query = "") {
   return VIEWS.map(([name, path, saved]) => {
-    const anchor = link(base + path, "", saved);
+    const anchor = link(base + path + query, "", saved);
     anchor.className = "button";
     anchor.append(name);
     anchor.setAttribute("aria-label", `${name} of ${whose}`);
@@ -28,7 +29,7 @@ export function outputs(base, whose) {
 }
 
 /**
- * @param {string} path of an output
+ * @param {string} path of an output, which may have a query
  * @param {string} hash what to show of it: empty, or with `#`
  * @param {boolean} saved as a file; otherwise shown in a new tab
  * @returns {HTMLAnchorElement} without text
@@ -76,7 +77,9 @@ async function follow(path, hash, saved, query) {
   // Opened while the click is being handled; otherwise the browser would block it as an advertisement.
   const tab = saved ? null : window.open("", "_blank");
   try {
-    const ticketed = (await linkable(path)) + (query === undefined ? "" : `&${query}`) + hash;
+    const [plain = "", own] = path.split("?");
+    const queries = [own, query].filter((one) => one !== undefined).map((one) => `&${one}`);
+    const ticketed = (await linkable(plain)) + queries.join("") + hash;
     if (tab !== null) {
       tab.opener = null;
       tab.location.replace(new URL(ticketed, document.baseURI).href);

@@ -49,7 +49,7 @@ function heard(event, data) {
     showLines(top, status);
   }
   if (status !== undefined && (event === "status" || event === "leaks")) {
-    showLeaks(leaks, top !== null, status.state === "recording");
+    showLeaks(leaks, top !== null, status);
   }
 }
 

@@ -1,6 +1,8 @@
 //! Start and stop. Both run on one thread, one after the other, so that simultaneous requests cannot race. A request for the
 //! state that there is already returns it and changes nothing.
 
+mod background;
+
 use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +23,15 @@ use crate::flight_recorder::{self, Reason, Watch};
 use crate::profiler::store::{OutputKind, Store};
 use crate::session::{Notice, Observer, Session, SessionOptions};
 use heapray_report::error_chain;
+
+/// Who wants a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// Somebody has asked for it: it leaves a report.
+    Asked,
+    /// The setting `MEMRAY_PROFILER_CONTINUOUS`.
+    Background,
+}
 
 /// Sessions, from their start to the moment when their report is on disk; and the control thread, on which they begin and
 /// end, one at a time, in the order of the requests.
@@ -84,7 +95,7 @@ impl Lifecycle {
             bound_bytes: self.store.archive.bound(),
         };
         status.push = self.push_status();
-        if matches!(status.state, State::Stopped | State::Stopping) {
+        if status.state != State::Recording {
             status.report = self.reports.status();
         }
         status
@@ -205,10 +216,9 @@ impl Lifecycle {
         let _ = deadline;
     }
 
-    /// Returns a view of the running session; `None` if none runs.
+    /// Returns a view of the session that runs, also in the background; `None` if none runs.
     pub(crate) fn running_view(&self) -> Option<View> {
-        let (_, recording) = self.machine.session();
-        recording.then(|| self.machine.view().ok()).flatten()
+        self.machine.running_view()
     }
 
     fn start_now(self: &Arc<Lifecycle>, sample: Option<u64>) -> Result<Status, Error> {
@@ -236,15 +246,34 @@ impl Lifecycle {
         }
         if self.machine.sample().is_none() {
             let sample = sample.unwrap_or(self.config.sample);
-            self.begin(sample).inspect_err(|error| {
+            let begin = || {
+                self.end_background();
+                self.begin(sample, Wish::Asked)
+            };
+            let begun = catch_unwind(AssertUnwindSafe(begin));
+            let begun = begun.unwrap_or(Err(Error::Internal("beginning a session panicked")));
+            if let Err(error) = &begun {
+                self.fall_back();
                 tracing::error!(error = %error_chain(error), "recording did not start");
                 self.machine.note_trouble(error);
-            })?;
+            }
+            begun?;
         }
         Ok(self.status_blocking())
     }
 
-    fn begin(self: &Arc<Lifecycle>, sample: u64) -> Result<(), Error> {
+    /// Has the last profile of a session pushed, if any are.
+    fn push_last(&self, last: View) {
+        #[cfg(feature = "push")]
+        if let Some(pushing) = &self.pushing {
+            pushing.session_ended(last);
+        }
+        #[cfg(not(feature = "push"))]
+        drop(last);
+    }
+
+    /// Begins a session, in the background or as somebody has asked for.
+    fn begin(self: &Arc<Lifecycle>, sample: u64, wish: Wish) -> Result<(), Error> {
         let store = &self.store;
         let path = store.directory.path();
         // What dead processes have left may be what there is no room for.
@@ -270,9 +299,14 @@ impl Lifecycle {
         for note in session.notes() {
             tracing::warn!(%note, "not everything is seen");
         }
-        // Only now: a start that fails leaves the former report alone.
-        let number = self.machine.begin(session);
-        self.reports.begin(number);
+        match wish {
+            Wish::Asked => {
+                // Only now: a start that fails leaves the former report alone.
+                let number = self.machine.begin(session);
+                self.reports.begin(number);
+            }
+            Wish::Background => self.machine.begin_in_background(session),
+        }
         if self.config.watch().is_some() {
             self.flight.reserve_disk();
         }
@@ -281,10 +315,14 @@ impl Lifecycle {
         // The event log of a session whose report could not be written is a leftover from now on: the machine has closed it.
         self.recovery.recover();
         let directory = path.display();
-        if sample == 0 {
-            tracing::info!(%directory, page = PAGE, "recording every allocation");
-        } else {
-            tracing::info!(%directory, page = PAGE, sample, "recording samples of allocations");
+        match (wish, sample) {
+            (Wish::Background, _) => {
+                tracing::info!(%directory, page = PAGE, sample, "recording samples of allocations in the background");
+            }
+            (_, 0) => tracing::info!(%directory, page = PAGE, "recording every allocation"),
+            _ => {
+                tracing::info!(%directory, page = PAGE, sample, "recording samples of allocations");
+            }
         }
         Ok(())
     }
@@ -346,15 +384,33 @@ impl Lifecycle {
     }
 
     /// Ends the session, if one runs, and waits until its report is on disk. `cause`: why, if nobody asked for it.
+    ///
+    /// The session in the background ends only if it must: it has ended recording, or the service ends.
     fn stop_now(self: &Arc<Lifecycle>, cause: Option<Reason>) -> Result<Status, Error> {
-        if let Some(session) = self.machine.end() {
+        let asked = self.machine.end();
+        let was_asked = asked.is_some();
+        let must_end = !was_asked && (cause.is_some() || self.reports.is_ending());
+        let background = must_end
+            .then(|| self.machine.end_background_for_report())
+            .flatten();
+        let session = asked.or_else(|| {
+            let (number, session) = background?;
+            self.reports.begin(number);
+            Some(session)
+        });
+        if let Some(session) = session {
             let ended = catch_unwind(AssertUnwindSafe(|| self.finish(session, cause)));
             let ended = ended.unwrap_or_else(|_| {
                 // Those who wait for the last view must learn that there is none.
                 self.machine.ended(None, None);
                 Err(Error::Internal("ending the session panicked"))
             });
-            self.machine.stopped();
+            if was_asked {
+                self.fall_back();
+            } else {
+                // What ended this session would soon end another one.
+                self.machine.stopped();
+            }
             ended.inspect_err(|error| {
                 tracing::error!(error = %error_chain(error), "the session ended without a report");
                 self.machine.note_trouble(error);
@@ -398,11 +454,8 @@ impl Lifecycle {
         }
         // Until here no other process takes the log for a dead one's.
         drop(held);
-        #[cfg(feature = "push")]
-        if let Some(pushing) = &self.pushing
-            && let Ok(last) = self.machine.view()
-        {
-            pushing.session_ended(last);
+        if let Ok(last) = self.machine.view() {
+            self.push_last(last);
         }
         let report = report?;
         tracing::info!(
