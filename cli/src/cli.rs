@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions, convert, diff, fetch, flamegraph, info, leaks, man, memory, merge, recover, stats,
-    summary, table, tree,
+    completions, convert, diff, fetch, flamegraph, fleet, info, leaks, man, memory, merge, recover,
+    stats, summary, table, tree,
 };
 use crate::context::Global;
 
@@ -48,6 +48,7 @@ pub(crate) enum Command {
     Recover(recover::Args),
     Memory(memory::Args),
     Fetch(fetch::Args),
+    Fleet(fleet::Args),
     Completions(completions::Args),
     Man(man::Args),
 }

@@ -5,10 +5,12 @@
 //! computes a figure.
 #![forbid(unsafe_code)]
 
+mod access;
 mod cli;
 mod commands;
 mod context;
 mod failure;
+mod fleet;
 mod input;
 mod json;
 mod leftovers;

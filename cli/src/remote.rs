@@ -2,10 +2,12 @@
 //!
 //! Redirects are not followed, so that a token goes only to the given address.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heapray_report::units::size;
 use serde_json::Value;
 use ureq::http::{Response, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -34,6 +36,22 @@ const LONGEST_REASON: u64 = 64 << 10;
 /// Additional headers of every request.
 pub(crate) type Headers = Vec<(String, String)>;
 
+/// Makes connections to any number of services.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    agent: Agent,
+    download: Duration,
+}
+
+/// Which session's report is downloaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Session {
+    /// That of the session that was started last.
+    Last,
+    /// That of the session that runs, also in the background.
+    Running,
+}
+
 /// Profiler endpoints of a service.
 #[derive(Debug)]
 pub(crate) struct Remote {
@@ -43,9 +61,8 @@ pub(crate) struct Remote {
     headers: Headers,
 }
 
-impl Remote {
-    /// Makes a client of the service at `url`: its root, its path under a prefix, or any of the endpoints themselves.
-    pub(crate) fn new(url: &str, headers: Headers, timeouts: Timeouts) -> Result<Remote, Failure> {
+impl Client {
+    pub(crate) fn new(timeouts: Timeouts) -> Client {
         let crypto = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
@@ -65,14 +82,24 @@ impl Remote {
             .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Remote {
+        Client {
             agent,
             download: timeouts.download,
+        }
+    }
+
+    /// Returns the service at `url`: its root, its path under a prefix, or any of the endpoints themselves.
+    pub(crate) fn service(&self, url: &str, headers: Headers) -> Result<Remote, Failure> {
+        Ok(Remote {
+            agent: self.agent.clone(),
+            download: self.download,
             base: base(url)?,
             headers,
         })
     }
+}
 
+impl Remote {
     /// Returns the service's address, as in files and messages.
     pub(crate) fn base(&self) -> &str {
         &self.base
@@ -86,13 +113,26 @@ impl Remote {
     }
 
     /// Downloads the report. Returns its length, if known, and its bytes.
-    pub(crate) fn report(&self) -> Result<(Option<u64>, impl Read + use<>), Failure> {
-        let url = self.url("report");
+    pub(crate) fn report(
+        &self,
+        session: Session,
+    ) -> Result<(Option<u64>, impl Read + use<>), Failure> {
+        let url = match session {
+            Session::Last => self.url("report"),
+            Session::Running => self.url("report?session=running"),
+        };
         let request = self.with_headers(self.agent.get(&url)).config();
         let request = request.timeout_recv_body(Some(self.download)).build();
         let answer = check(&url, request.call())?;
         let body = answer.into_body();
         Ok((body.content_length(), body.into_reader()))
+    }
+
+    /// Opens the events of the live page, which go on for seconds.
+    pub(crate) fn live(&self) -> Result<impl Read + use<>, Failure> {
+        let url = self.url("live");
+        let request = self.with_headers(self.agent.get(&url));
+        Ok(check(&url, request.call())?.into_body().into_reader())
     }
 
     fn url(&self, endpoint: &str) -> String {
@@ -138,6 +178,22 @@ fn reason(answer: Response<Body>) -> Option<String> {
     let value: Value = serde_json::from_str(&text).ok()?;
     let said = value.get("error").or_else(|| value.get("detail"))?;
     Some(said.as_str()?.to_owned())
+}
+
+/// Copies at most `most` bytes. Fails if there are more.
+pub(crate) fn copy(from: impl Read, to: &mut File, most: u64) -> io::Result<()> {
+    let mut to = BufWriter::new(to);
+    let copied = io::copy(&mut from.take(most.saturating_add(1)), &mut to)?;
+    if copied > most {
+        return Err(too_large(most));
+    }
+    to.flush()
+}
+
+pub(crate) fn too_large(most: u64) -> io::Error {
+    let most = size(most);
+    let text = format!("the report is larger than {most}: allow more with --max-size");
+    io::Error::new(io::ErrorKind::FileTooLarge, text)
 }
 
 /// Returns a service's address without the endpoints after it.

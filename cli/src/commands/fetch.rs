@@ -1,7 +1,6 @@
 //! `heapray fetch`
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use heapray_report::memray;
 use heapray_report::units::size;
 use serde_json::json;
 
+use crate::access::AccessArgs;
 use crate::commands::flamegraph;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use crate::json::tally;
 use crate::leftovers::Temporary;
 use crate::limit;
 use crate::output::{self, Destination, OutputArgs};
-use crate::remote::{Headers, Remote, Timeouts};
+use crate::remote::{Client, Remote, Session, Timeouts, copy, too_large};
 
 /// Stop the profiler of a running service and download its report.
 ///
@@ -28,12 +28,8 @@ use crate::remote::{Headers, Remote, Timeouts};
 pub(crate) struct Args {
     /// The service's address.
     url: String,
-    /// The token that the service requires.
-    #[arg(long, env = "MEMRAY_PROFILER_TOKEN", hide_env_values = true)]
-    token: Option<String>,
-    /// Send this with each request, as `NAME: VALUE`; may be repeated.
-    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
-    header: Vec<(String, String)>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Let the service go on recording, and download the report so far.
     #[arg(long)]
     no_stop: bool,
@@ -75,7 +71,7 @@ impl Args {
             answer: Duration::from_secs(self.timeout),
             download: Duration::from_secs(self.max_time),
         };
-        let remote = Remote::new(&self.url, self.headers(), timeouts)?;
+        let remote = Client::new(timeouts).service(&self.url, self.access.headers())?;
         if !self.no_stop {
             let spinner = context.spinner("Stopping the profiler");
             let stopped = remote.stop();
@@ -133,7 +129,7 @@ impl Args {
     ) -> Result<Temporary, Failure> {
         let writing = |error| Failure::writing(path, error);
         let reading = |error| Failure::io(format!("cannot download from {}", remote.base()), error);
-        let (length, body) = remote.report()?;
+        let (length, body) = remote.report(Session::Last)?;
         if length.is_some_and(|length| length > self.max_size) {
             return Err(reading(too_large(self.max_size)));
         }
@@ -146,28 +142,6 @@ impl Args {
         file.rewind().map_err(writing)?;
         Ok(temporary)
     }
-
-    fn headers(&self) -> Headers {
-        let token = self.token.as_ref().filter(|token| !token.is_empty());
-        let bearer = token.map(|token| ("Authorization".into(), format!("Bearer {token}")));
-        self.header.iter().cloned().chain(bearer).collect()
-    }
-}
-
-/// Copies at most `most` bytes. Fails if there are more.
-fn copy(from: impl Read, to: &mut File, most: u64) -> io::Result<()> {
-    let mut to = BufWriter::new(to);
-    let copied = io::copy(&mut from.take(most.saturating_add(1)), &mut to)?;
-    if copied > most {
-        return Err(too_large(most));
-    }
-    to.flush()
-}
-
-fn too_large(most: u64) -> io::Error {
-    let most = size(most);
-    let text = format!("the report is larger than {most}: allow more with --max-size");
-    io::Error::new(io::ErrorKind::FileTooLarge, text)
 }
 
 fn open_in_browser(page: &PathBuf) -> Result<(), Failure> {
@@ -189,31 +163,5 @@ fn open_in_browser(page: &PathBuf) -> Result<(), Failure> {
             page.display()
         ))),
         Err(error) => Err(Failure::io(format!("cannot start {program}"), error)),
-    }
-}
-
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
-    let (name, value) = (name.trim(), value.trim());
-    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    if name.is_empty() || !name.chars().all(token) {
-        return Err(format!("{name:?} is not the name of a header"));
-    }
-    if !value.chars().all(|c| (' '..='~').contains(&c)) {
-        return Err("a header's value is of printable ASCII characters".into());
-    }
-    Ok((name.into(), value.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_cannot_smuggle_another() {
-        assert_eq!(header("X-Auth: a:b"), Ok(("X-Auth".into(), "a:b".into())));
-        for text in ["X", ": a", "X Y: a", "X: a\r\nY: b", "X: é"] {
-            assert!(header(text).is_err(), "{text:?}");
-        }
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod fetch;
 pub(crate) mod flamegraph;
+pub(crate) mod fleet;
 pub(crate) mod info;
 pub(crate) mod leaks;
 pub(crate) mod man;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Recover(args) => args.run(context),
         Command::Memory(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
+        Command::Fleet(args) => args.run(context),
         Command::Completions(args) => args.run(context),
         Command::Man(args) => args.run(context),
     }
