@@ -11,6 +11,8 @@ mod birth;
 mod bound;
 pub mod call_tree;
 pub mod clock;
+#[cfg(feature = "http")]
+pub(crate) mod ended;
 mod entries;
 mod export;
 pub mod figures;

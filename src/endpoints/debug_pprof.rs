@@ -145,7 +145,8 @@ async fn profile(
     let headers = &request.headers;
     // Nobody who asks for the headers alone waits for what they are of.
     let Some(time) = seconds.filter(|_| request.method != Method::HEAD) else {
-        return outputs::output(profiler, Of::Running, kind, query, headers).await;
+        let made = outputs::output(profiler, Of::Process, kind, query, headers).await;
+        return made.map_err(nothing_to_scrape);
     };
     let key = query::read(kind, negotiate::preferred(kind, headers), query)?;
     let core = profiler.core()?;
@@ -155,9 +156,15 @@ async fn profile(
             let binary = HeaderValue::from_static(kind.content_type());
             Ok(([(header::CONTENT_TYPE, binary)], Body::from(profile)).into_response())
         }
-        // It has ended meanwhile.
-        Err(Error::NotRecording) => Err(ApiError::NothingToScrape),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(nothing_to_scrape(error.into())),
+    }
+}
+
+/// Returns the error that scrapers know if the session has ended meanwhile.
+fn nothing_to_scrape(error: ApiError) -> ApiError {
+    match error {
+        ApiError::Profiler(Error::NotRecording) => ApiError::NothingToScrape,
+        error => error,
     }
 }
 

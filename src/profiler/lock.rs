@@ -21,6 +21,9 @@ pub(crate) enum Rank {
     /// Sessions that have ended, and whose last profile is not made.
     #[cfg_attr(not(feature = "push"), allow(dead_code))]
     EndedSessions,
+    /// What ended sessions allocated.
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    AllocatedInEnded,
     /// What the live thread remembers from one second to the next.
     LiveCache,
     /// Those who wait for the next state of the live page.

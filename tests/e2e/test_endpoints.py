@@ -12,7 +12,7 @@ import pytest
 
 from go_pprof import top
 from memray_cli import largest_leak
-from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
+from service import LEAKED_BYTES, PROFILER, SLACK_BYTES, Service, is_the_leak
 
 PREFIXES = ["", "/pub/job/memory-leak/0.1.0", "/pub/job/any/latest"]
 
@@ -123,6 +123,32 @@ def test_go_tool_pprof_fetches_the_heap_by_itself_and_compares_two(service, tmp_
     assert re.search(r"\b16\d{6}B .*leak_a_million_numbers", table), table
     service.post(f"{PROFILER}/stop")
     assert service.get("/debug/pprof/heap").status == 503
+
+
+def test_what_was_allocated_does_not_fall_at_a_new_session(service, tmp_path):
+    profile = tmp_path / "heap.pb.gz"
+
+    def leaked(kind: str) -> int:
+        profile.write_bytes(service.get("/debug/pprof/heap").body)
+        (row,) = re.findall(
+            r"^ *(\d+)B .* memory_leak::leak::leak_a_million_numbers",
+            top(f"-sample_index={kind}", profile, directory=tmp_path),
+            re.MULTILINE,
+        )
+        return int(row)
+
+    service.post(f"{PROFILER}/start")
+    service.perform(3)
+    before = leaked("alloc_space")
+    service.post(f"{PROFILER}/stop")
+    service.post(f"{PROFILER}/start")
+    service.perform(1)
+    assert leaked("alloc_space") - before == pytest.approx(8_000_000, abs=SLACK_BYTES)
+    assert leaked("inuse_space") == pytest.approx(8_000_000, abs=SLACK_BYTES)
+    # Of the session alone.
+    profile.write_bytes(service.get(f"{PROFILER}/pprof").body)
+    assert re.search(r"\b8\d{6}B .*leak_a_million_numbers", top("-sample_index=alloc_space", profile, directory=tmp_path))
+    service.post(f"{PROFILER}/stop")
 
 
 @pytest.mark.parametrize("path", ["heap", "delta_heap"])

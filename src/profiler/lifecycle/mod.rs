@@ -262,8 +262,10 @@ impl Lifecycle {
         Ok(self.status_blocking())
     }
 
-    /// Has the last profile of a session pushed, if any are.
-    fn push_last(&self, last: View) {
+    /// Remembers what a session has allocated, and has its last profile pushed, if any are. `last` is its last view.
+    fn remember(&self, last: View) {
+        #[cfg(feature = "http")]
+        self.reports.session_ended(&last);
         #[cfg(feature = "push")]
         if let Some(pushing) = &self.pushing {
             pushing.session_ended(last);
@@ -455,7 +457,7 @@ impl Lifecycle {
         // Until here no other process takes the log for a dead one's.
         drop(held);
         if let Ok(last) = self.machine.view() {
-            self.push_last(last);
+            self.remember(last);
         }
         let report = report?;
         tracing::info!(

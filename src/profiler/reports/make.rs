@@ -19,8 +19,8 @@ impl Reports {
             return;
         };
         let made = or_panicked(|| match spec.origin {
-            Origin::Session { .. } => self.make(spec),
             Origin::Kept(id) => Ok((self.make_of_kept(id, spec.key)?, None)),
+            _ => self.make(spec),
         });
         match made {
             Ok((output, sources)) => {
@@ -68,7 +68,7 @@ impl Reports {
         {
             return Ok((output, None));
         }
-        let view = self.machine.view_preferring(spec.running())?;
+        let view = self.view_of(spec)?;
         if !view.snapshot.still_recording
             && let Some(output) = self.verified_output(key)
         {
@@ -97,6 +97,26 @@ impl Reports {
             self.keep(&view, making.lines(), &output);
         }
         Ok((output, last.then_some((view, making))))
+    }
+
+    fn view_of(&self, spec: OutputSpec) -> Result<View, Error> {
+        let view = self.machine.view_preferring(spec.running())?;
+        #[cfg(feature = "http")]
+        if let Origin::Process { .. } = spec.origin {
+            return self.of_process(view);
+        }
+        Ok(view)
+    }
+
+    /// Adds what ended sessions allocated.
+    #[cfg(feature = "http")]
+    fn of_process(&self, mut view: View) -> Result<View, Error> {
+        let snapshot = Arc::make_mut(&mut view.snapshot);
+        let (stacks, total) = (&mut snapshot.stacks, &mut snapshot.totals.allocated);
+        let ended = self.ended.lock();
+        let added = snapshot.still_recording && ended.add_to(view.session, stacks, total);
+        drop(ended);
+        added.then_some(view).ok_or(Error::NotRecording)
     }
 
     /// Returns the output of that key, if its bytes are still those that were written; otherwise forgets it. Reads it all.

@@ -33,10 +33,14 @@ use self::readers::Readers;
 use self::recent::{RecentOutputs, VerifiedReports};
 use super::lock::{Lock, LockGuard, Rank};
 use super::machine::Machine;
+#[cfg(feature = "http")]
+use super::machine::View;
 use super::waiter::Waiter;
 use super::worker::Worker;
 use super::{Error, ReportStatus};
 use crate::capture::untracked;
+#[cfg(feature = "http")]
+use crate::collector::ended::AllocatedInEnded;
 use crate::profiler::store::{
     Output, OutputKey, OutputKind, ReportId, SessionOutputs, Store, keep_previous,
 };
@@ -60,6 +64,9 @@ pub(crate) enum Of {
     /// The session that runs, also in the background.
     #[cfg(feature = "http")]
     Running,
+    /// The same, with what ended sessions of the process allocated: as services in Go show it.
+    #[cfg(feature = "http")]
+    Process,
     Kept(ReportId),
 }
 
@@ -86,6 +93,8 @@ pub(crate) struct Reports {
     /// Which of the kept reports is which session's.
     kept_as: Lock<Option<(u64, ReportId)>>,
     #[cfg(feature = "http")]
+    ended: Lock<AllocatedInEnded>,
+    #[cfg(feature = "http")]
     readers: Arc<Readers>,
     output: Worker,
     files: Worker,
@@ -102,7 +111,15 @@ struct OutputSpec {
 /// What an output is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Origin {
-    Session { number: u64, recording: bool },
+    Session {
+        number: u64,
+        recording: bool,
+    },
+    /// The running session, with what ended sessions allocated.
+    #[cfg(feature = "http")]
+    Process {
+        running: u64,
+    },
     Kept(ReportId),
 }
 
@@ -126,6 +143,9 @@ impl Reports {
             recent: RecentOutputs::new(),
             verified: VerifiedReports::new(),
             kept_as: Lock::new(Rank::KeptAs, None),
+            // A panic of its holder leaves at worst sums that lack a session.
+            #[cfg(feature = "http")]
+            ended: Lock::new(Rank::AllocatedInEnded, AllocatedInEnded::default()),
             output: Worker::spawn("heapray-output")?,
             #[cfg(feature = "http")]
             files: {
@@ -181,7 +201,16 @@ impl Reports {
             match of {
                 Of::Session => reports.find_or_enqueue(key.since(None), waiter, false),
                 #[cfg(feature = "http")]
-                Of::Running => reports.enqueue_running(key.since(None), waiter),
+                Of::Running => {
+                    reports.enqueue_running(key.since(None), waiter, |number| Origin::Session {
+                        number,
+                        recording: true,
+                    })
+                }
+                #[cfg(feature = "http")]
+                Of::Process => reports.enqueue_running(key.since(None), waiter, |running| {
+                    Origin::Process { running }
+                }),
                 Of::Kept(id) => reports.find_or_enqueue_kept(id, key, waiter),
             }
         });
@@ -206,15 +235,25 @@ impl Reports {
     }
 
     #[cfg(feature = "http")]
-    fn enqueue_running(self: &Arc<Reports>, key: OutputKey, waiter: Waiter<Made>) {
+    fn enqueue_running(
+        self: &Arc<Reports>,
+        key: OutputKey,
+        waiter: Waiter<Made>,
+        origin: fn(u64) -> Origin,
+    ) {
         let Some(number) = self.machine.running() else {
             return waiter.give(Err(Error::NotRecording));
         };
-        let origin = Origin::Session {
-            number,
-            recording: true,
-        };
+        let origin = origin(number);
         self.enqueue(OutputSpec { origin, key }, waiter, false);
+    }
+
+    /// Notes that a session has ended: `last` is its last view.
+    #[cfg(feature = "http")]
+    pub(super) fn session_ended(&self, last: &View) {
+        let snapshot = &last.snapshot;
+        let mut ended = self.ended.lock();
+        ended.add(last.session, &snapshot.stacks, snapshot.totals.allocated);
     }
 
     fn enqueue(self: &Arc<Reports>, spec: OutputSpec, waiter: Waiter<Made>, is_urgent: bool) {

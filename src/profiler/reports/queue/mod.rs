@@ -278,6 +278,8 @@ impl OutputSpec {
                 number,
                 recording: true,
             } => Some(number),
+            #[cfg(feature = "http")]
+            Origin::Process { running } => Some(running),
             _ => None,
         }
     }
