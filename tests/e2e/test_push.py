@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import socket
-import ssl
-import subprocess
-import threading
 import time
-from collections.abc import Callable
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from faulty import answering, drips, self_signed, server
 from prometheus import documented_metrics, promtool, samples
 from running import free_port
 from service import LEAKED_BYTES, PROFILER, Service
@@ -145,60 +140,6 @@ def test_parca_gets_live_memory_that_is_not_a_difference(tmp_path):
             assert LEAK in server.live_functions(latest, select)
 
 
-Handle = Callable[[BaseHTTPRequestHandler], None]
-
-
-@contextmanager
-def server(handle: Handle, certificate: Path | None = None):
-    """A server that answers as `handle` does. Gives its address and the headers of all requests."""
-    requests: list[dict[str, str]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            requests.append(dict(self.headers) | {"path": self.path})
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            handle(self)
-
-        def log_message(self, *_) -> None:
-            pass
-
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    serving.daemon_threads = True
-    scheme = "http"
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        serving.socket = context.wrap_socket(serving.socket, server_side=True)
-        scheme = "https"
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
-    try:
-        yield f"{scheme}://localhost:{serving.server_port}", requests
-    finally:
-        serving.shutdown()
-        serving.server_close()
-
-
-def answering(code: int, body: bytes = b"", **headers: str) -> Handle:
-    def handle(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(code)
-        for name, value in (headers | {"Content_Length": str(len(body))}).items():
-            request.send_header(name.replace("_", "-"), value)
-        request.end_headers()
-        request.wfile.write(body)
-
-    return handle
-
-
-def drips(request: BaseHTTPRequestHandler) -> None:
-    """Sends a byte of its answer each second, for ever."""
-    try:
-        for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 3600:
-            request.wfile.write(bytes([byte]))
-            time.sleep(1)
-    except OSError:
-        pass
-
-
 @pytest.mark.parametrize(
     ("handle", "said"),
     [
@@ -254,18 +195,12 @@ def test_a_server_that_drips_its_answer_is_given_up(tmp_path):
 
 
 def test_a_wrong_certificate_is_refused_and_one_of_the_machines_own_is_taken(tmp_path):
-    key = tmp_path / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command += ["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", str(key), "-out", str(tmp_path / "certificate.pem")]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    both = tmp_path / "both.pem"
-    both.write_text(key.read_text() + (tmp_path / "certificate.pem").read_text())
+    certificate, both = self_signed(tmp_path)
     with server(answering(200), both) as (address, requests):
         with pushing(tmp_path / "strange", f"pyroscope+{address}") as service:
             found = service.until(lambda: (now := pushed(service))["failures"] and now, "the push fails")
             assert "certificate" in found["trouble"].lower() and requests == []
-        trusted = {"SSL_CERT_FILE": str(tmp_path / "certificate.pem")}
+        trusted = {"SSL_CERT_FILE": str(certificate)}
         with pushing(tmp_path / "trusted", f"pyroscope+{address}", **trusted) as service:
             service.until(lambda: pushed(service)["sent"], "the push succeeds")
 
