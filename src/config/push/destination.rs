@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use super::target::{Protocol, PushTarget, address};
+use super::target::{Protocol, PushTarget};
+use crate::config::address::address;
+use crate::config::service::{Names, decoded, pairs, service};
 
 /// A profile store, and what this process is called there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,27 +69,22 @@ impl Destination {
         for (name, value) in listed("PYROSCOPE_LABELS") {
             add(&name, value);
         }
-        let mut of_resource = None;
         for (name, value) in listed("OTEL_RESOURCE_ATTRIBUTES") {
-            let value = decoded(&value);
-            match name.as_str() {
-                "service.name" => of_resource = Some(value),
-                _ => add(&name, value),
+            if name != "service.name" {
+                add(&name, decoded(&value));
             }
         }
         add("service.version", job[1].to_owned());
-        let pyroscope = || variable("PYROSCOPE_APPLICATION_NAME");
-        let otel = || variable("OTEL_SERVICE_NAME").or(of_resource);
-        let service = match protocol {
-            Protocol::Otlp => otel().or_else(pyroscope),
-            _ => pyroscope().or_else(otel),
+        let order = match protocol {
+            Protocol::Otlp => [Names::OpenTelemetry, Names::Pyroscope],
+            _ => [Names::Pyroscope, Names::OpenTelemetry],
         };
-        let job = Some(job[0].to_owned()).filter(|name| !name.is_empty());
+        let service = service(order, job[0], &variable);
         Ok(Destination {
             protocol,
             address,
-            credentials: credentials(protocol, variable),
-            service: service.or(job),
+            credentials: credentials(protocol, &variable),
+            service,
             labels,
         })
     }
@@ -114,27 +111,6 @@ fn credentials(protocol: Protocol, variable: impl Fn(&str) -> Option<String>) ->
         },
         Protocol::Parca => Credentials::default(),
     }
-}
-
-/// Returns the pairs of `a=b,c=d`.
-fn pairs(text: &str) -> Vec<(String, String)> {
-    let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
-    pairs
-        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
-        .collect()
-}
-
-/// Returns a value with its `%41` as `A` (OpenTelemetry writes values as W3C Baggage does).
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| first == b'%');
-        let code = code.and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok());
-        bytes.push(code.unwrap_or(first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

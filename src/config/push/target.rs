@@ -3,6 +3,7 @@
 #[cfg(feature = "push")]
 use heapray_report::formats::pprof::MOST_SAMPLES;
 
+use crate::config::address::{address, without_user};
 use crate::config::values::Values;
 
 /// What a profile store speaks.
@@ -98,28 +99,6 @@ impl Values for PushTargets {
     fn read(&self, raw: std::ffi::OsString) -> Result<PushTarget, String> {
         self.accept(raw.to_string_lossy().into_owned())
     }
-}
-
-/// Returns the text without the user and the password that it may have.
-fn without_user(text: &str) -> String {
-    let (start, rest) = text.split_at(text.find("://").map_or(0, |at| at + 3));
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{start}(hidden)@{host}"),
-        None => text.to_owned(),
-    }
-}
-
-/// Returns the address without a slash at its end; `None` if `url` is not one.
-pub(super) fn address(url: &str) -> Option<String> {
-    let url = url.trim().trim_end_matches('/');
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority
-        .rsplit_once(':')
-        .map_or(authority, |(host, _)| host);
-    let plain = |c: char| c.is_ascii_graphic() && !"@?#\"<>\\^`{|}".contains(c);
-    let good = matches!(scheme, "http" | "https") && !host.is_empty() && rest.chars().all(plain);
-    good.then(|| url.to_owned())
 }
 
 #[cfg(test)]
