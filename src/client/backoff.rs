@@ -10,14 +10,14 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// Failures in a row.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
     /// Notes a failure. Returns the pause until the next try, which is at least `asked`, a wish of the server's, within
     /// reason.
-    pub(super) fn fail(&mut self, asked: Option<Duration>) -> Duration {
+    pub(crate) fn fail(&mut self, asked: Option<Duration>) -> Duration {
         let doubled = FIRST
             .saturating_mul(1 << self.failures.min(16))
             .min(LONGEST);
@@ -29,7 +29,7 @@ impl Backoff {
     }
 
     /// Notes a success.
-    pub(super) fn succeed(&mut self) {
+    pub(crate) fn succeed(&mut self) {
         self.failures = 0;
     }
 }

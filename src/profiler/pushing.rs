@@ -124,7 +124,7 @@ impl Pushing {
         if ended.len() == MOST_ENDED {
             // The thread has been busy for long: with a server that is slow, over several sessions.
             ended.remove(0);
-            self.figures.count_not_made();
+            self.figures.change(|counts| counts.not_made += 1);
         }
         ended.push(view);
         drop(ended);
@@ -238,7 +238,7 @@ impl State {
                 // What was allocated since is in the next one.
                 self.before = before;
                 tracing::debug!(error = %error_chain(&error), "no profile to push");
-                self.figures.count_not_made();
+                self.figures.change(|counts| counts.not_made += 1);
                 None
             }
         }

@@ -1,23 +1,21 @@
 //! One request at a time, each part of it with a time limit.
 
 use std::io::Read;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode, header};
-use ureq::tls::{RootCerts, TlsConfig};
 
+use crate::client::{Longest, agent};
 use crate::config::push::Destination;
 
-/// Longest times: for a connection with its TLS, for sending, until the answer's head is there, and for its body. A name is
-/// looked up by the system, with the system's own limit: a thread for it would be the service's.
-const CONNECT: Duration = Duration::from_secs(5);
-const SEND: Duration = Duration::from_secs(15);
-const ANSWER: Duration = Duration::from_secs(10);
-const BODY: Duration = Duration::from_secs(5);
+const LONGEST: Longest = Longest {
+    send: Duration::from_secs(15),
+    answer: Duration::from_secs(10),
+    body: Duration::from_secs(5),
+};
 /// Bytes of an answer that are read, and characters of a reason that is shown.
 const LONGEST_ANSWER: u64 = 64 << 10;
 const LONGEST_REASON: usize = 300;
@@ -55,25 +53,6 @@ pub(super) struct Client {
 impl Client {
     /// Returns a client of the server at `destination`, with a bearer token if there is one. Connects to nothing.
     pub(super) fn new(destination: &Destination, token: Option<&str>) -> Client {
-        let crypto = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::PlatformVerifier)
-            .unversioned_rustls_crypto_provider(crypto)
-            .build();
-        let agent = Agent::config_builder()
-            .tls_config(tls)
-            .http_status_as_error(false)
-            // A redirect could take the credentials elsewhere.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_connect(Some(CONNECT))
-            .timeout_send_request(Some(SEND))
-            .timeout_send_body(Some(SEND))
-            .timeout_recv_response(Some(ANSWER))
-            .timeout_recv_body(Some(BODY))
-            .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
         let credentials = &destination.credentials;
         let mut headers = credentials.headers.clone();
         if let Some((user, password)) = &credentials.basic {
@@ -85,7 +64,7 @@ impl Client {
             headers.push(("authorization".to_owned(), format!("Bearer {token}")));
         }
         Client {
-            agent,
+            agent: agent(LONGEST),
             address: destination.address.clone(),
             headers,
         }

@@ -1,7 +1,8 @@
 //! What became of the pushed profiles, for status and metrics. Written by the thread that pushes, read by any.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
+
+use crate::client::Published;
 
 /// What became of all profiles so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,25 +27,4 @@ pub(crate) struct PushCounts {
 }
 
 /// The place where they are published.
-#[derive(Debug, Default)]
-pub(crate) struct PushFigures(Mutex<PushCounts>);
-
-impl PushFigures {
-    /// Returns the figures of now.
-    pub(crate) fn read(&self) -> PushCounts {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Counts a profile that could not be made.
-    pub(crate) fn count_not_made(&self) {
-        self.change(|counts| counts.not_made += 1);
-    }
-
-    /// Changes the figures. `change` must be short and must not panic.
-    pub(super) fn change(&self, change: impl FnOnce(&mut PushCounts)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
+pub(crate) type PushFigures = Published<PushCounts>;

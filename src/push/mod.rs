@@ -9,7 +9,6 @@
 //! part of a request has a time limit, a failure is followed by a longer and longer pause, and what waits is bounded. What is
 //! dropped is counted.
 
-mod backoff;
 mod client;
 mod encode;
 mod figures;

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::backoff::Backoff;
 use super::client::{Answer, Client};
 use super::encode;
 use super::figures::{PushCounts, PushFigures};
 use super::profile::PushedProfile;
 use super::queue::Queue;
+use crate::client::Backoff;
 use crate::config::push::{Destination, Protocol};
 
 /// From one look for profiles of dead processes to the next.
