@@ -150,6 +150,8 @@
 //! - `prometheus-client`: [`MetricsCollector`], for a service whose metrics are in a registry of that crate.
 //! - `push`: profiles of the running session are pushed to Pyroscope, Parca or an OpenTelemetry collector
 //!   ([`Builder::push`]). It brings an HTTP client with TLS.
+//! - `store`: kept reports are copied to an object storage, such as S3 ([`Builder::store`]). It brings the same client, the
+//!   crate `object_store`, and tokio.
 //! - `openapi` (part of `swagger-ui`): the OpenAPI document at `/openapi.json`, [`openapi`], and
 //!   [`Profiler::mount_documented`].
 //! - `swagger-ui` (default): Swagger UI at `/docs/`.
@@ -161,6 +163,10 @@
 
 mod alloc;
 mod announce;
+#[cfg(feature = "store")]
+mod bucket;
+#[cfg(any(feature = "push", feature = "store"))]
+mod client;
 #[cfg(feature = "http")]
 mod endpoints;
 mod flight_recorder;
@@ -214,8 +220,8 @@ pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
     Blocks, Builder, CallSite, Confidence, DiskStatus, Error, InitError, KeptReport, LeakCandidate,
     Mark, OverheadStatus, Profiler, PushStatus, ReportStatus, SamplingStatus, State, Status,
-    Trigger, TriggerCause, builder, flamegraph, init, mark, profiler, report, shutdown, start,
-    stats, status, stop, try_init,
+    StoreStatus, Trigger, TriggerCause, builder, flamegraph, init, mark, profiler, report,
+    shutdown, start, stats, status, stop, try_init,
 };
 pub use profiles::capture_scope::{
     CaptureScope, CaptureScopeError, CaptureScopeReport, capture_scope, capture_scope_async,

@@ -76,7 +76,7 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 17] = [
+const MAY_IMPORT: [(&str, &[&str]); 19] = [
     ("announce", &[]),
     ("nearest", &[]),
     ("capture", &[]),
@@ -84,7 +84,9 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
     ("os", &["capture"]),
     ("flight_recorder", &["capture", "os"]),
     ("config", &["flight_recorder", "nearest"]),
-    ("push", &["config", "os"]),
+    ("client", &["os"]),
+    ("push", &["client", "config", "os"]),
+    ("bucket", &["capture", "client", "config", "os"]),
     ("collector", &["capture", "flight_recorder", "os"]),
     ("symbolize", &["capture", "collector", "os"]),
     (
@@ -103,7 +105,9 @@ const MAY_IMPORT: [(&str, &[&str]); 17] = [
         "profiler",
         &[
             "announce",
+            "bucket",
             "capture",
+            "client",
             "collector",
             "config",
             "flight_recorder",

@@ -290,6 +290,17 @@ macro_rules! every_setting {
                 example: "c2VjcmV0",
             }
 
+            /// Object storage that gets a copy of each kept report, with what a list shows of it: S3 and what is compatible with it,
+            /// Google's, Azure's, or a directory. Needs the feature `store`. Keys are in the variables of the storage's own tools.
+            /// Empty for none.
+            fn store(target: impl Into<String>) -> Option<StoreTarget> {
+                variable: "MEMRAY_PROFILER_STORE",
+                given: target.into(),
+                values: OrEmpty(StoreTargets),
+                default: Unset("reports are on disk only"),
+                example: "s3://reports/prod",
+            }
+
             /// The path below which the profiler is reachable a second time. Any text matches a word in braces; `/` means no
             /// such path.
             fn prefix(template: impl Into<String>) -> Prefix {

@@ -5,6 +5,7 @@
 //! Reading a setting has no effect: a [`Config`] is a value. Every bad value is an error that names the setting, the value
 //! and the allowed values.
 
+mod address;
 pub(crate) mod declared;
 mod error;
 pub(crate) mod flight;
@@ -14,9 +15,11 @@ pub(crate) mod overhead;
 pub(crate) mod own_crates;
 pub(crate) mod prefix;
 pub(crate) mod push;
+mod service;
 mod settings;
 pub(crate) mod size;
 pub(crate) mod source_url;
+pub(crate) mod store;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;
@@ -31,5 +34,6 @@ pub(crate) use overhead::overhead_share;
 pub use prefix::Prefix;
 pub use push::PushTarget;
 pub use settings::{Config, Settings};
+pub use store::StoreTarget;
 pub use token::Token;
 pub(crate) use unknown::unknown;

@@ -10,14 +10,16 @@ use super::hosts::HostNames;
 use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
 use super::push::{Destination, PushTargets};
+use super::service::{Names, service};
 use super::source_url::{Commits, SourceUrls};
+use super::store::StoreTargets;
 use super::token::Tokens;
 use super::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values, WholeNumbers, Words,
 };
 use super::{
-    ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, PushTarget, Token,
-    overhead,
+    ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, PushTarget, StoreTarget,
+    Token, overhead,
 };
 use crate::flight_recorder::{OomThreshold, Slope};
 
@@ -53,6 +55,9 @@ macro_rules! define {
             /// Where profiles are pushed to, with what the variables of the protocol say.
             #[cfg_attr(not(feature = "push"), allow(dead_code))]
             pub(crate) destination: Option<Destination>,
+            /// What the service is called in an object storage; `None` if nobody has named it.
+            #[cfg_attr(not(feature = "store"), allow(dead_code))]
+            pub(crate) service: Option<String>,
             /// Directory that has `proc` and `sys`. Not a setting: it differs from `/` in tests only.
             pub(crate) system_root: PathBuf,
         }
@@ -62,6 +67,7 @@ macro_rules! define {
                 Config {
                     $($($name: initial!($values, $default($default_text)),)*)*
                     destination: None,
+                    service: None,
                     system_root: "/".into(),
                 }
             }
@@ -125,6 +131,8 @@ impl Settings {
         if config.enabled {
             self.profiler(&env, &mut config)?;
             config.destination = destination(&env, &config)?;
+            let order = [Names::OpenTelemetry, Names::Pyroscope];
+            config.service = service(order, &config.job()[0], |name| env.text(name));
         }
         Ok(config)
     }
@@ -167,12 +175,8 @@ fn destination<F: Fn(&str) -> Option<OsString>>(
     let Some(target) = &config.push else {
         return Ok(None);
     };
-    let variable = |name: &str| {
-        let text = (env.0)(name)?.into_string().ok()?;
-        (!text.is_empty()).then_some(text)
-    };
     let [name, version] = config.job();
-    let found = Destination::of(target, [&name, &version], variable);
+    let found = Destination::of(target, [&name, &version], |name| env.text(name));
     let refused = |(variable, value)| {
         let allowed = "the address of a server without a user or a query, such as https://profiles.example.com";
         ConfigError::new(variable, value, allowed.to_owned())
@@ -183,6 +187,12 @@ fn destination<F: Fn(&str) -> Option<OsString>>(
 struct Environment<F>(F);
 
 impl<F: Fn(&str) -> Option<OsString>> Environment<F> {
+    /// Returns a variable that is text, and not empty.
+    fn text(&self, name: &str) -> Option<String> {
+        let text = (self.0)(name)?.into_string().ok()?;
+        (!text.is_empty()).then_some(text)
+    }
+
     /// Returns the variable's value, or else the code's. An error names the one that the value is from.
     fn or<V: Values, T: From<V::Value> + Clone>(
         &self,

@@ -12,6 +12,7 @@ use super::own_crates::CratePatterns;
 use super::prefix::Prefixes;
 use super::push::PushTargets;
 use super::source_url::{Commits, SourceUrls};
+use super::store::StoreTargets;
 use super::token::Tokens;
 use super::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
@@ -216,7 +217,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
-    let bad: [(&str, Set); 23] = [
+    let bad: [(&str, Set); 24] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("own_crates", |it| it.own_crates(["shop::cart"])),
@@ -234,6 +235,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         ("push", |it| it.push("https://profiles.example.com")),
         ("push_interval", |it| it.push_interval(Duration::ZERO)),
         ("push_token", |it| it.push_token("hunter 2")),
+        ("store", |it| it.store("bucket")),
         ("prefix", |it| it.prefix("x")),
         ("token", |it| it.token("hunter 2")),
         ("hosts", |it| it.hosts(["a:80"])),

@@ -9,7 +9,7 @@ use crate::flight_recorder::TriggerKind;
 use crate::os::cgroup::Limit;
 use crate::os::command_line;
 use crate::profiler::store::ReportsOfCause;
-use crate::profiler::{ProcessFigures, PushStatus};
+use crate::profiler::{ProcessFigures, PushStatus, StoreStatus};
 
 /// Returns the families of `figures`. Those of a session have a value only while it runs.
 pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
@@ -115,6 +115,7 @@ pub(crate) fn families(figures: &ProcessFigures) -> Vec<Family> {
         last_reports(&figures.reports),
     ];
     families.extend(figures.push.iter().flat_map(push));
+    families.extend(figures.store.iter().flat_map(store));
     families
 }
 
@@ -154,6 +155,41 @@ fn push(push: &PushStatus) -> [Family; 5] {
             "heapray_last_push_time_seconds",
             "When the profile store has taken a profile last, in seconds since the Unix epoch.",
             push.last_sent.map(seconds),
+        ),
+    ]
+}
+
+/// Returns the families of the reports that are copied to an object storage.
+fn store(store: &StoreStatus) -> [Family; 5] {
+    let mut reports = Family::new(
+        Kind::Counter,
+        "heapray_stored_reports",
+        "Kept reports for the object storage, by what became of them: stored or dropped.",
+    );
+    for (result, count) in [("stored", store.stored), ("dropped", store.dropped)] {
+        reports.add([("result", result.to_owned())], count);
+    }
+    [
+        reports,
+        Family::counter(
+            "heapray_store_failures",
+            "Tries to copy a report that have failed. The report waits for the next one.",
+            store.failures,
+        ),
+        Family::gauge(
+            "heapray_store_waiting_reports",
+            "Kept reports that wait for the object storage.",
+            Some(store.waiting),
+        ),
+        Family::gauge(
+            "heapray_store_waiting_bytes",
+            "Bytes of the kept reports that wait for the object storage.",
+            Some(store.waiting_bytes),
+        ),
+        Family::gauge(
+            "heapray_last_store_time_seconds",
+            "When the object storage has taken a report last, in seconds since the Unix epoch.",
+            store.last_stored.map(seconds),
         ),
     ]
 }

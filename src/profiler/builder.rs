@@ -17,6 +17,7 @@ use crate::config::own_crates::CratePatterns;
 use crate::config::prefix::Prefixes;
 use crate::config::push::PushTargets;
 use crate::config::source_url::{Commits, SourceUrls};
+use crate::config::store::StoreTargets;
 use crate::config::token::Tokens;
 use crate::config::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,

@@ -14,7 +14,9 @@
 //!                           Machine, Store                   which session runs; what is on disk
 //! ```
 //!
-//! A memory log has a thread of its own that reads it (`timeline`). Profiles that are pushed have one too (`push`). The order of all locks is [`Rank`](super::lock::Rank)'s.
+//! A memory log has a thread of its own that reads it (`timeline`). Profiles that are pushed have one too (`push`),
+//! and so have reports that are copied to an object storage (`store`). The order of all locks is
+//! [`Rank`](super::lock::Rank)'s.
 
 use std::io;
 use std::path::Path;
@@ -85,6 +87,12 @@ impl Core {
         if config.destination.is_some() {
             announce::warn(
                 "nothing is pushed to a profile store: the program was built without heapray's feature push",
+            );
+        }
+        #[cfg(not(feature = "store"))]
+        if config.store.is_some() {
+            announce::warn(
+                "no report is copied to an object storage: the program was built without heapray's feature store",
             );
         }
         let config = Arc::new(config);
@@ -167,6 +175,7 @@ impl Core {
     pub(crate) fn figures_blocking(&self) -> ProcessFigures {
         ProcessFigures {
             push: self.lifecycle.push_status(),
+            store: self.lifecycle.store_status(),
             ..self.process.read()
         }
     }
@@ -179,9 +188,13 @@ impl Core {
     #[cfg(feature = "http")]
     pub(crate) async fn figures(&self) -> Result<ProcessFigures, Error> {
         let process = Arc::clone(&self.process);
-        let push = self.lifecycle.push_status();
+        let (push, store) = (self.lifecycle.push_status(), self.lifecycle.store_status());
         let figures = self.reports.look_up(move || process.read()).await?;
-        Ok(ProcessFigures { push, ..figures })
+        Ok(ProcessFigures {
+            push,
+            store,
+            ..figures
+        })
     }
 
     #[cfg(feature = "http")]

@@ -9,7 +9,7 @@ use heapray_report::model::ProcessMemory;
 
 use super::lock::{Lock, Rank};
 use super::store::{ReportsOfCause, Store};
-use super::{DiskStatus, PushStatus};
+use super::{DiskStatus, PushStatus, StoreStatus};
 use crate::capture::memory::own_bytes;
 use crate::collector::figures::{Figures, Published};
 use crate::os::cgroup::{Groups, Limit};
@@ -35,6 +35,8 @@ pub(crate) struct ProcessFigures {
     pub(crate) reports: Vec<ReportsOfCause>,
     /// `None` where profiles are not pushed.
     pub(crate) push: Option<PushStatus>,
+    /// `None` where there is no object storage.
+    pub(crate) store: Option<StoreStatus>,
 }
 
 /// Reads them.
@@ -103,6 +105,7 @@ impl ProcessReader {
             },
             reports: self.store.archive.written().by_cause().collect(),
             push: None,
+            store: None,
         }
     }
 

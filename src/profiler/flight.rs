@@ -65,6 +65,9 @@ const LEAST_ADDRESS_SPACE: usize = 32 << 20;
 const LOOKS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Longest wait for the copy of a report in an object storage before the process ends.
+const COPY: Duration = Duration::from_secs(4);
+
 /// The name of its thread.
 const THREAD: &str = "heapray-flight";
 
@@ -193,6 +196,7 @@ impl FlightWriter {
             && let Some(code) = self.config.oom_exit_code
         {
             say(&trigger, code);
+            self.store.archive.wait_for_copy(Instant::now() + COPY);
             process::exit_at_once(code);
         }
         *self.last.lock() = Some(trigger.clone());
@@ -301,6 +305,12 @@ fn has_address_space(again: bool) -> bool {
         std::thread::sleep(PAUSE);
     }
     memory::could_map(LEAST_ADDRESS_SPACE)
+}
+
+/// Returns whether the process may be about to fail for want of address space: whatever can wait should.
+#[cfg(feature = "store")]
+pub(super) fn is_short_of_address_space() -> bool {
+    process::memory_is_limited() && !has_address_space(false)
 }
 
 /// Writes a last line to standard error, without any lock of the service's log.

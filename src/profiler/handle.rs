@@ -216,7 +216,7 @@ impl Profiler {
         core.listeners().close();
         let written = core.reports().wait_until(deadline);
         let recorded = core.flight().wait_until(deadline);
-        core.lifecycle().finish_pushing(deadline);
+        core.lifecycle().finish_sending(deadline);
         let (Some(stopped), Some(written)) = (stopped, written) else {
             let path = core.directory().to_owned();
             let error = Error::ShutdownTooLong { path };

@@ -18,6 +18,9 @@ pub(crate) enum Rank {
     /// What the thread that pushes profiles is doing.
     #[cfg_attr(not(feature = "push"), allow(dead_code))]
     Pushing,
+    /// What the thread that copies kept reports to an object storage is doing.
+    #[cfg_attr(not(feature = "store"), allow(dead_code))]
+    Storing,
     /// Sessions that have ended, and whose last profile is not made.
     #[cfg_attr(not(feature = "push"), allow(dead_code))]
     EndedSessions,
@@ -56,6 +59,8 @@ pub(crate) enum Rank {
     FlightSymbols,
     /// What made the flight recorder write a report last.
     LastTrigger,
+    /// The kept reports, while one of them or its note is replaced.
+    KeptReports,
     /// What was read of the process for its metrics.
     ProcessReading,
     /// The lock file of the profiler's own directory.

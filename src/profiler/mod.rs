@@ -28,6 +28,8 @@ mod reports;
 mod reserve;
 mod status;
 pub(crate) mod store;
+#[cfg(feature = "store")]
+mod storing;
 mod waiter;
 mod worker;
 
@@ -59,5 +61,5 @@ pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause}
 pub(crate) use reports::{Of, Reader, Reports};
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, PushStatus, ReportStatus, SamplingStatus, State,
-    Status,
+    Status, StoreStatus,
 };

@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::announce;
 use crate::config::Config;
 use crate::flight_recorder::{TriggerKind, memory_left};
-use crate::os::{program_symbols, unique};
+use crate::os::{process, program_symbols, unique};
 use crate::profiler::store::{
     Draft, Label, Leftover, Note, OutputKey, OutputKind, ReportId, Store, Triggered, is_too_long,
     leftovers,
@@ -227,7 +227,8 @@ impl Work {
         let (life, session) = leftover.session();
         let totals = &report.totals;
         let pid = report.about.pid;
-        let (kind, reason) = if life == unique::life() {
+        let own = life == unique::life();
+        let (kind, reason) = if own {
             let reason = "the report could not be written when the session ended".to_owned();
             (TriggerKind::Unwritten, reason)
         } else {
@@ -240,6 +241,8 @@ impl Work {
             session,
             pid,
             life,
+            // The log does not say where another process ran.
+            host: if own { process::host() } else { String::new() },
             started: recovered.started(),
             ended: recovered.ended().max(recovered.started()),
             len,
@@ -256,6 +259,7 @@ impl Work {
                 reason,
                 at_end: true,
             }),
+            stored: None,
         }
     }
 }

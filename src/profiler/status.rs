@@ -182,6 +182,48 @@ impl PushStatus {
     }
 }
 
+/// Copies of kept reports in an object storage. Counts are of this process.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct StoreStatus {
+    /// The storage and the folder in it, as in `MEMRAY_PROFILER_STORE`.
+    pub target: String,
+    /// Reports that were copied.
+    pub stored: u64,
+    /// Reports that were deleted before they were copied, or whose file was damaged.
+    pub dropped: u64,
+    /// Tries that have failed. The report waits for the next one.
+    pub failures: u64,
+    /// Reports that wait.
+    pub waiting: u64,
+    /// Their bytes.
+    pub waiting_bytes: u64,
+    /// When the storage has taken a report last; null if it has taken none.
+    #[serde(serialize_with = "crate::os::calendar::serialize_option")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime, required))]
+    pub last_stored: Option<SystemTime>,
+    /// Why the last try has failed; null if it has not.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub trouble: Option<String>,
+}
+
+#[cfg(feature = "store")]
+impl StoreStatus {
+    pub(crate) fn of(target: String, counts: crate::bucket::StoreCounts) -> StoreStatus {
+        StoreStatus {
+            target,
+            stored: counts.stored,
+            dropped: counts.dropped,
+            failures: counts.failures,
+            waiting: counts.waiting,
+            waiting_bytes: counts.waiting_bytes,
+            last_stored: counts.last_stored,
+            trouble: counts.trouble,
+        }
+    }
+}
+
 /// The finished session's report file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -243,6 +285,9 @@ pub struct Status {
     /// Profiles that are pushed to a profile store; null if none are.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub push: Option<PushStatus>,
+    /// Copies of kept reports in an object storage; null if there is none.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub store: Option<StoreStatus>,
     /// Why the last start or stop failed; null if it did not.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub trouble: Option<String>,
@@ -282,6 +327,7 @@ impl Status {
             report: None,
             disk: DiskStatus::default(),
             push: None,
+            store: None,
             trouble: None,
             trigger: None,
             job_name: String::new(),

@@ -114,7 +114,9 @@ fn describe_views(document: &mut utoipa::openapi::OpenApi) {
         let id = ReportIdParam::into_params(|| None).into_iter();
         let others = view_of_kept.parameters.take().unwrap_or_default();
         let others = others.into_iter().filter(|parameter| match parameter {
-            RefOr::T(parameter) => !["full", "threads", "session"].contains(&parameter.name.as_str()),
+            RefOr::T(parameter) => {
+                !["full", "threads", "session"].contains(&parameter.name.as_str())
+            }
             RefOr::Ref(_) => true,
         });
         let since = SinceQuery::into_params(|| None).into_iter();

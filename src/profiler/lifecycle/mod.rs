@@ -15,7 +15,7 @@ use super::machine::{Machine, View};
 use super::recovery::Recovery;
 use super::reports::Reports;
 use super::worker::Worker;
-use super::{DiskStatus, Error, Mark, PAGE, PushStatus, State, Status};
+use super::{DiskStatus, Error, Mark, PAGE, PushStatus, State, Status, StoreStatus};
 use crate::capture::{hook, untracked};
 use crate::collector::figures::Figures;
 use crate::config::{Config, overhead_share};
@@ -46,6 +46,8 @@ pub(crate) struct Lifecycle {
     recovery: Recovery,
     #[cfg(feature = "push")]
     pushing: Option<Arc<super::pushing::Pushing>>,
+    #[cfg(feature = "store")]
+    storing: Option<Arc<super::storing::Storing>>,
     control: Worker,
 }
 
@@ -68,6 +70,8 @@ impl Lifecycle {
                 Arc::clone(&machine),
                 Arc::clone(&reports),
             )?,
+            #[cfg(feature = "store")]
+            storing: super::storing::Storing::start(&config, &store)?,
             recovery: Recovery::new(Arc::clone(&store), Arc::clone(&reports), &config)?,
             config,
             machine,
@@ -95,6 +99,7 @@ impl Lifecycle {
             bound_bytes: self.store.archive.bound(),
         };
         status.push = self.push_status();
+        status.store = self.store_status();
         if status.state != State::Recording {
             status.report = self.reports.status();
         }
@@ -206,13 +211,25 @@ impl Lifecycle {
         None
     }
 
-    /// Has what waits to be pushed sent until `deadline`, within a few seconds: the service ends.
-    pub(super) fn finish_pushing(&self, deadline: Instant) {
+    /// Returns what became of the kept reports in an object storage; `None` if there is none.
+    pub(super) fn store_status(&self) -> Option<StoreStatus> {
+        #[cfg(feature = "store")]
+        return self.storing.as_ref().map(|storing| storing.status());
+        #[cfg(not(feature = "store"))]
+        None
+    }
+
+    /// Has what waits to be pushed or stored sent until `deadline`, each within a few seconds: the service ends.
+    pub(super) fn finish_sending(&self, deadline: Instant) {
         #[cfg(feature = "push")]
         if let Some(pushing) = &self.pushing {
             pushing.finish_until(deadline);
         }
-        #[cfg(not(feature = "push"))]
+        #[cfg(feature = "store")]
+        if let Some(storing) = &self.storing {
+            storing.finish_until(deadline);
+        }
+        #[cfg(not(any(feature = "push", feature = "store")))]
         let _ = deadline;
     }
 

@@ -11,7 +11,7 @@ use super::making::{Input, KeptInput, Making};
 use super::{Made, Origin, OutputSpec, Reports, log_deleted};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::{Reason, TriggerKind, memory_of_process};
-use crate::os::unique;
+use crate::os::{process, unique};
 use crate::profiler::machine::View;
 use crate::profiler::store::{
     Draft, Kept, Label, Note, Output, OutputKey, OutputKind, ReportId, Stored, Triggered,
@@ -31,6 +31,8 @@ pub struct KeptReport {
     pub session: u64,
     /// The process.
     pub pid: u32,
+    /// The machine or container that it ran in; empty if that is not known, as of a process that was killed.
+    pub host: String,
     /// When the session began.
     #[serde(serialize_with = "crate::os::calendar::serialize")]
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
@@ -62,6 +64,9 @@ pub struct KeptReport {
     /// Why it was written without being asked for; null if its session was simply stopped.
     #[cfg_attr(feature = "openapi", schema(required))]
     pub trigger: Option<TriggerCause>,
+    /// The address of its copy in an object storage; null if there is none.
+    #[cfg_attr(feature = "openapi", schema(required))]
+    pub stored: Option<String>,
 }
 
 /// Why a report was written without being asked for.
@@ -292,6 +297,7 @@ pub(in crate::profiler) fn note(
         session,
         pid: std::process::id(),
         life: unique::life(),
+        host: process::host(),
         started: snapshot.started,
         ended: snapshot.taken,
         len: output.len(),
@@ -308,15 +314,18 @@ pub(in crate::profiler) fn note(
             reason: why.text.clone(),
             at_end: !snapshot.still_recording,
         }),
+        stored: None,
     }
 }
 
-fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
+/// Returns what a list shows of a report. `present`: the one that is the present session's.
+pub(in crate::profiler) fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
     let Kept { id, note } = kept;
     KeptReport {
         id: id.to_string(),
         session: note.session,
         pid: note.pid,
+        host: note.host,
         started: note.started,
         ended: note.ended,
         present: present == Some(id),
@@ -332,5 +341,6 @@ fn describe(kept: Kept, present: Option<ReportId>) -> KeptReport {
             kind: trigger.kind,
             reason: trigger.reason,
         }),
+        stored: note.stored,
     }
 }

@@ -46,6 +46,8 @@ use crate::profiler::store::{
 };
 use crate::symbolize::Wanted;
 
+#[cfg(feature = "store")]
+pub(super) use self::kept::describe;
 pub(super) use self::kept::note;
 pub use self::kept::{KeptReport, TriggerCause};
 pub(super) use self::line::Lines;

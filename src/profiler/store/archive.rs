@@ -12,6 +12,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::directory::{is_ours_alone, is_private, private};
 use super::disk::LOOKED_AT;
@@ -20,6 +21,9 @@ use super::note::{LONGEST, Note, millis};
 use super::written::WrittenReports;
 use super::{OutputKey, OutputKind, ReportId, name};
 use crate::os::held;
+use crate::profiler::lock::{Lock, Rank};
+#[cfg(feature = "store")]
+use crate::profiler::worker::Worker;
 
 /// Name of the folder in the profiler's directory.
 pub(super) const REPORTS: &str = "heapray-reports";
@@ -37,6 +41,11 @@ pub(crate) struct Archive {
     /// killed processes.
     pub(super) keep_triggered: usize,
     written: WrittenReports,
+    /// While a report or its note is replaced. A panic leaves at worst a report without a note, which is cleared away.
+    replacing: Lock<()>,
+    /// The thread that copies kept reports.
+    #[cfg(feature = "store")]
+    copier: std::sync::OnceLock<Worker>,
 }
 
 /// A report that is kept.
@@ -61,7 +70,29 @@ impl Archive {
             keep: usize::try_from(keep).unwrap_or(usize::MAX),
             keep_bytes,
             written: WrittenReports::default(),
+            replacing: Lock::new(Rank::KeptReports, ()),
+            #[cfg(feature = "store")]
+            copier: std::sync::OnceLock::new(),
         }
+    }
+
+    /// Wakes `copier` from now on whenever a report is kept.
+    #[cfg(feature = "store")]
+    pub(crate) fn wake_when_kept(&self, copier: Worker) {
+        // It is called once.
+        let _ = self.copier.set(copier);
+    }
+
+    /// Waits until `deadline` for the thread that copies kept reports to have tried to copy the latest one, if there is such
+    /// a thread: the process ends.
+    pub(crate) fn wait_for_copy(&self, deadline: Instant) {
+        #[cfg(feature = "store")]
+        if let Some(copier) = self.copier.get() {
+            // It looks for new reports before each job.
+            copier.run_until(deadline, || ());
+        }
+        #[cfg(not(feature = "store"))]
+        let _ = deadline;
     }
 
     /// Returns the archive in `directory`, without a bound.
@@ -115,9 +146,15 @@ impl Archive {
             return Ok(None);
         }
         private(&self.path)?;
+        let replacing = self.replacing.lock();
         let (id, _held) = self.place(path, report, note)?;
         self.write_note(id, note)?;
+        drop(replacing);
         self.make_room(0, note.trigger.is_some());
+        #[cfg(feature = "store")]
+        if let Some(copier) = self.copier.get() {
+            copier.submit(|| ());
+        }
         Ok(Some(id))
     }
 
@@ -153,15 +190,36 @@ impl Archive {
     }
 
     fn write_note(&self, id: ReportId, note: &Note) -> io::Result<()> {
+        self.replace_note(id, note)
+            .inspect_err(|_| drop(fs::remove_file(self.report(id))))
+    }
+
+    fn replace_note(&self, id: ReportId, note: &Note) -> io::Result<()> {
         let (draft, mut file) = held::create(&self.path, name::draft)?;
         let written = file
             .write_all(note.write().as_bytes())
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&draft, self.note(id)));
-        written.inspect_err(|_| {
-            drop(fs::remove_file(&draft));
-            drop(fs::remove_file(self.report(id)));
-        })
+        written.inspect_err(|_| drop(fs::remove_file(&draft)))
+    }
+
+    /// Notes that there is a copy of a kept report at `address`. Does nothing if the report is not the kept one any more.
+    #[cfg(feature = "store")]
+    pub(crate) fn note_copy(&self, kept: &Kept, address: String) -> io::Result<()> {
+        let _replacing = self.replacing.lock();
+        if self.find(kept.id).is_none_or(|now| now.note != kept.note) {
+            return Ok(());
+        }
+        let note = Note {
+            stored: Some(address),
+            ..kept.note.clone()
+        };
+        self.replace_note(kept.id, &note)?;
+        // Another thread or process may have deleted the report meanwhile.
+        if fs::symlink_metadata(self.report(kept.id)).is_err() {
+            remove_if_there(&self.note(kept.id))?;
+        }
+        Ok(())
     }
 
     /// Moves the kept reports of another archive, whose process is dead, into this one.
@@ -390,6 +448,26 @@ pub(super) mod tests {
 
     pub(in crate::profiler::store) fn ids(archive: &Archive) -> Vec<u64> {
         archive.list().iter().map(|kept| kept.id.0).collect()
+    }
+
+    #[cfg(feature = "store")]
+    #[test]
+    fn a_copy_is_noted_for_the_report_that_was_copied_and_for_no_other() {
+        let scratch = Scratch::new("copies");
+        let archive = scratch.archive(9, u64::MAX);
+        scratch.keep(&archive, &scratch.report(), &note(10));
+        let copied = archive.find(ReportId(10)).unwrap();
+        archive.note_copy(&copied, "s3://b/10.bin".into()).unwrap();
+        let noted = archive.find(ReportId(10)).unwrap();
+        assert_eq!(noted.note.stored.as_deref(), Some("s3://b/10.bin"));
+        // The session's report was made again while the former one was copied.
+        scratch.keep(&archive, &scratch.report_of(10), &note(10));
+        archive.note_copy(&noted, "s3://b/other".into()).unwrap();
+        let again = archive.find(ReportId(10)).unwrap();
+        assert_eq!((again.note.stored, again.note.len), (None, 10));
+        archive.remove(ReportId(10)).unwrap();
+        archive.note_copy(&noted, "s3://b/10.bin".into()).unwrap();
+        assert!(archive.list().is_empty() && !scratch.kept(10, "note").exists());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! largest.function app::load
 //! leak.at 12 24000000 7         the line that probably leaks
 //! leak.growth 48000000 high     bytes an hour, confidence
+//! stored s3://bucket/shop/7.bin the address of its copy in an object storage
 //! end                           the last line: without it, the note was cut short and is ignored
 //! ```
 
@@ -31,6 +32,8 @@ pub(crate) struct Note {
     pub(crate) pid: u32,
     /// The process's life ([`life`](super::life)): another process may have the same pid. 0 if it is not known.
     pub(crate) life: u64,
+    /// The machine or container that it ran in; empty if that is not known.
+    pub(crate) host: String,
     /// To the millisecond.
     pub(crate) started: SystemTime,
     /// To the millisecond.
@@ -50,6 +53,8 @@ pub(crate) struct Note {
     pub(crate) leak: Option<ProbableLeak>,
     /// Why it was written, if nobody asked for it.
     pub(crate) trigger: Option<Triggered>,
+    /// The address of its copy in an object storage.
+    pub(crate) stored: Option<String>,
 }
 
 /// Why a report was written.
@@ -93,6 +98,9 @@ impl Note {
         fact("session", &self.session.to_string());
         fact("pid", &self.pid.to_string());
         fact("life", &self.life.to_string());
+        if !self.host.is_empty() {
+            fact("host", &one_line(&self.host));
+        }
         fact("started", &millis(self.started).to_string());
         fact("ended", &millis(self.ended).to_string());
         fact("report", &format!("{} {}", self.len, self.hash));
@@ -136,6 +144,9 @@ impl Note {
             fact("trigger", &format!("{}{end}", trigger.kind.name()));
             fact("trigger.reason", &one_line(&trigger.reason));
         }
+        if let Some(stored) = &self.stored {
+            fact("stored", &one_line(stored));
+        }
         text.push_str(TAIL);
         text.push('\n');
         text
@@ -167,6 +178,7 @@ impl Note {
             session: facts.number("session")?,
             pid: facts.number("pid")?.try_into().ok()?,
             life: facts.number("life").unwrap_or_default(),
+            host: facts.text("host"),
             started: facts.moment("started")?,
             ended: facts.moment("ended")?,
             len,
@@ -179,6 +191,7 @@ impl Note {
             largest: facts.line("largest"),
             leak,
             trigger,
+            stored: Some(facts.text("stored")).filter(|address| !address.is_empty()),
         })
     }
 }
@@ -273,6 +286,7 @@ pub(super) mod tests {
             session: 3,
             pid: 7,
             life: 9,
+            host: "shop-7f9c".into(),
             started: UNIX_EPOCH + Duration::from_millis(started_ms),
             ended: UNIX_EPOCH + Duration::from_millis(started_ms + 1),
             len: 5,
@@ -298,6 +312,7 @@ pub(super) mod tests {
                 confidence: Confidence::Medium,
             }),
             trigger: None,
+            stored: None,
         }
     }
 
@@ -308,6 +323,8 @@ pub(super) mod tests {
         let without = Note {
             largest: None,
             leak: None,
+            host: String::new(),
+            stored: Some("s3://bucket/shop/7.bin".into()),
             ..whole
         };
         assert_eq!(Note::read(&without.write()), Some(without));
