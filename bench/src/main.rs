@@ -21,6 +21,7 @@ mod process;
 mod programs;
 mod runs;
 mod server;
+mod times;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! Load on the workload `server`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use heapray_bench_workloads::{REQUEST, Result};
@@ -8,67 +9,81 @@ use crate::contenders::Contender;
 use crate::load;
 use crate::plan::Case;
 use crate::process::{Done, Measured};
+use crate::times::CpuTimes;
+
+/// Shortest and longest load before the measured one.
+const WARM: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 /// Starts the service, loads it, and adds the results.
 pub(crate) fn measure(contender: &Contender, case: &Case) -> Result<Done> {
-    let seconds = case.options().text("seconds").unwrap_or("2").parse()?;
-    let duration = Duration::from_secs_f64(seconds);
-    let mut service = Measured::start(contender, &["server".to_owned()], &[], &[])?;
-    let process: u32 = service.until("pid")?.parse()?;
-    let address = service.until("address")?.parse()?;
+    let duration = Duration::from_secs_f64(case.options().text("seconds").unwrap_or("2").parse()?);
+    let mut service = Service::start(contender)?;
     // Until a peer's helper process has read the program's debug information, too.
-    let warm = load::drive(
-        address,
-        "/orders",
-        REQUEST,
-        duration.max(Duration::from_secs(1)),
-    )?;
-    let before = ThreadTimes::read(process)?;
-    let answers = load::drive(address, "/orders", REQUEST, duration)?;
-    let after = ThreadTimes::read(process)?;
-    let requests = answers.latencies.len() as f64;
-    let each = |before: Duration, after: Duration| {
-        after.saturating_sub(before).as_nanos() as f64 / requests
-    };
-    service.add("requests", requests);
-    service.add("all_requests", requests + warm.latencies.len() as f64);
-    service.add("requests_per_second", answers.per_second());
-    service.add("service_ns", each(before.service, after.service));
-    service.add("profiler_ns", each(before.profiler, after.profiler));
-    for (name, part) in [("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)] {
-        service.add(name, answers.percentile(part));
-    }
+    service.warm(duration.clamp(WARM[0], WARM[1]))?;
+    service.load(duration)?;
     service.finish()
 }
 
-/// CPU time of a process's threads: those of the service, and those of heapray or bytehound, recognized by name.
-#[derive(Debug, Clone, Copy, Default)]
-struct ThreadTimes {
-    service: Duration,
-    profiler: Duration,
+/// Running service.
+#[derive(Debug)]
+pub(crate) struct Service {
+    process: Measured,
+    pid: u32,
+    address: SocketAddr,
+    /// Requests before the measured ones.
+    warm: usize,
 }
 
-impl ThreadTimes {
-    /// Reads `schedstat` of each thread.
-    fn read(process: u32) -> Result<ThreadTimes> {
-        let mut times = ThreadTimes::default();
-        for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
-            let task = task?.path();
-            // A thread may end between the two readings.
-            let Ok(name) = std::fs::read_to_string(task.join("comm")) else {
-                continue;
-            };
-            let Ok(schedule) = std::fs::read_to_string(task.join("schedstat")) else {
-                continue;
-            };
-            let ran = schedule.split_ascii_whitespace().next().unwrap_or_default();
-            let ran = Duration::from_nanos(ran.parse()?);
-            if name.starts_with("heapray") || name.starts_with("mem-prof") {
-                times.profiler += ran;
-            } else {
-                times.service += ran;
-            }
+impl Service {
+    pub(crate) fn start(contender: &Contender) -> Result<Service> {
+        let mut process = Measured::start(contender, &["server".to_owned()], &[], &[])?;
+        let pid = process.until("pid")?.parse()?;
+        let address = process.until("address")?.parse()?;
+        Ok(Service {
+            process,
+            pid,
+            address,
+            warm: 0,
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Adds a value that the caller has measured.
+    pub(crate) fn add(&mut self, name: &str, value: f64) {
+        self.process.add(name, value);
+    }
+
+    /// Loads the service without measuring it.
+    pub(crate) fn warm(&mut self, duration: Duration) -> Result<()> {
+        let answers = load::drive(self.address, "/orders", REQUEST, duration)?;
+        self.warm += answers.latencies.len();
+        Ok(())
+    }
+
+    /// Loads the service, and adds the results. Returns the CPU time that it took.
+    pub(crate) fn load(&mut self, duration: Duration) -> Result<CpuTimes> {
+        let before = CpuTimes::read(self.pid)?;
+        let answers = load::drive(self.address, "/orders", REQUEST, duration)?;
+        let times = CpuTimes::read(self.pid)?.since(&before);
+        let requests = answers.latencies.len() as f64;
+        let each = |time: Duration| time.as_nanos() as f64 / requests;
+        self.add("requests", requests);
+        self.add("all_requests", requests + self.warm as f64);
+        self.add("requests_per_second", answers.per_second());
+        self.add("service_ns", each(times.service));
+        self.add("profiler_ns", each(times.profiler));
+        self.add("children_ns", each(times.children));
+        for (name, part) in [("p50_ns", 0.5), ("p99_ns", 0.99), ("p999_ns", 0.999)] {
+            self.add(name, answers.percentile(part));
         }
         Ok(times)
+    }
+
+    /// Lets the service end, and returns its values.
+    pub(crate) fn finish(self) -> Result<Done> {
+        self.process.finish()
     }
 }

@@ -33,11 +33,17 @@ pub fn children_cpu() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Returns the bytes of the largest child process that no file backs. (The kernel's own record of a child's largest size
-/// begins with that of its parent.)
+/// Returns the bytes of this process's largest child process that no file backs. (The kernel's own record of a child's
+/// largest size begins with that of its parent.)
 #[must_use]
 pub fn largest_child() -> u64 {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+    largest_child_of(std::process::id())
+}
+
+/// Returns the bytes of the largest child of process `pid` that no file backs.
+#[must_use]
+pub fn largest_child_of(pid: u32) -> u64 {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return 0;
     };
     let children =
@@ -64,13 +70,15 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Resident bytes of a process: now (`VmRSS`) and at most (`VmHWM`).
+/// Resident bytes of a process: now (`VmRSS`), at most (`VmHWM`), and of the first those of memory alone (`RssAnon`).
 #[derive(Debug, Clone, Copy)]
 pub struct Resident {
     /// Bytes at this moment.
     pub now: u64,
     /// Largest number of bytes since the process began, or since [`reset_most`].
     pub most: u64,
+    /// Those of [`Resident::now`] that no file backs.
+    pub anonymous: u64,
 }
 
 /// Reads the kernel's figures of process `pid`.
@@ -80,9 +88,12 @@ pub struct Resident {
 /// The process does not exist.
 pub fn resident(pid: u32) -> Result<Resident> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let found = bytes_of(&status, "VmRSS:").zip(bytes_of(&status, "VmHWM:"));
-    let (now, most) = found.ok_or("the kernel does not tell the resident size")?;
-    Ok(Resident { now, most })
+    let bytes = |name| bytes_of(&status, name).ok_or("the kernel does not tell the resident size");
+    Ok(Resident {
+        now: bytes("VmRSS:")?,
+        most: bytes("VmHWM:")?,
+        anonymous: bytes("RssAnon:")?,
+    })
 }
 
 /// Returns the bytes that a line of a process's status has.

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         let mut builder = heapscope::Profiler::builder()
             .no_output()
             .max_live_blocks(4_000_000);
-        if let Some(bytes) = std::env::var("HEAPSCOPE_SAMPLE").ok() {
+        if let Ok(bytes) = std::env::var("HEAPSCOPE_SAMPLE") {
             builder = builder.sampling(bytes.parse()?);
         }
         Ok(Heapscope(builder.build()?))
