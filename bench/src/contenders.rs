@@ -25,12 +25,34 @@ pub(crate) struct Contender {
 /// Way in which a program is profiled.
 #[derive(Debug, Clone)]
 pub(crate) enum Setup {
-    /// Environment variables; `@` stands for the run's directory.
+    /// Environment variables; `@` stands for the run's directory, `{sink}` and `{interval}` for where to push profiles to and
+    /// how often, in seconds.
     Variables(Vec<(&'static str, String)>),
     /// Preloaded, with its interpreter and zstd at the other end of a pipe, as in its own script.
     Heaptrack(HeaptrackFiles),
     /// Called by Python, without and with memray.
     Python { python: PathBuf, memray: bool },
+}
+
+impl Contender {
+    /// Returns the contender with `values` in its variables, instead of their names.
+    pub(crate) fn with(&self, values: &[(&str, String)]) -> Contender {
+        let mut contender = self.clone();
+        if let Setup::Variables(variables) = &mut contender.setup {
+            for (_, variable) in variables {
+                for (name, value) in values {
+                    *variable = variable.replace(name, value);
+                }
+            }
+        }
+        contender
+    }
+
+    /// Returns whether it pushes profiles.
+    pub(crate) fn pushes(&self) -> bool {
+        matches!(&self.setup, Setup::Variables(variables)
+            if variables.iter().any(|(_, value)| value.contains("{sink}")))
+    }
 }
 
 /// Files of an installed heaptrack.
@@ -73,6 +95,12 @@ fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
     let no_log = on(&[("MEMRAY_PROFILER_LOG_LIMIT", "0")]);
     let stopped = on(&[("HEAPRAY_BENCH_STOPPED", "1")]);
     let sampling = on(&[("MEMRAY_PROFILER_SAMPLE", "512KiB")]);
+    let continuous = on(&[("MEMRAY_PROFILER_CONTINUOUS", "true")]);
+    let pushing = on(&[
+        ("MEMRAY_PROFILER_CONTINUOUS", "true"),
+        ("MEMRAY_PROFILER_PUSH", "pyroscope+http://{sink}"),
+        ("MEMRAY_PROFILER_PUSH_INTERVAL", "{interval}"),
+    ]);
     let ways = [
         ("off", "got", "unprofiled", Vec::new()),
         ("stopped", "got", "heapray, stopped", stopped.clone()),
@@ -88,6 +116,18 @@ fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
             "got",
             "heapray, sampling at 512 KiB",
             sampling.clone(),
+        ),
+        (
+            "got-continuous",
+            "got",
+            "heapray, in the background",
+            continuous,
+        ),
+        (
+            "got-pushing",
+            "got",
+            "heapray, in the background, pushing",
+            pushing,
         ),
         (
             "global-off",
@@ -145,6 +185,13 @@ fn linked(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) -> 
     // Sampling: jemalloc's default, 512 KiB.
     let sampling = "prof:true,lg_prof_sample:19,prof_accum:true";
     let every = "prof:true,lg_prof_sample:0,prof_accum:true";
+    // What pyroscope-rs asks for.
+    let live = "prof:true,prof_active:true,lg_prof_sample:19";
+    let pushing = vec![
+        ("MALLOC_CONF", live.to_owned()),
+        ("HEAPRAY_BENCH_PUSH", "http://{sink}".to_owned()),
+        ("HEAPRAY_BENCH_PUSH_INTERVAL", "{interval}".to_owned()),
+    ];
     let list = [
         (
             "plain",
@@ -209,6 +256,22 @@ fn linked(peers: &Path, all: &mut Vec<Contender>, missing: &mut Vec<String>) -> 
             "jemalloc-off",
             "tikv-jemallocator",
             one("MALLOC_CONF", every),
+        ),
+        (
+            "jemalloc-live",
+            "jemalloc",
+            "jemalloc, sampling at 512 KiB, live blocks only",
+            "jemalloc-off",
+            "tikv-jemallocator",
+            one("MALLOC_CONF", live),
+        ),
+        (
+            "pyroscope-rs",
+            "pyroscope",
+            "pyroscope-rs with jemalloc, pushing",
+            "jemalloc-off",
+            "pyroscope",
+            pushing,
         ),
     ];
     for (id, program, title, against, package, variables) in list {

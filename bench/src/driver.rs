@@ -8,11 +8,11 @@ use heapray_bench_workloads::Result;
 
 use crate::contenders::{Contender, Setup};
 use crate::machine;
-use crate::plan::{Case, Plan};
+use crate::plan::{ALWAYS_ON, Case, Plan, is_measured};
 use crate::process::Measured;
 use crate::programs::Programs;
 use crate::runs::{Run, Runs};
-use crate::{after, check, instructions, server};
+use crate::{after, always_on, check, instructions, server};
 
 type Values = Result<BTreeMap<String, f64>>;
 
@@ -36,7 +36,7 @@ pub(crate) fn drive(
     }
     if plan.check {
         println!("{:6.0?} check", start.elapsed());
-        for contender in &contenders {
+        for contender in with_part_in(&contenders, "check") {
             runs.add("check", contender, 0, check::check(contender));
         }
     }
@@ -50,7 +50,9 @@ pub(crate) fn drive(
                 for &(shape, threads) in plan.instructions {
                     let case = format!("instructions {shape} threads={threads}");
                     println!("{:6.0?} {case}", start.elapsed());
-                    for contender in contenders.iter().filter(|one| instructions::can_count(one)) {
+                    for contender in with_part_in(&contenders, "instructions")
+                        .filter(|one| instructions::can_count(one))
+                    {
                         let counted = instructions::count(contender, shape, threads);
                         runs.add(&case, contender, 0, counted);
                     }
@@ -64,9 +66,9 @@ pub(crate) fn drive(
         let mut spent: BTreeMap<&str, f64> = BTreeMap::new();
         let mut failed = BTreeSet::new();
         for round in 0..plan.rounds {
-            for contender in &contenders {
+            for contender in with_part_in(&contenders, case.workload) {
                 let spent = spent.entry(contender.id).or_default();
-                if *spent > plan.enough_seconds || failed.contains(contender.id) {
+                if *spent > case.enough_seconds || failed.contains(contender.id) {
                     continue;
                 }
                 let before = Instant::now();
@@ -106,9 +108,20 @@ impl Runs {
     }
 }
 
+fn with_part_in<'a>(
+    contenders: &'a [Contender],
+    workload: &'a str,
+) -> impl Iterator<Item = &'a Contender> {
+    contenders
+        .iter()
+        .filter(move |one| is_measured(workload, one.id))
+}
+
 fn measure(contender: &Contender, case: &Case, programs: &Programs, round: u32) -> Values {
-    if case.workload == "server" {
-        return Ok(server::measure(contender, case)?.values);
+    match case.workload {
+        "server" => return Ok(server::measure(contender, case)?.values),
+        ALWAYS_ON => return Ok(always_on::measure(contender, case)?.values),
+        _ => {}
     }
     let finish: &[&str] = if case.finish { &["finish"] } else { &[] };
     let mut done = Measured::start(contender, &case.arguments(), finish, &[])?.finish()?;

@@ -129,12 +129,12 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Returns the bytes of head and body, once the head is there.
-fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
-    let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else {
+/// Returns the bytes of head and body of a request or an answer, once the head is there.
+pub(crate) fn whole_length(message: &[u8]) -> Result<Option<usize>> {
+    let Some(head) = message.windows(4).position(|end| end == b"\r\n\r\n") else {
         return Ok(None);
     };
-    let text = std::str::from_utf8(&answer[..head])?;
+    let text = std::str::from_utf8(&message[..head])?;
     let body = text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         let is_length = name.eq_ignore_ascii_case("content-length");
@@ -142,7 +142,9 @@ fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
             .then(|| value.trim().parse::<usize>().ok())
             .flatten()
     });
-    Ok(Some(head + 4 + body.ok_or("an answer without a length")?))
+    Ok(Some(
+        head + 4 + body.ok_or("an HTTP message without a length")?,
+    ))
 }
 
 #[cfg(test)]

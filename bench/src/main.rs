@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout)] // printing is what it is for
 
 mod after;
+mod always_on;
 mod check;
 mod contenders;
 mod details;
@@ -21,6 +22,7 @@ mod process;
 mod programs;
 mod runs;
 mod server;
+mod sink;
 mod times;
 
 use std::path::{Path, PathBuf};

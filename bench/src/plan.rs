@@ -2,6 +2,27 @@
 
 use heapray_bench_workloads::Options;
 
+/// The workload `server`, for long enough to push profiles.
+pub(crate) const ALWAYS_ON: &str = "always-on";
+/// Its contenders besides the unprofiled programs. They have no part in other cases: what is different about them takes
+/// tens of seconds to show.
+const ALWAYS_ON_CONTENDERS: [&str; 4] = [
+    "got-continuous",
+    "got-pushing",
+    "jemalloc-live",
+    "pyroscope-rs",
+];
+
+/// Returns whether a contender has a part in cases of this workload.
+pub(crate) fn is_measured(workload: &str, contender: &str) -> bool {
+    let is_always_on = ALWAYS_ON_CONTENDERS.contains(&contender);
+    if workload == ALWAYS_ON {
+        is_always_on || ["off", "jemalloc-off"].contains(&contender)
+    } else {
+        !is_always_on
+    }
+}
+
 /// Workload with its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
@@ -9,6 +30,8 @@ pub(crate) struct Case {
     pub(crate) parameters: Vec<(&'static str, String)>,
     /// Set if a report is made at the end, and timed.
     pub(crate) finish: bool,
+    /// A contender that has spent this many seconds on it gets no further rounds.
+    pub(crate) enough_seconds: f64,
 }
 
 impl Case {
@@ -18,6 +41,7 @@ impl Case {
             workload,
             parameters: parameters.iter().map(owned).collect(),
             finish: false,
+            enough_seconds: 45.0,
         }
     }
 
@@ -49,6 +73,15 @@ impl Case {
         )
     }
 
+    /// Returns the service that pushes profiles, loaded for several of them.
+    fn always_on(seconds: u64, interval: u64) -> Case {
+        let (seconds, interval) = (seconds.to_string(), interval.to_string());
+        let mut case = Case::new(ALWAYS_ON, &[("seconds", &seconds), ("interval", &interval)]);
+        // Three rounds.
+        case.enough_seconds = 100.0;
+        case
+    }
+
     /// Returns the parameters as arguments of the measured program.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let parameters = self.parameters.iter();
@@ -76,8 +109,6 @@ impl Case {
 pub(crate) struct Plan {
     pub(crate) cases: Vec<Case>,
     pub(crate) rounds: u32,
-    /// A contender that has spent this many seconds on a case gets no further rounds.
-    pub(crate) enough_seconds: f64,
     /// Shapes of `pairs` whose instructions are counted, with the number of threads.
     pub(crate) instructions: &'static [(&'static str, u32)],
     pub(crate) check: bool,
@@ -107,12 +138,21 @@ impl Plan {
         live.finish = true;
         cases.push(live);
         cases.push(Case::new("server", &[("seconds", seconds)]));
+        cases.push(if quick {
+            Case::always_on(15, 5)
+        } else {
+            Case::always_on(30, 10)
+        });
         cases.push(Case::new("threads", &[("count", threads)]));
         cases.push(Case::new("cpp", &[("threads", "8"), ("words", words)]));
+        if quick {
+            for case in &mut cases {
+                case.enough_seconds = case.enough_seconds.min(10.0);
+            }
+        }
         Plan {
             cases,
             rounds: if quick { 1 } else { 5 },
-            enough_seconds: if quick { 10.0 } else { 45.0 },
             instructions: if quick {
                 &[("warm", 1), ("warm", 8)]
             } else {
@@ -120,5 +160,18 @@ impl Plan {
             },
             check: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALWAYS_ON, is_measured};
+
+    #[test]
+    fn what_is_always_on_is_measured_beside_the_unprofiled_programs_alone() {
+        assert!(is_measured(ALWAYS_ON, "off") && is_measured(ALWAYS_ON, "pyroscope-rs"));
+        assert!(!is_measured(ALWAYS_ON, "dhat"));
+        assert!(is_measured("server", "off") && is_measured("server", "dhat"));
+        assert!(!is_measured("server", "pyroscope-rs"));
     }
 }

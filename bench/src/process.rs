@@ -138,7 +138,7 @@ impl Measured {
             .stderr(File::create(folder.path().join("errors"))?);
         for (name, _) in std::env::vars_os() {
             // Settings in the caller's environment must not affect the measurement.
-            if name.to_string_lossy().starts_with("MEMRAY_") {
+            if is_setting(&name.to_string_lossy()) {
                 command.env_remove(name);
             }
         }
@@ -223,6 +223,14 @@ impl Measured {
             folder: self.folder,
         })
     }
+}
+
+/// Returns whether a variable is a setting of heapray, or of a client that pushes profiles.
+fn is_setting(variable: &str) -> bool {
+    ["MEMRAY_", "PYROSCOPE_", "OTEL_"]
+        .iter()
+        .any(|start| variable.starts_with(start))
+        || variable.to_ascii_lowercase().ends_with("_proxy")
 }
 
 /// Kills process `pid` when the limit has passed, unless the returned value is dropped before.

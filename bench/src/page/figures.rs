@@ -42,6 +42,15 @@ impl<'a> Figures<'a> {
         self.runs.median(self.runs.case(case)?, self.id, name)
     }
 
+    /// Returns the median of what `of` makes of a run's values.
+    pub(crate) fn median(
+        &self,
+        case: &str,
+        of: impl Fn(&BTreeMap<String, f64>) -> Option<f64>,
+    ) -> Option<f64> {
+        self.runs.median_of(self.runs.case(case)?, self.id, of)
+    }
+
     /// Returns the time until the page is on disk, of those rounds in which one was made: some peers make one in the first
     /// round only.
     pub(crate) fn until_page(&self, case: &str) -> Option<f64> {
@@ -60,6 +69,15 @@ impl<'a> Figures<'a> {
     pub(crate) fn ratio(&self, case: &str, name: &str) -> Option<f64> {
         self.both(case, |values| values.get(name).copied())
             .map(|(own, off)| own / off)
+    }
+
+    /// Returns the ratio of what `of` makes of a run's values.
+    pub(crate) fn ratio_of(
+        &self,
+        case: &str,
+        of: impl Fn(&BTreeMap<String, f64>) -> Option<f64> + Copy,
+    ) -> Option<f64> {
+        self.both(case, of).map(|(own, off)| own / off)
     }
 
     /// Returns the nanoseconds of CPU time per pair.

@@ -1,5 +1,6 @@
 //! `benchmarks.md` and `benchmarks.svg`, made from the measurements.
 
+mod always_on;
 mod figures;
 mod plot;
 mod tables;

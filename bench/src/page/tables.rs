@@ -2,15 +2,17 @@
 
 use std::fmt::Write as _;
 
+use super::always_on;
 use super::figures::{self, Figures};
 use crate::runs::Runs;
 
-type Column<'a> = (&'a str, &'a dyn Fn(&Figures) -> Option<String>);
+pub(super) type Column<'a> = (&'a str, &'a dyn Fn(&Figures) -> Option<String>);
 
 pub(crate) fn all(runs: &Runs, out: &mut String) {
     main(runs, out);
     pairs(runs, out);
     server(runs, out);
+    always_on::section(runs, out);
     live(runs, out);
     rest(runs, out);
     instructions(runs, out);
@@ -19,7 +21,7 @@ pub(crate) fn all(runs: &Runs, out: &mut String) {
 }
 
 /// Writes a row for each contender that has a figure.
-fn table(runs: &Runs, out: &mut String, with_unprofiled: bool, columns: &[Column]) {
+pub(super) fn table(runs: &Runs, out: &mut String, with_unprofiled: bool, columns: &[Column]) {
     let _ = write!(out, "| |");
     for (title, _) in columns {
         let _ = write!(out, " {title} |");
@@ -391,7 +393,7 @@ fn ns(value: Option<f64>) -> Option<String> {
     value.map(|value| format!("{value:+.0} ns"))
 }
 
-fn micro(ns: Option<f64>) -> Option<String> {
+pub(super) fn micro(ns: Option<f64>) -> Option<String> {
     ns.map(|ns| format!("{:.1} µs", ns / 1e3))
 }
 
@@ -399,7 +401,7 @@ fn seconds(ns: Option<f64>) -> Option<String> {
     ns.map(|ns| format!("{:.2} s", ns / 1e9))
 }
 
-fn percent(ratio: Option<f64>) -> Option<String> {
+pub(super) fn percent(ratio: Option<f64>) -> Option<String> {
     ratio.map(|ratio| format!("{:.0} %", 100.0 * ratio))
 }
 
@@ -407,7 +409,7 @@ fn bytes(value: Option<f64>) -> Option<String> {
     value.map(|value| format!("{value:.0} B"))
 }
 
-fn mib(value: Option<f64>) -> Option<String> {
+pub(super) fn mib(value: Option<f64>) -> Option<String> {
     value.map(|value| format!("{:.1} MiB", value / f64::from(1 << 20)))
 }
 
