@@ -7,8 +7,8 @@ use heapray_report::Report;
 use heapray_report::memray::{MemoryLimit, ReadError};
 use heapray_report::model::{Allocator, Event, StackId, Tally, ThreadId};
 use heapray_report::views::{
-    CallTree, Filter, Fold, Measure, Sums, Unit, at_moment, by_stack, diff, filtered, folded,
-    in_range, inverted, merged, readable, sandwich, temporary,
+    CallTree, Filter, Fold, Measure, Merger, Sums, Unit, at_moment, by_stack, diff, filtered,
+    folded, in_range, inverted, merged, readable, sandwich, temporary,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -305,6 +305,16 @@ proptest! {
         prop_assert!(one.timeline.is_sorted_by_key(|moment| moment.at_ms));
         let counts = one.totals.sizes.iter().map(|size| size.count).sum::<u64>();
         prop_assert_eq!(counts, one.totals.allocated.count);
+        let mut merger = Merger::default();
+        reports.into_iter().for_each(|report| merger.add(report));
+        let other = merger.finish();
+        assert_sound(&other)?;
+        prop_assert_eq!(rows(&other), rows(&one));
+        prop_assert_eq!(&other.timeline, &one.timeline);
+        prop_assert_eq!(&other.totals, &one.totals);
+        prop_assert_eq!(&other.process_memory, &one.process_memory);
+        prop_assert_eq!(&other.conditions.notes, &one.conditions.notes);
+        prop_assert_eq!(&other.conditions.hooks, &one.conditions.hooks);
     }
 
     #[test]

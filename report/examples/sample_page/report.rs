@@ -605,6 +605,7 @@ impl Builder {
             known: Vec::new(),
             source_root: "/build/shop".to_owned(),
             source_url: "https://git.example/shop/blob/v2.1/{file}#L{line}".to_owned(),
+            replicas: Vec::new(),
             producer: "heapray 0.1.0".to_owned(),
             python_allocator: 3,
         };

@@ -47,6 +47,9 @@ pub struct About {
     pub source_root: String,
     /// Template of the addresses of the service's sources ([`is_template`](crate::sources::is_template)); empty if unknown.
     pub source_url: String,
+    /// Names of the replicas whose reports were merged into this one, sorted. The name of a thread begins with that of its replica
+    /// ([`replica_of`](crate::views::replica_of)). Empty if there are none.
+    pub replicas: Vec<String>,
     /// `heapray 0.1.0`, or `memray` for a file that memray wrote.
     pub producer: String,
     /// memray's `python_allocator` field (capture format, section 1); 3 (`malloc`) for a Rust process.

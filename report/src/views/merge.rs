@@ -15,17 +15,27 @@ use crate::model::{
 ///
 /// Call sites are the same if thread name, allocator and call stack (functions, files, lines) are; threads of one name
 /// become one entry that stands for all of them. Times are put on one clock, that of the first start: the timeline has the
-/// sum of all processes that ran at a moment. The high-water mark is the sum of each one's own, which may be of different
+/// sum of all processes that ran at a moment. A process whose session still ran is there until the end. The high-water mark is the sum of each one's own, which may be of different
 /// moments; a note among the conditions says so. Survivors are merged by generation if all reports have equally many, and
 /// left out otherwise; the process's memory is added up if all reports have it.
 #[must_use]
 pub fn merged(reports: &[Report]) -> Report {
+    match reports {
+        [] => return Report::default(),
+        [one] => return one.clone(),
+        _ => {}
+    }
+    let mut merged = summed(reports, |number, name| format!("{name} ({number})"));
+    add_notes(&mut merged, reports.len());
+    merged
+}
+
+/// Returns the sums of `reports`, which are not empty, without notes about the merging. `mark` names a mark of the report of
+/// a number, from 1 on.
+pub(super) fn summed(reports: &[Report], mark: impl Fn(usize, &str) -> String) -> Report {
     let [first, others @ ..] = reports else {
         return Report::default();
     };
-    if others.is_empty() {
-        return first.clone();
-    }
     let start = reports.iter().map(|report| report.about.start_ms).min();
     let start_ms = start.unwrap_or(first.about.start_ms);
     let later = |report: &Report| {
@@ -61,10 +71,10 @@ pub fn merged(reports: &[Report]) -> Report {
     merged.totals = totals(reports);
     merged.process_memory = process_memory(reports);
     for (number, report) in (1..).zip(reports) {
-        merged.marks.extend(report.marks.iter().map(|mark| Mark {
-            name: format!("{} ({number})", mark.name),
-            at_ms: mark.at_ms.saturating_add(later(report)),
-            live: mark.live,
+        merged.marks.extend(report.marks.iter().map(|named| Mark {
+            name: mark(number, &named.name),
+            at_ms: named.at_ms.saturating_add(later(report)),
+            live: named.live,
         }));
     }
     merged.marks.sort_by_key(|mark| mark.at_ms);
@@ -193,9 +203,11 @@ fn merge_about(merged: &mut Report, others: &[Report]) {
             (&mut about.package_dirs, &other.package_dirs),
             (&mut about.source_dirs, &other.source_dirs),
             (&mut about.own_crates, &other.own_crates),
+            (&mut about.replicas, &other.replicas),
         ] {
             add_missing(known, more);
         }
+        about.replicas.sort();
         add_missing(&mut about.known, &other.known);
         about.known.truncate(MOST_RULES);
     }
@@ -221,7 +233,7 @@ fn timeline(reports: &[Report], later: &dyn Fn(&Report) -> u64) -> Vec<Moment> {
             end = end.max(at_ms);
             changes.entry(at_ms).or_default().push((process, *moment));
         }
-        if !report.timeline.is_empty() {
+        if !report.timeline.is_empty() && !report.conditions.still_recording {
             // A process's last reading is still shown. The process is gone with the next reading of another.
             let gone = Moment::default();
             changes
@@ -408,9 +420,11 @@ fn merge_conditions(merged: &mut Report, reports: &[Report]) {
     let sum = &mut merged.conditions;
     for conditions in reports.iter().map(|report| &report.conditions) {
         sum.still_recording |= conditions.still_recording;
-        if !sum.hooks.split(", ").any(|known| known == conditions.hooks) {
-            let comma = if sum.hooks.is_empty() { "" } else { ", " };
-            sum.hooks = format!("{}{comma}{}", sum.hooks, conditions.hooks);
+        for hooks in conditions.hooks.split(", ") {
+            if !sum.hooks.split(", ").any(|known| known == hooks) {
+                let comma = if sum.hooks.is_empty() { "" } else { ", " };
+                sum.hooks = format!("{}{comma}{hooks}", sum.hooks);
+            }
         }
         for (known, more) in [
             (&mut sum.lost_events, conditions.lost_events),
@@ -444,13 +458,17 @@ fn merge_conditions(merged: &mut Report, reports: &[Report]) {
             }
         }
     }
-    sum.notes.push(format!(
-        "merged from {} captures: the high-water mark is the sum of each one's own, which need not have come at \
+}
+
+/// Adds what the reader of a report of `number` captures must know.
+pub(super) fn add_notes(merged: &mut Report, number: usize) {
+    let notes = &mut merged.conditions.notes;
+    notes.push(format!(
+        "merged from {number} captures: the high-water mark is the sum of each one's own, which need not have come at \
          one moment",
-        reports.len()
     ));
     if !merged.survivors.starts_ms.is_empty() {
-        sum.notes.push(
+        notes.push(
             "ages of what is still live are by number of the generation: each capture was cut at times of its own"
                 .into(),
         );

@@ -54,6 +54,7 @@ pub fn skeleton(threads: u32) -> Report {
                 file: "prices.rs".into(),
                 reason: "bounded".into(),
             }],
+            replicas: vec!["shop-1".into(), "shop-2".into()],
             producer: "heapray 0.1.0".into(),
             python_allocator: 3,
             ..About::default()
@@ -520,7 +521,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x08\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x09\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes

@@ -38,7 +38,7 @@ use self::wire::Part;
 use super::spelling;
 use crate::Report;
 use crate::model::Tally;
-use crate::views::Measure;
+use crate::views::{Measure, replica_of};
 
 /// Length at which parts are written out.
 const CHUNK: usize = 1 << 16;
@@ -199,12 +199,20 @@ fn values(tally: &Tally) -> [i64; 2] {
 /// Returns the labels that `key` has.
 fn labels(report: &Report, key: Key, texts: &mut Texts) -> Vec<Label> {
     let thread = key.thread.map(|thread| spelling::thread(report, thread));
+    let thread = thread.as_deref();
+    let (replica, thread) = match thread.and_then(|thread| replica_of(report, thread)) {
+        Some((replica, "")) => (Some(replica), None),
+        Some((replica, thread)) => (Some(replica), Some(thread)),
+        None => (None, thread),
+    };
     let allocator = key.allocator.map(|it| it.name().to_ascii_lowercase());
     let mut label = |key, value: &str| Label {
         key: texts.number(key),
         str: texts.number(value),
     };
-    let thread = thread.map(|thread| label("thread", &thread));
+    let replica = replica.map(|replica| label("replica", replica));
+    let thread = thread.map(|thread| label("thread", thread));
     let allocator = allocator.map(|allocator| label("allocator", &allocator));
-    thread.into_iter().chain(allocator).collect()
+    let all = replica.into_iter().chain(thread).chain(allocator);
+    all.collect()
 }

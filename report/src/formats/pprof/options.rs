@@ -40,7 +40,7 @@ impl Default for Options {
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
 )]
 pub struct Labels {
-    /// The thread's name.
+    /// The thread's name, and in a report of [replicas](crate::model::About::replicas) the replica's, as a label of its own.
     pub thread: bool,
     /// The function that allocated, such as `malloc` or `mmap`.
     pub allocator: bool,

@@ -231,6 +231,7 @@ fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About>
         known: known(source, budget)?,
         source_root: text(source, budget)?,
         source_url: text(source, budget)?,
+        replicas: texts(source, budget)?,
         producer: text(source, budget)?,
         python_allocator: source.byte()?,
     })

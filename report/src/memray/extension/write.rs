@@ -132,6 +132,7 @@ fn put_about(out: &mut Vec<u8>, about: &About) {
     }
     put_text(out, &about.source_root);
     put_text(out, &about.source_url);
+    put_texts(out, &about.replicas);
     put_text(out, &about.producer);
     out.push(about.python_allocator);
 }

@@ -407,6 +407,26 @@ fn call_sites_are_told_apart_by_the_requested_labels_alone() {
     assert_eq!(samples("thread,allocator"), of(&by_both));
 }
 
+#[test]
+fn the_replica_of_a_thread_is_a_label_of_its_own() {
+    let mut report = report();
+    add(&mut report, &[0], 1);
+    crate::views::of_replica(&mut report, "10.0.0.1:7000/pub");
+    let options = Options {
+        labels: "thread".parse().unwrap(),
+        ..Options::default()
+    };
+    let profile = decode_with(&report, &options, super::MOST_BYTES);
+    let labels = profile.sample[0].label.iter();
+    let labels: Vec<_> = labels
+        .map(|label| [label.key, label.str].map(|number| text(&profile, number)))
+        .collect();
+    assert_eq!(
+        labels,
+        [["replica", "10.0.0.1:7000/pub"], ["thread", "worker"]]
+    );
+}
+
 proptest! {
     #[test]
     fn the_sums_of_all_samples_are_the_reports(
