@@ -36,8 +36,8 @@ pub(crate) struct Args {
     /// SVG: the root at the top.
     #[arg(long)]
     icicle: bool,
-    /// pprof: label each sample with its thread, with the function that allocated, or with both: `thread,allocator`. Without
-    /// labels, call sites with the same call stack are one sample.
+    /// pprof: label each sample with its thread, with the function that allocated, or with both: `thread,allocator`. A capture
+    /// of `heapray fleet --merge` has a label `replica` beside that of the thread. Without labels, call sites with the same call stack are one sample.
     #[arg(
         long,
         value_name = "LABELS",
@@ -55,7 +55,8 @@ pub(crate) struct Args {
     /// Parquet: the service in each row. The default is the program's name.
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Parquet: the replica in each row. The default is the process's number.
+    /// Parquet: the replica in each row. The default is that of the thread in a capture of `heapray fleet --merge`, or else the
+    /// process's number.
     #[arg(long, value_name = "NAME")]
     replica: Option<String>,
     /// Parquet: a label in each row, such as `region=eu`. May be given several times.
@@ -180,10 +181,9 @@ impl Args {
     /// Returns what is the same in all rows of a table.
     fn place(&self, report: &Report) -> Place {
         let program = || report.about.program().to_owned();
-        let process = || report.about.pid.to_string();
         Place {
             service: self.service.clone().unwrap_or_else(program),
-            replica: self.replica.clone().unwrap_or_else(process),
+            replica: self.replica.clone(),
             labels: self.row_labels.clone(),
         }
     }

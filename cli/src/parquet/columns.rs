@@ -16,7 +16,6 @@ pub(super) type FrameValues = (ByteArray, ByteArray, i32);
 /// A row group that is being collected.
 pub(super) struct Columns {
     service: ByteArray,
-    replica: ByteArray,
     labels: Vec<(ByteArray, ByteArray)>,
     time: i64,
     rows: Rows,
@@ -25,6 +24,7 @@ pub(super) struct Columns {
 /// What differs from row to row.
 #[derive(Default)]
 struct Rows {
+    replicas: Vec<ByteArray>,
     threads: Vec<ByteArray>,
     allocators: Vec<ByteArray>,
     own: Frames,
@@ -61,7 +61,6 @@ impl Columns {
         let labels = place.labels.iter();
         Columns {
             service: text(&place.service),
-            replica: text(&place.replica),
             labels: labels
                 .map(|(key, value)| (text(key), text(value)))
                 .collect(),
@@ -78,12 +77,13 @@ impl Columns {
     /// Begins a row with an empty stack.
     pub(super) fn start_row(
         &mut self,
-        thread: ByteArray,
+        (replica, thread): (ByteArray, ByteArray),
         allocator: ByteArray,
         own: FrameValues,
         values: [Tally; MEASURES.len()],
     ) {
         let rows = &mut self.rows;
+        rows.replicas.push(replica);
         rows.threads.push(thread);
         rows.allocators.push(allocator);
         rows.own.push(own);
@@ -115,7 +115,7 @@ impl Columns {
         let out = &mut group;
         column::<Int64Type>(out, &vec![self.time; count], None)?;
         column::<ByteArrayType>(out, &vec![self.service.clone(); count], None)?;
-        column::<ByteArrayType>(out, &vec![self.replica.clone(); count], None)?;
+        column::<ByteArrayType>(out, &rows.replicas, None)?;
         self.write_labels(out, count)?;
         column::<ByteArrayType>(out, &rows.threads, None)?;
         column::<ByteArrayType>(out, &rows.allocators, None)?;

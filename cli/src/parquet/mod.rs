@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use heapray_report::Report;
 use heapray_report::model::{Frame, FrameId, Site, StrId, Tally};
-use heapray_report::views::{Measure, Origins, own_frame};
+use heapray_report::views::{Measure, Origins, own_frame, replica_of};
 use parquet::basic::Compression;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -70,7 +70,8 @@ const FRAMES_OF_A_GROUP: usize = 1 << 18;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) service: String,
-    pub(crate) replica: String,
+    /// The default is the thread's, or else the process's number.
+    pub(crate) replica: Option<String>,
     pub(crate) labels: Vec<(String, String)>,
 }
 
@@ -88,7 +89,7 @@ pub(crate) fn write(report: &Report, place: &Place, out: &mut dyn Write) -> io::
         .build();
     let mut file = SerializedFileWriter::new(sink.clone(), Arc::new(schema), Arc::new(properties))
         .map_err(failed)?;
-    let names = Names::of(report);
+    let names = Names::of(report, place);
     let mut columns = Columns::new(place, report.about.end_ms);
     for site in &report.sites {
         if MEASURES
@@ -117,16 +118,34 @@ struct Names {
     /// By the number of the string.
     strings: Vec<ByteArray>,
     unknown: ByteArray,
+    /// Replica and name, by the number of the thread.
+    threads: Vec<(ByteArray, ByteArray)>,
+    nobody: (ByteArray, ByteArray),
     origins: Origins,
 }
 
 impl Names {
-    fn of(report: &Report) -> Names {
+    fn of(report: &Report, place: &Place) -> Names {
         let strings = (0..).take(report.strings.len());
         let text = |id| ByteArray::from(report.strings.get(StrId(id)));
+        let process = report.about.pid.to_string();
+        let replica = place.replica.as_deref();
+        let thread = |name| {
+            // A given name stands for all, so the thread's keeps what tells the replicas apart.
+            let (of_thread, name) = match replica {
+                None => replica_of(report, name).unwrap_or((process.as_str(), name)),
+                Some(given) => (given, name),
+            };
+            (ByteArray::from(of_thread), ByteArray::from(name))
+        };
+        let threads = report.threads.iter();
         Names {
             strings: strings.map(text).collect(),
             unknown: ByteArray::from("???"),
+            threads: threads
+                .map(|of| thread(report.strings.get(of.name)))
+                .collect(),
+            nobody: thread(""),
             origins: Origins::of(report),
         }
     }
@@ -134,10 +153,10 @@ impl Names {
     /// Adds a call site as a row.
     fn add(&self, report: &Report, site: &Site, columns: &mut Columns) {
         let (own, _) = own_frame(report, &self.origins, site.stack);
-        let thread = report.threads.get(site.thread.0 as usize);
+        let thread = self.threads.get(site.thread.0 as usize);
         let values = MEASURES.map(|measure| measure.of(site));
         columns.start_row(
-            thread.map_or_else(ByteArray::new, |thread| self.text(thread.name)),
+            thread.unwrap_or(&self.nobody).clone(),
             site.allocator.name().into(),
             self.frame(report, own),
             values,
