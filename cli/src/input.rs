@@ -117,14 +117,7 @@ impl Capture {
         let capture = capture.map_err(|error| Failure::reading(&name, error));
         bar.finish_and_clear();
         let mut capture = capture?;
-        let own_crates = &mut capture.report.about.own_crates;
-        own_crates.extend_from_slice(context.own_crates());
-        for rule in context.known()? {
-            let known = &mut capture.report.about.known;
-            if known.len() < MOST_RULES && !known.contains(rule) {
-                known.push(rule.clone());
-            }
-        }
+        add_rules(&mut capture.report, context)?;
         if !capture.complete {
             let problem = capture.report.conditions.notes.last();
             context.cut_short(&name, problem.map_or("it is not complete", String::as_str));
@@ -168,6 +161,18 @@ impl Capture {
     pub(crate) fn failed(&self, error: ReadError) -> Failure {
         Failure::reading(&self.name, error)
     }
+}
+
+/// Adds the crates and rules of the command line to those of `report`.
+pub(crate) fn add_rules(report: &mut Report, context: &mut Context) -> Result<(), Failure> {
+    let about = &mut report.about;
+    about.own_crates.extend_from_slice(context.own_crates());
+    for rule in context.known()? {
+        if about.known.len() < MOST_RULES && !about.known.contains(rule) {
+            about.known.push(rule.clone());
+        }
+    }
+    Ok(())
 }
 
 impl Source {

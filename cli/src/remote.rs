@@ -11,7 +11,7 @@ use heapray_report::units::size;
 use serde_json::Value;
 use ureq::http::{Response, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Body, RequestBuilder};
+use ureq::{Agent, Body, RequestBuilder, Timeout};
 
 use crate::failure::Failure;
 
@@ -112,26 +112,30 @@ impl Remote {
         check(&url, request.send_empty()).map(drop)
     }
 
-    /// Downloads the report. Returns its length, if known, and its bytes.
+    /// Downloads the report, `within` that time from the request to the last byte if it is given. Returns its length, if
+    /// known, and its bytes.
     pub(crate) fn report(
         &self,
         session: Session,
+        within: Option<Duration>,
     ) -> Result<(Option<u64>, impl Read + use<>), Failure> {
         let url = match session {
             Session::Last => self.url("report"),
             Session::Running => self.url("report?session=running"),
         };
         let request = self.with_headers(self.agent.get(&url)).config();
-        let request = request.timeout_recv_body(Some(self.download)).build();
+        let request = request.timeout_recv_body(Some(self.download));
+        let request = request.timeout_global(within).build();
         let answer = check(&url, request.call())?;
         let body = answer.into_body();
         Ok((body.content_length(), body.into_reader()))
     }
 
-    /// Opens the events of the live page, which go on for seconds.
-    pub(crate) fn live(&self) -> Result<impl Read + use<>, Failure> {
+    /// Opens the events of the live page, which go on for seconds. They end `within` that time from the request on.
+    pub(crate) fn live(&self, within: Duration) -> Result<impl Read + use<>, Failure> {
         let url = self.url("live");
-        let request = self.with_headers(self.agent.get(&url));
+        let request = self.with_headers(self.agent.get(&url)).config();
+        let request = request.timeout_global(Some(within)).build();
         Ok(check(&url, request.call())?.into_body().into_reader())
     }
 
@@ -152,7 +156,7 @@ fn check(
     url: &str,
     answer: Result<Response<Body>, ureq::Error>,
 ) -> Result<Response<Body>, Failure> {
-    let answer = answer.map_err(|error| Failure::Other(format!("{url}: {error}")))?;
+    let answer = answer.map_err(|error| Failure::Other(format!("{url}: {}", problem(error))))?;
     let status = answer.status();
     if status.is_success() {
         return Ok(answer);
@@ -168,6 +172,29 @@ fn check(
     }
     let reason = reason(answer).map_or(String::new(), |reason| format!(": {reason}"));
     Err(Failure::Other(format!("{url}: answers {status}{reason}")))
+}
+
+/// Returns why there is no answer.
+fn problem(error: ureq::Error) -> String {
+    match error {
+        ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+            "it cannot be reached in time".into()
+        }
+        ureq::Error::Timeout(_) => "it does not answer in time: allow more with --timeout".into(),
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// Returns an error of reading an answer as one that a user understands.
+pub(crate) fn readable(error: io::Error) -> io::Error {
+    match error.downcast::<ureq::Error>() {
+        Ok(ureq::Error::Timeout(_)) => {
+            io::Error::new(io::ErrorKind::TimedOut, "it does not arrive in time")
+        }
+        Ok(error) => error.into_io(),
+        Err(error) => error,
+    }
 }
 
 /// Returns the service's reason of a refusal, in heapray's form or in that of Racetrack's Python jobs.
@@ -197,7 +224,7 @@ pub(crate) fn too_large(most: u64) -> io::Error {
 }
 
 /// Returns a service's address without the endpoints after it.
-fn base(url: &str) -> Result<String, Failure> {
+pub(crate) fn base(url: &str) -> Result<String, Failure> {
     let wrong = |what: &str| Failure::Usage(format!("{url}: {what}"));
     let whole = if url.contains("://") {
         url.to_owned()

@@ -7,8 +7,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
 use std::thread;
+use std::time::{Duration, Instant};
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::{Value, json};
 use support::{Folder, all, err, heapray, out, run};
 
@@ -36,9 +39,22 @@ fn answer(mut connection: TcpStream) {
     let path = head
         .first()
         .map_or("", |line| line.split(' ').nth(1).unwrap());
+    // What is not a whole answer.
+    match path.split('/').collect::<Vec<_>>()[..] {
+        ["", "r", "drips", ..] => return drip(connection),
+        ["", "r", "endless", ..] => return flood(connection),
+        ["", "r", "elsewhere", port, ..] => return redirect(connection, port),
+        _ => {}
+    }
     let (status, body) = match path.split('/').collect::<Vec<_>>()[..] {
         ["", "r", "slow", ..] => return thread::park(),
         ["", "r", "refuses", ..] => ("403 Forbidden", br#"{"error":"not from here"}"#.to_vec()),
+        ["", "r", "page", ..] => ("200 OK", b"<!DOCTYPE html><title>Log in</title>\n".to_vec()),
+        ["", "r", "bytes", ..] => ("200 OK", b"event: status\ndata: \xff\xfe\n".to_vec()),
+        ["", "r", "other", ..] => ("200 OK", b"event: status\ndata: [1]\n\n".to_vec()),
+        ["", "r", "idle", .., "live"] => ("200 OK", idle().into_bytes()),
+        ["", "r", "broken", .., "live"] => ("200 OK", live(900).into_bytes()),
+        ["", "r", "broken", ..] => ("200 OK", b"<!DOCTYPE html>".to_vec()),
         ["", "r", mib, .., "live"] => ("200 OK", live(mib.parse().unwrap()).into_bytes()),
         ["", "r", _, .., "report?session=running"] => ("200 OK", all()),
         _ => ("404 Not Found", Vec::new()),
@@ -47,6 +63,34 @@ fn answer(mut connection: TcpStream) {
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     let _ = connection.write_all(&[head.as_bytes(), &body].concat());
+}
+
+fn drip(mut connection: TcpStream) {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let _ = connection.write_all(head);
+    while connection.write_all(b"retry: 1\n").is_ok() {
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn flood(mut connection: TcpStream) {
+    let head = b"HTTP/1.1 200 OK\r\n\r\nevent: status\ndata: [";
+    let _ = connection.write_all(head);
+    while connection.write_all(&[b'['; 1 << 16]).is_ok() {}
+}
+
+fn redirect(mut connection: TcpStream, port: &str) {
+    let to = format!("http://127.0.0.1:{port}/");
+    let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+    let _ = connection.write_all(head.as_bytes());
+}
+
+/// Returns the first events of a replica that has never recorded.
+fn idle() -> String {
+    let status = json!({ "program": "shop", "state": "stopped", "sampling": null, "report": null, "live": { "bytes": 0, "count": 0 } });
+    format!(
+        "event: status\ndata: {status}\n\nevent: curve\ndata: {{\"points\":[]}}\n\nevent: top\ndata: null\n\n"
+    )
 }
 
 /// Returns the first events of a live page.
@@ -246,4 +290,168 @@ fn what_cannot_be_asked_is_an_error() {
         "{}",
         err(&output)
     );
+    assert!(
+        out(&output).contains(&format!("No answer: {nobody}: "))
+            && out(&output).contains("refused"),
+        "{}",
+        out(&output)
+    );
+    let output = run(&["fleet", &nobody.to_string(), "--merge", "-", "--html", "-"]);
+    assert_eq!(output.status.code(), Some(64));
+}
+
+fn fleet(arguments: &[&str], urls: &[String]) -> Output {
+    heapray()
+        .arg("fleet")
+        .args(arguments)
+        .args(urls)
+        .output()
+        .unwrap()
+}
+
+/// Returns the last value that was printed.
+fn result(output: &Output) -> Value {
+    let values = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    values.last().unwrap().unwrap()
+}
+
+#[test]
+fn replicas_that_answer_with_anything_else_are_named_and_cost_little() {
+    let address = replicas();
+    let problems = [
+        ("page", "is not heapray"),
+        ("bytes", "UTF-8"),
+        ("other", "not that of heapray"),
+        ("drips", "in time"),
+        ("endless", "not that of heapray"),
+    ];
+    let names: Vec<&str> = problems.iter().map(|(name, _)| *name).collect();
+    let names = [&names[..], &["3", "4", "idle"]].concat();
+    let began = Instant::now();
+    let output = fleet(
+        &["--timeout", "2", "--memory-limit", "64MiB"],
+        &urls(&address, &names),
+    );
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(output.status.success(), "{}", err(&output));
+    let text = out(&output);
+    assert!(text.contains("3 of 8 replicas answered."), "{text}");
+    for (name, problem) in problems {
+        let start = format!("No answer: {address}/r/{name}: ");
+        let line = text.lines().find(|line| line.starts_with(&start));
+        assert!(line.is_some_and(|line| line.contains(problem)), "{text}");
+    }
+    // It has no part in the median.
+    assert!(text.contains(&format!("of {address}/r/3.")), "{text}");
+}
+
+#[test]
+fn a_token_does_not_follow_a_redirect() {
+    let address = replicas();
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let name = format!("elsewhere/{}", elsewhere.local_addr().unwrap().port());
+    let output = fleet(&["--token", "secret"], &urls(&address, &[&name, "3"]));
+    assert!(
+        out(&output).contains("answers 302 Found to"),
+        "{}",
+        out(&output)
+    );
+    assert!(elsewhere.accept().is_err(), "it was asked");
+}
+
+#[test]
+fn the_whole_command_ends_in_time() {
+    let address = replicas();
+    let began = Instant::now();
+    let arguments = ["--max-time", "1", "--timeout", "3600", "--parallel", "1"];
+    let urls = ["3", "slow/1", "slow/2"].map(|name| format!("http://{address}/r/{name}"));
+    let output = fleet(&arguments, &urls);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let text = out(&output);
+    assert!(
+        text.contains("/r/slow/1: given up, since 1 s were over: allow more with --max-time"),
+        "{text}"
+    );
+    assert!(text.contains("/r/slow/2: not asked"), "{text}");
+}
+
+#[test]
+fn a_report_that_cannot_be_read_leaves_the_rest_whole() {
+    let (address, folder) = (replicas(), Folder::new());
+    let urls = urls(&address, &["5", "6", "broken", "idle"]);
+    let output = fleet(&["--json", "--merge", &folder.name("all.bin")], &urls);
+    assert!(output.status.success(), "{}", err(&output));
+    let merged = result(&output)["not_merged"].as_array().unwrap().clone();
+    let names: Vec<&str> = merged
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["broken", "idle"].map(|name| format!("{address}/r/{name}"))
+    );
+    assert!(folder.path("all.bin").exists());
+    // The one that holds the most has no report.
+    let output = fleet(&[], &urls);
+    assert!(output.status.success(), "{}", err(&output));
+    let start = format!("No comparison: {address}/r/broken: its report: ");
+    assert!(out(&output).contains(&start), "{}", out(&output));
+    let output = fleet(&["--json"], &urls);
+    let why = result(&output)["no_comparison"].clone();
+    assert!(why.as_str().unwrap().contains("/r/broken"), "{why}");
+}
+
+#[test]
+fn a_merged_capture_keeps_its_replicas_in_every_format() {
+    let (address, folder) = (replicas(), Folder::new());
+    let targets: Vec<Value> = ["5", "6"]
+        .iter()
+        .map(|name| json!({ "targets": [format!("{address}/r/{name}")], "labels": { "pod": format!("shop-{name}") } }))
+        .collect();
+    // The prefix of each is in its address.
+    fs::write(folder.path("targets.json"), json!(targets).to_string()).unwrap();
+    let file = folder.name("targets.json");
+    let output = fleet(&["--file", &file, "--merge", "-"], &[]);
+    assert!(output.status.success(), "{}", err(&output));
+    let capture = folder.put("all.bin", &output.stdout);
+    let table = folder.name("all.parquet");
+    let converted = run(&["convert", "parquet", &capture, "-o", &table]);
+    assert!(converted.status.success(), "{}", err(&converted));
+    let reader = SerializedFileReader::new(fs::File::open(&table).unwrap()).unwrap();
+    let mut found: Vec<[String; 2]> = Vec::new();
+    for row in reader.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let text = |column: &str| {
+            let mut columns = row.get_column_iter();
+            let (_, value) = columns.find(|(name, _)| *name == column).unwrap();
+            value.to_string().trim_matches('"').to_owned()
+        };
+        found.push([text("replica"), text("thread")]);
+    }
+    found.sort();
+    found.dedup();
+    assert!(
+        found.iter().any(|[replica, _]| replica == "shop-5")
+            && found.iter().any(|[replica, _]| replica == "shop-6"),
+        "{found:?}"
+    );
+    assert!(
+        found.iter().all(|[_, thread]| !thread.contains("shop")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_address_is_asked_once_however_it_is_written() {
+    let address = replicas();
+    let port = address.split_once(':').unwrap().1;
+    let urls = [
+        format!("{address}/r/3"),
+        format!("http://{address}/r/3/api/v1/profiler/memray/metrics"),
+    ];
+    let output = fleet(&["--dns", &format!("127.0.0.1:{port}")], &urls);
+    let text = out(&output);
+    assert!(text.contains("1 of 2 replicas answered."), "{text}");
+    assert!(text.contains(&format!("No answer: {address}: ")), "{text}");
 }

@@ -17,7 +17,7 @@ use crate::json::tally;
 use crate::leftovers::Temporary;
 use crate::limit;
 use crate::output::{self, Destination, OutputArgs};
-use crate::remote::{Client, Remote, Session, Timeouts, copy, too_large};
+use crate::remote::{Client, Remote, Session, Timeouts, copy, readable, too_large};
 
 /// Stop the profiler of a running service and download its report.
 ///
@@ -128,8 +128,11 @@ impl Args {
         context: &Context,
     ) -> Result<Temporary, Failure> {
         let writing = |error| Failure::writing(path, error);
-        let reading = |error| Failure::io(format!("cannot download from {}", remote.base()), error);
-        let (length, body) = remote.report(Session::Last)?;
+        let reading = |error| {
+            let doing = format!("cannot download from {}", remote.base());
+            Failure::io(doing, readable(error))
+        };
+        let (length, body) = remote.report(Session::Last, None)?;
         if length.is_some_and(|length| length > self.max_size) {
             return Err(reading(too_large(self.max_size)));
         }

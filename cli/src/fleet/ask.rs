@@ -1,4 +1,4 @@
-//! Asks all replicas, so many at once, until a deadline.
+//! Asks all replicas, so many at once, until a deadline that is the same for everything.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -17,17 +17,19 @@ use crate::remote::Remote;
 pub(crate) struct Bounds {
     /// Most replicas at once.
     pub(crate) at_once: usize,
-    /// After this time no other one is asked.
+    /// Longest time for the state of a replica.
+    pub(crate) answer: Duration,
+    /// When all of it must be over.
     pub(crate) deadline: Instant,
     /// The same from the start, for messages.
     pub(crate) max_time: Duration,
 }
 
-/// Calls `ask` with each of `all`, and returns the results in the same order.
+/// Calls `ask` with each of `all` and the time that is left, and returns the results in the same order.
 pub(crate) fn each<T: Sync, R: Send>(
     all: &[T],
     bounds: Bounds,
-    ask: impl Fn(&T) -> Result<R, Failure> + Sync,
+    ask: impl Fn(&T, Duration) -> Result<R, Failure> + Sync,
 ) -> Vec<Result<R, Failure>> {
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =
@@ -38,13 +40,20 @@ pub(crate) fn each<T: Sync, R: Send>(
             let (Some(one), Some(result)) = (all.get(at), results.get(at)) else {
                 return;
             };
-            let answer = if Instant::now() < bounds.deadline {
-                ask(one)
-            } else {
+            let left = || bounds.deadline.saturating_duration_since(Instant::now());
+            let over = |what: &str| {
                 let seconds = bounds.max_time.as_secs();
-                Err(Failure::Other(format!(
-                    "not asked, since {seconds} s were over: allow more with --max-time"
-                )))
+                Failure::Other(format!(
+                    "{what}, since {seconds} s were over: allow more with --max-time"
+                ))
+            };
+            let answer = match left() {
+                Duration::ZERO => Err(over("not asked")),
+                // What was cut off at the end has failed for that reason.
+                time => ask(one, time).map_err(|failure| match left() {
+                    Duration::ZERO => over("given up"),
+                    _ => failure,
+                }),
             };
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
         }
@@ -62,9 +71,13 @@ pub(crate) fn each<T: Sync, R: Send>(
         .collect()
 }
 
-/// Asks a replica for its state.
-pub(crate) fn state(target: &Target, remote: &Remote) -> Result<Replica, Failure> {
-    let state = live::read(&target.name, remote.live()?)?;
+/// Asks a replica for its state, which takes no longer than `within`.
+pub(crate) fn state(
+    target: &Target,
+    remote: &Remote,
+    within: Duration,
+) -> Result<Replica, Failure> {
+    let state = live::read(remote.live(within)?)?;
     Ok(Replica::of(target.name.clone(), &state))
 }
 
@@ -75,6 +88,7 @@ mod tests {
     fn bounds(left: Duration) -> Bounds {
         Bounds {
             at_once: 3,
+            answer: left,
             deadline: Instant::now() + left,
             max_time: left,
         }
@@ -84,7 +98,7 @@ mod tests {
     fn results_are_in_order_and_never_more_than_so_many_are_asked_at_once() {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let numbers: Vec<u32> = (0..50).collect();
-        let results = each(&numbers, bounds(Duration::from_secs(60)), |number| {
+        let results = each(&numbers, bounds(Duration::from_secs(60)), |number, _| {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             thread::sleep(Duration::from_millis(1));
             now.fetch_sub(1, Ordering::SeqCst);
@@ -103,10 +117,24 @@ mod tests {
         let results = each(
             &[1, 2],
             bounds(Duration::ZERO),
-            |_| -> Result<(), Failure> { panic!("it was asked") },
+            |_, _| -> Result<(), Failure> { panic!("it was asked") },
         );
         assert!(results.iter().all(
             |result| matches!(result, Err(Failure::Other(text)) if text.contains("--max-time"))
         ));
+    }
+
+    #[test]
+    fn what_fails_at_the_deadline_fails_because_of_it() {
+        let soon = bounds(Duration::from_millis(20));
+        let results = each(&[1], soon, |_, left| -> Result<(), Failure> {
+            assert!(left <= Duration::from_millis(20));
+            thread::sleep(left);
+            Err(Failure::Other("it does not answer in time".into()))
+        });
+        let [Err(failure)] = &results[..] else {
+            panic!("it has not failed");
+        };
+        assert!(failure.to_string().contains("given up"), "{failure}");
     }
 }

@@ -1,8 +1,6 @@
 //! The figures of each replica, and which of them stand out.
 
-use serde_json::Value;
-
-use super::live::State;
+use super::live::{State, Status, TopLine};
 
 /// Shortest part of a curve that growth is told from: what a service does in its first seconds does not go on.
 const LEAST_MS: u64 = 60_000;
@@ -12,6 +10,8 @@ const FEWEST: usize = 3;
 /// (which is 0.6745 of one in a normal distribution), by half the median, and by so many bytes.
 const DEVIATIONS: f64 = 5.0 / 0.6745;
 const LEAST_DIFFERENCE: f64 = 1_048_576.0;
+/// Most characters of a text that are kept: a replica may send anything.
+const LONGEST: usize = 300;
 
 /// A replica that has answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,13 +26,16 @@ pub(crate) struct Replica {
     pub(crate) state: String,
     /// Whether the figures are estimates, since it samples.
     pub(crate) estimated: bool,
-    pub(crate) live: u64,
+    /// Bytes that are live, or were when the last session ended. `None` if there was none.
+    pub(crate) live: Option<u64>,
     /// Resident bytes, if they are known.
     pub(crate) rss: Option<u64>,
     /// Growth of the live bytes in an hour, if it has recorded for long enough.
     pub(crate) growth_per_hour: Option<i64>,
     /// The line that holds the most.
     pub(crate) top: Option<Line>,
+    /// Whether there is a report: of the session that runs, or of the one that ended last.
+    pub(crate) has_report: bool,
 }
 
 /// A line, and its live bytes.
@@ -47,66 +50,73 @@ pub(crate) struct Line {
 impl Replica {
     pub(super) fn of(name: String, state: &State) -> Replica {
         let State { status, curve, top } = state;
-        let text = |of: &str| status[of].as_str().unwrap_or_default();
-        let job = [text("job_name"), text("job_version")];
-        let job = job.map(str::trim).join(" ");
-        let build = if job.trim().is_empty() {
-            text("program")
-        } else {
-            job.trim()
+        let job = [&status.job_name, &status.job_version];
+        let job = job.map(|text| text.trim()).join(" ");
+        let build = match job.trim() {
+            "" => &status.program,
+            job => job,
         };
-        let rows: Vec<[u64; 3]> = curve["points"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|row| Some([row[0].as_u64()?, row[1].as_u64()?, row[2].as_u64()?]))
-            .collect();
+        let rows = curve.points.iter();
+        let rows: Vec<[u64; 3]> = rows.filter_map(|row| row.first_chunk().copied()).collect();
         let heap: Vec<(u64, u64)> = rows.iter().map(|[at, _, heap]| (*at, *heap)).collect();
+        let has_report = status.is_running() || status.report.is_some();
         Replica {
             name,
-            host: text("host").to_owned(),
-            pid: status["pid"].as_u64().unwrap_or(0),
-            build: build.to_owned(),
-            state: text("state").to_owned(),
-            estimated: !status["sampling"].is_null(),
-            live: status["live"]["bytes"].as_u64().unwrap_or(0),
+            host: cut(&status.host),
+            pid: status.pid,
+            build: cut(build),
+            state: cut(&status.state),
+            estimated: status.sampling.is_some(),
+            live: has_report.then_some(status.live.bytes),
             rss: rows.last().map(|[_, rss, _]| *rss).filter(|rss| *rss > 0),
             growth_per_hour: growth_per_hour(&heap),
-            top: line(&top["lines"][0]),
+            top: top.as_ref().and_then(|top| top.lines.first()).map(line),
+            has_report,
         }
-    }
-
-    /// Returns whether it has a report of a session.
-    pub(crate) fn has_session(&self) -> bool {
-        self.is_running() || self.rss.is_some()
     }
 
     /// Returns whether a session runs.
     pub(crate) fn is_running(&self) -> bool {
-        matches!(self.state.as_str(), "recording" | "background")
+        is_running(&self.state)
     }
 }
 
-fn line(line: &Value) -> Option<Line> {
-    Some(Line {
-        function: line["function"].as_str()?.to_owned(),
-        file: line["file"].as_str().unwrap_or_default().to_owned(),
-        line: line["line"].as_u64().unwrap_or(0),
-        live: line["live"]["bytes"].as_u64().unwrap_or(0),
-    })
+impl Status {
+    fn is_running(&self) -> bool {
+        is_running(&self.state)
+    }
+}
+
+fn is_running(state: &str) -> bool {
+    matches!(state, "recording" | "background")
+}
+
+fn line(line: &TopLine) -> Line {
+    Line {
+        function: cut(&line.function),
+        file: cut(&line.file),
+        line: line.line.unwrap_or(0),
+        live: line.live.bytes,
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
 }
 
 /// Returns the slope of a line through the later half of the curve (least squares), since services warm up in the first one.
 fn growth_per_hour(curve: &[(u64, u64)]) -> Option<i64> {
     let (first, _) = curve.first()?;
     let (last, _) = curve.last()?;
-    let middle = first + (last - first) / 2;
+    // A curve that goes back in time has no growth.
+    let length = last.checked_sub(*first)?;
+    let middle = first + length / 2;
     let later: Vec<(f64, f64)> = curve
         .iter()
         .filter(|(at, _)| *at >= middle)
         .map(|(at, bytes)| (*at as f64, *bytes as f64))
         .collect();
-    if last - first < LEAST_MS || later.len() < 2 {
+    if length < LEAST_MS || later.len() < 2 {
         return None;
     }
     let count = later.len() as f64;
@@ -124,7 +134,7 @@ fn growth_per_hour(curve: &[(u64, u64)]) -> Option<i64> {
 /// that of the one with the most. `None` if there are not two.
 pub(crate) fn median_and_worst(replicas: &[&Replica]) -> Option<(usize, usize)> {
     let mut order: Vec<usize> = (0..replicas.len())
-        .filter(|at| replicas[*at].has_session())
+        .filter(|at| replicas[*at].has_report)
         .collect();
     order.sort_by_key(|at| replicas[*at].live);
     let (median, worst) = (*order.get(order.len().checked_sub(1)? / 2)?, *order.last()?);
@@ -163,15 +173,33 @@ fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn state(status: Value, points: Value, top: Value) -> State {
+        State {
+            status: serde_json::from_value(status).unwrap(),
+            curve: serde_json::from_value(json!({ "points": points })).unwrap(),
+            top: serde_json::from_value(top).unwrap(),
+        }
+    }
 
     pub(in crate::fleet) fn replica(name: &str, live: u64) -> Replica {
-        let state = State {
-            status: json!({ "job_name": "shop", "job_version": "1.2", "host": "h", "pid": 7, "state": "background", "sampling": {}, "live": { "bytes": live } }),
-            curve: json!({ "points": [[0, live, 0, 0], [60_000, live * 2, live / 2, 0], [120_000, live * 2, live, 0]] }),
-            top: json!({ "lines": [{ "function": "shop::cart", "file": "src/cart.rs", "line": 9, "live": { "bytes": live, "count": 1 } }] }),
-        };
+        let state = state(
+            json!({ "job_name": "shop", "job_version": "1.2", "host": "h", "pid": 7, "state": "background", "sampling": {}, "live": { "bytes": live } }),
+            json!([
+                [0, live, 0, 0],
+                [60_000, live * 2, live / 2, 0],
+                [120_000, live * 2, live, 0]
+            ]),
+            json!({ "lines": [{ "function": "shop::cart", "file": "src/cart.rs", "line": 9, "live": { "bytes": live, "count": 1 } }] }),
+        );
         Replica::of(name.to_owned(), &state)
+    }
+
+    /// Returns a replica that has recorded nothing.
+    pub(in crate::fleet) fn idle(name: &str) -> Replica {
+        let status = json!({ "program": "x", "state": "stopped", "sampling": null, "report": null, "live": { "bytes": 0 } });
+        Replica::of(name.into(), &state(status, json!([]), json!(null)))
     }
 
     #[test]
@@ -183,18 +211,26 @@ pub(super) mod tests {
         );
         assert_eq!(of.growth_per_hour, Some(360_000_000));
         assert_eq!(of.top.unwrap().line, 9);
-        assert!(of.estimated);
-        let empty = State {
-            status: json!({ "program": "x", "sampling": null }),
-            curve: json!({ "points": [] }),
-            top: json!(null),
-        };
-        let of = Replica::of("b".into(), &empty);
+        assert!(of.estimated && of.has_report);
+        let of = idle("b");
         assert_eq!(
-            (of.build.as_str(), of.rss, of.growth_per_hour),
-            ("x", None, None)
+            (of.build.as_str(), of.live, of.rss, of.growth_per_hour),
+            ("x", None, None, None)
         );
-        assert!(!of.has_session() && of.top.is_none() && !of.estimated);
+        assert!(!of.has_report && of.top.is_none() && !of.estimated);
+    }
+
+    #[test]
+    fn texts_of_any_length_are_cut() {
+        let long = "é".repeat(1 << 20);
+        let status =
+            json!({ "job_name": long, "host": long, "state": long, "live": { "bytes": 1 } });
+        let top = json!({ "lines": [{ "function": long, "file": long, "line": 1, "live": { "bytes": 1 } }] });
+        let of = Replica::of("a".into(), &state(status, json!([[], [1]]), top));
+        let line = of.top.unwrap();
+        for text in [of.build, of.host, of.state, line.function, line.file] {
+            assert_eq!(text.chars().count(), LONGEST);
+        }
     }
 
     #[test]
@@ -205,6 +241,10 @@ pub(super) mod tests {
         assert_eq!(growth_per_hour(&warmed_up), Some(0));
         let shrinking = [(0, 9_000), (60_000, 5_000), (120_000, 4_000)];
         assert_eq!(growth_per_hour(&shrinking), Some(-60_000));
+        let backwards = [(100_000, 1), (0, 2)];
+        assert_eq!(growth_per_hour(&backwards), None);
+        let enormous = [(0, u64::MAX), (u64::MAX / 2, 0), (u64::MAX, u64::MAX)];
+        assert!(growth_per_hour(&enormous).is_some());
     }
 
     #[test]

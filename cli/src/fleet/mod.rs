@@ -11,5 +11,6 @@ pub(crate) mod compare;
 pub(crate) mod figures;
 mod live;
 pub(crate) mod page;
+pub(crate) mod reports;
 pub(crate) mod shown;
 pub(crate) mod targets;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use heapray_report::units::rounded_size as size;
 
 use super::figures::Replica;
-use super::shown::{Fleet, growth, position};
+use super::shown::{Fleet, growth, live, position};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -20,38 +20,43 @@ pub(crate) fn page(fleet: &Fleet) -> String {
         // A `String` takes everything.
         let _ = writeln!(body, "<p class=\"{class}\">{}</p>", text(sentence));
     }
-    let largest = fleet.replicas.iter().map(|replica| replica.live).max();
+    if let Some(why) = &fleet.no_comparison {
+        let _ = writeln!(body, "<p class=\"line\">No comparison: {}</p>", text(why));
+    }
+    let largest = fleet.replicas.iter().filter_map(|replica| replica.live);
+    let largest = largest.max().unwrap_or(0).max(1);
     body.push_str(
         "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Replica<th scope=\"col\">Build<th scope=\"col\">RSS\
          <th scope=\"col\">Live<th scope=\"col\">Growth per hour<th scope=\"col\">Line that holds the most</tr></thead>\n<tbody>\n",
     );
     for (replica, outlier) in fleet.replicas.iter().zip(fleet.outliers()) {
-        let share = 100.0 * replica.live as f64 / largest.unwrap_or(0).max(1) as f64;
-        let about = if replica.estimated { "≈ " } else { "" };
+        let share = 100.0 * replica.live.unwrap_or(0) as f64 / largest as f64;
         let _ = write!(body, "<tr><th scope=\"row\">{}", text(&replica.name));
         let _ = write!(body, "<td>{}", text(&replica.build));
-        cell(
-            &mut body,
-            &replica.rss.map_or("–".into(), size),
-            outlier.rss,
+        let rss = replica.rss.map_or("–".into(), size);
+        cell(&mut body, "RSS", &rss, outlier.rss);
+        let held = format!(
+            "{}<span class=\"bar\" style=\"width:{share:.1}%\"></span>",
+            live(replica, "≈ ")
         );
-        cell(
-            &mut body,
-            &format!(
-                "{about}{}<span class=\"bar\" style=\"width:{share:.1}%\"></span>",
-                size(replica.live)
-            ),
-            outlier.live,
-        );
-        cell(&mut body, &growth(replica.growth_per_hour), outlier.growth);
+        cell(&mut body, "Live", &held, outlier.live);
+        let grown = growth(replica.growth_per_hour);
+        cell(&mut body, "Growth/h", &grown, outlier.growth);
         let _ = writeln!(body, "<td>{}</tr>", top(replica));
     }
     body.push_str("</tbody></table></div>\n");
     body.push_str("<p class=\"note\">Marked figures are far above the median of all. ≈: estimates from samples.</p>\n");
-    if !fleet.silent.is_empty() {
-        body.push_str("<h2>No answer</h2>\n<ul>\n");
-        for (name, why) in &fleet.silent {
-            let _ = writeln!(body, "<li><b>{}</b>: {}", text(name), text(why));
+    for (what, who) in [
+        ("No answer", &fleet.silent),
+        ("Not merged", &fleet.not_merged),
+    ] {
+        if who.is_empty() {
+            continue;
+        }
+        let _ = writeln!(body, "<h2>{what}</h2>\n<ul>");
+        for of in who {
+            let (of_whom, why) = (text(&of.of_whom()), text(&of.why));
+            let _ = writeln!(body, "<li><b>{of_whom}</b>: {why}");
         }
         body.push_str("</ul>\n");
     }
@@ -63,17 +68,17 @@ pub(crate) fn page(fleet: &Fleet) -> String {
     )
 }
 
-/// Adds a figure, which is HTML, marked if it stands out.
-fn cell(body: &mut String, html: &str, marked: bool) {
+/// Adds a figure, which is HTML, marked if it stands out. Narrow pages have its name beside it instead of above the column.
+fn cell(body: &mut String, name: &str, html: &str, marked: bool) {
     let (class, said) = if marked {
-        (
-            " class=\"number marked\"",
-            "<span class=\"hidden\"> stands out</span>",
-        )
+        ("number marked", "<span class=\"hidden\"> stands out</span>")
     } else {
-        (" class=\"number\"", "")
+        ("number", "")
     };
-    let _ = write!(body, "<td{class}>{html}{said}");
+    let _ = write!(
+        body,
+        "<td class=\"{class}\" data-of=\"{name}\">{html}{said}"
+    );
 }
 
 fn top(replica: &Replica) -> String {
@@ -114,6 +119,7 @@ fn text(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fleet::figures::tests::replica;
+    use crate::fleet::shown::tests::silent;
 
     #[test]
     fn names_cannot_become_tags() {
@@ -121,8 +127,10 @@ mod tests {
         hostile.build = "\"><img src=x onerror=alert(1)>\u{1b}".into();
         let fleet = Fleet {
             replicas: vec![hostile],
-            silent: vec![("<b>".into(), "'</style>".into())],
+            silent: vec![silent("<b>", "'</style>")],
             comparison: None,
+            no_comparison: Some("<script>".into()),
+            not_merged: vec![silent("<script>", "<img>")],
         };
         let page = page(&fleet);
         for bad in ["<script", "<img", "</style>'", "\u{1b}"] {

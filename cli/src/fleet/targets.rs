@@ -1,6 +1,6 @@
 //! Where the replicas are: addresses, a file for Prometheus, a name with many addresses, or the pods of a cluster.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::ToSocketAddrs;
 use std::path::Path;
@@ -9,31 +9,48 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::remote::base;
 
 /// A replica to ask.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     /// Its name in the result.
     pub(crate) name: String,
-    /// Its address.
+    /// Its address, as [`base`] returns it.
     pub(crate) url: String,
 }
 
-/// Returns `targets` in their order, each address once.
-pub(crate) fn distinct(targets: Vec<Target>) -> Vec<Target> {
-    let mut seen = HashSet::new();
-    let mut targets = targets;
-    targets.retain(|target| seen.insert(target.url.clone()));
-    targets
+impl Target {
+    fn new(name: Option<&str>, url: &str) -> Result<Target, Failure> {
+        let url = base(url)?;
+        let name = name.unwrap_or(without_scheme(&url)).to_owned();
+        Ok(Target { name, url })
+    }
 }
 
 /// Returns a target for an address from the command line.
-pub(crate) fn of_url(url: &str) -> Target {
-    let name = url.split_once("://").map_or(url, |(_, rest)| rest);
-    Target {
-        name: name.trim_end_matches('/').to_owned(),
-        url: url.to_owned(),
+pub(crate) fn of_url(url: &str) -> Result<Target, Failure> {
+    Target::new(None, url)
+}
+
+fn without_scheme(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
+/// Returns `targets` in their order, each address once. Those of one name get their address too.
+pub(crate) fn distinct(mut targets: Vec<Target>) -> Vec<Target> {
+    let mut seen = HashSet::new();
+    targets.retain(|target| seen.insert(target.url.clone()));
+    let mut names: HashMap<String, u32> = HashMap::new();
+    for target in &targets {
+        *names.entry(target.name.clone()).or_default() += 1;
     }
+    for target in &mut targets {
+        if names.get(&target.name).is_some_and(|number| *number > 1) {
+            target.name = format!("{} ({})", target.name, target.url);
+        }
+    }
+    targets
 }
 
 /// Reads targets from a file as Prometheus reads it with `file_sd_configs`: JSON, a list of groups with `targets` and
@@ -61,13 +78,9 @@ pub(crate) fn of_file(path: &Path) -> Result<Vec<Target>, Failure> {
             let address = address
                 .as_str()
                 .ok_or_else(|| bad("a target is not a text"))?;
-            targets.push(Target {
-                name: name
-                    .filter(|_| addresses.len() == 1)
-                    .unwrap_or(address)
-                    .to_owned(),
-                url: format!("{scheme}://{address}{}", below_prefix(path)),
-            });
+            let name = name.filter(|_| addresses.len() == 1);
+            let url = format!("{scheme}://{address}{}", below_prefix(path));
+            targets.push(Target::new(name, &url)?);
         }
     }
     Ok(targets)
@@ -98,10 +111,10 @@ pub(crate) fn of_dns(name: &str) -> Result<Vec<Target>, Failure> {
     let mut addresses: Vec<_> = found.collect();
     addresses.sort_unstable();
     addresses.dedup();
-    Ok(addresses
+    addresses
         .iter()
         .map(|address| of_url(&format!("http://{address}")))
-        .collect())
+        .collect()
 }
 
 /// Asks `kubectl` for the running pods that `selector` selects, with the rights of who calls this.
@@ -135,7 +148,7 @@ pub(crate) fn of_kubernetes(
 
 /// Returns where a pod is reached: at `port`, or at the port that Prometheus scrapes, or else at its first port.
 fn of_pod(pod: &Value, port: Option<u16>) -> Result<Target, Failure> {
-    let name = pod["metadata"]["name"].as_str().unwrap_or("?").to_owned();
+    let name = pod["metadata"]["name"].as_str().unwrap_or("?");
     let annotation = |of: &str| pod["metadata"]["annotations"][of].as_str();
     let scraped = annotation("prometheus.io/port").and_then(|port| port.parse().ok());
     let containers = pod["spec"]["containers"].as_array();
@@ -157,10 +170,8 @@ fn of_pod(pod: &Value, port: Option<u16>) -> Result<Target, Failure> {
         address.to_owned()
     };
     let path = below_prefix(annotation("prometheus.io/path").unwrap_or(""));
-    Ok(Target {
-        name,
-        url: format!("http://{address}:{port}{path}"),
-    })
+    let scheme = annotation("prometheus.io/scheme").unwrap_or("http");
+    Target::new(Some(name), &format!("{scheme}://{address}:{port}{path}"))
 }
 
 #[cfg(test)]
@@ -176,7 +187,7 @@ mod tests {
             "status": { "podIP": "10.0.0.1" },
         });
         let url = |pod: &Value, port| of_pod(pod, port).map(|target| target.url).ok();
-        let below = "/pub/job/a/1/api/v1/profiler/memray/metrics";
+        let below = "/pub/job/a/1";
         assert_eq!(
             url(&pod, None),
             Some(format!("http://10.0.0.1:7000{below}"))
@@ -184,6 +195,11 @@ mod tests {
         assert_eq!(
             url(&pod, Some(9)),
             Some(format!("http://10.0.0.1:9{below}"))
+        );
+        pod["metadata"]["annotations"]["prometheus.io/scheme"] = json!("https");
+        assert_eq!(
+            url(&pod, Some(9)),
+            Some(format!("https://10.0.0.1:9{below}"))
         );
         pod["metadata"]["annotations"] = json!({ "prometheus.io/path": "/metrics" });
         pod["status"]["podIP"] = json!("fd00::1");
@@ -198,7 +214,28 @@ mod tests {
             assert!(matches!(of_dns(name), Err(Failure::Usage(_))), "{name}");
         }
         let found = of_dns("127.0.0.1:7000").unwrap();
-        assert_eq!(found, [of_url("http://127.0.0.1:7000")]);
+        assert_eq!(found, [of_url("http://127.0.0.1:7000").unwrap()]);
         assert_eq!(found[0].name, "127.0.0.1:7000");
+    }
+
+    #[test]
+    fn an_address_is_asked_once_and_equal_names_are_told_apart() {
+        let urls = [
+            "h:1",
+            "http://h:1/",
+            "https://h:1",
+            "h:1/api/v1/profiler/memray/metrics",
+        ];
+        let found = urls.map(|url| of_url(url).unwrap());
+        let named = ["h:2", "h:3"].map(|url| Target::new(Some("shop"), url).unwrap());
+        let found = distinct([&found[..], &named[..]].concat());
+        let shown: Vec<_> = found.iter().map(|one| (&*one.name, &*one.url)).collect();
+        let expected = [
+            ("h:1 (http://h:1)", "http://h:1"),
+            ("h:1 (https://h:1)", "https://h:1"),
+            ("shop (http://h:2)", "http://h:2"),
+            ("shop (http://h:3)", "http://h:3"),
+        ];
+        assert_eq!(shown, expected);
     }
 }
