@@ -261,8 +261,8 @@ macro_rules! every_setting {
                 example: "pyroscope+https://profiles.example.com",
             }
 
-            /// Seconds from one pushed profile to the next. A profile that takes long to make is made less often: at most a
-            /// fiftieth of the time goes into it.
+            /// Seconds from one pushed profile to the next. A profile that takes much CPU time is made less often: at most a
+            /// fiftieth of one processor's time goes into it.
             fn push_interval(interval: Duration) -> Duration {
                 variable: "MEMRAY_PROFILER_PUSH_INTERVAL",
                 given: interval,

@@ -3,6 +3,8 @@
 use std::ffi::CStr;
 use std::io;
 use std::sync::OnceLock;
+#[cfg(feature = "push")]
+use std::time::Duration;
 
 /// Returns whether the process has children, running or not waited for; true where the system does not tell. Code that waits
 /// for them is not disturbed.
@@ -57,6 +59,23 @@ pub(crate) fn host() -> String {
         return String::new();
     }
     name.to_string_lossy().into_owned()
+}
+
+/// Returns the CPU time of all children that have ended and were waited for, and of their own children.
+#[cfg(feature = "push")]
+pub(crate) fn children_cpu_time() -> Duration {
+    // SAFETY: an `rusage` may be all zeros, and is live for the call, which writes nothing else.
+    let usage = unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let time = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+        Duration::from_secs(seconds) + Duration::from_micros(micros)
+    };
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// Returns the bytes of a page.

@@ -18,10 +18,11 @@ use super::store::{OutputKey, OutputKind};
 use super::worker::Worker;
 use crate::collector::since::AllocatedBefore;
 use crate::config::{Config, Token};
+use crate::os::process;
 use crate::os::unique::unique;
 use crate::push::{Identity, PushFigures, PushedProfile, Pusher};
 
-/// The interval is at least so many times as long as a profile took.
+/// The interval is at least so many times as long as the CPU time of a profile.
 const SELDOM: u32 = 50;
 /// Most ended sessions that wait for their last profile: each holds the tables of a session.
 const MOST_ENDED: usize = 4;
@@ -158,6 +159,16 @@ impl Pushing {
     }
 }
 
+/// Returns the CPU time of a profile: that of the helper process, if there was one. Otherwise all of its time, `elapsed`. On a
+/// machine that is busy, most of that is waiting.
+fn cost(elapsed: Duration, of_children: Duration) -> Duration {
+    if of_children.is_zero() {
+        elapsed
+    } else {
+        of_children.min(elapsed)
+    }
+}
+
 /// Returns a part of `interval`, another one in each process: the replicas of a service start at once.
 fn somewhere_in(interval: Duration) -> Duration {
     let thousandths = u32::try_from(unique() % 1000).unwrap_or(0);
@@ -170,9 +181,8 @@ impl State {
         self.push_ended();
         let now = Instant::now();
         if now >= self.due {
-            self.push_next();
-            let made = Instant::now();
-            self.due = (now + self.interval).max(made + (made - now) * SELDOM);
+            let cost = self.push_next();
+            self.due = (now + self.interval).max(Instant::now() + cost * SELDOM);
         }
         let mut next = self.due.min(self.pusher.next_look());
         if let Some(waiting) = self.pusher.send_waiting() {
@@ -181,15 +191,24 @@ impl State {
         next.saturating_duration_since(Instant::now())
     }
 
-    fn push_next(&mut self) {
+    /// Returns what the profile has cost, without the time that the server took.
+    fn push_next(&mut self) -> Duration {
         let view = self.machine.running_view();
         // The view may be of a new session: the last profile of the one before it must come first.
         self.push_ended();
-        if let Some(view) = view.filter(|view| view.snapshot.still_recording)
-            && let Some(profile) = self.make(view)
-        {
+        let Some(view) = view.filter(|view| view.snapshot.still_recording) else {
+            return Duration::ZERO;
+        };
+        let (began, children) = (Instant::now(), process::children_cpu_time());
+        let profile = self.make(view);
+        let cost = cost(
+            began.elapsed(),
+            process::children_cpu_time().saturating_sub(children),
+        );
+        if let Some(profile) = profile {
             self.pusher.push(profile);
         }
+        cost
     }
 
     /// Has the last profiles of ended sessions wait on disk: the process may be about to end.
@@ -242,5 +261,20 @@ impl State {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cost;
+    use std::time::Duration;
+
+    #[test]
+    fn waiting_for_a_processor_costs_nothing() {
+        let ms = Duration::from_millis;
+        assert_eq!(cost(ms(900), ms(90)), ms(90));
+        // Another child of the service has ended meanwhile.
+        assert_eq!(cost(ms(100), ms(5_000)), ms(100));
+        assert_eq!(cost(ms(100), ms(0)), ms(100));
     }
 }

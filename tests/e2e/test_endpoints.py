@@ -6,10 +6,12 @@ import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from clock import Clock
 from go_pprof import top
 from memray_cli import largest_leak
 from service import LEAKED_BYTES, PROFILER, SLACK_BYTES, Service, is_the_leak
@@ -149,6 +151,22 @@ def test_what_was_allocated_does_not_fall_at_a_new_session(service, tmp_path):
     profile.write_bytes(service.get(f"{PROFILER}/pprof").body)
     assert re.search(r"\b8\d{6}B .*leak_a_million_numbers", top("-sample_index=alloc_space", profile, directory=tmp_path))
     service.post(f"{PROFILER}/stop")
+
+
+def test_a_profile_of_a_session_that_is_days_old_is_of_now(tmp_path):
+    clock = Clock(tmp_path)
+    clock.move("-3d")
+    with Service(tmp_path / "sample", clock.variables()) as service:
+        service.perform(3)
+        clock.move("+0d")
+        began = datetime.fromisoformat(service.get(f"{PROFILER}/status").json()["recording_since"])
+        assert datetime.now(UTC) - began > timedelta(days=2)
+        profile = tmp_path / "heap.pb.gz"
+        profile.write_bytes(service.get("/debug/pprof/heap").body)
+        said = top("-sample_index=inuse_space", profile, directory=tmp_path)
+        assert re.search(r"\b24\d{6}B .*leak_a_million_numbers", said)
+        taken = datetime.fromisoformat(re.search(r"^Time: (.*) UTC$", said, re.MULTILINE)[1]).replace(tzinfo=UTC)
+        assert datetime.now(UTC) - taken < timedelta(minutes=5), taken
 
 
 @pytest.mark.parametrize("path", ["heap", "delta_heap"])

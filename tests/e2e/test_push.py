@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from clock import Clock
 from faulty import answering, drips, self_signed, server
 from prometheus import documented_metrics, promtool, samples
 from running import free_port
@@ -110,6 +112,33 @@ def test_the_background_and_a_session_that_was_asked_for_are_both_in_the_store(t
             assert total() <= allocated + 8 * (512 << 10)
             found = pushed(service)
             assert (found["refused"], found["dropped"], found["not_made"]) == (0, 0, 0), found
+
+
+def test_a_session_that_is_days_old_is_pushed_and_profiles_that_waited_for_days_are_counted(tmp_path):
+    clock = Clock(tmp_path)
+    clock.move("-3d")
+    port = free_port()
+    store = Restarted(tmp_path / "pyroscope", storage="v2", port=port)
+    variables = clock.variables() | {"PYROSCOPE_APPLICATION_NAME": "shop"}
+    with pushing(tmp_path / "sample", f"pyroscope+http://127.0.0.1:{port}", **variables) as service:
+        service.perform(3)
+        old = service.until(lambda: (now := pushed(service))["waiting"] >= 2 and now["failures"] and now, "profiles wait")
+        clock.move("+0d")
+        with store:
+            # Pyroscope takes nothing that is older than an hour.
+            found = service.until(
+                lambda: (now := pushed(service))["sent"] >= 2 and now["waiting"] == 0 and now, "all were tried", seconds=180
+            )
+            assert found["refused"] >= old["waiting"] and (found["dropped"], found["not_made"]) == (0, 0), found
+            live = service.post(f"{PROFILER}/stop").json()["live"]["bytes"]
+            select, kind = '{service_name="shop"}', "memory:inuse_space:bytes:space:bytes"
+
+            def is_there() -> bool:
+                found = store.ask("SelectSeries", profileTypeID=kind, labelSelector=select, step=1, groupBy=[])
+                points = [int(float(point["value"])) for one in found["series"] for point in one["points"]]
+                return live in points
+
+            store.until(is_there, "the last profile can be asked for", seconds=60)
 
 
 class Restarted(Pyroscope):

@@ -199,20 +199,67 @@ fn near_the_limit_the_service_is_notified_and_the_report_outlives_a_kill() {
     left(&dir.0, TriggerKind::AddressSpace);
 }
 
+/// Makes the files of a control group with this limit below `dir/machine`. Returns a function that sets how much of it is in
+/// use.
+fn group_with_limit(dir: &Path, limit: usize) -> impl Fn(usize) {
+    let group = dir.join("machine/sys/fs/cgroup/app");
+    fs::create_dir_all(&group).unwrap();
+    fs::create_dir_all(dir.join("machine/proc/self")).unwrap();
+    fs::write(dir.join("machine/proc/self/cgroup"), "0::/app\n").unwrap();
+    fs::write(group.join("memory.max"), limit.to_string()).unwrap();
+    let put = move |bytes: usize| {
+        // The file changes in one step, like the kernel's own.
+        fs::write(group.join("draft"), bytes.to_string()).unwrap();
+        fs::rename(group.join("draft"), group.join("memory.current")).unwrap();
+    };
+    put(100 * MIB);
+    put
+}
+
+#[cfg(feature = "store")]
+#[test]
+fn a_report_is_in_the_object_storage_before_the_process_ends_for_want_of_memory() {
+    if let Some(dir) = child_dir() {
+        let put = group_with_limit(&dir, 512 * MIB);
+        let builder = settings(&dir).system_root(dir.join("machine"));
+        let bucket = format!("file://{}", dir.join("bucket").display());
+        let _profiler = builder.oom_exit_code(53).store(bucket).init();
+        for used in 100.. {
+            hog_of_memory(MIB);
+            put(used * MIB);
+        }
+    }
+    let dir = Dir::new("flight-store");
+    let test = test_name!();
+    let (status, seen) = run(test, &dir.0);
+    assert_eq!(status.code(), Some(53), "{status} {seen}");
+    let inside = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    let [service] = &inside(&dir.0.join("bucket"))[..] else {
+        panic!("one service")
+    };
+    let [day] = &inside(service)[..] else {
+        panic!("one day")
+    };
+    let [report, note] = &inside(day)[..] else {
+        panic!("a report and its note")
+    };
+    let note = fs::read_to_string(note).unwrap();
+    assert!(
+        note.contains("\"control_group\"") && note.contains("hog_of_memory"),
+        "{note}"
+    );
+    opens_in_memray(report);
+}
+
 #[test]
 fn near_a_groups_limit_the_service_is_notified_and_the_report_outlives_a_kill() {
     if let Some(dir) = child_dir() {
-        let group = dir.join("machine/sys/fs/cgroup/app");
-        let put = |bytes: usize| {
-            // The file changes in one step, like the kernel's own.
-            fs::write(group.join("draft"), bytes.to_string()).unwrap();
-            fs::rename(group.join("draft"), group.join("memory.current")).unwrap();
-        };
-        fs::create_dir_all(&group).unwrap();
-        fs::create_dir_all(dir.join("machine/proc/self")).unwrap();
-        fs::write(dir.join("machine/proc/self/cgroup"), "0::/app\n").unwrap();
-        fs::write(group.join("memory.max"), (512 * MIB).to_string()).unwrap();
-        put(100 * MIB);
+        let put = group_with_limit(&dir, 512 * MIB);
         let builder = settings(&dir).system_root(dir.join("machine"));
         let profiler = builder.on_trigger(tell).init();
         for used in 100.. {
