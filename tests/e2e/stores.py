@@ -114,6 +114,12 @@ class Pyroscope(Store):
         )
         return int(graph.get("total", 0)), graph.get("names", [])
 
+    def live_points(self, name: str, kind: str) -> list[int]:
+        """The values of one sample type of a service over time."""
+        select = f'{{service_name="{name}"}}'
+        found = self.ask("SelectSeries", profileTypeID=kind, labelSelector=select, step=1, groupBy=[])
+        return [int(float(point["value"])) for one in found.get("series", []) for point in one["points"]]
+
 
 @dataclass
 class Parca(Store):

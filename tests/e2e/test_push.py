@@ -13,11 +13,12 @@ from clock import Clock
 from faulty import answering, drips, self_signed, server
 from prometheus import documented_metrics, promtool, samples
 from running import free_port
-from service import LEAKED_BYTES, PROFILER, Service
+from service import LEAKED_BYTES, PROFILER, SAMPLE, Service
 from stores import Parca, Pyroscope
 
 LEAK = "leak_a_million_numbers"
 HIDDEN = "hunter2"
+CALL_STACKS = 1 << 16
 
 
 def pushing(directory: Path, target: str, **variables: str) -> Service:
@@ -131,14 +132,38 @@ def test_a_session_that_is_days_old_is_pushed_and_profiles_that_waited_for_days_
             )
             assert found["refused"] >= old["waiting"] and (found["dropped"], found["not_made"]) == (0, 0), found
             live = service.post(f"{PROFILER}/stop").json()["live"]["bytes"]
-            select, kind = '{service_name="shop"}', "memory:inuse_space:bytes:space:bytes"
+            kind = "memory:inuse_space:bytes:space:bytes"
+            store.until(lambda: live in store.live_points("shop", kind), "the last profile can be asked for", seconds=60)
+
+
+class CallStacks(Service):
+    """A program with 65,536 call stacks, and no routes but the profiler's."""
+
+    def is_ready(self) -> bool:
+        return self.get(f"{PROFILER}/status").json()["live"]["count"] >= CALL_STACKS
+
+
+@pytest.mark.parametrize("protocol", ["pyroscope", "otlp", "parca"])
+def test_of_65536_call_stacks_every_store_has_all_bytes(tmp_path, protocol):
+    target = f"127.0.0.1:{free_port()}"
+    is_parca = protocol == "parca"
+    store = Parca(tmp_path / "store", target=target) if is_parca else Pyroscope(tmp_path / "store")
+    with store:
+        variables = {"MEMRAY_PROFILER_PUSH": f"{protocol}+http://127.0.0.1:{store.port}", "OTEL_SERVICE_NAME": "stacks"}
+        with CallStacks(tmp_path / "program", variables, [SAMPLE.parent / "examples" / "call_stacks"]) as program:
+            live = program.post(f"{PROFILER}/stop").json()["live"]["bytes"]
+            assert live >= CALL_STACKS * 100
+            found = program.until(lambda: (now := pushed(program))["sent"] and not now["waiting"] and now, "it is pushed")
+            assert (found["refused"], found["dropped"], found["not_made"], found["failures"]) == (0, 0, 0, 0), found
 
             def is_there() -> bool:
-                found = store.ask("SelectSeries", profileTypeID=kind, labelSelector=select, step=1, groupBy=[])
-                points = [int(float(point["value"])) for one in found["series"] for point in one["points"]]
+                if is_parca:
+                    return live in [int(point["value"]) for point in store.live_points('{job="stacks"}')]
+                space = f"memory:inuse_space:bytes:{'memory' if protocol == 'otlp' else 'space'}:bytes"
+                points = store.live_points("stacks", space)
                 return live in points
 
-            store.until(is_there, "the last profile can be asked for", seconds=60)
+            store.until(is_there, "all bytes can be asked for", seconds=60)
 
 
 class Restarted(Pyroscope):
