@@ -31,8 +31,8 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 # Families that are there only where there is something to say.
 OF_A_LIMIT = {"heapray_memory_limit_bytes", "heapray_memory_used_bytes"}
-# Only where profiles are pushed: `test_push.py` looks at them.
-OF_A_PUSH = {name for name in documented_metrics() if "_push" in name}
+# Only where profiles are pushed or reports are copied: `test_push.py` and `test_store.py` look at them.
+OF_WHAT_IS_SENT = {name for name in documented_metrics() if "_push" in name or "_store" in name}
 OF_A_SESSION = {
     "heapray_recording_start_time_seconds",
     "heapray_live_bytes",
@@ -85,14 +85,14 @@ def test_promtool_has_nothing_to_say_about_a_service_that_does_not_record(tmp_pa
         assert promtool("check", "metrics", text=text) == ""
         found = samples(text)
         assert found["heapray_recording"][0].value == 0
-        assert ours(found) == set(documented_metrics()) - OF_A_SESSION - OF_SITES - OF_A_PUSH - (OF_A_LIMIT - ours(found))
+        assert ours(found) == set(documented_metrics()) - OF_A_SESSION - OF_SITES - OF_WHAT_IS_SENT - (OF_A_LIMIT - ours(found))
         stopped = [sample for sample in found["heapray_last_report_time_seconds"] if sample.labels["cause"] == "stop"]
         assert stopped[0].value == pytest.approx(time.time(), abs=120)
 
 
 def test_the_documented_metrics_are_there_and_no_others(service):
     found = samples(service.get(f"{METRICS}?sites=10").text())
-    assert ours(found) - OF_A_REPORT == set(documented_metrics()) - OF_A_REPORT - OF_A_PUSH - (OF_A_LIMIT - ours(found))
+    assert ours(found) - OF_A_REPORT == set(documented_metrics()) - OF_A_REPORT - OF_WHAT_IS_SENT - (OF_A_LIMIT - ours(found))
     assert {sample.labels["cause"] for sample in found["heapray_reports_total"]} == CAUSES
     assert {sample.labels["part"] for sample in found["heapray_rss_bytes"]} == documented_values("`part`")
     (info,) = found["heapray_info"]
@@ -149,7 +149,7 @@ def test_prometheus_scrapes_the_sample_and_no_counter_falls_over_a_stop_and_a_st
         assert server.value("heapray_live_bytes") < LEAKED_BYTES
         assert server.value("heapray_allocated_bytes_total") >= before + LEAKED_BYTES / 3
 
-        counters = [name for name, kind in documented_metrics().items() if kind == "counter" and name not in OF_A_PUSH]
+        counters = [name for name, kind in documented_metrics().items() if kind == "counter" and name not in OF_WHAT_IS_SENT]
         for counter in counters:
             fallen = server.query(f"resets({counter}[5m])")
             assert fallen, counter
