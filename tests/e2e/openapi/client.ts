@@ -18,7 +18,7 @@ export async function whatLeaks(): Promise<string[]> {
   const status = await get(`${BASE}/status`);
   const since: string | null = status.recording_since;
   const live: number = status.live.bytes;
-  const state: "disabled" | "stopped" | "recording" | "stopping" | "forked" = status.state;
+  const state: "disabled" | "stopped" | "background" | "recording" | "stopping" | "forked" = status.state;
 
   const stats = await get(`${BASE}/stats`);
   const largest: string | undefined = stats.top_allocations_by_size[0]?.location;
