@@ -28,6 +28,14 @@ pub(crate) fn program() -> String {
     in_one_line(&name.to_string_lossy()).into_owned()
 }
 
+/// Returns what the service is called in stores: as it was `said`, or else like its program.
+#[cfg(any(feature = "push", feature = "store"))]
+pub(crate) fn service(said: Option<String>) -> String {
+    let program = || Some(program()).filter(|name| !name.is_empty());
+    let name = said.or_else(program);
+    name.unwrap_or_else(|| "unknown_service".to_owned())
+}
+
 /// Returns NUL-terminated arguments as one line, made of at most [`LIMIT`] bytes.
 fn joined(raw: &[u8]) -> String {
     let cut = raw.len() > LIMIT;

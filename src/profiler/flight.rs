@@ -66,6 +66,7 @@ const LOOKS: u32 = 30;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest wait for the copy of a report in an object storage before the process ends.
+#[cfg(feature = "store")]
 const COPY: Duration = Duration::from_secs(4);
 
 /// The name of its thread.
@@ -196,6 +197,7 @@ impl FlightWriter {
             && let Some(code) = self.config.oom_exit_code
         {
             say(&trigger, code);
+            #[cfg(feature = "store")]
             self.store.archive.wait_for_copy(Instant::now() + COPY);
             process::exit_at_once(code);
         }

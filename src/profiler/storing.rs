@@ -87,12 +87,10 @@ impl Storing {
             return Ok(None);
         };
         let counts = Arc::new(Published::default());
-        let program = || Some(command_line::program()).filter(|name| !name.is_empty());
-        let service = config.service.clone().or_else(program);
         let state = State {
             store: Arc::downgrade(store),
             target: target.clone(),
-            service: service.unwrap_or_else(|| "unknown_service".to_owned()),
+            service: command_line::service(config.service.clone()),
             bucket: None,
             waiting: HashMap::new(),
             given_up: HashSet::new(),

@@ -22,10 +22,8 @@ pub(crate) struct Identity {
 impl Identity {
     /// Returns the names of this process. Without a configured name, the service is called like its program.
     pub(crate) fn of_process(destination: &Destination) -> Identity {
-        let program = || Some(command_line::program()).filter(|name| !name.is_empty());
-        let service = destination.service.clone().or_else(program);
         Identity {
-            service: service.unwrap_or_else(|| "unknown_service".to_owned()),
+            service: command_line::service(destination.service.clone()),
             host: process::host(),
             pid: std::process::id(),
             life: life(),

@@ -12,7 +12,6 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use super::directory::{is_ours_alone, is_private, private};
 use super::disk::LOOKED_AT;
@@ -42,10 +41,10 @@ pub(crate) struct Archive {
     pub(super) keep_triggered: usize,
     written: WrittenReports,
     /// While a report or its note is replaced. A panic leaves at worst a report without a note, which is cleared away.
-    replacing: Lock<()>,
+    pub(super) replacing: Lock<()>,
     /// The thread that copies kept reports.
     #[cfg(feature = "store")]
-    copier: std::sync::OnceLock<Worker>,
+    pub(super) copier: std::sync::OnceLock<Worker>,
 }
 
 /// A report that is kept.
@@ -74,25 +73,6 @@ impl Archive {
             #[cfg(feature = "store")]
             copier: std::sync::OnceLock::new(),
         }
-    }
-
-    /// Wakes `copier` from now on whenever a report is kept.
-    #[cfg(feature = "store")]
-    pub(crate) fn wake_when_kept(&self, copier: Worker) {
-        // It is called once.
-        let _ = self.copier.set(copier);
-    }
-
-    /// Waits until `deadline` for the thread that copies kept reports to have tried to copy the latest one, if there is such
-    /// a thread: the process ends.
-    pub(crate) fn wait_for_copy(&self, deadline: Instant) {
-        #[cfg(feature = "store")]
-        if let Some(copier) = self.copier.get() {
-            // It looks for new reports before each job.
-            copier.run_until(deadline, || ());
-        }
-        #[cfg(not(feature = "store"))]
-        let _ = deadline;
     }
 
     /// Returns the archive in `directory`, without a bound.
@@ -152,9 +132,7 @@ impl Archive {
         drop(replacing);
         self.make_room(0, note.trigger.is_some());
         #[cfg(feature = "store")]
-        if let Some(copier) = self.copier.get() {
-            copier.submit(|| ());
-        }
+        self.wake_copier();
         Ok(Some(id))
     }
 
@@ -194,32 +172,13 @@ impl Archive {
             .inspect_err(|_| drop(fs::remove_file(self.report(id))))
     }
 
-    fn replace_note(&self, id: ReportId, note: &Note) -> io::Result<()> {
+    pub(super) fn replace_note(&self, id: ReportId, note: &Note) -> io::Result<()> {
         let (draft, mut file) = held::create(&self.path, name::draft)?;
         let written = file
             .write_all(note.write().as_bytes())
             .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&draft, self.note(id)));
         written.inspect_err(|_| drop(fs::remove_file(&draft)))
-    }
-
-    /// Notes that there is a copy of a kept report at `address`. Does nothing if the report is not the kept one any more.
-    #[cfg(feature = "store")]
-    pub(crate) fn note_copy(&self, kept: &Kept, address: String) -> io::Result<()> {
-        let _replacing = self.replacing.lock();
-        if self.find(kept.id).is_none_or(|now| now.note != kept.note) {
-            return Ok(());
-        }
-        let note = Note {
-            stored: Some(address),
-            ..kept.note.clone()
-        };
-        self.replace_note(kept.id, &note)?;
-        // Another thread or process may have deleted the report meanwhile.
-        if fs::symlink_metadata(self.report(kept.id)).is_err() {
-            remove_if_there(&self.note(kept.id))?;
-        }
-        Ok(())
     }
 
     /// Moves the kept reports of another archive, whose process is dead, into this one.
@@ -328,11 +287,11 @@ impl Archive {
         (id, false)
     }
 
-    fn report(&self, id: ReportId) -> PathBuf {
+    pub(super) fn report(&self, id: ReportId) -> PathBuf {
         self.path.join(format!("{id}.bin"))
     }
 
-    fn note(&self, id: ReportId) -> PathBuf {
+    pub(super) fn note(&self, id: ReportId) -> PathBuf {
         self.path.join(format!("{id}.note"))
     }
 }
@@ -360,7 +319,7 @@ fn open_ours(path: &Path) -> io::Result<File> {
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<bool> {
+pub(super) fn remove_if_there(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         removed => removed.map(|()| true),
@@ -388,12 +347,12 @@ pub(super) mod tests {
             Scratch(path)
         }
 
-        fn archive(&self, keep: u32, keep_bytes: u64) -> Archive {
+        pub(in crate::profiler::store) fn archive(&self, keep: u32, keep_bytes: u64) -> Archive {
             Archive::new(&self.0, keep, keep_bytes, 2)
         }
 
         /// A report of five bytes as a session leaves it.
-        fn report(&self) -> PathBuf {
+        pub(in crate::profiler::store) fn report(&self) -> PathBuf {
             self.report_of(5)
         }
 
@@ -419,7 +378,7 @@ pub(super) mod tests {
             archive.keep(path, &report, &note).unwrap();
         }
 
-        fn kept(&self, id: u64, ending: &str) -> PathBuf {
+        pub(in crate::profiler::store) fn kept(&self, id: u64, ending: &str) -> PathBuf {
             self.0.join(REPORTS).join(format!("{id}.{ending}"))
         }
     }
@@ -448,26 +407,6 @@ pub(super) mod tests {
 
     pub(in crate::profiler::store) fn ids(archive: &Archive) -> Vec<u64> {
         archive.list().iter().map(|kept| kept.id.0).collect()
-    }
-
-    #[cfg(feature = "store")]
-    #[test]
-    fn a_copy_is_noted_for_the_report_that_was_copied_and_for_no_other() {
-        let scratch = Scratch::new("copies");
-        let archive = scratch.archive(9, u64::MAX);
-        scratch.keep(&archive, &scratch.report(), &note(10));
-        let copied = archive.find(ReportId(10)).unwrap();
-        archive.note_copy(&copied, "s3://b/10.bin".into()).unwrap();
-        let noted = archive.find(ReportId(10)).unwrap();
-        assert_eq!(noted.note.stored.as_deref(), Some("s3://b/10.bin"));
-        // The session's report was made again while the former one was copied.
-        scratch.keep(&archive, &scratch.report_of(10), &note(10));
-        archive.note_copy(&noted, "s3://b/other".into()).unwrap();
-        let again = archive.find(ReportId(10)).unwrap();
-        assert_eq!((again.note.stored, again.note.len), (None, 10));
-        archive.remove(ReportId(10)).unwrap();
-        archive.note_copy(&noted, "s3://b/10.bin".into()).unwrap();
-        assert!(archive.list().is_empty() && !scratch.kept(10, "note").exists());
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::config::Config;
 
 mod archive;
 mod bound;
+#[cfg(feature = "store")]
+mod copies;
 mod directory;
 mod disk;
 mod file;
