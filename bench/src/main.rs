@@ -38,7 +38,9 @@ heapray-bench page FILE... FOLDER
 heapray-bench list
     says what is measured, and what is missing here
 heapray-bench collector | report | sites | size
-    figures of heapray alone: the collector's tables, reports, call sites in memory, cost of building it in";
+    figures of heapray alone: the collector's tables, reports, call sites in memory, cost of building it in
+heapray-bench symbols FILE
+    looking up addresses in the debug information of a program, beside addr2line and llvm-symbolizer";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -67,6 +69,8 @@ fn command(arguments: &[String]) -> Result<()> {
         ["report"] => details::report::section(),
         ["sites"] => details::sites::section(),
         ["size"] => details::size::section(),
+        ["symbols", path] => details::symbols::section(path),
+        ["child", "symbols", who, path, count] => details::symbols::child(who, path, count),
         ["child", "report"] => details::report::child(),
         ["child", "sites", what] => details::sites::child(what),
         ["list"] => list(),

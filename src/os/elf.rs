@@ -5,8 +5,11 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+
+use crate::capture::modules::find_build_id;
 
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 const HEADER: usize = 64;
@@ -14,6 +17,9 @@ const ENTRY: usize = 64;
 const SHT_NOBITS: u32 = 8;
 const SHF_COMPRESSED: u64 = 1 << 11;
 const ELFCOMPRESS_ZSTD: u32 = 2;
+
+/// The most bytes of a note that are read.
+const NOTE: u64 = 4096;
 
 /// A file and its table of sections.
 #[derive(Debug)]
@@ -86,17 +92,6 @@ impl Sections {
         self.find(name).is_some()
     }
 
-    /// Returns the bytes of a section, or no bytes if it is missing, compressed or incomplete.
-    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
-        let Some(section) = self.find(name) else {
-            return Vec::new();
-        };
-        if section.flags & SHF_COMPRESSED != 0 {
-            return Vec::new();
-        }
-        read(&self.file, self.length, section.offset, section.size).unwrap_or_default()
-    }
-
     /// Returns at most `size` bytes of a section from `offset` on: fewer at its end, and none if the section is missing or
     /// compressed.
     pub(crate) fn part(&self, name: &str, offset: u64, size: u64) -> Vec<u8> {
@@ -109,6 +104,38 @@ impl Sections {
             return Vec::new();
         };
         read(&self.file, self.length, start, size).unwrap_or_default()
+    }
+
+    /// Returns the GNU build id; empty if the file has none.
+    pub(crate) fn build_id(&self) -> Vec<u8> {
+        let notes = self
+            .list
+            .iter()
+            .filter(|section| section.name.starts_with(".note"));
+        let mut ids = notes.filter_map(|section| {
+            let bytes = read(
+                &self.file,
+                self.length,
+                section.offset,
+                section.size.min(NOTE),
+            );
+            find_build_id(&bytes.ok()?).map(<[u8]>::to_vec)
+        });
+        ids.next().unwrap_or_default()
+    }
+
+    /// Returns where in the file a section lies, and whether it is compressed; `None` if the section is missing or incomplete.
+    pub(crate) fn place(&self, name: &str) -> Option<(Range<usize>, bool)> {
+        let section = self.find(name)?;
+        let end = section.offset.checked_add(section.size);
+        let end = end.filter(|end| *end <= self.length)?;
+        let place = usize::try_from(section.offset).ok()?..usize::try_from(end).ok()?;
+        Some((place, section.flags & SHF_COMPRESSED != 0))
+    }
+
+    /// Returns the open file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Returns whether debug information is compressed with zstd.

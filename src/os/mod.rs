@@ -10,6 +10,7 @@ pub(crate) mod elf;
 pub(crate) mod file;
 pub(crate) mod held;
 pub(crate) mod helper;
+pub(crate) mod mapped_file;
 pub(crate) mod memory;
 pub(crate) mod process;
 #[cfg(feature = "http")]

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use blazesym::helper::read_elf_build_id;
-
+use super::dwarf::units;
 use super::notes::{NO_LINES, STRIPPED};
-use super::resolver::ElfLookup;
-use super::units;
+use super::object::DebugDirs;
 use crate::os::elf::Sections;
 
 /// Returns what reports of this program will lack, and what to do about it, or `None` if they will be complete, or if its
@@ -14,8 +12,7 @@ use crate::os::elf::Sections;
 pub(crate) fn symbols_that_lack() -> Option<&'static str> {
     let program = Path::new("/proc/self/exe");
     let sections = Sections::of(program)?;
-    let build_id = read_elf_build_id(program).ok()?.unwrap_or_default();
-    let debug_file = ElfLookup::default().debug_file(&build_id);
+    let debug_file = DebugDirs::default().by_build_id(&sections.build_id());
     if debug_file.is_some() || sections.has(".gnu_debuglink") {
         return None;
     }

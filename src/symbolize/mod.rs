@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! StackTable ─▶ places (distinct addresses) ─▶ frames of each node ─▶ trimmed stacks ─▶ merged sites ─▶ resolve: Report
-//!                 ▲ lookup: resolver (blazesym), or a fake in tests                                          │ of stacks
+//!                 ▲ lookup: resolver (object, dwarf), or a fake in tests                                     │ of stacks
 //! Snapshot ───── times, totals, memory, conditions ──────────────────────────────────────────────────────────▼
 //!                                                                                                    report: Report
 //! ```
@@ -16,6 +16,7 @@ pub(crate) mod about;
 mod about_program;
 mod apart;
 mod assemble;
+mod dwarf;
 mod events;
 mod helped;
 mod known;
@@ -23,17 +24,16 @@ mod located;
 mod lookup;
 mod names;
 mod notes;
+mod object;
 mod options;
 mod places;
 mod resolve;
 mod resolver;
-mod split;
 mod stacks;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod trim;
-mod units;
 mod v0;
 mod wanted;
 

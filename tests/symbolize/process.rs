@@ -1,6 +1,6 @@
 //! Helpers that make call stacks from real addresses of this process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heapray::capture::event::{Kind, NodeId};
@@ -57,6 +57,15 @@ fn mappings() -> Vec<Mapping> {
     maps.lines().filter_map(parse).collect()
 }
 
+/// Returns the GNU build id of a file: 20 bytes after the head of the note that has it.
+fn build_id(path: &Path) -> Vec<u8> {
+    const HEAD: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+    let file = std::fs::read(path).unwrap_or_default();
+    let at = file.windows(HEAD.len()).position(|bytes| bytes == HEAD);
+    let id = at.and_then(|at| file.get(at + HEAD.len()..at + HEAD.len() + 20));
+    id.unwrap_or_default().to_vec()
+}
+
 /// Returns the modules that this process has mapped, from the kernel's list.
 pub(crate) fn modules() -> Vec<Module> {
     let exe = std::env::current_exe().unwrap();
@@ -72,13 +81,12 @@ pub(crate) fn modules() -> Vec<Module> {
         if let Some(last) = modules.last_mut().filter(|last| last.path == path) {
             last.end = end;
         } else {
-            let build_id = blazesym::helper::read_elf_build_id(&path);
             modules.push(Module {
                 code: None,
                 is_main: path == exe,
                 // Position-independent objects are linked at 0.
                 load_bias: start - offset,
-                build_id: build_id.ok().flatten().unwrap_or_default().to_vec(),
+                build_id: build_id(&path),
                 start,
                 end,
                 path,

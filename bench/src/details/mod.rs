@@ -4,6 +4,7 @@ pub(crate) mod collector;
 pub(crate) mod report;
 pub(crate) mod sites;
 pub(crate) mod size;
+pub(crate) mod symbols;
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub use measure::{
-    Resident, Result, children_cpu, largest_child, largest_child_of, process_cpu, reset_most,
-    resident, thread_cpu,
+    Resident, Result, children_cpu, largest_child, largest_child_of, largest_child_with_files,
+    process_cpu, reset_most, resident, thread_cpu,
 };
 pub use options::Options;
 pub use profiler::{Folded, Profiler, Unprofiled, Written};

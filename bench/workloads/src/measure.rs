@@ -40,9 +40,20 @@ pub fn largest_child() -> u64 {
     largest_child_of(std::process::id())
 }
 
+/// Returns the most bytes that a child process of this process had in memory, with the pages of files.
+#[must_use]
+pub fn largest_child_with_files() -> u64 {
+    largest(std::process::id(), "VmHWM:")
+}
+
 /// Returns the bytes of the largest child of process `pid` that no file backs.
 #[must_use]
 pub fn largest_child_of(pid: u32) -> u64 {
+    largest(pid, "RssAnon:")
+}
+
+/// Returns the largest value that a line of the status of one of `pid`'s children has.
+fn largest(pid: u32, line: &str) -> u64 {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return 0;
     };
@@ -54,7 +65,7 @@ pub fn largest_child_of(pid: u32) -> u64 {
         .flat_map(|pids| pids.split_ascii_whitespace());
     pids.filter_map(|pid| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        bytes_of(&status, "RssAnon:")
+        bytes_of(&status, line)
     })
     .max()
     .unwrap_or(0)

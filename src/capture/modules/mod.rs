@@ -5,6 +5,7 @@
 //! collector. It is ordinary code that allocates, locks and takes the loader's lock: never call it in a hook for
 //! allocations. Hooks read only `published`.
 
+mod build_id;
 #[cfg(heapray_native)]
 mod compile;
 #[cfg(not(heapray_native))]
@@ -30,6 +31,7 @@ mod portable;
 pub use portable::{epoch, history, module_of, module_of_at, refresh, table_size};
 
 mod module;
+pub use build_id::find_build_id;
 pub use module::{MappedCode, Module, ModuleId};
 
 /// Result of a [`refresh`].

@@ -54,8 +54,7 @@ impl Scratch {
 }
 
 fn build_id(path: &Path) -> Vec<u8> {
-    let id = read_elf_build_id(path).ok().flatten();
-    id.unwrap_or_default().to_vec()
+    Sections::of(path).map_or_else(Vec::new, |sections| sections.build_id())
 }
 
 /// Looks up `offsets`, and checks that each is answered once.
@@ -85,7 +84,7 @@ fn all_offsets() -> Vec<u64> {
 }
 
 fn lookup() -> ElfLookup {
-    ElfLookup::with_debug_dirs(Vec::new())
+    ElfLookup::with_debug_dirs(Vec::new().into())
 }
 
 /// The first three lines of a Rust library without the standard library.
@@ -348,7 +347,7 @@ fn a_debug_file_is_found_by_build_id_without_a_link() {
     assert_ne!(look_up(&mut lookup(), &module, &all_offsets()), expected);
 
     let dirs = vec![scratch.0.join("nowhere"), scratch.0.join("debug")];
-    let mut with_debug_files = ElfLookup::with_debug_dirs(dirs);
+    let mut with_debug_files = ElfLookup::with_debug_dirs(dirs.into());
     assert_eq!(
         look_up(&mut with_debug_files, &module, &all_offsets()),
         expected
@@ -452,41 +451,6 @@ fn damaged_files_neither_panic_nor_lose_an_address() {
         fewer += usize::from(named(&frames) < named(&expected));
     }
     assert!(fewer > 20, "the damage was felt {fewer} times");
-}
-
-#[test]
-fn chunks_are_bounded_in_number_and_span() {
-    let near: Vec<u64> = (0..CHUNK as u64 + 10).collect();
-    let far = [0, CHUNK_SPAN - 1, CHUNK_SPAN, 2 * CHUNK_SPAN, u64::MAX];
-    for (offsets, expected) in [
-        (&near[..], &[CHUNK, 10][..]),
-        (&far, &[2, 1, 1, 1]),
-        (&[], &[]),
-    ] {
-        let all: Vec<usize> = (0..offsets.len()).collect();
-        let lengths: Vec<usize> = chunks(&all, offsets).map(<[usize]>::len).collect();
-        assert_eq!(lengths, expected);
-        let joined: Vec<usize> = chunks(&all, offsets).flatten().copied().collect();
-        assert_eq!(joined, all);
-    }
-}
-
-#[test]
-fn chunks_change_nothing() {
-    let scratch = Scratch::new("chunks");
-    let Some(module) = scratch.library() else {
-        return;
-    };
-    let few = look_up(&mut lookup(), &module, &all_offsets());
-    let many: Vec<u64> = all_offsets()
-        .into_iter()
-        .flat_map(|offset| [offset; 11])
-        .collect();
-    assert!(many.len() > 2 * CHUNK);
-    let frames = look_up(&mut lookup(), &module, &many);
-    for (nth, frames) in frames.iter().enumerate() {
-        assert_eq!(frames, &few[nth / 11]);
-    }
 }
 
 #[test]

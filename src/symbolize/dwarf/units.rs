@@ -29,7 +29,7 @@ const MOST: usize = 200_000;
 
 /// Reads the units of the Rust code in a file, one after another. There are none if it has no debug information, or if that
 /// is compressed, split or of a form that is not understood.
-pub(super) fn of(sections: &Sections) -> impl Iterator<Item = Unit> {
+pub(in crate::symbolize) fn of(sections: &Sections) -> impl Iterator<Item = Unit> {
     let mut texts = Texts {
         sections,
         known: HashMap::new(),

@@ -1,0 +1,106 @@
+//! Split debug information: in files beside the objects (`.dwo`, `split-debuginfo=unpacked`), or in a package of these files
+//! beside the program (`.dwp`).
+//!
+//! The program has a skeleton of each unit, with its lines, which names the unit's file.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use gimli::{DebugInfoOffset, LittleEndian, SectionId};
+
+use super::{Bytes, UnitRef};
+use crate::symbolize::object::{DwarfSections, Object};
+
+/// The files with split debug information of one program.
+#[derive(Debug)]
+pub(in crate::symbolize) struct SplitFiles {
+    package: Option<Rc<Object>>,
+    /// Files that were not found, or that belong to another build.
+    missing: BTreeSet<PathBuf>,
+}
+
+impl SplitFiles {
+    /// Returns the files of the program at `path`.
+    pub(in crate::symbolize) fn of(path: &Path) -> Self {
+        let mut package = path.as_os_str().to_owned();
+        package.push(".dwp");
+        SplitFiles {
+            package: Object::open(Path::new(&package)).map(Rc::new),
+            missing: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the files that were missing.
+    pub(in crate::symbolize) fn missing(self) -> BTreeSet<PathBuf> {
+        self.missing
+    }
+
+    /// Returns the file that has the rest of the unit `skeleton`, which is at the offset `at` in the program's `sections`.
+    pub(super) fn rest(
+        &mut self,
+        sections: &DwarfSections<'_>,
+        at: DebugInfoOffset,
+        skeleton: UnitRef<'_, '_>,
+    ) -> Option<Rest> {
+        if let Some(package) = &self.package {
+            package.give_back();
+            return Some(Rest(package.clone()));
+        }
+        let path = path(skeleton)?;
+        let rest = Object::open(&path).map(|object| Rest(Rc::new(object)));
+        // The file may be of another build.
+        let rest = rest.filter(|rest| rest.read(sections, at, &mut |_| Some(())).is_some());
+        if rest.is_none() {
+            self.missing.insert(path);
+        }
+        rest
+    }
+}
+
+/// Returns the path of a unit's file, where the compiler wrote it.
+fn path(skeleton: UnitRef<'_, '_>) -> Option<PathBuf> {
+    let name = skeleton.dwo_name().ok()??;
+    let name = skeleton.attr_string(name).ok()?;
+    let directory = skeleton.comp_dir.map_or(&[][..], |dir| dir.slice());
+    let directory = Path::new(OsStr::from_bytes(directory));
+    Some(directory.join(OsStr::from_bytes(name.slice())))
+}
+
+/// A file that has the rest of a unit.
+#[derive(Debug)]
+pub(super) struct Rest(Rc<Object>);
+
+impl Rest {
+    /// Calls `each` with the rest of the unit whose skeleton is at the offset `at` in `sections`. Returns `None` if the file
+    /// does not have it.
+    pub(super) fn read<T>(
+        &self,
+        sections: &DwarfSections<'_>,
+        at: DebugInfoOffset,
+        each: &mut dyn FnMut(UnitRef<'_, '_>) -> Option<T>,
+    ) -> Option<T> {
+        let rest = DwarfSections::of_split(&self.0);
+        // Anew, since the parser wants both to live equally long.
+        let program = sections.dwarf();
+        let skeleton = program.unit(program.unit_header(at).ok()?).ok()?;
+        let id = skeleton.dwo_id?;
+        let dwarf = if rest.get(SectionId::DebugCuIndex).is_empty() {
+            let mut dwarf = rest.dwarf();
+            dwarf.make_dwo(&program);
+            dwarf
+        } else {
+            let section = |id| Ok::<_, gimli::Error>(rest.get(id));
+            let package = gimli::DwarfPackage::load(section, Bytes::new(&[], LittleEndian));
+            package.ok()?.find_cu(id, &program).ok()??
+        };
+        let mut unit = dwarf.unit(dwarf.units().next().ok()??).ok()?;
+        if unit.dwo_id != Some(id) {
+            return None;
+        }
+        unit.copy_relocated_attributes(&skeleton);
+        each(unit.unit_ref(&dwarf))
+    }
+}
