@@ -103,7 +103,7 @@ impl<'d> Entry<'d> {
                 }
                 _ => {
                     entry.extent.see(unit, &attribute)?;
-                    entry.names.see(unit, &attribute);
+                    entry.names.see(&attribute);
                 }
             }
         }

@@ -14,28 +14,27 @@ const STEPS: usize = 16;
 /// The most units that are kept because entries of others refer to them.
 const KEPT: usize = 16;
 
-/// What an entry says about its name.
+/// What an entry says about its name. The texts are read when they are needed: most never are.
 #[derive(Debug, Default)]
 pub(super) struct Names<'d> {
-    linkage: Option<Bytes<'d>>,
-    plain: Option<Bytes<'d>>,
+    linkage: Option<Value<'d>>,
+    plain: Option<Value<'d>>,
     /// The entry that has the name.
-    other: Option<AttributeValue<Bytes<'d>>>,
+    other: Option<Value<'d>>,
 }
+
+type Value<'d> = AttributeValue<Bytes<'d>>;
 
 impl<'d> Names<'d> {
     /// Takes in an attribute, if it is about the name.
-    pub(super) fn see(&mut self, unit: UnitRef<'_, 'd>, attribute: &Attribute<Bytes<'d>>) {
-        match attribute.name() {
-            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => {
-                self.linkage = unit.attr_string(attribute.value()).ok();
-            }
-            constants::DW_AT_name => self.plain = unit.attr_string(attribute.value()).ok(),
-            constants::DW_AT_abstract_origin | constants::DW_AT_specification => {
-                self.other = Some(attribute.value());
-            }
-            _ => {}
-        }
+    pub(super) fn see(&mut self, attribute: &Attribute<Bytes<'d>>) {
+        let value = match attribute.name() {
+            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => &mut self.linkage,
+            constants::DW_AT_name => &mut self.plain,
+            constants::DW_AT_abstract_origin | constants::DW_AT_specification => &mut self.other,
+            _ => return,
+        };
+        *value = Some(attribute.value());
     }
 
     fn read(unit: UnitRef<'_, 'd>, at: UnitOffset) -> gimli::Result<Self> {
@@ -43,7 +42,7 @@ impl<'d> Names<'d> {
         let mut entries = unit.entries_raw(Some(at))?;
         if let Some(abbreviation) = entries.read_abbreviation()? {
             for &attribute in abbreviation.attributes() {
-                names.see(unit, &entries.read_attribute(attribute)?);
+                names.see(&entries.read_attribute(attribute)?);
             }
         }
         Ok(names)
@@ -85,7 +84,7 @@ impl<'r, 'd> References<'r, 'd> {
         steps: usize,
     ) -> Option<Bytes<'d>> {
         if let Some(name) = names.linkage.or(names.plain) {
-            return Some(name);
+            return unit.attr_string(name).ok();
         }
         let steps = steps.checked_sub(1)?;
         let is_shared = |shared: &Units<'r, 'd>| std::ptr::eq(shared.dwarf, unit.dwarf);

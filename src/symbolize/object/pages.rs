@@ -7,7 +7,7 @@ use crate::os::memory::resident;
 
 /// The bytes of files that may be in memory before they are given back. Fewer would be read too often: each access brings
 /// in 64 KiB.
-const MOST: u64 = 8 << 20;
+const MOST: u64 = 4 << 20;
 
 /// The files that are read, whose pages are given back to the page cache when they are many.
 #[derive(Debug)]

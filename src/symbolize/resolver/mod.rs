@@ -20,8 +20,9 @@ use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
 use crate::os::elf::Sections;
 
-/// The most demangled names that are kept. Most of them occur many times.
-const NAMES: usize = 8192;
+/// The most bytes of demangled names that are kept. Most of them occur many times. Those of generic C++ code take some
+/// kilobytes each.
+const NAMES: usize = 2 << 20;
 
 /// A lookup in the ELF files of modules and in their separate debug files.
 #[derive(Debug)]
@@ -246,7 +247,11 @@ fn file_name(path: &Path) -> String {
 
 /// The demangled names of one file.
 #[derive(Debug, Default)]
-struct Names(HashMap<String, Rc<FunctionName>>);
+struct Names {
+    known: HashMap<String, Rc<FunctionName>>,
+    /// The bytes of all names that are known.
+    bytes: usize,
+}
 
 impl Names {
     /// Calls `found` for the address with the index `nth`. The outermost function has its name from the table of symbols if
@@ -281,14 +286,16 @@ impl Names {
     }
 
     fn name(&mut self, symbol: &str) -> Rc<FunctionName> {
-        if let Some(known) = self.0.get(symbol) {
+        if let Some(known) = self.known.get(symbol) {
             return known.clone();
         }
-        if self.0.len() >= NAMES {
-            self.0.clear();
+        if self.bytes > NAMES {
+            *self = Names::default();
         }
         let name = Rc::new(FunctionName::of(symbol));
-        self.0.insert(symbol.to_owned(), name.clone());
+        let texts = [symbol, &name.full, &name.plain, &name.by_trait];
+        self.bytes += texts.map(str::len).iter().sum::<usize>();
+        self.known.insert(symbol.to_owned(), name.clone());
         name
     }
 }
