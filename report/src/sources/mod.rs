@@ -82,13 +82,12 @@ struct ByUnits<'u> {
 }
 
 /// Crates that heapray depends on. A directory with two of them contains packages, whatever its name is.
-const USUAL: [&str; 10] = [
-    "addr2line",
-    "blazesym",
+const USUAL: [&str; 9] = [
     "cpp_demangle",
     "gimli",
     "libc",
     "lz4_flex",
+    "miniz_oxide",
     "rustc_demangle",
     "serde",
     "tracing_core",

@@ -16,8 +16,13 @@ pub(super) struct Row {
 /// Returns the row of each of `addresses`, which ascend.
 pub(super) fn find(unit: UnitRef<'_, '_>, addresses: &[u64]) -> gimli::Result<Vec<Option<Row>>> {
     let mut found = vec![None; addresses.len()];
+    let (Some(first), Some(last)) = (addresses.first(), addresses.last()) else {
+        return Ok(found);
+    };
     walk(unit, &mut |range, row| {
-        found[within(addresses, range)].fill(Some(row));
+        if range.end > *first && range.begin <= *last {
+            found[within(addresses, range)].fill(Some(row));
+        }
     })?;
     Ok(found)
 }

@@ -367,6 +367,106 @@ fn a_debug_file_is_found_by_build_id_without_a_link() {
 }
 
 #[test]
+fn a_debug_file_is_found_by_its_link_if_its_checksum_is_right() {
+    let scratch = Scratch::new("link");
+    let Some(module) = scratch.library() else {
+        return;
+    };
+    let expected = look_up(&mut lookup(), &module, &all_offsets());
+    let here = scratch.0.canonicalize().unwrap();
+    let below = scratch
+        .0
+        .join("debug")
+        .join(here.strip_prefix("/").unwrap());
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::create_dir(scratch.0.join(".debug")).unwrap();
+    let keep = ["--only-keep-debug", "lib.so", "lib.debug"];
+    if !scratch.run("objcopy", &keep) {
+        return;
+    }
+    let strip = ["--strip-all", "--add-gnu-debuglink=lib.debug", "lib.so"];
+    scratch.run("objcopy", &strip);
+    let debug = scratch.0.join("lib.debug");
+    let bytes = std::fs::read(&debug).unwrap();
+    std::fs::remove_file(&debug).unwrap();
+    let with_link = || {
+        let mut lookup = ElfLookup::with_debug_dirs(vec![scratch.0.join("debug")].into());
+        look_up(&mut lookup, &module, &all_offsets())
+    };
+    assert_ne!(with_link(), expected);
+    for dir in [&scratch.0, &scratch.0.join(".debug"), &below] {
+        let file = dir.join("lib.debug");
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(with_link(), expected, "{}", file.display());
+        // A file of another build.
+        let mut other = bytes.clone();
+        *other.last_mut().unwrap() ^= 1;
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, other).unwrap();
+        assert_ne!(with_link(), expected, "{}", file.display());
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn names_that_dwz_moved_to_a_shared_file_are_found_there() {
+    let scratch = Scratch::new("dwz");
+    let header = "static inline __attribute__((always_inline)) int a_rather_long_name_of_a_shared_function(int *x) {\n\
+                  \x20   int quotient_with_a_long_name = *x / 3, remainder_with_a_long_name = *x % 3;\n\
+                  \x20   return quotient_with_a_long_name * remainder_with_a_long_name;\n}\n\
+                  struct row { int first_member_of_the_row, second_member_of_the_row; };\n";
+    std::fs::write(scratch.0.join("shared.h"), header).unwrap();
+    let libraries = ["one", "two", "three"];
+    for name in libraries {
+        let code = format!(
+            "#include \"shared.h\"\nstruct row {name}_row;\nint {name}(int *x) {{\n\
+             \x20   return a_rather_long_name_of_a_shared_function(x) + {name}_row.first_member_of_the_row;\n}}\n"
+        );
+        let (source, library) = (format!("{name}.c"), format!("{name}.so"));
+        std::fs::write(scratch.0.join(&source), code).unwrap();
+        let args = [
+            "-g",
+            "-O1",
+            "-shared",
+            "-fPIC",
+            "-Wl,--build-id=sha1",
+            "-o",
+            &library,
+            &source,
+        ];
+        if !scratch.run("cc", &args) {
+            return;
+        }
+    }
+    let all = || {
+        libraries.map(|name| {
+            let module = scratch.module(&format!("{name}.so"));
+            look_up(&mut lookup(), &module, &all_offsets())
+        })
+    };
+    let expected = all();
+    let files = libraries.map(|name| format!("{name}.so"));
+    let mut dwz = vec!["-m", "shared.debug", "-M", "shared.debug"];
+    dwz.extend(files.iter().map(String::as_str));
+    if !scratch.run("dwz", &dwz) {
+        return;
+    }
+    let shared = scratch.0.join("shared.debug");
+    assert!(shared.exists(), "dwz has moved something");
+    assert_eq!(all(), expected);
+
+    // Without it, the functions that each library has of its own are still there.
+    std::fs::remove_file(shared).unwrap();
+    for (name, frames) in libraries.iter().zip(all()) {
+        let has_own = frames
+            .iter()
+            .flatten()
+            .any(|(function, ..)| function == name);
+        assert!(has_own, "{name}: {frames:?}");
+    }
+}
+
+#[test]
 fn a_file_that_was_not_loaded_gives_no_names() {
     let scratch = Scratch::new("gone");
     let elf = |file: &str, build_id: &[u8]| Module {
