@@ -14,8 +14,7 @@ cargo build --quiet --release --target-dir target --package heapray-cli --packag
 cargo build --quiet --release --target-dir target --package heapray-leak-programs --example library
 cargo build --quiet --release --target-dir target/torture --manifest-path torture/Cargo.toml --package heapray-preload
 program=target/release/heapray-leak-programs
-# For a minute of traffic. If it were faster, requests and idle times would be too short for heapray, which notes the time
-# each 10 ms. The other profilers' answers do not depend on time.
+# For a minute of traffic, as by default. In three seconds the answers are the same.
 seconds=8
 files=$(mktemp --directory)
 trap 'rm -rf "$files"' EXIT
