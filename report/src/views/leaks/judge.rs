@@ -10,7 +10,7 @@ const PARTS: usize = 8;
 const FIRST: f64 = 0.1;
 const LAST: f64 = 0.9;
 
-/// A part gains if it has this fraction of the largest part's gain.
+/// A part gains if it has this fraction of the largest gain of a part since the growth began.
 const GAINS: f64 = 0.15;
 /// Latest beginning of a growth that is believed.
 const LATEST: f64 = 0.6;
@@ -118,14 +118,20 @@ fn kept(work: &Work, line: &Line) -> Option<Verdict> {
     let gains: Vec<f64> = (0..PARTS)
         .map(|part| gain(work, &line.kept, start(part), start(part + 1)))
         .collect();
-    let least = GAINS * gains.iter().copied().fold(0.0, f64::max);
-    let gains: Vec<bool> = gains
-        .iter()
-        .map(|&gain| gain > 0.0 && gain >= least)
-        .collect();
     (0..PARTS)
-        .filter(|&first| gains[first] && start(first) <= LATEST)
-        .find_map(|first| kept_from(work, line, first, &gains[first..]))
+        .filter(|&first| start(first) <= LATEST)
+        .find_map(|first| {
+            // Relative to what came since: a table that was made before hides no leak.
+            let least = GAINS * gains[first..].iter().copied().fold(0.0, f64::max);
+            let gains: Vec<bool> = gains[first..]
+                .iter()
+                .map(|&gain| gain > 0.0 && gain >= least)
+                .collect();
+            if !gains[0] {
+                return None;
+            }
+            kept_from(work, line, first, &gains)
+        })
 }
 
 /// Does the same for a growth that began with the part `first`; `gains` tells which parts from there on gained.
