@@ -13,4 +13,6 @@ mod helper;
 mod limits;
 mod memory_log;
 mod overhead_limit;
+#[cfg(feature = "http")]
+mod readme;
 mod refused;
