@@ -1,5 +1,6 @@
-// Advice, only if the numbers are certain: lines that probably leak, as ranked for the whole report, blocks that grow by
-// `realloc` again and again, and blocks that live for no time. There is none about memory that is known.
+// Advice, only if the numbers are certain: lines that probably leak, as ranked for the whole report, a line that holds most
+// of the live memory though it is not one of them, blocks that grow by `realloc` again and again, and blocks that live for no
+// time. There is none about memory that is known.
 
 import { measureOf } from "./decode.js";
 import { bytes, count, percent, plural, sentence } from "./format.js";
@@ -11,7 +12,7 @@ import { ownSites, responsibleNodes } from "./sites.js";
 
 /**
  * @typedef {object} Advice
- * @property {"growth" | "realloc" | "temporary"} kind
+ * @property {"growth" | "holds" | "realloc" | "temporary"} kind
  * @property {number} frame
  * @property {number[]} nodes where it stands in the call tree; none: wherever the ranked line does
  * @property {string} headline
@@ -21,6 +22,9 @@ import { ownSites, responsibleNodes } from "./sites.js";
 
 /** Numbers of `realloc` among the allocators. */
 const REALLOC = [4, 7];
+/** Smallest part of the live bytes, and fewest bytes, with which one line holds most of them. */
+const MOST_HELD = 0.5;
+const LEAST_HELD = 1_000_000;
 /** Smallest number that is worth advice. */
 const ENOUGH = 1000;
 /** Largest number of pieces of advice of each kind. */
@@ -33,8 +37,8 @@ const MOST_ADVICE = 12;
 export function adviceOn(tree) {
   const known = knownNodes(tree);
   const answers = responsibleNodes(tree);
-  const all = [...growing(tree), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
-  const kinds = /** @type {const} */ (["growth", "realloc", "temporary"]);
+  const all = [...growing(tree), ...holdingMost(tree, known), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
+  const kinds = /** @type {const} */ (["growth", "holds", "realloc", "temporary"]);
   return kinds.flatMap((kind) =>
     all
       .filter((advice) => advice.kind === kind)
@@ -62,6 +66,46 @@ function growing(tree) {
         "What is added for as long as the service runs and never removed is a leak, or a cache without a limit.",
       weight: list.length - i,
     }));
+}
+
+/**
+ * @param {CallTree} tree
+ * @param {Uint8Array | null} known by node, whether it is
+ * @returns {Advice[]} about the line that holds the most, if that is most of all and it does not probably leak
+ */
+function holdingMost(tree, known) {
+  const { head, rows } = tree.profile;
+  const [site] = ownSites(tree, "live", "bytes");
+  if (site === undefined || !site.own || site.nodes.some((node) => known?.[node])) {
+    return [];
+  }
+  const ranked = head.leaks.list.find(({ frame }) => frame === site.frame);
+  const all = rows.values[measureOf("live", "bytes")].reduce((sum, size) => sum + size, 0);
+  if (ranked !== undefined && ranked.confidence !== "low") {
+    return [];
+  }
+  const held = site.values[measureOf("live", "bytes")];
+  if (held < LEAST_HELD || held < MOST_HELD * all) {
+    return [];
+  }
+  const made = site.values[measureOf("total", "bytes")];
+  const blocks = site.values[measureOf("live", "count")];
+  const steady =
+    ranked === undefined && head.leaks.unknown === null
+      ? "It does not grow with the work of the service, so it may be set-up, or a cache that is full. "
+      : "";
+  return [
+    {
+      kind: "holds",
+      frame: site.frame,
+      nodes: site.nodes,
+      headline: `Holds ${percent(held, all)} of what is live`,
+      text:
+        `${bytes(held)} in ${plural(blocks, "block")}, ${percent(held, made)} of what was allocated here. ${steady}` +
+        "If it should be gone by now, this is the line to look at.",
+      weight: held,
+    },
+  ];
 }
 
 /**

@@ -9,6 +9,7 @@ import { excerptOf, placeOf, sourceText } from "./source.js";
 
 const ADVICE_HEADINGS = {
   growth: "Grows with the work",
+  holds: "Holds the most",
   realloc: "Grows by realloc",
   temporary: "Lives for no time",
 };
@@ -49,7 +50,7 @@ export function showAdvice(box, look, choose, show) {
   }
   if (advice.length === 0) {
     const growing = unknown === null ? "no line keeps more the more the service does, none" : "no line";
-    children.push(el("p", "", `Nothing stands out: ${growing} reallocates again and again, none makes mostly temporary blocks.`));
+    children.push(el("p", "", `Nothing stands out: ${growing} holds most of what is live, none reallocates again and again, none makes mostly temporary blocks.`));
   }
   if (unknown !== null) {
     children.push(el("p", "lead", unknown));

@@ -45,15 +45,21 @@ export function switchThemes(page) {
     }
     page.retheme();
   });
-  // Print in the light theme, because paper is white.
-  let before = "";
-  addEventListener("beforeprint", () => {
-    before = root.dataset.theme ?? "";
-    root.dataset.theme = "light";
-    page.retheme();
-  });
-  addEventListener("afterprint", () => {
-    root.dataset.theme = before;
-    page.retheme();
-  });
+}
+
+/** The theme before it was that of paper. */
+let themeOfScreen = "";
+
+/**
+ * Changes to the light theme, because paper is white, or back.
+ * @param {import("./page.js").Page} page
+ * @param {boolean} on
+ */
+export function themeForPaper(page, on) {
+  const { dataset } = document.documentElement;
+  if (on) {
+    themeOfScreen = dataset.theme ?? "";
+  }
+  dataset.theme = on ? "light" : themeOfScreen;
+  page.retheme();
 }

@@ -2,6 +2,7 @@
 
 import { byId, sharpen } from "./dom.js";
 import { savePng, saveSvg } from "./pictures.js";
+import { themeForPaper } from "./shortcuts.js";
 import { parseHash } from "./state.js";
 
 /** @param {import("./page.js").Page} page */
@@ -36,6 +37,7 @@ export function wire(page) {
   addEventListener("popstate", restore);
   addEventListener("hashchange", restore);
   const print = (/** @type {boolean} */ on) => {
+    themeForPaper(page, on);
     // Canvases do not change with the paper, so they are painted for its width before.
     document.body.classList.toggle("printing", on);
     sharpen(on ? 3 : 1);

@@ -421,6 +421,40 @@ test("the RSS is split without rest or overlap, and what cannot be resident is t
   assert.equal(of(null), null);
 });
 
+test("a line that holds most of what is live is named though nothing grows", () => {
+  const { profile } = randomProfile(1);
+  const heldBy = (/** @type {number} */ size, /** @type {object} */ head = {}) => {
+    const none = new Float64Array(2);
+    const live = Float64Array.of(size, 400_000);
+    const blocks = Float64Array.of(3, 1);
+    return adviceOn(new CallTree({
+      ...profile,
+      head: { ...profile.head, leaks: { unknown: null, list: [], left_out: 0 }, known: { list: [], frames: [] }, ...head },
+      shape: Shape.of(Int32Array.of(0, 1), Int32Array.of(0, 4)),
+      rows: {
+        node: Int32Array.of(1, 2),
+        thread: new Int32Array(2),
+        allocator: Int32Array.of(6, 6),
+        values: [blocks, live, none, none, blocks, Float64Array.of(2 * size, 400_000), none, none, none, none],
+        oldest: none,
+      },
+      survivors: { row: new Int32Array(), generation: new Int32Array(), count: none, bytes: none },
+    }));
+  };
+  const [only] = heldBy(3_600_000);
+  assert.deepEqual([only.kind, only.frame, only.headline.replaceAll("\u00a0", " ")], ["holds", 0, "Holds 90.0 % of what is live"]);
+  assert.match(only.text.replaceAll("\u00a0", " "), /^3.60 MB in 3 blocks, 50.0 % of what was allocated here. It does not grow with/);
+  // Too little, or less than half.
+  assert.deepEqual([...heldBy(900_000), ...heldBy(300_000)], []);
+  assert.deepEqual(heldBy(3_600_000, { known: { list: [], frames: [0] } }), []);
+  const leak = { frame: 0, own: true, blocks: 3, bytes: 8_000, per_hour: 2_000, survival: null, evidence: [], against: [] };
+  const ranked = (/** @type {string} */ confidence) => ({ leaks: { unknown: null, list: [{ ...leak, confidence }], left_out: 0 } });
+  assert.deepEqual(heldBy(3_600_000, ranked("high")).map(({ kind }) => kind), ["growth"]);
+  const [low] = heldBy(3_600_000, ranked("low"));
+  assert.equal(low.kind, "holds");
+  assert.doesNotMatch(low.text, /does not grow/);
+});
+
 test("advice is given where the numbers are certain only", () => {
   const rows = [
     // frame, allocator, allocated blocks, temporary blocks, survivors by generation

@@ -51,4 +51,17 @@ await scene("paper shows the graph in light colours and no controls", { ...middl
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   assert.equal(await page.locator("#controls").isVisible(), false);
   assert.equal(await page.locator("#graph").isVisible(), true);
+  const shade = await page.evaluate(() => {
+    dispatchEvent(new Event("beforeprint"));
+    const canvas = document.querySelector("#graph");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    dispatchEvent(new Event("afterprint"));
+    let [sum, painted] = [0, 0];
+    for (let at = 0; at < data.length; at += 4) {
+      sum += data[at + 3] > 0 ? data[at + 1] : 0;
+      painted += data[at + 3] > 0;
+    }
+    return sum / painted;
+  });
+  assert.ok(shade > 128, `the boxes have a shade of ${shade} of 255`);
 });
