@@ -45,14 +45,16 @@ impl SplitFiles {
         at: DebugInfoOffset,
         skeleton: UnitRef<'_, '_>,
     ) -> Option<Rest> {
-        if let Some(package) = &self.package {
-            package.give_back();
-            return Some(Rest(package.clone()));
+        // Each may be of another build.
+        let has_unit = |rest: &Rest| rest.read(sections, at, &mut |_| Some(())).is_some();
+        let package = self.package.clone().map(Rest);
+        if let Some(package) = package.filter(has_unit) {
+            package.0.give_back();
+            return Some(package);
         }
         let path = path(skeleton)?;
         let rest = Object::open(&path).map(|object| Rest(Rc::new(object)));
-        // The file may be of another build.
-        let rest = rest.filter(|rest| rest.read(sections, at, &mut |_| Some(())).is_some());
+        let rest = rest.filter(has_unit);
         if rest.is_none() {
             self.missing.insert(path);
         }

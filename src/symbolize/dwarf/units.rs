@@ -6,14 +6,13 @@
 use std::collections::HashMap;
 
 use gimli::{
-    AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugInfo, DwAt, EndianSlice, LittleEndian,
-    UnitHeader, UnitOffset, constants,
+    AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugInfo, DwAt, LittleEndian, UnitHeader,
+    UnitOffset, constants,
 };
 use heapray_report::sources::Unit;
 
+use super::Bytes;
 use crate::os::elf::Sections;
-
-type Bytes<'b> = EndianSlice<'b, LittleEndian>;
 
 /// The bytes of a unit that are read: its header and first entry, which take less than 100.
 const HEAD: u64 = 512;

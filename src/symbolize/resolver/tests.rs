@@ -251,6 +251,20 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
     whole(&mut packed);
     assert_eq!(packed.notes(), Vec::<String>::new());
 
+    // A package of another build is not used.
+    let program = scratch.0.join("lib.so");
+    let package = scratch.0.join("lib.so.dwp");
+    let right = std::fs::read(&package).unwrap();
+    std::fs::remove_file(&package).unwrap();
+    std::fs::copy(&program, &package).unwrap();
+    let mut other = lookup();
+    let frames = look_up(&mut other, &module, &offsets);
+    assert!(frames.iter().all(|frames| frames[0].0 == "lib::cart::add"));
+    assert!(frames.iter().any(|frames| frames[0].2 > 0), "{frames:?}");
+    assert_eq!(other.notes().len(), 1, "{:?}", other.notes());
+    std::fs::remove_file(&package).unwrap();
+    std::fs::write(&package, right).unwrap();
+
     // Without files and package, the function has its name, and the report says what is missing.
     std::fs::remove_file(scratch.0.join("lib.so.dwp")).unwrap();
     // A file of another build under that name is not used.
