@@ -186,9 +186,8 @@ fn code_of_add(library: &Path) -> std::ops::Range<u64> {
     start..start + numbers.next().unwrap().unwrap()
 }
 
-#[test]
-fn split_debug_information_is_read_from_its_files_and_from_their_package() {
-    let scratch = Scratch::new("split");
+/// Builds a library whose debug information is in files of its own. Returns its module and the addresses of `cart::add`.
+fn split_library(scratch: &Scratch, version: &str) -> Option<(Module, Vec<u64>)> {
     let source = "pub mod cart {\n\
                   #[inline(never)]\n\
                   pub fn add(list: &mut Vec<u64>, x: u64) {\n\
@@ -204,35 +203,54 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
         "-O",
         "-Cdebuginfo=1",
         "-Csplit-debuginfo=unpacked",
+        version,
         "-olib.so",
         "lib.rs",
     ];
-    if !scratch.run("rustc", &args) {
-        return;
+    scratch.run("rustc", &args).then(|| {
+        let module = scratch.module("lib.so");
+        let offsets = code_of_add(&module.path).collect();
+        (module, offsets)
+    })
+}
+
+/// Checks that every address of `cart::add` has its function, and that its lines and inlined calls are found.
+fn check_whole(lookup: &mut ElfLookup, module: &Module, offsets: &[u64]) {
+    let frames = look_up(lookup, module, offsets);
+    let mut lines = [false; 2];
+    let mut inlined = 0;
+    for frames in &frames {
+        let (function, file, line) = &frames[0];
+        assert_eq!(function, "lib::cart::add", "{frames:?}");
+        assert!(file.ends_with("lib.rs") || *line == 0, "{frames:?}");
+        lines[0] |= *line == 4;
+        lines[1] |= *line == 5;
+        inlined += usize::from(
+            frames
+                .iter()
+                .any(|(function, ..)| function.contains("push")),
+        );
     }
-    let module = scratch.module("lib.so");
-    let offsets: Vec<u64> = code_of_add(&module.path).collect();
-    let whole = |lookup: &mut ElfLookup| {
-        let frames = look_up(lookup, &module, &offsets);
-        let mut lines = [false; 2];
-        let mut inlined = 0;
-        for frames in &frames {
-            let (function, file, line) = &frames[0];
-            assert_eq!(function, "lib::cart::add", "{frames:?}");
-            assert!(file.ends_with("lib.rs") || *line == 0, "{frames:?}");
-            lines[0] |= *line == 4;
-            lines[1] |= *line == 5;
-            inlined += usize::from(
-                frames
-                    .iter()
-                    .any(|(function, ..)| function.contains("push")),
-            );
-        }
-        assert!(lines == [true; 2] && inlined > 0, "{frames:?}");
+    assert!(lines == [true; 2] && inlined > 0, "{frames:?}");
+    assert_eq!(lookup.notes(), Vec::<String>::new());
+}
+
+#[test]
+fn split_debug_information_of_dwarf_5_is_read_from_its_files() {
+    let scratch = Scratch::new("split-5");
+    if let Some((module, offsets)) = split_library(&scratch, "-Cdwarf-version=5") {
+        check_whole(&mut lookup(), &module, &offsets);
+    }
+}
+
+#[test]
+fn split_debug_information_is_read_from_its_files_and_from_their_package() {
+    let scratch = Scratch::new("split");
+    // binutils' `dwp` packs no later version.
+    let Some((module, offsets)) = split_library(&scratch, "-Cdwarf-version=4") else {
+        return;
     };
-    let mut unpacked = lookup();
-    whole(&mut unpacked);
-    assert_eq!(unpacked.notes(), Vec::<String>::new());
+    check_whole(&mut lookup(), &module, &offsets);
 
     // With a package beside the library.
     if !scratch.run("dwp", &["-e", "lib.so"]) {
@@ -247,9 +265,7 @@ fn split_debug_information_is_read_from_its_files_and_from_their_package() {
     for unit in &units {
         std::fs::remove_file(unit).unwrap();
     }
-    let mut packed = lookup();
-    whole(&mut packed);
-    assert_eq!(packed.notes(), Vec::<String>::new());
+    check_whole(&mut lookup(), &module, &offsets);
 
     // A package of another build is not used.
     let program = scratch.0.join("lib.so");
