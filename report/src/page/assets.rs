@@ -71,9 +71,9 @@ const MODULES: &[(&str, &str)] = modules![
     "crumbs.js",
     "controls.js",
     "pictures.js",
+    "shortcuts.js",
     "wiring.js",
     "page.js",
-    "shortcuts.js",
     "main.js",
 ];
 
