@@ -1,16 +1,13 @@
 //! Time and memory of `stop` and of the first flame graph.
 
 use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use heapray_bench_workloads::{
     Result, children_cpu, largest_child, process_cpu, reset_most, resident, stacks,
 };
 
-use super::{measured, mib, recording};
+use super::{measured, mib, recording, watched};
 
 const EVENTS: usize = 10_000_000;
 const LIVE: usize = 1_000_000;
@@ -72,29 +69,20 @@ pub(crate) fn child() -> Result<()> {
             }
         });
     }
-    let is_over = Arc::new(AtomicBool::new(false));
-    let watched = Arc::clone(&is_over);
-    let watcher = thread::spawn(move || {
-        let mut most = 0;
-        while !watched.load(Ordering::Relaxed) {
-            most = most.max(largest_child());
-            thread::sleep(Duration::from_millis(1));
-        }
-        most
-    });
-    timed("running", || profiler.flamegraph())?;
-    let status = timed("stop", || profiler.stop())?;
-    println!("events={}\nlost={}", status.events, status.lost_events);
-    println!(
-        "report_bytes={}",
-        status.report.map_or(0, |report| report.bytes)
-    );
-    let page = timed("first", || profiler.flamegraph())?;
-    println!("page_bytes={}", page.len());
-    timed("later", || profiler.flamegraph())?;
-    profiler.shutdown()?;
-    is_over.store(true, Ordering::Relaxed);
-    let memory = watcher.join().map_err(|_| "the watcher panicked")?;
+    let ((), memory) = watched(largest_child, || {
+        timed("running", || profiler.flamegraph())?;
+        let status = timed("stop", || profiler.stop())?;
+        println!("events={}\nlost={}", status.events, status.lost_events);
+        println!(
+            "report_bytes={}",
+            status.report.map_or(0, |report| report.bytes)
+        );
+        let page = timed("first", || profiler.flamegraph())?;
+        println!("page_bytes={}", page.len());
+        timed("later", || profiler.flamegraph())?;
+        profiler.shutdown()?;
+        Ok(())
+    })?;
     println!("helper_cpu_ms={}", children_cpu().as_secs_f64() * 1e3);
     println!("helper_memory={memory}");
     black_box(blocks);

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use heapray::capture::event::{Kind, NodeId};
@@ -15,7 +14,7 @@ use heapray_bench_workloads::{
     Result, children_cpu, largest_child_with_files, process_cpu, resident,
 };
 
-use super::{measured, mib};
+use super::{measured, mib, watched};
 
 const ADDRESSES: [usize; 2] = [100, 10_000];
 
@@ -113,32 +112,15 @@ fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
             is_main: false,
         }]),
     };
-    let (is_over, watched) = (Arc::new(AtomicBool::new(false)), Arc::default());
-    let watcher = watcher(&is_over, &watched);
-    let start = Instant::now();
-    let resolved = resolve(&table, &ReportOptions::default());
-    let time = start.elapsed();
-    is_over.store(true, Ordering::Relaxed);
-    watcher.join().map_err(|_| "the watcher panicked")?;
+    let ((resolved, time), memory) = watched(largest_child_with_files, || {
+        let start = Instant::now();
+        let resolved = resolve(&table, &ReportOptions::default());
+        Ok((resolved, start.elapsed()))
+    })?;
     // The helper has ended when its names are dropped.
-    print(
-        children_cpu() + process_cpu(),
-        time,
-        watched.load(Ordering::Relaxed),
-    );
+    print(children_cpu() + process_cpu(), time, memory);
     println!("frames={}", resolved.report.frames.len());
     Ok(())
-}
-
-/// Notes the memory of the helper process, at the most.
-fn watcher(is_over: &Arc<AtomicBool>, most: &Arc<AtomicU64>) -> JoinHandle<()> {
-    let (is_over, most) = (Arc::clone(is_over), Arc::clone(most));
-    thread::spawn(move || {
-        while !is_over.load(Ordering::Relaxed) {
-            most.fetch_max(largest_child_with_files(), Ordering::Relaxed);
-            thread::sleep(Duration::from_millis(1));
-        }
-    })
 }
 
 fn in_tool(tool: &str, arguments: &[&str], path: &str, addresses: &[u64]) -> Result<()> {

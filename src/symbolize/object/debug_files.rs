@@ -40,9 +40,8 @@ impl DebugDirs {
             let _ = write!(name, "{byte:02x}");
         }
         name.push_str(".debug");
-        let files = self.0.iter().map(|dir| dir.join(&name));
+        let mut files = self.0.iter().map(|dir| dir.join(&name));
         files
-            .into_iter()
             .find(|path| Sections::of(path).is_some_and(|sections| sections.build_id() == build_id))
     }
 
