@@ -167,6 +167,7 @@ mod announce;
 mod bucket;
 #[cfg(any(feature = "push", feature = "store"))]
 mod client;
+mod contexts;
 #[cfg(feature = "http")]
 mod endpoints;
 mod flight_recorder;
@@ -195,8 +196,15 @@ pub mod symbolize;
 
 pub use alloc::Alloc;
 pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
+pub use contexts::{Context, ContextGuard, InContext, WithContext, context, inherit};
+#[cfg(feature = "http")]
+pub use contexts::{spawn, spawn_blocking};
 #[cfg(feature = "openapi")]
 pub use endpoints::openapi;
+#[cfg(feature = "http")]
+pub use endpoints::{
+    ByRoute, ContextLayer, InContextFuture, InRequestContext, NameRequest, by_request, by_route,
+};
 #[cfg(feature = "http")]
 pub use endpoints::{HeaprayLayer, MountFuture, Mounted, NoApp, ServeError, mount, router, serve};
 pub use flight_recorder::{OomThreshold, TriggerKind};

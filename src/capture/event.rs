@@ -34,6 +34,8 @@ pub enum Kind {
     ReallocDone = 20,
     /// From now on the thread's allocations are samples: [`Event::mean_bytes`].
     Sampling = 21,
+    /// From now on the thread allocates in another context: [`Event::context`].
+    Context = 22,
 }
 
 impl Kind {
@@ -41,7 +43,7 @@ impl Kind {
     #[inline]
     #[must_use]
     pub fn from_byte(byte: u8) -> Kind {
-        const ALL: [Kind; 22] = [
+        const ALL: [Kind; 23] = [
             Kind::Free,
             Kind::Free,
             Kind::Free,
@@ -64,6 +66,7 @@ impl Kind {
             Kind::ThreadName,
             Kind::ReallocDone,
             Kind::Sampling,
+            Kind::Context,
         ];
         ALL.get(usize::from(byte)).copied().unwrap_or(Kind::Free)
     }
@@ -124,6 +127,13 @@ impl Event {
     #[must_use]
     pub fn mean_bytes(&self) -> u64 {
         self.size
+    }
+
+    /// Returns the number of the context, for a [`Kind::Context`]. See [`context`](super::context).
+    #[inline]
+    #[must_use]
+    pub fn context(&self) -> u32 {
+        u32::try_from(self.size).unwrap_or(0)
     }
 
     /// Returns whether the thread knows that the block is a temporary one, for a [`Kind::Free`] while sampling.

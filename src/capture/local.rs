@@ -4,7 +4,7 @@
 //! only the model that calls `__tls_get_addr`: in a program the linker turns that call into two instructions, but the
 //! compiler has already saved registers for it; in a library loaded by `dlopen` the call may even call `malloc`.
 //! Initial-exec is a load and an addition everywhere. glibc reserves 1,664 bytes for such variables of libraries that are
-//! loaded later, and this variable takes 56 of them. Elsewhere it is `thread_local!`.
+//! loaded later, and this variable takes 64 of them. Elsewhere it is `thread_local!`.
 
 use core::cell::Cell;
 use core::ptr;
@@ -18,8 +18,11 @@ use super::state::ThreadState;
 pub struct Local {
     /// The state that the thread owns, or null.
     pub(super) state: Cell<*mut ThreadState>,
-    /// The number under which the thread publishes; 0 before it has one.
+    /// The number under which the thread publishes; 0 before it has one. With [`CONTEXT_CHANGED`] added, it equals no
+    /// published number, so that the next event announces the thread's context first.
     pub(super) number: Cell<u32>,
+    /// The [context](super::context) of what the thread does now; 0 for none.
+    pub(super) context: Cell<u32>,
     /// Set while heapray's own code or a hook runs on this thread: nothing is recorded.
     busy: Cell<bool>,
     /// Nesting depth of [`crate::capture::untracked`] guards. While it is not 0, the thread's allocations are not recorded,
@@ -36,7 +39,17 @@ pub struct Local {
     pub(super) scope: Cell<*mut ScopeBlocks>,
 }
 
+/// Bit of [`Local::number`] that is set after a change of context, until the next event. There are never so many threads.
+pub(super) const CONTEXT_CHANGED: u32 = 1 << 31;
+
 impl Local {
+    /// Makes `context` that of all following events. Returns the one before.
+    #[inline(always)]
+    pub(super) fn change_context(&self, context: u32) -> u32 {
+        self.number.set(self.number.get() | CONTEXT_CHANGED);
+        self.context.replace(context)
+    }
+
     /// Returns whether nothing that the thread does is recorded.
     #[inline(always)]
     pub fn is_busy(&self) -> bool {
@@ -153,6 +166,7 @@ mod words {
             Local {
                 state: Cell::new(ptr::null_mut()),
                 number: Cell::new(0),
+                context: Cell::new(0),
                 busy: Cell::new(false),
                 untracked: Cell::new(0),
                 ended: Cell::new(false),

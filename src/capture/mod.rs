@@ -13,6 +13,7 @@
 pub mod arch;
 pub mod call_tree;
 pub mod clock;
+pub mod context;
 pub mod control;
 pub mod cpu;
 pub mod event;

@@ -237,7 +237,7 @@ pub(super) fn publish(
     size: u64,
     node: u32,
 ) {
-    let number = thread::number(local);
+    let number = thread::number_or_mark(local);
     // SAFETY: as in `allocation`; the borrow there has ended.
     let private = unsafe { &mut *state.private.get() };
     let session = control::session();
@@ -266,13 +266,50 @@ pub(super) fn publish(
     }
 }
 
-/// Records the thread's number: before its first event in a session, or for a new owner of a state.
+/// Records the thread's number, before its first event in a session, or for a new owner of a state; and the thread's
+/// context, if it has changed since the last event.
 #[cold]
 fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
-    if session == 0 || !room(state) {
+    if session == 0 {
         return false;
     }
-    let number = thread::number(local);
+    let number = thread::number_without_mark(local);
+    // SAFETY: as in `allocation`.
+    let known = unsafe {
+        let private = &*state.private.get();
+        private.session == session && private.number == number
+    };
+    let announced =
+        (known || announce_thread(state, session, number)) && announce_context(local, state);
+    if !announced {
+        // Try again at the next event.
+        local.change_context(local.context.get());
+    }
+    announced
+}
+
+/// Records the thread's context, unless it is the one that was recorded last.
+fn announce_context(local: &Local, state: &'static ThreadState) -> bool {
+    let context = local.context.get();
+    // SAFETY: as in `allocation`.
+    if unsafe { (*state.private.get()).context } == context {
+        return true;
+    }
+    if !room(state) {
+        return false;
+    }
+    // SAFETY: the calling thread owns the ring, and `room` reserved; it owns the state, as in `allocation`.
+    unsafe {
+        state.ring.push_context(context, clock::stamp);
+        (*state.private.get()).context = context;
+    }
+    true
+}
+
+fn announce_thread(state: &'static ThreadState, session: u32, number: u32) -> bool {
+    if !room(state) {
+        return false;
+    }
     let start = ThreadStart {
         session,
         tid: arch::gettid(),
@@ -297,6 +334,8 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
     let private = unsafe { &mut *state.private.get() };
     private.session = session;
     private.number = number;
+    // A thread that starts is in no context, until another event says so.
+    private.context = 0;
     true
 }
 

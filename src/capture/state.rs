@@ -49,6 +49,8 @@ pub struct Private {
     pub session: u32,
     /// The number under which events are published.
     pub number: u32,
+    /// The [context](super::context) that was published for that number.
+    pub context: u32,
     /// The ring's [position](Ring::position) when it was full for too long. The thread does not wait again before there was
     /// room.
     pub gave_up_at: u64,
@@ -115,6 +117,7 @@ fn create() -> Option<&'static ThreadState> {
                 tree,
                 session: 0,
                 number: 0,
+                context: 0,
                 gave_up_at: u64::MAX,
                 sampling: meter::Private::default(),
             }),

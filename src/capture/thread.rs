@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use super::local::CONTEXT_CHANGED;
 pub use super::local::{Local, with_local};
 use super::state;
 pub use super::state::{ThreadState, states};
@@ -99,12 +100,32 @@ impl Drop for Borrowed {
 
 /// Returns the number of the calling thread, which is given at its first event.
 pub fn number(local: &Local) -> u32 {
+    let mark = local.number.get() & CONTEXT_CHANGED;
+    let number = number_without_mark(local);
+    local.number.set(number | mark);
+    number
+}
+
+/// Returns the number of the calling thread, with [`CONTEXT_CHANGED`] if its context has changed since its last event. A
+/// thread that has only this mark has no number yet.
+#[inline(always)]
+pub(super) fn number_or_mark(local: &Local) -> u32 {
     if local.number.get() == 0 {
-        local
-            .number
-            .set(LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1);
+        give_number(local);
     }
     local.number.get()
+}
+
+#[cold]
+fn give_number(local: &Local) {
+    let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
+    local.number.set(number);
+}
+
+/// Removes the mark of a changed context. Returns the thread's number.
+pub(super) fn number_without_mark(local: &Local) -> u32 {
+    local.number.set(local.number.get() & !CONTEXT_CHANGED);
+    number_or_mark(local)
 }
 
 #[cold]

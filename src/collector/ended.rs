@@ -148,6 +148,7 @@ impl AllocatedInEnded {
         let sites = self.sums.iter().map(|(&(node, kind), &allocated)| RawSite {
             thread,
             node: joined[node.0 as usize].unwrap_or(NodeId::ROOT),
+            context: 0,
             kind,
             allocated,
             high_water: none,
@@ -186,6 +187,7 @@ mod tests {
             stacks.sites.push(RawSite {
                 thread: 7,
                 node,
+                context: 0,
                 kind: Kind::Malloc,
                 allocated: tally(bytes),
                 high_water: none,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::capture::event::NodeId;
 use crate::capture::modules;
+use crate::contexts;
 use heapray_report::checkpoints::generations;
 use heapray_report::model::{History, Mark, Moment, Survivors};
 
@@ -59,6 +60,7 @@ impl Tables {
         Export {
             stacks: StackTable {
                 nodes: self.call_tree.nodes().to_vec(),
+                contexts: self.contexts(),
                 sites: self.raw_sites(&oldest),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
@@ -70,7 +72,7 @@ impl Tables {
             totals: self.raw_totals(),
             log: self.log().and_then(LogWriter::written),
             log_given_up: self.log_given_up(),
-            notes: self.threads.note().into_iter().collect(),
+            notes: self.notes(),
         }
     }
 
@@ -89,7 +91,7 @@ impl Tables {
         let mut sites = Vec::new();
         for ((_, old), (key, tallies)) in top.into_iter().rev() {
             olds.push(old);
-            sites.push(raw_site(key, stacks.add(key.node), tallies, None));
+            sites.push(self.raw_site(key, stacks.add(key.node), tallies, None));
         }
         let timeline = self.timeline.rows();
         let (mut survivors, mut history) = (Survivors::default(), History::default());
@@ -110,6 +112,7 @@ impl Tables {
             stacks: StackTable {
                 nodes: stacks.nodes,
                 sites,
+                contexts: self.contexts(),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
@@ -142,9 +145,46 @@ impl Tables {
         sites
             .map(|((key, tallies), &oldest)| {
                 let oldest = (oldest != Birth::NEVER).then(|| oldest.ms());
-                raw_site(key, key.node, tallies, oldest)
+                self.raw_site(key, key.node, tallies, oldest)
             })
             .collect()
+    }
+
+    /// Returns the site of `key`, whose stack is called `node` in the snapshot.
+    fn raw_site(
+        &self,
+        key: Key,
+        node: NodeId,
+        tallies: Tallies,
+        oldest_live_ms: Option<u64>,
+    ) -> RawSite {
+        let (thread, context) = self.threads.thread_and_context(key.entry);
+        RawSite {
+            thread,
+            node,
+            context,
+            kind: key.kind,
+            allocated: tallies.allocated,
+            high_water: tallies.high_water,
+            live: tallies.live,
+            temporary: tallies.temporary,
+            oldest_live_ms,
+        }
+    }
+
+    /// Returns sentences for the user, about what was counted together.
+    fn notes(&self) -> Vec<String> {
+        let contexts = self.threads.has_contexts().then(contexts::note).flatten();
+        self.threads.note().into_iter().chain(contexts).collect()
+    }
+
+    /// Returns the labels of all contexts, if there are any in this session.
+    fn contexts(&self) -> Vec<Vec<(String, String)>> {
+        if self.threads.has_contexts() {
+            contexts::labels()
+        } else {
+            Vec::new()
+        }
     }
 
     fn raw_totals(&self) -> RawTotals {
@@ -188,6 +228,7 @@ impl Snapshot {
                 nodes: stacks.nodes,
                 sites,
                 threads: self.stacks.threads.clone(),
+                contexts: self.stacks.contexts.clone(),
                 modules: Arc::clone(&self.stacks.modules),
             },
             timeline: self.timeline.clone(),
@@ -201,20 +242,6 @@ impl Snapshot {
             notes: self.notes.clone(),
             ..*self
         }
-    }
-}
-
-/// Returns the site of `key`, whose stack is called `node` in the snapshot.
-fn raw_site(key: Key, node: NodeId, tallies: Tallies, oldest_live_ms: Option<u64>) -> RawSite {
-    RawSite {
-        thread: key.entry,
-        node,
-        kind: key.kind,
-        allocated: tallies.allocated,
-        high_water: tallies.high_water,
-        live: tallies.live,
-        temporary: tallies.temporary,
-        oldest_live_ms,
     }
 }
 

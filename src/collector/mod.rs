@@ -22,6 +22,7 @@ mod live;
 pub mod log;
 pub mod merge;
 pub mod notice;
+mod pairs;
 mod peak;
 mod positions;
 mod ranges;

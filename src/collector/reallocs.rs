@@ -19,6 +19,8 @@ pub(super) struct UnderWay {
     pub(super) address: u64,
     /// Set if the old block is in the live table.
     pub(super) known: bool,
+    /// The context of the old block, once it is gone because its address was handed out again.
+    pub(super) gone_in: Option<u32>,
 }
 
 /// Running reallocations; see the module. There are few: a thread has one at most.
@@ -38,6 +40,7 @@ impl Reallocs {
             thread,
             address,
             known,
+            gone_in: None,
         });
     }
 
@@ -47,13 +50,14 @@ impl Reallocs {
         Some(self.list.remove(at))
     }
 
-    /// Removes and returns the first reallocation whose old block, at `address`, is in the live table.
-    pub(super) fn end_at(&mut self, address: u64) -> Option<UnderWay> {
-        let at = self
-            .list
-            .iter()
-            .position(|one| one.known && one.address == address)?;
-        Some(self.list.remove(at))
+    /// Returns the first reallocation whose old block, at `address`, is in the live table, and notes that this block, of
+    /// `context`, is gone.
+    pub(super) fn gone_at(&mut self, address: u64, context: u32) -> Option<UnderWay> {
+        let mut all = self.list.iter_mut();
+        let one = all.find(|one| one.known && one.address == address)?;
+        one.known = false;
+        one.gone_in = Some(context);
+        Some(*one)
     }
 
     /// Notes that the block at `address` is no longer in the live table.
@@ -75,6 +79,6 @@ mod tests {
         reallocs.begin(2, 32, true);
         reallocs.begin(3, 32, true);
         assert_eq!(reallocs.end_of(1).map(|one| one.address), Some(16));
-        assert_eq!(reallocs.end_at(32).map(|one| one.thread), Some(2));
+        assert_eq!(reallocs.gone_at(32, 0).map(|one| one.thread), Some(2));
     }
 }

@@ -58,6 +58,7 @@ fn of_thread(event: &Event, thread: u32) -> Option<Event> {
             ..*event
         }),
         kind if kind.is_allocation() => None,
+        Kind::Context => None,
         // Most are of blocks outside of the scope, which must not count as unknown.
         Kind::Free | Kind::Munmap | Kind::ReallocFree => Some(event.as_untracked()),
         _ => Some(*event),
@@ -223,7 +224,8 @@ impl Recording {
         for thread in threads {
             // Entries by name are numbered down from the largest number.
             let one = thread.threads == 1 && thread.number < u32::MAX / 2;
-            if one && let Some(known) = known.get(&self.session.threads.slot(thread.number).entry) {
+            if one && let Some(known) = known.get(&self.session.threads.slot(thread.number).thread)
+            {
                 if thread.tid == 0 && known.threads == 1 {
                     thread.tid = known.tid;
                 }

@@ -17,7 +17,9 @@
 use super::hash::{Map, mix};
 use super::live::Block;
 use super::reallocs::UnderWay;
+use super::sites::SiteId;
 use super::tables::{Lookup, Tables};
+use super::threads::ThreadSlot;
 use crate::capture::event::Event;
 use heapray_report::model::{Sampling, SamplingRate, Tally, margin};
 
@@ -239,17 +241,16 @@ impl Tables {
     }
 
     #[cold]
-    pub(super) fn allocate_sampled(&mut self, event: &Event, lookup: Lookup) {
+    pub(super) fn allocate_sampled(&mut self, event: &Event, slot: ThreadSlot, lookup: Lookup) {
         let Some(samples) = &mut self.samples else {
             return;
         };
         let old = samples.remove(event.address);
         let (stands_for, variance) = samples.weigh(event.thread, event.size);
         if let Some(old) = old {
-            let thread = self.freeing_thread(event);
+            let thread = self.freeing_thread(event, old.block.site);
             self.count_free_sampled(event.stamp, thread, &old, false);
         }
-        let slot = self.threads.slot(event.thread);
         let site = self.site(event, slot, lookup);
         let block = Block {
             size: stands_for.bytes,
@@ -290,23 +291,22 @@ impl Tables {
     }
 
     #[cold]
-    pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) {
+    pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) -> Option<SiteId> {
         // The address may belong to another thread's block by now.
         if !realloc.known {
-            return;
+            return None;
         }
-        let samples = self.samples.as_mut();
-        if let Some(sample) = samples.and_then(|samples| samples.remove(realloc.address)) {
-            self.counters.events += 1;
-            self.count_free_sampled(stamp, realloc.thread, &sample, false);
-        }
+        let sample = self.samples.as_mut()?.remove(realloc.address)?;
+        self.counters.events += 1;
+        self.count_free_sampled(stamp, realloc.thread, &sample, false);
+        Some(sample.block.site)
     }
 
     fn count_free_sampled(&mut self, stamp: u64, thread: u32, sample: &Sample, temporary: bool) {
         let Sample { block, times, .. } = *sample;
         self.subtract(stamp, block.site, times as i64, block.size);
-        let entry = self.threads.slot(thread).entry;
-        if temporary && self.sites.entry(block.site) == entry {
+        let slot = self.threads.slot(thread);
+        if temporary && self.is_of_thread(block.site, slot) {
             let blocks = Tally {
                 count: times,
                 bytes: block.size,

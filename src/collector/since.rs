@@ -5,10 +5,13 @@ use super::snapshot::{RawSite, Snapshot};
 use crate::capture::event::{Kind, NodeId};
 use heapray_report::model::Tally;
 
+/// Thread, call stack, context and function of a call site.
+type Key = (u32, NodeId, u32, Kind);
+
 /// What each call site had allocated at one moment. About 40 bytes a call site.
 #[derive(Debug, Default)]
 pub(crate) struct AllocatedBefore {
-    sites: Map<(u32, NodeId, Kind), Tally>,
+    sites: Map<Key, Tally>,
     total: Tally,
 }
 
@@ -32,8 +35,8 @@ impl AllocatedBefore {
     }
 }
 
-fn key(site: &RawSite) -> (u32, NodeId, Kind) {
-    (site.thread, site.node, site.kind)
+fn key(site: &RawSite) -> Key {
+    (site.thread, site.node, site.context, site.kind)
 }
 
 /// Call sites that were summed up since may have less than before.

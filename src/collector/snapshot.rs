@@ -68,6 +68,8 @@ pub struct RawSite {
     pub thread: u32,
     /// The call stack.
     pub node: NodeId,
+    /// On whose behalf it was allocated: an index into [`StackTable::contexts`], or 0.
+    pub context: u32,
     /// The allocation function.
     #[serde(with = "kind")]
     pub kind: Kind,
@@ -141,6 +143,8 @@ pub struct StackTable {
     pub sites: Vec<RawSite>,
     /// The threads. The number of entries has a limit.
     pub threads: Vec<RawThread>,
+    /// The labels of each context, as keys and values. The first one has none. Empty if no site has a context.
+    pub contexts: Vec<Vec<(String, String)>>,
     /// Every module that was loaded at some time, in the order of [`ModuleId`].
     pub modules: Arc<Vec<Module>>,
 }

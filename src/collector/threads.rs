@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use super::entries::{Bounds, Entries};
 use super::hash::Map;
+use super::pairs::Pairs;
 use super::recent::RecentAllocations;
 use super::snapshot::RawThread;
 use crate::capture::event::{Event, Kind};
@@ -29,11 +30,14 @@ const RECENT: usize = 64;
 /// Number of ended threads that keep their slot, for the events of their last destructors.
 const LEAVING: usize = 64;
 
-/// Slot of a thread, and the number of the entry that it is counted under.
+/// Slot of a thread, and the numbers of the entries that it is counted under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ThreadSlot {
     index: u32,
+    /// The entry in call sites: of the thread alone, or of the thread in its present context ([`Pairs`]).
     pub(super) entry: u32,
+    /// The entry of the thread alone.
+    pub(super) thread: u32,
 }
 
 /// Threads of a session; see the module.
@@ -42,6 +46,9 @@ pub(super) struct Threads {
     bounds: Bounds,
     name_of: NameOf,
     entries: Entries,
+    pairs: Pairs,
+    /// The contexts of threads that have no slot yet, in the tables of a scope.
+    begun_in: Map<u32, u32>,
     allocations: RecentAllocations,
     /// The thread in each slot.
     numbers: Vec<u32>,
@@ -64,7 +71,12 @@ impl Default for Threads {
 
 /// Returns the value of `recent` at `at` that stands for no thread: a number that is not looked for there.
 const fn nobody(at: usize) -> (u32, ThreadSlot) {
-    (at as u32 + 1, ThreadSlot { index: 0, entry: 0 })
+    let slot = ThreadSlot {
+        index: 0,
+        entry: 0,
+        thread: 0,
+    };
+    (at as u32 + 1, slot)
 }
 
 impl Threads {
@@ -74,6 +86,8 @@ impl Threads {
             bounds,
             name_of,
             entries: Entries::new(bounds),
+            pairs: Pairs::default(),
+            begun_in: Map::default(),
             allocations: RecentAllocations::default(),
             numbers: Vec::new(),
             free: Vec::new(),
@@ -98,11 +112,7 @@ impl Threads {
     #[inline]
     pub(super) fn likely_entry(&self, number: u32) -> u32 {
         let (recent, slot) = self.recent[number as usize % RECENT];
-        if self.entries.is_full() && recent == number {
-            slot.entry
-        } else {
-            number
-        }
+        if recent == number { slot.entry } else { number }
     }
 
     #[cold]
@@ -118,19 +128,19 @@ impl Threads {
 
     /// Adds a new thread. The name does not matter while threads get entries of their own.
     fn admit(&mut self, number: u32, tid: u32, name: &str) -> ThreadSlot {
-        let slot = if self.entries.is_full() {
-            ThreadSlot {
-                index: self.free_slot(),
-                entry: self.entries.fold(tid, name),
-            }
+        let (index, thread) = if self.entries.is_full() {
+            (self.free_slot(), self.entries.fold(tid, name))
         } else {
             let index = self.entries.add(number, tid) as u32;
             debug_assert_eq!(index as usize, self.numbers.len(), "an entry has its slot");
             self.add_slot();
-            ThreadSlot {
-                index,
-                entry: number,
-            }
+            (index, number)
+        };
+        let context = self.begun_in.remove(&number).unwrap_or(0);
+        let slot = ThreadSlot {
+            index,
+            entry: self.pairs.entry(thread, context),
+            thread,
         };
         self.numbers[slot.index as usize] = number;
         self.by_number.insert(number, slot);
@@ -198,6 +208,11 @@ impl Threads {
     #[cold]
     pub(super) fn start(&mut self, event: &Event, later: &[Event]) {
         let tid = event.tid();
+        // The context that the thread announces next, if it is in one, is that of its later events.
+        self.begun_in.remove(&event.thread);
+        if self.by_number.contains_key(&event.thread) {
+            self.change_context(event.thread, 0);
+        }
         match self.by_number.get(&event.thread).copied() {
             Some(slot) if self.is_shared(slot) => {}
             Some(slot) => self.entries.set_tid(slot.index as usize, tid),
@@ -212,6 +227,48 @@ impl Threads {
             None => {
                 self.admit(event.thread, tid, "");
             }
+        }
+    }
+
+    /// Notes that a thread is in another context from now on.
+    #[cold]
+    pub(super) fn change_context(&mut self, number: u32, context: u32) {
+        let before = self.slot(number);
+        let slot = self.in_context(before, context);
+        if slot != before {
+            self.by_number.insert(number, slot);
+            self.recent[number as usize % RECENT] = (number, slot);
+        }
+    }
+
+    /// Returns `slot` as if its thread were in `context`.
+    pub(super) fn in_context(&mut self, slot: ThreadSlot, context: u32) -> ThreadSlot {
+        ThreadSlot {
+            entry: self.pairs.entry(slot.thread, context),
+            ..slot
+        }
+    }
+
+    /// Returns the thread's entry and the context that `entry`, that of a call site, stands for.
+    #[inline]
+    pub(super) fn thread_and_context(&self, entry: u32) -> (u32, u32) {
+        self.pairs.parts(entry)
+    }
+
+    /// Returns whether a thread was ever in a context.
+    pub(super) fn has_contexts(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
+    /// Makes an empty table in which threads begin in their present contexts.
+    pub(super) fn begin_again(&self) -> Threads {
+        let contexts = self.by_number.iter().filter_map(|(&number, slot)| {
+            let (_, context) = self.pairs.parts(slot.entry);
+            (context != 0).then_some((number, context))
+        });
+        Threads {
+            begun_in: contexts.collect(),
+            ..Threads::default()
         }
     }
 
@@ -246,7 +303,9 @@ impl Threads {
         let slots = (self.numbers.capacity() + self.free.capacity() + self.leaving.capacity())
             * size_of::<u32>();
         let map = self.by_number.capacity() * (size_of::<(u32, ThreadSlot)>() + 1);
-        (self.entries.memory_bytes() + self.allocations.memory_bytes() + slots + map) as u64
+        let begun_in = self.begun_in.capacity() * (size_of::<(u32, u32)>() + 1);
+        let pairs = self.pairs.memory_bytes() + begun_in;
+        (self.entries.memory_bytes() + pairs + self.allocations.memory_bytes() + slots + map) as u64
     }
 }
 

@@ -9,6 +9,7 @@
 //! happens inside [`untracked`](crate::capture::untracked).
 
 mod api;
+mod by_route;
 mod debug_pprof;
 mod docs;
 mod download;
@@ -42,6 +43,9 @@ mod timeline;
 mod unrouted;
 mod untracked;
 
+pub use by_route::{
+    ByRoute, ContextLayer, InContextFuture, InRequestContext, NameRequest, by_request, by_route,
+};
 #[cfg(feature = "openapi")]
 pub use global::openapi;
 pub use global::{mount, router, serve};

@@ -190,6 +190,7 @@ impl ScopeUsage {
             sites.push(RawSite {
                 thread: 0,
                 node,
+                context: 0,
                 kind: Kind::Malloc,
                 allocated: live,
                 high_water: live,

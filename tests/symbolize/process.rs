@@ -131,6 +131,7 @@ pub(crate) fn stack_table(modules: Vec<Module>, stacks: &[Vec<u64>]) -> StackTab
             bytes: 100,
         };
         sites.push(RawSite {
+            context: 0,
             thread: 1,
             node: parent,
             kind: Kind::Malloc,

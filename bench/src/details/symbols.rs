@@ -89,6 +89,7 @@ fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
     let nodes = std::iter::once(root).chain(addresses.iter().map(|address| node(address + 1)));
     let nodes: Vec<RawNode> = nodes.collect();
     let sites = (1..nodes.len()).map(|node| RawSite {
+        context: 0,
         thread: 1,
         node: NodeId(node as u32),
         kind: Kind::Malloc,

@@ -292,6 +292,15 @@ impl Ring {
         unsafe { self.push(Kind::Sampling, 0, mean_bytes, 0, stamp) }
     }
 
+    /// Publishes the context of the following allocations.
+    ///
+    /// # Safety
+    /// The same as for [`Ring::push`].
+    pub unsafe fn push_context(&self, context: u32, stamp: impl FnOnce() -> u64) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.push(Kind::Context, 0, u64::from(context), 0, stamp) }
+    }
+
     /// Publishes a thread's name: 16 bytes, padded with zeros.
     ///
     /// # Safety

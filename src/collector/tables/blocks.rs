@@ -12,10 +12,15 @@ use heapray_report::model::Tally;
 impl Tables {
     #[inline(always)]
     pub(super) fn allocate(&mut self, event: &Event, lookup: Lookup) {
-        if self.samples.is_some() {
-            return self.allocate_sampled(event, lookup);
-        }
         let slot = self.threads.slot(event.thread);
+        self.allocate_as(event, slot, lookup);
+    }
+
+    #[inline(always)]
+    fn allocate_as(&mut self, event: &Event, slot: ThreadSlot, lookup: Lookup) {
+        if self.samples.is_some() {
+            return self.allocate_sampled(event, slot, lookup);
+        }
         let site = self.site(event, slot, lookup);
         let block = Block {
             size: event.size,
@@ -74,14 +79,15 @@ impl Tables {
     /// Handles a block that was handed out at the address of the live block `old`.
     #[cold]
     pub(super) fn replaced(&mut self, event: &Event, old: &Block) {
-        let thread = self.freeing_thread(event);
+        let thread = self.freeing_thread(event, old.site);
         self.count_free(event.stamp, thread, event.address, old);
     }
 
-    /// Returns the thread that freed the block whose address was handed out again: one with a running realloc, or, if there
-    /// is none, the event's own thread, because the free was lost.
-    pub(in crate::collector) fn freeing_thread(&mut self, event: &Event) -> u32 {
-        match self.reallocs.end_at(event.address) {
+    /// Returns the thread that freed the block of `site` whose address was handed out again: one with a running realloc, or,
+    /// if there is none, the event's own thread, because the free was lost.
+    pub(in crate::collector) fn freeing_thread(&mut self, event: &Event, site: SiteId) -> u32 {
+        let context = self.context_of(site);
+        match self.reallocs.gone_at(event.address, context) {
             Some(realloc) => {
                 self.counters.events += 1;
                 realloc.thread
@@ -104,13 +110,36 @@ impl Tables {
         if event.kind == Kind::ReallocFailed && event.address == realloc.address {
             return true;
         }
-        self.finish(event.stamp, realloc);
-        false
+        let context = match realloc.gone_in {
+            Some(context) => Some(context),
+            None => self
+                .finish(event.stamp, realloc)
+                .map(|old| self.context_of(old)),
+        };
+        event.kind == Kind::Realloc
+            && context.is_some_and(|context| self.reallocate_in(event, context))
     }
 
-    /// Frees the reallocation's old block.
+    /// Applies a `Realloc` whose old block belonged to `context`, as the new one does. Returns false, and does nothing, if that
+    /// is the thread's context now.
+    fn reallocate_in(&mut self, event: &Event, context: u32) -> bool {
+        let now = self.threads.slot(event.thread);
+        let slot = self.threads.in_context(now, context);
+        let differs = slot != now;
+        if differs {
+            self.allocate_as(event, slot, Lookup::of(event, &self.threads));
+        }
+        differs
+    }
+
+    /// Returns the context of the blocks of a site.
+    fn context_of(&self, site: SiteId) -> u32 {
+        self.threads.thread_and_context(self.sites.entry(site)).1
+    }
+
+    /// Frees the reallocation's old block. Returns its site, if the block was known.
     #[cold]
-    pub(super) fn finish(&mut self, stamp: u64, realloc: UnderWay) {
+    pub(super) fn finish(&mut self, stamp: u64, realloc: UnderWay) -> Option<SiteId> {
         if self.samples.is_some() {
             return self.finish_sampled(stamp, realloc);
         }
@@ -125,6 +154,7 @@ impl Tables {
             Some(block) => self.count_free(stamp, realloc.thread, realloc.address, &block),
             None => self.counters.unknown_frees += 1,
         }
+        block.map(|block| block.site)
     }
 
     /// Adds an allocation to sums, peak and log. The block itself is in its table.
@@ -183,10 +213,15 @@ impl Tables {
         site: SiteId,
         size: u64,
     ) {
-        // Both are computed, since neither can be predicted.
-        let same_entry = self.sites.entry(site) == slot.entry;
-        if same_entry & self.threads.allocated_recently(slot, address) {
+        if self.threads.allocated_recently(slot, address) && self.is_of_thread(site, slot) {
             self.sites.temporary(site, one(size));
         }
+    }
+
+    /// Returns whether the thread in `slot`, or one that is counted together with it, allocated the blocks of `site`.
+    #[inline(always)]
+    pub(in crate::collector) fn is_of_thread(&self, site: SiteId, slot: ThreadSlot) -> bool {
+        let entry = self.sites.entry(site);
+        entry == slot.entry || self.threads.thread_and_context(entry).0 == slot.thread
     }
 }

@@ -46,7 +46,7 @@ impl Tables {
         }
         if let Some(slot) = found {
             self.log_entry(&LogEntry::Deallocation {
-                thread: slot.entry,
+                thread: slot.thread,
                 kind: Kind::Munmap,
                 address: event.address,
                 size: event.size,

@@ -108,6 +108,7 @@ impl Tables {
         });
         let samples = self.samples.as_ref();
         tables.samples = samples.map(|samples| Box::new(samples.begin_again()));
+        tables.threads = self.threads.begin_again();
         tables
     }
 
@@ -290,6 +291,7 @@ impl Tables {
             // `settle` has finished the reallocation that this ends.
             Kind::ReallocDone => {}
             Kind::Sampling => self.note_mean(event),
+            Kind::Context => self.threads.change_context(event.thread, event.context()),
             Kind::ThreadStart => self.threads.start(event, &events[at + 1..]),
             Kind::ThreadName => {
                 self.threads.end(event);

@@ -87,6 +87,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         2 => Just(Kind::ReallocFailed),
         1 => Just(Kind::ThreadName),
         1 => Just(Kind::ThreadStart),
+        2 => Just(Kind::Context),
     ]
 }
 
@@ -114,6 +115,7 @@ fn event() -> impl Strategy<Value = Event> {
                 size: match kind {
                     Kind::Free | Kind::ReallocFree | Kind::ReallocFailed => 0,
                     Kind::ThreadStart => tid_of(thread),
+                    Kind::Context => size % 4,
                     _ if ranged => (size % 6 + 1) * PAGE,
                     _ => size,
                 },
@@ -199,14 +201,24 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
     };
     prop_assert_eq!(replayed.counters(), expected);
     // The log does not have ages, nor the threads of blocks among threads that are counted together.
-    let untimed = |mut sites: Vec<RawSite>| {
-        for site in &mut sites {
-            site.oldest_live_ms = None;
-            if site.thread > u32::MAX / 2 {
-                site.temporary = Tally::default();
+    // Nor does it have contexts.
+    let untimed = |sites: Vec<RawSite>| {
+        let mut sums: BTreeMap<_, [Tally; 4]> = BTreeMap::new();
+        for site in sites {
+            let sum = sums.entry((site.thread, site.node, site.kind)).or_default();
+            let is_shared = site.thread > u32::MAX / 2;
+            let temporary = site.temporary;
+            let temporary = if is_shared {
+                Tally::default()
+            } else {
+                temporary
+            };
+            let tallies = [site.allocated, site.high_water, site.live, temporary];
+            for (sum, tally) in sum.iter_mut().zip(tallies) {
+                *sum += tally;
             }
         }
-        sites
+        sums
     };
     prop_assert_eq!(untimed(replayed.sites()), untimed(model.sites()));
     Ok(())

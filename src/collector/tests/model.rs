@@ -9,7 +9,7 @@ use super::{CLOCK, PAGE, TICKS_PER_MS};
 use crate::capture::event::{Event, Kind, NodeId};
 use heapray_report::model::Tally;
 
-type Key = (u32, NodeId, Kind);
+type Key = (u32, NodeId, Kind, u32);
 
 /// Allocation. Its number is its position in the history.
 #[derive(Debug, Clone)]
@@ -84,6 +84,16 @@ pub(super) fn sum(tallies: impl Iterator<Item = Tally>) -> Tally {
     })
 }
 
+/// Reallocation whose outcome has not come yet.
+#[derive(Debug, Clone, Copy)]
+struct Reallocating {
+    thread: u32,
+    address: u64,
+    known: bool,
+    /// The context of the old block, if that was replaced meanwhile.
+    replaced: Option<u32>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// Entries of threads; `None` if each thread is counted by itself.
@@ -95,7 +105,9 @@ pub(super) struct Model {
     /// The heap after each change: its bytes, the moment, all of it.
     history: Vec<(u64, u64, Heap)>,
     by_thread: HashMap<u32, Vec<u64>>,
-    reallocs: Vec<(u32, u64, bool)>,
+    reallocs: Vec<Reallocating>,
+    /// The context of each thread, if it is in one.
+    contexts: HashMap<u32, u32>,
     pub(super) events: u64,
     pub(super) freed: Tally,
     pub(super) unknown_frees: u64,
@@ -124,35 +136,31 @@ impl Model {
                 _ => {}
             }
         }
+        let mut context = self.contexts.get(&event.thread).copied().unwrap_or(0);
+        let of_this = |one: &Reallocating| one.thread == event.thread;
         if event.kind != Kind::ThreadStart
-            && let Some(at) = self.reallocs.iter().position(|one| one.0 == event.thread)
+            && let Some(at) = self.reallocs.iter().position(of_this)
         {
-            let (thread, address, known) = self.reallocs.remove(at);
-            if event.kind == Kind::ReallocFailed && event.address == address {
+            let ended = self.reallocs.remove(at);
+            if event.kind == Kind::ReallocFailed && event.address == ended.address {
                 return;
             }
-            self.events += 1;
-            if known {
-                self.free(thread, address);
-            } else {
-                self.unknown_frees += 1;
+            let old = self.end_realloc(ended);
+            if event.kind == Kind::Realloc {
+                context = old.unwrap_or(context);
             }
         }
         match event.kind {
             Kind::Free => {
                 self.events += 1;
-                for one in self
-                    .reallocs
-                    .iter_mut()
-                    .filter(|one| one.1 == event.address)
-                {
-                    one.2 = false;
+                for one in &mut self.reallocs {
+                    one.known &= one.address != event.address;
                 }
                 self.free(event.thread, event.address);
             }
             Kind::Mmap => {
                 self.unmap(event);
-                let number = self.bear(event);
+                let number = self.bear(event, context);
                 self.heap.map(number, event.address, event.size);
                 self.remember();
             }
@@ -164,34 +172,56 @@ impl Model {
             }
             Kind::ReallocFree => {
                 let known = self.heap.blocks.contains_key(&event.address);
-                self.reallocs.push((event.thread, event.address, known));
+                self.reallocs.push(Reallocating {
+                    thread: event.thread,
+                    address: event.address,
+                    known,
+                    replaced: None,
+                });
             }
-            Kind::ReallocFailed
-            | Kind::ReallocDone
-            | Kind::ThreadStart
-            | Kind::ThreadName
-            | Kind::Sampling => {}
+            Kind::ReallocFailed | Kind::ReallocDone | Kind::ThreadName | Kind::Sampling => {}
+            Kind::ThreadStart => {
+                self.contexts.remove(&event.thread);
+            }
+            Kind::Context => {
+                self.contexts.insert(event.thread, event.context());
+            }
             _ => {
-                if self.heap.blocks.contains_key(&event.address) {
+                if let Some(&(old, _)) = self.heap.blocks.get(&event.address) {
                     let mut thread = event.thread;
-                    if let Some(at) = self
-                        .reallocs
-                        .iter()
-                        .position(|one| one.1 == event.address && one.2)
-                    {
-                        thread = self.reallocs.remove(at).0;
+                    let mut all = self.reallocs.iter_mut();
+                    if let Some(one) = all.find(|one| one.address == event.address && one.known) {
+                        thread = one.thread;
+                        one.known = false;
+                        one.replaced = Some(self.born[old].key.3);
                         self.events += 1;
                     }
                     self.free(thread, event.address);
                 }
-                let number = self.bear(event);
+                let number = self.bear(event, context);
                 self.heap.blocks.insert(event.address, (number, event.size));
                 self.remember();
             }
         }
     }
 
-    fn bear(&mut self, event: &Event) -> usize {
+    /// Frees the old block of a reallocation. Returns that block's context, if the block was known.
+    fn end_realloc(&mut self, ended: Reallocating) -> Option<u32> {
+        if ended.replaced.is_some() {
+            return ended.replaced;
+        }
+        self.events += 1;
+        if !ended.known {
+            self.unknown_frees += 1;
+            return None;
+        }
+        // Another reallocation that claimed the block may have freed it.
+        let old = self.heap.blocks.get(&ended.address).map(|&(old, _)| old);
+        self.free(ended.thread, ended.address);
+        old.map(|old| self.born[old].key.3)
+    }
+
+    fn bear(&mut self, event: &Event, context: u32) -> usize {
         self.events += 1;
         self.by_thread
             .entry(event.thread)
@@ -203,7 +233,7 @@ impl Model {
         };
         self.born.push(Born {
             thread: event.thread,
-            key: (entry, event.node, event.kind),
+            key: (entry, event.node, event.kind, context),
             at_ms: (event.stamp - CLOCK.start_stamp) / TICKS_PER_MS,
             size: event.size,
             temporary: false,
@@ -300,10 +330,11 @@ impl Model {
                 count: 1,
                 bytes: born.size,
             };
-            let (thread, node, kind) = born.key;
+            let (thread, node, kind, context) = born.key;
             let site = sites.entry(born.key).or_insert(RawSite {
                 thread,
                 node,
+                context,
                 kind,
                 allocated: Tally::default(),
                 high_water: Tally::default(),
@@ -326,7 +357,7 @@ impl Model {
 }
 
 pub(super) fn sorted(mut sites: Vec<RawSite>) -> Vec<RawSite> {
-    sites.sort_by_key(|site| (site.thread, site.node, site.kind));
+    sites.sort_by_key(|site| (site.thread, site.node, site.kind, site.context));
     sites
 }
 

@@ -69,6 +69,7 @@ fn difference(before: &[RawSite], now: &[RawSite]) -> Vec<RawSite> {
     let mut sums: HashMap<_, RawSite> = HashMap::new();
     for site in now {
         let none = RawSite {
+            context: 0,
             allocated: Tally::default(),
             high_water: Tally::default(),
             live: Tally::default(),

@@ -121,6 +121,7 @@ fn push(snapshot: &mut Snapshot, parent: NodeId, module: ModuleId, address: u64)
 fn site(thread: u32, node: NodeId, kind: Kind, bytes: u64) -> RawSite {
     let tally = |bytes| Tally { count: 1, bytes };
     RawSite {
+        context: 0,
         thread,
         node,
         kind,

@@ -44,6 +44,7 @@ fn session() -> Snapshot {
     };
     let tally = |bytes| Tally { count: 2, bytes };
     let site = |node, bytes| RawSite {
+        context: 0,
         thread: 1,
         node: NodeId(node),
         kind: Kind::Malloc,
@@ -73,6 +74,7 @@ fn session() -> Snapshot {
                 node(1, session as *const () as usize),
             ],
             sites: vec![site(1, 1000), site(2, 3000)],
+            contexts: Vec::new(),
             threads: vec![RawThread {
                 number: 1,
                 tid: 11,

@@ -1,0 +1,78 @@
+//! The entries of threads in contexts.
+//!
+//! A call site belongs to one thread entry in one [context](crate::capture::context). Such a pair has a number of its own in
+//! the place of the thread entry's, so that sites and live blocks need no further field:
+//!
+//! ```text
+//!   0 .. 2^31                 a thread, in no context
+//!   2^31 .. MOST_PAIRS on     a thread in a context, in the order of first use
+//!   near 2^32                 the threads of one name (`Entries`), in no context
+//! ```
+
+use super::hash::Map;
+
+/// Number of the first pair.
+const FIRST: u32 = 1 << 31;
+/// Further pairs are counted as the thread in no context. 16 million of them need a gigabyte, so this is not expected.
+const MOST_PAIRS: u32 = 1 << 24;
+
+/// Pairs of a thread's entry and a context.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    pairs: Vec<(u32, u32)>,
+    numbers: Map<(u32, u32), u32>,
+}
+
+impl Pairs {
+    /// Returns the number of `thread` in `context`.
+    pub(super) fn entry(&mut self, thread: u32, context: u32) -> u32 {
+        if context == 0 {
+            return thread;
+        }
+        let next = self.pairs.len() as u32;
+        if let Some(&known) = self.numbers.get(&(thread, context)) {
+            return known;
+        }
+        if next >= MOST_PAIRS {
+            return thread;
+        }
+        self.pairs.push((thread, context));
+        self.numbers.insert((thread, context), FIRST + next);
+        FIRST + next
+    }
+
+    /// Returns the thread's entry and the context of an entry.
+    #[inline]
+    pub(super) fn parts(&self, entry: u32) -> (u32, u32) {
+        let at = entry.wrapping_sub(FIRST) as usize;
+        self.pairs.get(at).copied().unwrap_or((entry, 0))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// Returns the bytes of memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pairs.capacity() * size_of::<(u32, u32)>()
+            + self.numbers.capacity() * (size_of::<((u32, u32), u32)>() + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_stands_for_one_thread_in_one_context() {
+        let mut pairs = Pairs::default();
+        assert_eq!(pairs.entry(7, 0), 7);
+        let numbers = [(7, 1), (7, 2), (u32::MAX, 1), (7, 1)].map(|(t, c)| pairs.entry(t, c));
+        assert_eq!(numbers, [FIRST, FIRST + 1, FIRST + 2, FIRST]);
+        let parts = [7, FIRST, FIRST + 1, FIRST + 2, u32::MAX].map(|entry| pairs.parts(entry));
+        assert_eq!(
+            parts,
+            [(7, 0), (7, 1), (7, 2), (u32::MAX, 1), (u32::MAX, 0)]
+        );
+    }
+}
