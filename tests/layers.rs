@@ -76,18 +76,22 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 19] = [
+const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ("announce", &[]),
     ("nearest", &[]),
     ("capture", &[]),
     ("alloc", &["capture"]),
+    ("contexts", &["capture"]),
     ("os", &["capture"]),
     ("flight_recorder", &["capture", "os"]),
     ("config", &["flight_recorder", "nearest"]),
     ("client", &["os"]),
     ("push", &["client", "config", "os"]),
     ("bucket", &["capture", "client", "config", "os"]),
-    ("collector", &["capture", "flight_recorder", "os"]),
+    (
+        "collector",
+        &["capture", "contexts", "flight_recorder", "os"],
+    ),
     ("symbolize", &["capture", "collector", "os"]),
     (
         "session",
@@ -142,6 +146,7 @@ const MAY_IMPORT: [(&str, &[&str]); 19] = [
             "announce",
             "capture",
             "config",
+            "contexts",
             "memory_log",
             "metrics",
             "nearest",
@@ -257,7 +262,7 @@ fn an_import_of_a_higher_layer_is_found() {
 }
 
 /// The modules of `src/capture`, lowest first: each imports only modules above it in this list.
-const CAPTURE: [&str; 26] = [
+const CAPTURE: [&str; 27] = [
     "arch",
     "shared",
     "event",
@@ -275,6 +280,7 @@ const CAPTURE: [&str; 26] = [
     "scope_blocks",
     "local",
     "thread",
+    "context",
     "sampling",
     "scope",
     "record",

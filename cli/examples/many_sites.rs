@@ -10,7 +10,7 @@ use std::io::{self, BufWriter};
 use heapray_report::Report;
 use heapray_report::memray::{Version, write_aggregated};
 use heapray_report::model::{
-    About, Allocator, Frame, FrameId, Site, StackId, Tally, Thread, ThreadId,
+    About, Allocator, ContextId, Frame, FrameId, Site, StackId, Tally, Thread, ThreadId,
 };
 
 const DEPTH: u64 = 8;
@@ -64,6 +64,7 @@ fn service(sites: u64) -> Report {
         let bytes = count * (16 + site % 4000);
         let tally = Tally { count, bytes };
         report.sites.push(Site {
+            context: ContextId::NONE,
             thread: ThreadId(0),
             stack,
             allocator: Allocator::Malloc,

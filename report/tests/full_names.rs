@@ -4,7 +4,7 @@
 use heapray_report::Report;
 use heapray_report::memray::{self, Version, write_aggregated, write_all};
 use heapray_report::model::{
-    Allocator, Event, Frame, FrameId, Site, StackId, StrId, Tally, Thread, ThreadId,
+    Allocator, ContextId, Event, Frame, FrameId, Site, StackId, StrId, Tally, Thread, ThreadId,
 };
 use heapray_report::views::{
     LONGEST_SHOWN, Names, agree_on_names, diff, merged, named, own_sites, plain_name, short_name,
@@ -41,6 +41,7 @@ fn report(functions: &[(&str, u32)]) -> Report {
     for &(full, line) in functions {
         let frame = frame(&mut report, full, line);
         report.sites.push(Site {
+            context: ContextId::NONE,
             thread: ThreadId(0),
             stack: report.stacks.child(main, frame),
             allocator: Allocator::Malloc,

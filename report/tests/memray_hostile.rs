@@ -6,7 +6,7 @@ use std::io::Read;
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, read, write_aggregated};
 use heapray_report::model::{
-    Allocator, Event, Frame, FrameId, Mark, Site, StackId, Tally, Thread, ThreadId,
+    Allocator, ContextId, Event, Frame, FrameId, Mark, Site, StackId, Tally, Thread, ThreadId,
 };
 
 #[test]
@@ -128,6 +128,7 @@ fn two_threads_in_one_place() -> Report {
         let (tid, threads) = (u64::from(n), 1);
         report.threads.push(Thread { tid, name, threads });
         report.sites.push(Site {
+            context: ContextId::NONE,
             thread: ThreadId(n),
             stack,
             allocator: Allocator::Malloc,

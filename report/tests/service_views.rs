@@ -3,8 +3,8 @@
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, AllocatorMemory, Frame, FrameId, ProcessMemory, Site, StackId, Tally, Thread,
-    ThreadId,
+    About, Allocator, AllocatorMemory, ContextId, Frame, FrameId, ProcessMemory, Site, StackId,
+    Tally, Thread, ThreadId,
 };
 use heapray_report::views::{Fold, Kind, Origins, Part, Share, folded, readable, resident_parts};
 use proptest::prelude::*;
@@ -54,6 +54,7 @@ fn add(
         stack = report.stacks.child(stack, FrameId(id as u32));
     }
     report.sites.push(Site {
+        context: ContextId::NONE,
         thread: ThreadId(0),
         stack,
         allocator,

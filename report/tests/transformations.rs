@@ -99,6 +99,7 @@ fn filters() -> impl Strategy<Value = Filter> {
             allocators,
             packages: packages.into_iter().map(str::to_owned).collect(),
             text,
+            contexts: Vec::new(),
         }
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use heapray_report::Report;
-use heapray_report::model::{Allocator, Conditions, Site, StackId, ThreadId};
+use heapray_report::model::{Allocator, Conditions, Context, ContextId, Site, StackId, ThreadId};
 use heapray_report::sources::Unit;
 
 use super::about;
@@ -111,6 +111,7 @@ pub(super) fn with_sites(
             modules: table.modules.iter().map(about::module).collect(),
             stacks,
             threads: threads.list.clone(),
+            contexts: contexts(table),
             conditions: Conditions {
                 notes: about_program
                     .map(str::to_owned)
@@ -129,6 +130,14 @@ pub(super) fn with_sites(
     (resolved, site_of)
 }
 
+fn contexts(table: &StackTable) -> Vec<Context> {
+    let all = table.contexts.iter();
+    all.map(|labels| Context {
+        labels: labels.clone(),
+    })
+    .collect()
+}
+
 /// Returns the sites with the report's handles, and for each of `raw` its index among them. Sites that became equal by
 /// trimming, or whose threads share an entry, are added up.
 fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> (Vec<Site>, Vec<Option<u32>>) {
@@ -143,6 +152,7 @@ fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> (Vec<Site>, Vec<Option<
         let site = Site {
             thread: resolved.thread_of(raw.thread),
             stack: resolved.stack_of(raw.node),
+            context: ContextId(raw.context),
             allocator,
             allocated: raw.allocated,
             high_water: raw.high_water,
@@ -151,7 +161,7 @@ fn merged_sites(raw: &[RawSite], resolved: &Resolved) -> (Vec<Site>, Vec<Option<
             oldest_live_ms: raw.oldest_live_ms,
         };
         let at = *index
-            .entry((site.thread, site.stack, allocator))
+            .entry((site.thread, site.stack, allocator, site.context))
             .or_insert(sites.len());
         *site_of = u32::try_from(at).ok();
         match sites.get_mut(at) {

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use heapray_report::stats::{self, JsonOptions};
+use heapray_report::texts;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
-use crate::selection::NamesArgs;
+use crate::selection::{NamesArgs, check_key};
 
 /// Print the statistics of a capture: those of `memray stats`, then the live memory.
 ///
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Number of places, threads and modules in each list.
     #[arg(long, short, value_name = "N", default_value_t = 5)]
     num_largest: usize,
+    /// Print what each value of this key holds, such as each `route` or `tenant`, instead.
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
     #[command(flatten)]
     names: NamesArgs,
     #[command(flatten)]
@@ -30,7 +34,16 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let out = self.output.or_stdout()?;
+        let context_is_json = context.json();
         let mut capture = Capture::read(&self.capture, Passes::One, context)?;
+        if let Some(key) = &self.by {
+            check_key(&capture, key)?;
+            let report = &capture.report;
+            return out.write(context, |mut out| match context_is_json {
+                true => texts::contexts_json(report, key, &mut out),
+                false => texts::contexts(report, key, &mut out),
+            });
+        }
         self.names.apply(&mut capture.report);
         if context.json() {
             let options = JsonOptions {

@@ -5,8 +5,8 @@ pub(crate) mod extras;
 
 use heapray_report::Report;
 use heapray_report::model::{
-    About, Allocator, Conditions, Frame, FrameId, Moment, Overhead, Sampling, SamplingRate, Site,
-    StackId, Tally, Thread, ThreadId, Totals,
+    About, Allocator, Conditions, ContextId, Frame, FrameId, Moment, Overhead, Sampling,
+    SamplingRate, Site, StackId, Tally, Thread, ThreadId, Totals,
 };
 
 /// Name that would run a script on a page that wrote it as markup.
@@ -553,6 +553,7 @@ impl Builder {
         let [live, high_water, allocated] = counts.map(tally);
         let dead = allocated.count - live.count;
         self.report.sites.push(Site {
+            context: ContextId::NONE,
             thread,
             stack,
             allocator,

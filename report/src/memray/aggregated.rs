@@ -11,7 +11,7 @@ use super::tables::{MOST_STACKS, Tables};
 use super::tag;
 use super::timeline::Timeline;
 use crate::hash::FastMap;
-use crate::model::{Allocator, FrameId, Moment, Site, StackId, Tally, ThreadId};
+use crate::model::{Allocator, ContextId, FrameId, Moment, Site, StackId, Tally, ThreadId};
 
 /// Largest memory of a call site.
 const SITE: u64 = in_list::<Site>() + in_map::<((u64, u64), usize)>();
@@ -218,6 +218,7 @@ impl Aggregated {
         }
         let index = *self.known.entry(key).or_insert_with(|| {
             sites.push(Site {
+                context: ContextId::NONE,
                 thread,
                 stack,
                 allocator,

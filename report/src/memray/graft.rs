@@ -60,6 +60,7 @@ impl Grafted {
             full_names,
         } = self;
         report.about = extension.about;
+        report.contexts = extension.contexts;
         report.sites = extension.sites;
         report.timeline = extension.timeline;
         report.totals = extension.totals;

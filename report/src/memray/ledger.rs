@@ -14,8 +14,8 @@ use super::timeline::Timeline;
 use crate::checkpoints::{Checkpoints, MOST_GENERATIONS, generations, survivors};
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, Event, Moment, Report, Site, SizeCount, StackId, Survivor, Survivors, Tally,
-    ThreadId, Totals,
+    Allocator, ContextId, Event, Moment, Report, Site, SizeCount, StackId, Survivor, Survivors,
+    Tally, ThreadId, Totals,
 };
 
 /// Sizes below this are counted in an array.
@@ -377,6 +377,7 @@ impl Ledger {
             .iter()
             .zip(oldest)
             .map(|(account, oldest_live_ms)| Site {
+                context: ContextId::NONE,
                 thread: account.thread,
                 stack: account.stack,
                 allocator: account.allocator,

@@ -3,6 +3,7 @@
 
 mod about;
 mod call_tree;
+mod context;
 mod event;
 mod history;
 mod join;
@@ -14,6 +15,7 @@ mod survivors;
 
 pub use about::{About, Conditions, Moment, Overhead, Thread, ThreadId};
 pub use call_tree::{Frame, FrameId, StackId, StackNode, Stacks, StrId, Strings};
+pub use context::{Context, ContextId};
 pub use event::Event;
 pub use history::{Held, History, HistoryMoment};
 pub use module::{Module, Place};
@@ -44,7 +46,9 @@ pub struct Report {
     pub stacks: Stacks,
     /// The threads that allocated. Several threads of one name may be one entry.
     pub threads: Vec<Thread>,
-    /// Sums of each call site (thread, call stack, allocator), in the order of their first allocation if that is known:
+    /// On whose behalf memory was allocated. The first one has no labels. Empty if the source has no contexts.
+    pub contexts: Vec<Context>,
+    /// Sums of each call site (thread, call stack, allocator, context), in the order of their first allocation if that is known:
     /// memray breaks ties by it.
     pub sites: Vec<Site>,
     /// Memory over time, oldest first.

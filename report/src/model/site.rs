@@ -1,6 +1,6 @@
 //! Call sites and the sums over them.
 
-use super::{StackId, ThreadId};
+use super::{ContextId, StackId, ThreadId};
 
 /// Function that allocates or frees memory. Numbers are memray's (capture format, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,13 +106,15 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// Call site: the sums of one thread, one function and one call stack.
+/// Call site: the sums of one thread, one function and one call stack, in one context.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Site {
     /// The thread.
     pub thread: ThreadId,
     /// The call stack.
     pub stack: StackId,
+    /// On whose behalf the memory was allocated.
+    pub context: ContextId,
     /// The allocation function.
     pub allocator: Allocator,
     /// Everything that was ever allocated here. Zero if the source format does not have it (memray's aggregated captures).

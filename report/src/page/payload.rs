@@ -136,7 +136,7 @@ mod tests {
     use super::super::varint::tests::{read, read_step};
     use super::*;
     use crate::Report;
-    use crate::model::{Allocator, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
+    use crate::model::{Allocator, ContextId, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
     use crate::views::{Interval, Intervals};
 
     fn strings(bytes: &mut &[u8], count: u64) -> Vec<String> {
@@ -163,6 +163,7 @@ mod tests {
         let leaf = report.stacks.child(root, FrameId(2));
         for (stack, bytes) in [(leaf, 300), (root, 20), (StackId::EMPTY, 1)] {
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,

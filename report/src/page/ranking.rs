@@ -123,7 +123,8 @@ fn place(report: &Report, frame: Frame) -> Place {
 mod tests {
     use super::*;
     use crate::model::{
-        Allocator, FrameId, Held, HistoryMoment, Site, StackId, Survivor, Tally, ThreadId,
+        Allocator, ContextId, FrameId, Held, HistoryMoment, Site, StackId, Survivor, Tally,
+        ThreadId,
     };
     use crate::views::{CallTree, with_both_names};
 
@@ -149,6 +150,7 @@ mod tests {
         for (number, function) in (0u32..).zip(functions) {
             report.add_frame(function, "src/cart.rs", 7);
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack: report.stacks.child(StackId::EMPTY, FrameId(number)),
                 allocator: Allocator::Malloc,

@@ -6,6 +6,7 @@
 //! [`Options::MIN_WIDTH`]; only the file and line of a leak may be. Sums that are not shown line by line are shown as a rest.
 
 mod cell;
+mod contexts;
 mod head;
 mod leaks;
 mod options;
@@ -14,6 +15,7 @@ mod summary;
 mod table;
 mod tree;
 
+pub use contexts::{contexts, contexts_json};
 pub use leaks::leaks;
 pub use options::{Options, SortColumn, UnknownColumn};
 pub use summary::summary;

@@ -31,7 +31,7 @@ pub fn below(report: &Report, outer: impl Fn(&str) -> bool) -> Report {
 mod tests {
     use super::below;
     use crate::Report;
-    use crate::model::{Allocator, FrameId, Site, StackId, Tally, ThreadId};
+    use crate::model::{Allocator, ContextId, FrameId, Site, StackId, Tally, ThreadId};
 
     #[test]
     fn stacks_begin_below_the_last_outer_function_and_what_passes_on() {
@@ -54,6 +54,7 @@ mod tests {
                 stack = report.stacks.child(stack, frame);
             }
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,

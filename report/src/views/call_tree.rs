@@ -113,7 +113,7 @@ fn children(report: &Report, slot_of: &[u32], sums: &[Sums]) -> (Vec<u32>, Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, ThreadId};
+    use crate::model::{Allocator, ContextId, ThreadId};
     use crate::model::{Site, Tally};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -136,6 +136,7 @@ mod tests {
                 report.stacks.child(at, FrameId(u32::from(frame)))
             });
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,

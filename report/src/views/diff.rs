@@ -77,6 +77,7 @@ pub fn diff(before: &Report, after: &Report) -> Diff {
             let sites = report.sites.iter().map(|site| Site {
                 thread: renamed.thread(site.thread),
                 stack: renamed.stack(site.stack),
+                context: renamed.context(site.context),
                 ..*site
             });
             Report {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Origins;
 use super::rebuild::{StackCopier, rebuild, shell, sum_up};
 use crate::Report;
-use crate::model::{Allocator, Frame, FrameId, StackId, ThreadId};
+use crate::model::{Allocator, Context, ContextId, Frame, FrameId, StackId, ThreadId};
 
 /// Filter of call sites: those that match every list and the text are kept. An empty list or text matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +19,9 @@ pub struct Filter {
     pub packages: Vec<String>,
     /// A text in the function or the file of any frame of the call stack, in upper or lower case. It is not a pattern.
     pub text: String,
+    /// Pairs of a key and a value that the context must have, all of them. The empty value stands for contexts without the
+    /// key.
+    pub contexts: Vec<(String, String)>,
 }
 
 impl Filter {
@@ -29,6 +32,7 @@ impl Filter {
             && self.allocators.is_empty()
             && self.packages.is_empty()
             && self.text.is_empty()
+            && self.contexts.is_empty()
     }
 
     /// Returns the filter in words: `thread worker-1 or worker-2, package tokio, "cache"`.
@@ -50,6 +54,10 @@ impl Filter {
         ]
         .into_iter()
         .flatten()
+        .chain(self.contexts.iter().map(|(key, value)| match &**value {
+            "" => format!("no {key}"),
+            value => format!("{key} {value}"),
+        }))
         .collect::<Vec<_>>()
         .join(", ")
     }
@@ -73,11 +81,22 @@ pub fn filtered(report: &Report, filter: &Filter) -> Report {
     let is_of = |ThreadId(thread): ThreadId| {
         filter.threads.is_empty() || threads.get(thread as usize).is_some_and(|&listed| listed)
     };
+    let contexts: Vec<bool> = report
+        .contexts
+        .iter()
+        .map(|context| has_labels(context, &filter.contexts))
+        .collect();
+    let without_labels = has_labels(&Context::default(), &filter.contexts);
+    let is_for = |ContextId(context): ContextId| {
+        let known = contexts.get(context as usize).copied();
+        known.unwrap_or(without_labels)
+    };
     let mut stacks = StackFilter::new(report, filter);
     let mut copier = StackCopier::new(&report.stacks);
     let mut part = rebuild(report, shell(report), |part, site| {
         let allocator = filter.allocators.is_empty() || filter.allocators.contains(&site.allocator);
-        if !allocator || !is_of(site.thread) || !stacks.matches(report, site.stack) {
+        let is_listed = allocator && is_of(site.thread) && is_for(site.context);
+        if !is_listed || !stacks.matches(report, site.stack) {
             return None;
         }
         let mut site = *site;
@@ -90,6 +109,12 @@ pub fn filtered(report: &Report, filter: &Filter) -> Report {
         filter.words()
     ));
     part
+}
+
+fn has_labels(context: &Context, labels: &[(String, String)]) -> bool {
+    labels
+        .iter()
+        .all(|(key, value)| context.value(key).unwrap_or_default() == value)
 }
 
 fn is_listed(list: &[String], name: &str, number: u64) -> bool {

@@ -113,7 +113,7 @@ impl Children {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, FrameId, Site, Tally, ThreadId};
+    use crate::model::{Allocator, ContextId, FrameId, Site, Tally, ThreadId};
 
     #[test]
     fn a_recursive_function_counts_its_memory_once() {
@@ -127,6 +127,7 @@ mod tests {
             });
             let live = Tally { count: 1, bytes };
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,

@@ -135,7 +135,7 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, Site, Tally, ThreadId};
+    use crate::model::{Allocator, ContextId, Site, Tally, ThreadId};
 
     fn rule(function: &str, file: &str) -> Known {
         Known {
@@ -163,6 +163,7 @@ mod tests {
                 report.stacks.child(parent, FrameId(frame))
             });
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,

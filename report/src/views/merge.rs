@@ -7,8 +7,9 @@ use crate::Report;
 use crate::known::MOST_RULES;
 use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
-    AllocatorMemory, FrameId, Held, History, HistoryMoment, Mark, Module, Moment, ProcessMemory,
-    Sampling, SizeCount, StackId, StrId, Strings, Survivor, Survivors, Thread, ThreadId, Totals,
+    AllocatorMemory, Context, ContextId, FrameId, Held, History, HistoryMoment, Mark, Module,
+    Moment, ProcessMemory, Sampling, SizeCount, StackId, StrId, Strings, Survivor, Survivors,
+    Thread, ThreadId, Totals,
 };
 
 /// Returns `reports` as one report with the sums of all.
@@ -57,6 +58,7 @@ pub(super) fn summed(reports: &[Report], mark: impl Fn(usize, &str) -> String) -
             let mut site = *site;
             site.thread = renamed.thread(site.thread);
             site.stack = renamed.stack(site.stack);
+            site.context = renamed.context(site.context);
             site.oldest_live_ms = site
                 .oldest_live_ms
                 .map(|ms| ms.saturating_add(later(report)));
@@ -86,6 +88,7 @@ pub(super) fn summed(reports: &[Report], mark: impl Fn(usize, &str) -> String) -
 #[derive(Debug, Default)]
 pub(super) struct Renamed {
     threads: Vec<ThreadId>,
+    contexts: Vec<ContextId>,
     stacks: HashMap<StackId, StackId>,
 }
 
@@ -97,12 +100,17 @@ impl Renamed {
             .unwrap_or(ThreadId(u32::MAX))
     }
 
+    pub(super) fn context(&self, context: ContextId) -> ContextId {
+        let contexts = self.contexts.get(context.0 as usize);
+        contexts.copied().unwrap_or_default()
+    }
+
     pub(super) fn stack(&self, stack: StackId) -> StackId {
         self.stacks.get(&stack).copied().unwrap_or(StackId::EMPTY)
     }
 }
 
-/// Returns a report with the strings, frames, modules, threads and the call stacks with sites of all `reports`, and nothing
+/// Returns a report with the strings, frames, modules, threads, contexts and the call stacks with sites of all `reports`, and nothing
 /// else.
 pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
     let mut joint = Report::default();
@@ -113,6 +121,7 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
     let mut frames = FrameTable::emptied(&mut joint);
     let has_full_names = reports.iter().any(|report| !report.full_names.is_empty());
     let mut threads: HashMap<String, ThreadId> = HashMap::new();
+    let mut contexts: HashMap<Context, ContextId> = HashMap::new();
     let renamed = reports
         .iter()
         .map(|report| {
@@ -150,6 +159,7 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
                 entry.threads = entry.threads.saturating_add(thread.threads);
                 renamed.threads.push(at);
             }
+            renamed.contexts = join_contexts(&mut joint.contexts, &mut contexts, report);
             let mut copier = StackCopier::new(&report.stacks);
             for site in &report.sites {
                 let stacks = &mut joint.stacks;
@@ -163,6 +173,21 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
         })
         .collect();
     (joint, renamed)
+}
+
+/// Adds the report's contexts to `known`, each once. Returns their numbers there.
+fn join_contexts(
+    known: &mut Vec<Context>,
+    numbers: &mut HashMap<Context, ContextId>,
+    report: &Report,
+) -> Vec<ContextId> {
+    let of = |context: &Context| {
+        *numbers.entry(context.clone()).or_insert_with(|| {
+            known.push(context.clone());
+            ContextId(known.len() as u32 - 1)
+        })
+    };
+    report.contexts.iter().map(of).collect()
 }
 
 fn rename(strings: &mut Strings, report: &Report, id: StrId) -> StrId {

@@ -3,6 +3,7 @@
 
 mod below;
 mod call_tree;
+mod context;
 mod diff;
 mod filter;
 mod fold;
@@ -36,6 +37,9 @@ mod thread;
 
 pub use below::below;
 pub use call_tree::{CallTree, TreeNode};
+#[cfg(test)]
+pub(crate) use context::testing::report as report_with_contexts;
+pub use context::{ContextRow, by_context, context_keys, context_rows};
 pub use diff::{Change, Diff, DiffNode, diff};
 pub use filter::{Filter, filtered};
 pub use fold::{Fold, folded};

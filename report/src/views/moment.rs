@@ -170,6 +170,8 @@ impl<'a> Span<'a> {
             }
         }
         let mut part = shell(self.report);
+        // Events do not have contexts.
+        part.contexts.clear();
         let mut copier = StackCopier::new(&self.report.stacks);
         let mut sites = Sites::default();
         for ((site, (live, oldest_live_ms)), allocated) in

@@ -72,7 +72,7 @@ pub fn own_frame(report: &Report, origins: &Origins, stack: StackId) -> (Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Allocator, Site, Tally, ThreadId};
+    use crate::model::{Allocator, ContextId, Site, Tally, ThreadId};
 
     #[test]
     fn a_stack_is_charged_to_the_first_own_frame_from_the_leaf() {
@@ -95,6 +95,7 @@ mod tests {
                 .fold(StackId::EMPTY, |at, &f| report.stacks.child(at, FrameId(f)));
             let live = Tally { count: 1, bytes };
             report.sites.push(Site {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,

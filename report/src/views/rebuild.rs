@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, Frame, FrameId, History, Place, Report, Site, StackId, Stacks, StrId, Strings,
-    Survivors, Tally, ThreadId, Totals,
+    Allocator, ContextId, Frame, FrameId, History, Place, Report, Site, StackId, Stacks, StrId,
+    Strings, Survivors, Tally, ThreadId, Totals,
 };
 
-/// Call sites, each (thread, stack, allocator) once, in the order of their first addition.
+/// Call sites, each (thread, stack, allocator, context) once, in the order of their first addition.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     list: Vec<Site>,
-    index: HashMap<(ThreadId, StackId, Allocator), u32>,
+    index: HashMap<(ThreadId, StackId, Allocator, ContextId), u32>,
 }
 
 impl Sites {
@@ -23,7 +23,7 @@ impl Sites {
         let mut new = false;
         let number = *self
             .index
-            .entry((site.thread, site.stack, site.allocator))
+            .entry((site.thread, site.stack, site.allocator, site.context))
             .or_insert_with(|| {
                 new = true;
                 list.push(site);
@@ -44,14 +44,22 @@ impl Sites {
 #[derive(Debug)]
 pub(super) struct StackCopier<'a> {
     from: &'a Stacks,
+    /// The stack that all copies are below.
+    root: StackId,
     known: FastMap<u64, StackId>,
     path: Vec<(StackId, FrameId)>,
 }
 
 impl<'a> StackCopier<'a> {
     pub(super) fn new(from: &'a Stacks) -> Self {
+        StackCopier::below(StackId::EMPTY, from)
+    }
+
+    /// Makes a copier whose copies are below the stack `root`.
+    pub(super) fn below(root: StackId, from: &'a Stacks) -> Self {
         StackCopier {
             from,
+            root,
             known: FastMap::default(),
             path: Vec::new(),
         }
@@ -70,7 +78,7 @@ impl<'a> StackCopier<'a> {
                 break known;
             }
             let Some(node) = self.from.node(at) else {
-                break StackId::EMPTY;
+                break self.root;
             };
             self.path.push((at, node.frame));
             at = node.parent;
@@ -94,6 +102,7 @@ pub(super) fn shell(report: &Report) -> Report {
         modules: report.modules.clone(),
         stacks: Stacks::default(),
         threads: report.threads.clone(),
+        contexts: report.contexts.clone(),
         sites: Vec::new(),
         timeline: report.timeline.clone(),
         marks: report.marks.clone(),

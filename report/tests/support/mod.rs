@@ -10,9 +10,9 @@ use std::io::Read;
 use heapray_report::Report;
 use heapray_report::known::Known;
 use heapray_report::model::{
-    About, Allocator, AllocatorMemory, Conditions, Event, Frame, FrameId, Held, HistoryMoment,
-    Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount,
-    StackId, StrId, Survivor, Tally, Thread, ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, ContextId, Event, Frame, FrameId, Held,
+    HistoryMoment, Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate,
+    Site, SizeCount, StackId, StrId, Survivor, Tally, Thread, ThreadId, Totals,
 };
 use proptest::prelude::*;
 
@@ -429,6 +429,7 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
     };
     report.sites = (0..keys.len())
         .map(|site| Site {
+            context: ContextId::NONE,
             thread: keys[site].0,
             stack: keys[site].1,
             allocator: keys[site].2,

@@ -1,11 +1,12 @@
 //! Data that memray's format does not have, after the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 9
+//! "heapray\0"  u32 version = 10
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
-//! sites        count, each: thread, stack, allocator, 4 tallies, oldest + 1 or 0
+//! contexts     count, each: count of labels, each: key, value
+//! sites        count, each: thread, stack, context, allocator, 4 tallies, oldest + 1 or 0
 //! timeline     count, each: ms since the last, rss, heap, own
 //! totals, conditions
 //! marks        count, each: name, ms, what was live
@@ -28,14 +29,15 @@ mod read;
 mod write;
 
 use crate::model::{
-    About, Conditions, History, Mark, Module, Moment, Place, ProcessMemory, Site, Survivors, Totals,
+    About, Conditions, Context, History, Mark, Module, Moment, Place, ProcessMemory, Site,
+    Survivors, Totals,
 };
 
 pub(super) use read::read;
 pub(super) use write::finish;
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 const END: u8 = 1;
 
 /// Thread of the extension.
@@ -59,6 +61,7 @@ pub(in crate::memray) struct Extension {
     pub(in crate::memray) about: About,
     pub(in crate::memray) threads: Vec<ThreadEntry>,
     pub(in crate::memray) stacks: Vec<NodeEntry>,
+    pub(in crate::memray) contexts: Vec<Context>,
     pub(in crate::memray) sites: Vec<Site>,
     pub(in crate::memray) timeline: Vec<Moment>,
     pub(in crate::memray) totals: Totals,

@@ -8,9 +8,9 @@ use super::super::tables::MOST_STACKS;
 use super::{END, Extension, MAGIC, NodeEntry, ThreadEntry, VERSION};
 use crate::known::{Known, MOST_RULES};
 use crate::model::{
-    About, Allocator, AllocatorMemory, Conditions, Held, History, HistoryMoment, Mark, Module,
-    Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate, Site, SizeCount, StackId,
-    Survivor, Survivors, Tally, ThreadId, Totals,
+    About, Allocator, AllocatorMemory, Conditions, Context, ContextId, Held, History,
+    HistoryMoment, Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate,
+    Site, SizeCount, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 /// Reads the step from one entry's call site to the next. Returns it, and adds it to `site`, which must be one of `sites`.
@@ -66,8 +66,19 @@ pub(in crate::memray) fn read<R: Read>(
         budget.take(in_list::<(NodeEntry, StackId)>())?;
         extension.stacks.push(NodeEntry { parent, code });
     }
+    for number in 0..count(source, MOST_CONTEXTS)? {
+        let context = context(source, budget)?;
+        if number == 0 && !context.labels.is_empty() {
+            return damaged("a first context with labels");
+        }
+        budget.take(in_list::<Context>())?;
+        extension.contexts.push(context);
+    }
     for _ in 0..count(source, MOST_SITES)? {
         let site = site(source)?;
+        if site.context != ContextId::NONE && site.context.0 as usize >= extension.contexts.len() {
+            return damaged("a call site without its context");
+        }
         if site.thread.0 as usize >= extension.threads.len()
             || site.stack.0 as usize > extension.stacks.len()
         {
@@ -142,6 +153,10 @@ fn count<R: Read>(source: &mut Source<R>, most: u64) -> Decoded<u64> {
 const MOST_NOTES: u64 = 1 << 16;
 /// Every line has a curve over these: `views::leaks`. There are never more than 32 in a capture of heapray's.
 const MOST_HISTORY_MOMENTS: u64 = 256;
+/// Larger than any report's number of contexts.
+const MOST_CONTEXTS: u64 = 1 << 20;
+/// Larger than any context's number of labels.
+const MOST_LABELS: u64 = 64;
 /// Larger than any report's number of threads, sizes or readings of memory.
 const MOST_ROWS: u64 = 1 << 22;
 /// Larger than any report's number of call sites or survivors.
@@ -237,10 +252,21 @@ fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About>
     })
 }
 
+fn context<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Context> {
+    let mut context = Context::default();
+    for _ in 0..count(source, MOST_LABELS)? {
+        budget.take(in_list::<(String, String)>())?;
+        let label = (text(source, budget)?, text(source, budget)?);
+        context.labels.push(label);
+    }
+    Ok(context)
+}
+
 fn site<R: Read>(source: &mut Source<R>) -> Decoded<Site> {
     Ok(Site {
         thread: ThreadId(small(source)?),
         stack: StackId(small(source)?),
+        context: ContextId(small(source)?),
         allocator: getter(source)?,
         allocated: tally(source)?,
         high_water: tally(source)?,

@@ -48,6 +48,15 @@ fn write<W: Write>(
         put_varint(&mut sink.buffer, u64::from(codes[node.frame.0 as usize]));
         sink.pack_if_full()?;
     }
+    put_count(&mut sink.buffer, report.contexts.len());
+    for context in &report.contexts {
+        put_count(&mut sink.buffer, context.labels.len());
+        for (key, value) in &context.labels {
+            put_text(&mut sink.buffer, key);
+            put_text(&mut sink.buffer, value);
+        }
+        sink.pack_if_full()?;
+    }
     put_count(&mut sink.buffer, report.sites.len());
     for site in &report.sites {
         put_site(&mut sink.buffer, site);
@@ -140,6 +149,7 @@ fn put_about(out: &mut Vec<u8>, about: &About) {
 fn put_site(out: &mut Vec<u8>, site: &Site) {
     put_varint(out, u64::from(site.thread.0));
     put_varint(out, u64::from(site.stack.0));
+    put_varint(out, u64::from(site.context.0));
     out.push(site.allocator.id());
     for tally in [site.allocated, site.high_water, site.live, site.temporary] {
         put_tally(out, tally);

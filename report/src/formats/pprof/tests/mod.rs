@@ -12,7 +12,7 @@ use self::messages::Profile;
 use super::{Labels, Options, write_within};
 use crate::Report;
 use crate::model::{
-    Allocator, FrameId, Module, Place, Site, StackId, StrId, Tally, Thread, ThreadId,
+    Allocator, ContextId, FrameId, Module, Place, Site, StackId, StrId, Tally, Thread, ThreadId,
 };
 use proptest::prelude::*;
 
@@ -112,6 +112,7 @@ fn add_of(report: &mut Report, path: &[u32], live: u64, thread: ThreadId, alloca
         bytes: count * 10,
     };
     report.sites.push(Site {
+        context: ContextId::NONE,
         thread,
         stack,
         allocator,
