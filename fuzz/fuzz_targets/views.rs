@@ -6,9 +6,9 @@ use heapray_report::memray::{MemoryLimit, events, read};
 use heapray_report::page::Page;
 use heapray_report::stats;
 use heapray_report::views::{
-    Filter, Fold, IntervalOptions, Intervals, Origins, at_moment, by_function, by_location,
-    by_module, diff, filtered, folded, in_range, inverted, known, leaks, merged, own_sites,
-    readable, resident_parts, temporary,
+    Filter, Fold, IntervalOptions, Intervals, Origins, at_moment, by_context, by_function,
+    by_location, by_module, context_keys, context_rows, diff, filtered, folded, in_range, inverted,
+    known, leaks, merged, own_sites, readable, resident_parts, temporary,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -51,6 +51,9 @@ fuzz_target!(|bytes: &[u8]| {
             ..Filter::default()
         },
     );
+    for key in context_keys(report) {
+        context_rows(&by_context(report, key), key);
+    }
     diff(&other, &readable(report)).tree();
     merged(&[inverted(report), other]);
     if let (Ok(first), Ok(second), Ok(third)) = (events(bytes), events(bytes), events(bytes)) {

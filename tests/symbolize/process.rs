@@ -143,6 +143,7 @@ pub(crate) fn stack_table(modules: Vec<Module>, stacks: &[Vec<u64>]) -> StackTab
         });
     }
     StackTable {
+        contexts: Vec::new(),
         nodes,
         sites,
         threads: vec![RawThread {

@@ -103,6 +103,7 @@ fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
         sites: sites.collect(),
         nodes,
         threads: Vec::new(),
+        contexts: Vec::new(),
         modules: Arc::new(vec![Module {
             path: Path::new(path).canonicalize()?,
             build_id: Vec::new(),
