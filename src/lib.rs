@@ -131,6 +131,7 @@
 //! Types of these crates are part of signatures, so a new major version of one is a new major version of heapray:
 //!
 //! - `axum` 0.8 ([`mount`], [`router`]), with `http`, `http-body` and `bytes` 1;
+//! - `tokio` 1 ([`spawn`], [`spawn_blocking`]);
 //! - `tower` 0.5, with `tower-layer` and `tower-service` 0.3 ([`HeaprayLayer`], [`Mounted`], [`memory_requests`]);
 //! - `utoipa` 6 ([`openapi`], [`Profiler::mount_documented`]) and `serde` 1 (status types can be written as JSON);
 //! - `prometheus-client` 0.25 ([`MetricsCollector`]);
