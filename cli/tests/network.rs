@@ -102,7 +102,12 @@ fn an_answer_that_is_not_a_complete_capture_is_not_kept() {
             2,
             "not a memray capture",
         ),
-        (answer("200 OK", &whole[..whole.len() / 3]), 2, "cut short"),
+        // Inside of a record.
+        (
+            answer("200 OK", &whole[..whole.len() / 3 + 1]),
+            2,
+            "cut short",
+        ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nmemray".to_vec(),
             1,
