@@ -163,3 +163,41 @@ fn a_request_and_the_body_of_its_response_are_in_the_context_of_the_route() {
     assert_eq!(live(&snapshot, "route"), BTreeMap::from(expected));
     KEPT.lock().unwrap().clear();
 }
+
+#[test]
+fn a_mounted_app_is_recorded_by_route_if_that_is_set() {
+    let _turn = turn();
+    let dir = own_dir();
+    for set in [false, true] {
+        let builder = heapray::builder().ignore_environment().enabled(true);
+        let builder = builder.wait_for_start().dir(&dir).by_route(set);
+        let profiler = builder.build().unwrap();
+        let seen = move || async move {
+            let labels = heapray::Context::current().labels();
+            labels
+                .first()
+                .map_or(String::new(), |(_, value)| value.clone())
+        };
+        let app = profiler.mount(Router::new().route("/orders/{id}", get(seen)));
+        let none = profiler.mount(Router::new());
+        runtime().block_on(async {
+            let request = || Request::get("/orders/7").body(Body::empty()).unwrap();
+            let response = app.clone().oneshot(request()).await.unwrap();
+            let body = axum::body::to_bytes(response.into_body(), 100)
+                .await
+                .unwrap();
+            let expected = if set { "GET /orders/{id}" } else { "" };
+            assert_eq!(body, expected);
+            assert_eq!(none.oneshot(request()).await.unwrap().status(), 404);
+        });
+        profiler.shutdown().unwrap();
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+fn own_dir() -> std::path::PathBuf {
+    let base = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let dir = base.join(format!("contexts-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}

@@ -251,6 +251,16 @@ macro_rules! every_setting {
                 example: "false",
             }
 
+            /// Whether `mount` puts each request into the context of its route, as the layer `by_route` does, so that reports
+            /// show memory by route.
+            fn by_route(recorded: bool) -> bool {
+                variable: "MEMRAY_PROFILER_BY_ROUTE",
+                given: recorded,
+                values: Truth,
+                default: Value("false"),
+                example: "true",
+            }
+
             /// Profile store that gets a profile of the running session again and again, over HTTP: Pyroscope's `Push`, Parca's
             /// `WriteRaw`, or OpenTelemetry's profiles (experimental). Needs the feature `push`. Empty for none.
             fn push(target: impl Into<String>) -> Option<PushTarget> {

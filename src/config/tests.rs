@@ -261,6 +261,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         "sigusr2",
         "push_queue",
         "debug_pprof",
+        "by_route",
         "routes_below_prefix",
         "memory_log",
         "memory_role",

@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
 use super::api::Api;
+use super::by_route::by_route;
 use super::debug_pprof;
 use super::docs::Pages;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};
@@ -37,6 +38,8 @@ impl Profiler {
     /// and calls that fallback in turn. Only if the app has a route of its own at one of the profiler's paths (`/{*path}`,
     /// say) does the profiler stand before the whole app. Then each request is routed twice, which costs about a
     /// microsecond. An app whose own routes name another job below the prefix answers for that job alone.
+    ///
+    /// With [`Builder::by_route`](crate::Builder::by_route), requests to the app's routes are recorded by route.
     ///
     /// ```
     /// use axum::{Router, routing::get};
@@ -170,6 +173,11 @@ fn merged(config: &Config, document: impl Serialize) -> Option<Document> {
 /// Returns `app` with the profiler in the place of its fallback, or, if the app has routes at the profiler's paths, with the
 /// profiler before the whole app.
 fn beside(app: Router, api: Api) -> Router {
+    // Without routes, `route_layer` panics.
+    let app = match api.config().by_route && app.has_routes() {
+        true => app.route_layer(by_route()),
+        false => app,
+    };
     let routes = Routes::of(app.clone());
     // An app that answers `GET /` keeps its home page. An app that only takes other methods there has none.
     let free = !routes.refuses_get("/")
