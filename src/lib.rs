@@ -225,7 +225,7 @@ pub use memory_log::{MemorySpan, memory_span};
 pub use metrics::MetricsCollector;
 pub use metrics::metrics_text;
 pub use os::memory::allocator_memory;
-pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
+pub use profiler::store::{LabelKey, Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
     Blocks, Builder, CallSite, Confidence, DiskStatus, Error, InitError, KeptReport, LeakCandidate,
     Mark, OverheadStatus, Profiler, PushStatus, ReportStatus, SamplingStatus, State, Status,

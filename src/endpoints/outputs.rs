@@ -14,7 +14,8 @@ use super::openapi::params::ConditionParams;
 use super::query;
 #[cfg(feature = "openapi")]
 use super::query::{
-    FileQuery, MakingQuery, PprofQuery, ReportQuery, SessionQuery, StatsQuery, VersionQuery,
+    ByQuery, FileQuery, MakingQuery, PprofQuery, ReportQuery, SessionQuery, StatsQuery,
+    VersionQuery,
 };
 use crate::profiler::store::OutputKind;
 use crate::profiler::{Of, Profiler};
@@ -58,6 +59,7 @@ pub(super) async fn output(
         params(
             SessionQuery,
             MakingQuery,
+            ByQuery,
             VersionQuery,
             ReportQuery,
             FileQuery,
@@ -81,7 +83,7 @@ pub(super) fn report() {}
         path = "/api/v1/profiler/memray/flamegraph",
         tag = "profiler",
         operation_id = "heapray_flamegraph",
-        params(SessionQuery, MakingQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ByQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -99,7 +101,7 @@ pub(super) fn flamegraph() {}
         path = "/api/v1/profiler/memray/stats",
         tag = "profiler",
         operation_id = "heapray_stats",
-        params(SessionQuery, MakingQuery, StatsQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ByQuery, StatsQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -116,7 +118,7 @@ pub(super) fn stats() {}
         path = "/api/v1/profiler/memray/table",
         tag = "profiler",
         operation_id = "heapray_table",
-        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ByQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -133,7 +135,7 @@ pub(super) fn table() {}
         path = "/api/v1/profiler/memray/tree",
         tag = "profiler",
         operation_id = "heapray_tree",
-        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ByQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -150,7 +152,7 @@ pub(super) fn tree() {}
         path = "/api/v1/profiler/memray/summary",
         tag = "profiler",
         operation_id = "heapray_summary",
-        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ByQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -167,7 +169,14 @@ pub(super) fn summary() {}
         path = "/api/v1/profiler/memray/pprof",
         tag = "profiler",
         operation_id = "heapray_pprof",
-        params(SessionQuery, MakingQuery, FileQuery, PprofQuery, ConditionParams),
+        params(
+            SessionQuery,
+            MakingQuery,
+            ByQuery,
+            FileQuery,
+            PprofQuery,
+            ConditionParams
+        ),
         responses(OutputFailures, CommonFailures)
     )
 )]
@@ -184,7 +193,7 @@ pub(super) fn pprof() {}
         path = "/api/v1/profiler/memray/flamegraph.svg",
         tag = "profiler",
         operation_id = "heapray_flamegraph_svg",
-        params(SessionQuery, MakingQuery, FileQuery, ConditionParams),
+        params(SessionQuery, MakingQuery, ByQuery, FileQuery, ConditionParams),
         responses(OutputFailures, CommonFailures)
     )
 )]

@@ -19,7 +19,7 @@ use super::openapi::schemas::Truth;
 use super::params;
 use crate::config::values::one_of;
 use crate::profiler::Of;
-use crate::profiler::store::{OutputKey, OutputKind, ReportId};
+use crate::profiler::store::{LabelKey, OutputKey, OutputKind, ReportId};
 use crate::symbolize::ThreadMode;
 
 /// Parameter that says which session an output is of.
@@ -90,11 +90,11 @@ pub(super) struct FileQuery {
 #[derive(Deserialize)]
 #[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct PprofQuery {
-    /// Labels of each sample, for pprof: `thread`, `allocator` or both, separated by a comma. By default there are none, because
-    /// profile stores make a series of its own for each value of a label.
+    /// Labels of each sample, for pprof: `thread`, `allocator`, `context` (each label of the context by its own name, such
+    /// as `route`), or several of them, separated by commas. By default there are none, because profile stores make a series of its own for each value of a label.
     #[cfg_attr(
         feature = "openapi",
-        param(pattern = "^ *((thread|allocator) *(, *(thread|allocator) *)*)?$")
+        param(pattern = "^ *((thread|allocator|context) *(, *(thread|allocator|context) *)*)?$")
     )]
     labels: Option<String>,
     /// Most samples, for pprof: the smaller ones are summed up, so that no total changes. By default 16,000 samples and 4 MiB,
@@ -106,6 +106,20 @@ pub(super) struct PprofQuery {
 
 fn number_of_samples<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
     params::whole(value, u32::MAX, "a number of samples, or 0 for all").map(Some)
+}
+
+/// Parameter that shows memory by context.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
+pub(super) struct ByQuery {
+    /// The key of contexts, such as `route` or `tenant`, by which memory is shown: call stacks stand below a root frame of their
+    /// context's value, such as `[GET /users/{id}]`, and statistics are a table of the values. A report then has sums, not every
+    /// event. A key has at most 128 bytes.
+    #[cfg_attr(
+        feature = "openapi",
+        param(value_type = Option<String>, pattern = "^[a-z][a-z0-9_.-]{0,127}$")
+    )]
+    by: Option<LabelKey>,
 }
 
 /// Parameter that chooses the version of a report's format.
@@ -260,11 +274,13 @@ pub(super) fn read(
     let file: FileQuery = params::read(query)?;
     let VersionQuery { version } = params::read(query)?;
     let PprofQuery { labels, limit } = params::read(query)?;
+    let ByQuery { by } = params::read(query)?;
     let mut key = OutputKey::new(asked.unwrap_or(preferred))
         .full(making.full.unwrap_or_default())
         .full_names(making.full_names.unwrap_or_default())
         .inverted(file.inverted.unwrap_or_default())
-        .lines(file.lines.unwrap_or_default());
+        .lines(file.lines.unwrap_or_default())
+        .by(by);
     if let Some(threads) = making.threads {
         key = key.threads(match threads {
             Threads::Name => ThreadMode::ByName,
@@ -303,7 +319,9 @@ pub(super) fn read(
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, Format, Measure, OutputKey, OutputKind, ThreadMode, Unit, Version};
+    use super::{
+        ApiError, Format, LabelKey, Measure, OutputKey, OutputKind, ThreadMode, Unit, Version,
+    };
 
     const REPORT: OutputKey = OutputKey::new(OutputKind::Report);
 
@@ -328,6 +346,8 @@ mod tests {
             ("version=1%32", REPORT.version(Version::V12)),
             ("version=13&x=y&_=1", REPORT),
             ("format=memray", REPORT),
+            ("by=route", REPORT.by(LabelKey::new("route"))),
+            ("by=a+b%20c", REPORT.by(LabelKey::new("a b c"))),
             ("format=csv", csv),
             ("measure=live&format=CSV", csv.measure(Measure::Live)),
             (
@@ -397,6 +417,10 @@ mod tests {
             "format=xml",
             "inverted=2",
             "full-names=2",
+            "by=",
+            "by",
+            "by=a%0Ab",
+            "by=a&by=b",
             "limit=many",
             "limit=-1",
             "limit=4294967296",

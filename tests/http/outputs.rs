@@ -1,6 +1,7 @@
 //! Tests of reports, flame graphs and statistics over HTTP: the answers, the files on disk, and failures of the disk.
 
 use std::fs;
+use std::hint::black_box;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use crate::bench::{Answer, BASE, Bench, call, fresh_dir, send, try_send};
@@ -510,5 +511,79 @@ fn code_can_do_what_the_endpoints_do() {
         drafts.count(),
         0,
         "shutdown waits for files that are being written"
+    );
+}
+
+#[tokio::test]
+async fn outputs_by_a_key_have_the_values_of_contexts() {
+    let bench = Bench::new();
+    let app = bench.app();
+    assert_eq!(call(&app, "start").await.status, 200);
+    let keep = || black_box(vec![1_u8; 8_000_000]);
+    let blocks = [
+        heapray::context([("route", "GET /a")]).run(keep),
+        heapray::context([("route", "GET /b")]).run(keep),
+        keep(),
+    ];
+    let by_route = async |app: &Router| {
+        let stats = call(app, "stats?by=route&format=json").await.json();
+        assert_eq!(stats["key"], "route");
+        for value in ["GET /a", "GET /b"] {
+            let rows = stats["contexts"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["value"] == value).unwrap();
+            assert_eq!(row["live"]["bytes"], 8_000_000, "{stats}");
+        }
+        assert!(
+            call(app, "stats?by=route")
+                .await
+                .text()
+                .contains("\nGET /a ")
+        );
+        for output in [
+            "tree?by=route",
+            "table?by=route",
+            "report?by=route&format=collapsed",
+        ] {
+            assert_eq!(call(app, output).await.status, 200, "{output}");
+        }
+        let stacks = call(app, "report?by=route&format=collapsed&measure=live").await;
+        for root in ["[GET /a]", "[GET /b]", "[no route]"] {
+            assert!(
+                stacks.text().lines().any(|line| line.starts_with(root)),
+                "{root}"
+            );
+        }
+        assert_eq!(call(app, "flamegraph?by=route").await.status, 200);
+    };
+    by_route(&app).await;
+    let running = call(&app, "stats?by=tenant").await;
+    let text = running.text();
+    assert!(
+        text.ends_with("no context has the key tenant; there are route\n"),
+        "{text}"
+    );
+    assert_eq!(call(&app, "stop").await.status, 200);
+    drop(blocks);
+    by_route(&app).await;
+    let sums = call(&app, "report?by=route").await;
+    let whole = call(&app, "report").await;
+    let read =
+        |bytes: &[u8]| heapray_report::memray::read_file(std::io::Cursor::new(bytes)).unwrap();
+    assert_eq!(
+        read(&sums.body).report.totals.live,
+        read(&whole.body).report.totals.live
+    );
+    assert_eq!(
+        fs::read(bench.path("memray-report.bin")).unwrap(),
+        whole.body
+    );
+    let kept = call(&app, "reports").await.json();
+    let id = kept[0]["id"].as_str().unwrap().to_owned();
+    let table = call(&app, &format!("reports/{id}/stats?by=route")).await;
+    assert!(table.text().contains("\nGET /b "), "{}", table.text());
+    let refused = call(&app, "stats?by=").await.fails_with(400, "BadRequest");
+    assert_eq!(
+        refused,
+        "by is \"\", but must be a key of 1 to 128 bytes, without control characters"
     );
 }

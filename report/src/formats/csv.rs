@@ -2,7 +2,8 @@
 //!
 //! The first six columns are those of `memray transform csv`, with the same names: `stack_trace` is `function;file;line`
 //! from the leaf, joined by `|`. As in our capture files, `;` and `|` in names become the similar characters U+037E and
-//! U+2223. `location`, the leaf as `function:file:line`, is an additional column. Lines end in CR LF, and cells are quoted
+//! U+2223. `location`, the leaf as `function:file:line`, is an additional column, and so is
+//! `context`, its labels as `key=value`, sorted and joined by `|`. Lines end in CR LF, and cells are quoted
 //! if necessary (RFC 4180).
 //!
 //! A cell that a spreadsheet would take for a formula (its first character that is not blank is one of `=+-@` or their
@@ -16,9 +17,10 @@ use super::Options;
 use super::spelling::{self, NO_STACK};
 use crate::Report;
 use crate::memray::to_capture;
-use crate::model::{Site, ThreadId};
+use crate::model::{Context, Site, ThreadId};
 
-const COLUMNS: &str = "allocator,num_allocations,size,tid,thread_name,stack_trace,location\r\n";
+const COLUMNS: &str =
+    "allocator,num_allocations,size,tid,thread_name,stack_trace,location,context\r\n";
 
 /// Writes `report`, one row at a time. Call sites without any of the measure have no row.
 ///
@@ -40,6 +42,7 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
         .take(report.threads.len())
         .map(|id| thread_name(report, ThreadId(id)))
         .collect();
+    let contexts: Vec<String> = report.contexts.iter().map(labels).collect();
     let mut row = Row::default();
     for site in &report.sites {
         let tally = options.measure.of(site);
@@ -61,6 +64,12 @@ pub fn write(report: &Report, options: &Options, out: &mut impl Write) -> io::Re
         row.stack(report, site, &frames);
         row.text.push(',');
         row.location(report, site);
+        row.text.push(',');
+        row.cell(
+            contexts
+                .get(site.context.0 as usize)
+                .map_or("", String::as_str),
+        );
         row.text.push_str("\r\n");
         out.write_all(row.text.as_bytes())?;
     }
@@ -76,6 +85,13 @@ fn thread_name(report: &Report, id: ThreadId) -> String {
         "" => format!("{:#x}", thread.tid),
         name => format!("{:#x} ({})", thread.tid, to_capture(name)),
     }
+}
+
+/// Returns the labels of a context in one cell.
+fn labels(context: &Context) -> String {
+    let labels = context.labels.iter();
+    let labels = labels.map(|(key, value)| format!("{}={}", to_capture(key), to_capture(value)));
+    labels.collect::<Vec<_>>().join("|")
 }
 
 /// Row that is being written, with a buffer for the cell.
@@ -133,7 +149,26 @@ fn is_formula(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Row;
+    use super::{Row, write};
+    use crate::formats::Options;
+
+    #[test]
+    fn a_row_has_the_labels_of_its_context() {
+        let mut out = Vec::new();
+        write(
+            &crate::views::report_with_contexts(),
+            &Options::default(),
+            &mut out,
+        )
+        .unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let last = text.lines().map(|line| line.rsplit(',').next().unwrap());
+        let last: Vec<&str> = last.collect();
+        assert_eq!(
+            last,
+            ["context", "", "route=GET /a", "route=GET /b|tenant=acme"]
+        );
+    }
 
     #[test]
     fn no_cell_is_taken_for_a_formula_or_breaks_its_row() {

@@ -63,7 +63,7 @@ impl Reports {
     #[allow(clippy::type_complexity)] // a pair that is taken apart at its only use
     fn make(&self, spec: OutputSpec) -> Result<(Output, Option<(View, Making)>), Error> {
         let key = spec.key;
-        if (spec.is_snapshot() || !key.kind().is_kept())
+        if (spec.is_snapshot() || !key.is_kept())
             && let Some(output) = self.room_for(spec)?
         {
             return Ok((output, None));
@@ -85,7 +85,7 @@ impl Reports {
         let mut making = Making::new(input, &self.wanted);
         let output = self.write(key, &view, &mut making)?;
         let last = !view.snapshot.still_recording;
-        if last && !key.kind().is_kept() {
+        if last && !key.is_kept() {
             let origin = Origin::Session {
                 number: view.session,
                 recording: false,
@@ -174,6 +174,8 @@ impl Reports {
         whole: bool,
     ) -> Result<Output, Failure> {
         let snapshot = view.snapshot.still_recording;
+        // By context there are sums only.
+        let whole = whole && key.by_label().is_none();
         let label = Label {
             key,
             taken: view.snapshot.taken,
@@ -195,7 +197,7 @@ impl Reports {
             })
         };
         let mut draft = written_output(making, key, whole, new)?;
-        if snapshot || !key.kind().is_kept() {
+        if snapshot || !key.is_kept() {
             return Ok(draft.detach(label)?);
         }
         draft.sync()?;

@@ -7,6 +7,7 @@ use heapray_report::texts;
 use heapray_report::views::{Measure, Names, Unit};
 
 use super::id::ReportId;
+use super::label_key::LabelKey;
 use crate::symbolize::{NameMode, ThreadMode};
 
 /// A kind of output that is made from a report.
@@ -78,9 +79,8 @@ impl OutputKind {
         )
     }
 
-    /// Returns whether the present session's is kept as a file in the profiler's directory. The others can be made in many
-    /// ways, so they are made when they are asked for.
-    pub(crate) const fn is_kept(self) -> bool {
+    /// Returns whether outputs of this kind are kept as files. The others can be made in many ways.
+    const fn is_kept(self) -> bool {
         matches!(
             self,
             OutputKind::Report | OutputKind::Flamegraph | OutputKind::Stats
@@ -103,6 +103,7 @@ pub struct OutputKey {
     labels: PprofLabels,
     limit: u32,
     since: Option<ReportId>,
+    by: Option<LabelKey>,
 }
 
 impl OutputKey {
@@ -126,6 +127,7 @@ impl OutputKey {
             labels: PprofLabels::NONE,
             limit: MOST_SAMPLES,
             since: None,
+            by: None,
         }
     }
 
@@ -134,6 +136,14 @@ impl OutputKey {
     #[must_use]
     pub const fn since(mut self, since: Option<ReportId>) -> OutputKey {
         self.since = since;
+        self
+    }
+
+    /// Sets the key of contexts by which memory is shown: each call stack is below a root frame of its context's value, and
+    /// statistics are a table of the values. A report then has sums only.
+    #[must_use]
+    pub const fn by(mut self, by: Option<LabelKey>) -> OutputKey {
+        self.by = by;
         self
     }
 
@@ -234,6 +244,16 @@ impl OutputKey {
         self.since
     }
 
+    pub(crate) const fn by_label(self) -> Option<LabelKey> {
+        self.by
+    }
+
+    /// Returns whether the present session's is kept as a file in the profiler's directory. Others are made when they are
+    /// asked for.
+    pub(crate) const fn is_kept(self) -> bool {
+        self.kind.is_kept() && self.by.is_none()
+    }
+
     /// Returns whether frames and threads are those of a kept report.
     pub(crate) const fn is_as_kept(self) -> bool {
         !self.full && !self.each_thread
@@ -254,7 +274,8 @@ impl OutputKey {
             unit: self.unit,
             by_thread: self.each_thread,
             lines: self.lines,
-            reversed: self.inverted,
+            // By context, call stacks are turned over before they get their root frames.
+            reversed: self.inverted && self.by.is_none(),
             pprof: pprof::Options {
                 labels: self.labels,
                 limit: self.limit,
@@ -330,7 +351,7 @@ impl OutputKey {
 
 #[cfg(test)]
 mod tests {
-    use super::{OutputKey, OutputKind, ThreadMode, Version};
+    use super::{LabelKey, OutputKey, OutputKind, ThreadMode, Version};
 
     #[test]
     fn the_usual_outputs_have_racetracks_names() {
@@ -354,6 +375,14 @@ mod tests {
             key.sibling(OutputKind::Stats).stored_name(),
             "memray-stats.full.full-names.each.txt"
         );
+    }
+
+    #[test]
+    fn what_is_shown_by_a_key_is_not_kept() {
+        let key = OutputKey::new(OutputKind::Stats);
+        let by = key.by(LabelKey::new("route"));
+        assert_eq!((key.is_kept(), by.is_kept()), (true, false));
+        assert_eq!(by.sibling(OutputKind::Stats), key);
     }
 
     #[test]

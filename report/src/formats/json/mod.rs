@@ -10,9 +10,11 @@
 //!   "allocators": [{ "allocator", "allocated": TALLY }],
 //!   "sizes":      { "rounded", "counts": [[size, allocations]] },
 //!   "threads":    [{ "tid", "name", "threads", SUMS }],
+//!   "contexts":   [{ "labels": { key: value }, SUMS }],       the first has no labels
 //!   "frames":     [{ "function", "file", "line", "package", "kind" }],
 //!   "own_lines":  [{ "frame" (or null), "own", SUMS }],        memory by the lines of the service's own code
-//!   "table":      [{ "thread", "allocator", "frame" (or null), SUMS }],      by thread, allocator and leaf frame
+//!   "table":      [{ "thread", "allocator", "frame" (or null), "context" (if not 0), SUMS }],
+//!                                          by thread, allocator, leaf frame and context
 //!   "tree":       { "own": SUMS, "nodes": [{ "depth", "frame", SUMS of this very stack, if any }] },
 //!   "timeline":   [{ "at_ms", "rss", "heap", "own" }],
 //!   "marks":      [{ "name", "at_ms", "live": TALLY }]
@@ -21,7 +23,7 @@
 //! SUMS  = "allocated", "high_water", "live", "temporary": TALLY, and "oldest_live_ms" if known
 //! ```
 //!
-//! `frame` and `thread` are indices into `frames` and `threads`. `kind` is `own`, `package`, `language` or `native`. `nodes`
+//! `frame`, `thread` and `context` are indices into `frames`, `threads` and `contexts`. `kind` is `own`, `package`, `language` or `native`. `nodes`
 //! stand in preorder: the nodes after a node with a greater depth are below it. `tree.own` is the sum of all allocations
 //! without a call stack. Tallies that are 0 are left out of SUMS. A version may get additional fields. If the meaning of a
 //! field changes, `version` rises. [`leaks()`] writes a smaller file, the lines that probably leak.
@@ -57,6 +59,7 @@ struct File<'a> {
     allocators: parts::Allocators<'a>,
     sizes: Sizes<'a>,
     threads: Threads<'a>,
+    contexts: parts::Contexts<'a>,
     frames: Frames<'a>,
     own_lines: OwnLines<'a>,
     table: Table<'a>,
@@ -79,6 +82,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         allocators: parts::Allocators(report),
         sizes: Sizes::of(report),
         threads: Threads(report),
+        contexts: parts::Contexts(report),
         frames: Frames(report),
         own_lines: OwnLines(report),
         table: Table(report),

@@ -1,13 +1,13 @@
 //! The parts of the file, each made when it is written.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Serialize, Serializer};
 
 use crate::formats::spelling;
 use crate::memray::in_one_line;
-use crate::model::{self, Allocator, FrameId, Report, ThreadId};
+use crate::model::{self, Allocator, ContextId, FrameId, Report, ThreadId};
 use crate::stats::Estimates;
 use crate::views::{self, CallTree, Kind, Origins, by_thread, own_sites};
 
@@ -166,6 +166,13 @@ struct ThreadRow<'a> {
 }
 
 #[derive(Serialize)]
+struct ContextRow<'a> {
+    labels: BTreeMap<&'a str, Cow<'a, str>>,
+    #[serde(flatten)]
+    sums: Sums,
+}
+
+#[derive(Serialize)]
 struct FrameRow<'a> {
     function: Cow<'a, str>,
     file: Cow<'a, str>,
@@ -187,8 +194,14 @@ struct TableRow {
     thread: u32,
     allocator: &'static str,
     frame: Option<u32>,
+    #[serde(skip_serializing_if = "is_none")]
+    context: u32,
     #[serde(flatten)]
     sums: Sums,
+}
+
+fn is_none(context: &u32) -> bool {
+    *context == ContextId::NONE.0
 }
 
 #[derive(Serialize)]
@@ -252,6 +265,25 @@ list!(Threads, |report| {
     })
 });
 
+list!(Contexts, |report| {
+    let mut sums = vec![views::Sums::default(); report.contexts.len()];
+    for site in &report.sites {
+        if let Some(sums) = sums.get_mut(site.context.0 as usize) {
+            sums.add(site);
+        }
+    }
+    let contexts = report.contexts.iter().zip(sums);
+    contexts.map(|(context, sums)| {
+        let labels = context.labels.iter();
+        ContextRow {
+            labels: labels
+                .map(|(key, value)| (&**key, in_one_line(value)))
+                .collect(),
+            sums: sums.into(),
+        }
+    })
+});
+
 /// Frames, with the owner of their code.
 pub(super) struct Frames<'a>(pub(super) &'a Report);
 
@@ -291,14 +323,14 @@ list!(OwnLines, |report| {
 });
 
 /// Key by which rows of the table are summed up.
-type Key = (ThreadId, Allocator, Option<FrameId>);
+type Key = (ThreadId, Allocator, Option<FrameId>, ContextId);
 
 list!(Table, |report| {
     let mut index: HashMap<Key, usize> = HashMap::new();
     let mut rows: Vec<(Key, views::Sums)> = Vec::new();
     for site in &report.sites {
         let leaf = report.stacks.node(site.stack).map(|node| node.frame);
-        let key = (site.thread, site.allocator, leaf);
+        let key = (site.thread, site.allocator, leaf, site.context);
         let row = *index.entry(key).or_insert_with(|| {
             rows.push((key, views::Sums::default()));
             rows.len() - 1
@@ -306,10 +338,11 @@ list!(Table, |report| {
         rows[row].1.add(site);
     }
     rows.into_iter()
-        .map(|((thread, allocator, frame), sums)| TableRow {
+        .map(|((thread, allocator, frame, context), sums)| TableRow {
             thread: thread.0,
             allocator: allocator.name(),
             frame: frame.map(|frame| frame.0),
+            context: context.0,
             sums: sums.into(),
         })
 });

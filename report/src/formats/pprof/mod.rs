@@ -206,13 +206,18 @@ fn labels(report: &Report, key: Key, texts: &mut Texts) -> Vec<Label> {
         None => (None, thread),
     };
     let allocator = key.allocator.map(|it| it.name().to_ascii_lowercase());
-    let mut label = |key, value: &str| Label {
+    let mut label = |key: &str, value: &str| Label {
         key: texts.number(key),
         str: texts.number(value),
     };
     let replica = replica.map(|replica| label("replica", replica));
     let thread = thread.map(|thread| label("thread", thread));
     let allocator = allocator.map(|allocator| label("allocator", &allocator));
-    let all = replica.into_iter().chain(thread).chain(allocator);
-    all.collect()
+    let mut all: Vec<Label> = [replica, thread, allocator].into_iter().flatten().collect();
+    let context = key
+        .context
+        .and_then(|id| report.contexts.get(id.0 as usize));
+    let of_context = context.iter().flat_map(|context| &context.labels);
+    all.extend(of_context.map(|(key, value)| label(key, value)));
+    all
 }

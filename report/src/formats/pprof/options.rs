@@ -44,6 +44,8 @@ pub struct Labels {
     pub thread: bool,
     /// The function that allocated, such as `malloc` or `mmap`.
     pub allocator: bool,
+    /// The labels of the [context](crate::model::Context), each by its own name, such as `route`.
+    pub context: bool,
 }
 
 impl Labels {
@@ -51,10 +53,11 @@ impl Labels {
     pub const NONE: Labels = Labels {
         thread: false,
         allocator: false,
+        context: false,
     };
 
     /// The names of all labels.
-    pub const NAMES: [&str; 2] = ["thread", "allocator"];
+    pub const NAMES: [&str; 3] = ["thread", "allocator", "context"];
 }
 
 impl FromStr for Labels {
@@ -66,6 +69,7 @@ impl FromStr for Labels {
             match name {
                 "thread" => labels.thread = true,
                 "allocator" => labels.allocator = true,
+                "context" => labels.context = true,
                 "" => {}
                 _ => return Err(UnknownLabel(name.to_owned())),
             }
@@ -97,7 +101,11 @@ mod tests {
 
     #[test]
     fn labels_are_a_list_in_any_order_and_others_are_refused() {
-        let labels = |thread, allocator| Labels { thread, allocator };
+        let labels = |thread, allocator| Labels {
+            thread,
+            allocator,
+            context: false,
+        };
         for (list, expected) in [
             ("", labels(false, false)),
             ("thread", labels(true, false)),
@@ -106,11 +114,15 @@ mod tests {
         ] {
             assert_eq!(list.parse(), Ok(expected), "{list:?}");
         }
-        assert_eq!(Labels::NAMES.join(",").parse(), Ok(labels(true, true)));
+        let all = Labels {
+            context: true,
+            ..labels(true, true)
+        };
+        assert_eq!(Labels::NAMES.join(",").parse(), Ok(all));
         let error = "thread,rute\n".parse::<Labels>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown label \"rute\": use one or more of thread,allocator"
+            "unknown label \"rute\": use one or more of thread,allocator,context"
         );
     }
 }

@@ -3,7 +3,7 @@
 //! Of each call site only its number is held, so a profile without a limit needs 8 bytes per call site besides its code.
 
 use super::Labels;
-use crate::model::{Allocator, Report, Site, StackId, Tally, ThreadId};
+use crate::model::{Allocator, ContextId, Report, Site, StackId, Tally, ThreadId};
 use crate::views::Measure;
 
 /// Sums of one sample, for the sample types in their order.
@@ -22,6 +22,7 @@ pub(super) struct Key {
     pub(super) stack: StackId,
     pub(super) thread: Option<ThreadId>,
     pub(super) allocator: Option<Allocator>,
+    pub(super) context: Option<ContextId>,
 }
 
 impl Key {
@@ -30,6 +31,7 @@ impl Key {
             stack: site.stack,
             thread: labels.thread.then_some(site.thread),
             allocator: labels.allocator.then_some(site.allocator),
+            context: labels.context.then_some(site.context),
         }
     }
 }

@@ -96,13 +96,15 @@ impl Here {
                 capture,
                 limit,
             } => {
-                let has_events = matches!(
-                    (key.kind(), capture.format),
-                    (
-                        OutputKind::Report | OutputKind::Flamegraph,
-                        Format::AllAllocations
-                    )
-                );
+                let is_shown_whole = key.by_label().is_none();
+                let has_events = is_shown_whole
+                    && matches!(
+                        (key.kind(), capture.format),
+                        (
+                            OutputKind::Report | OutputKind::Flamegraph,
+                            Format::AllAllocations
+                        )
+                    );
                 let events =
                     has_events.then(|| memray::events_of_file_within(input(file, wanted), *limit));
                 let events = events.transpose().map_err(io::Error::other)?;

@@ -1,6 +1,7 @@
 //! Writes a report as what was asked for.
 
 use std::io::{self, Write};
+use std::iter;
 
 use heapray_report::formats::Format;
 use heapray_report::memray::MemoryLimit;
@@ -11,7 +12,7 @@ use heapray_report::{Report, memray, stats, texts, views};
 
 use super::while_wanted;
 use crate::collector::snapshot::Snapshot;
-use crate::profiler::store::{OutputKey, OutputKind};
+use crate::profiler::store::{LabelKey, OutputKey, OutputKind};
 use crate::symbolize::{Apart, Resolved, Wanted};
 
 /// Blocks that may be live at a time, and allocations, for the page to be made with the event log: following a block
@@ -95,14 +96,71 @@ where
     let renamed = key.names().and_then(|names| views::named(report, names));
     let report = renamed.as_ref().unwrap_or(report);
     let inverted;
+    let by_label = key.by_label();
     // A picture is turned over by its writer, which says so in it.
-    let is_picture = matches!(key.kind(), OutputKind::File(Format::Svg));
+    let is_picture = matches!(key.kind(), OutputKind::File(Format::Svg)) && by_label.is_none();
     let shown = if key.is_inverted() && !is_picture {
         inverted = views::inverted(report);
         &inverted
     } else {
         report
     };
+    if let Some(label) = by_label {
+        return render_by(label, key, shown, out);
+    }
+    write(key, shown, events, out)
+}
+
+/// Writes `report` by the values that its contexts have for `label`.
+fn render_by(
+    label: LabelKey,
+    key: OutputKey,
+    report: &Report,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let label = label.name();
+    let missing = missing(report, label);
+    match key.kind() {
+        OutputKind::Stats => {
+            texts::contexts(report, label, out)?;
+            missing.map_or(Ok(()), |note| writeln!(out, "\n{note}"))
+        }
+        OutputKind::StatsJson => texts::contexts_json(report, label, out),
+        _ => {
+            // Last, so that nothing else changes the root frames.
+            let mut report = views::by_context(report, label);
+            report.conditions.notes.extend(missing);
+            write(key, &report, None::<iter::Empty<_>>, out)
+        }
+    }
+}
+
+/// Returns a sentence for the user, if no call site has a context with the key `label`.
+fn missing(report: &Report, label: &str) -> Option<String> {
+    let keys = views::context_keys(report);
+    match keys[..] {
+        [] => Some(
+            "nothing was allocated in a context: a service has them by MEMRAY_PROFILER_BY_ROUTE=true, \
+             heapray::by_route() or heapray::context()"
+                .to_owned(),
+        ),
+        _ if keys.contains(&label) => None,
+        _ => Some(format!(
+            "no context has the key {label}; there are {}",
+            keys.join(", ")
+        )),
+    }
+}
+
+fn write<E>(
+    key: OutputKey,
+    report: &Report,
+    events: Option<E>,
+    out: &mut impl Write,
+) -> io::Result<()>
+where
+    E: Iterator<Item = io::Result<Event>>,
+{
     match key.kind() {
         OutputKind::Report => match events {
             Some(events) => memray::write_all(report, events, key.format(), out),
@@ -111,9 +169,9 @@ where
         OutputKind::Flamegraph => write_page(report, events, key.opens_at(), out),
         OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
         OutputKind::StatsJson => stats::json(report, &stats::JsonOptions::default(), out),
-        OutputKind::Table => texts::table(shown, &key.text_choices(), out),
-        OutputKind::Tree => texts::tree(shown, &key.text_choices(), out),
-        OutputKind::Summary => texts::summary(shown, &key.text_choices(), out),
-        OutputKind::File(format) => format.write(shown, &key.choices(), out),
+        OutputKind::Table => texts::table(report, &key.text_choices(), out),
+        OutputKind::Tree => texts::tree(report, &key.text_choices(), out),
+        OutputKind::Summary => texts::summary(report, &key.text_choices(), out),
+        OutputKind::File(format) => format.write(report, &key.choices(), out),
     }
 }

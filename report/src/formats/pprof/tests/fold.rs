@@ -208,7 +208,7 @@ proptest! {
             add_of(&mut report, path, *live, ThreadId(*thread), allocator);
         }
         let [thread, allocator] = labels;
-        let all = Options { labels: Labels { thread, allocator }, limit: 0, ..Options::default() };
+        let all = Options { labels: Labels { thread, allocator, ..Labels::NONE }, limit: 0, ..Options::default() };
         let whole = decode_with(&report, &all, most_bytes);
         prop_assert_eq!(folded_comment(&whole), None);
         let options = Options { limit, ..all };

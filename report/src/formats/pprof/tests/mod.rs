@@ -409,6 +409,36 @@ fn call_sites_are_told_apart_by_the_requested_labels_alone() {
 }
 
 #[test]
+fn the_labels_of_a_context_are_labels_if_that_is_asked() {
+    let report = crate::views::report_with_contexts();
+    let labels = |list: &str| {
+        let options = Options {
+            labels: list.parse().unwrap(),
+            ..Options::default()
+        };
+        let profile = decode_with(&report, &options, super::MOST_BYTES);
+        let samples = profile.sample.iter().map(|sample| {
+            let labels = sample.label.iter();
+            let labels: Vec<String> = labels
+                .map(|label| [label.key, label.str].map(|n| text(&profile, n)).join("="))
+                .collect();
+            (labels.join(" "), sample.value[3])
+        });
+        samples.collect::<Vec<_>>()
+    };
+    assert_eq!(labels(""), [(String::new(), 70)]);
+    let expected = [
+        ("", 10),
+        ("route=GET /a", 20),
+        ("route=GET /b tenant=acme", 40),
+    ];
+    assert_eq!(
+        labels("context"),
+        expected.map(|(labels, bytes)| (labels.to_owned(), bytes))
+    );
+}
+
+#[test]
 fn the_replica_of_a_thread_is_a_label_of_its_own() {
     let mut report = report();
     add(&mut report, &[0], 1);

@@ -1,0 +1,77 @@
+//! The key of a context's label, as a part of an output's key.
+
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Key of a context's label, such as `route`: 1 to 128 bytes without control characters. It is copied like a number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LabelKey {
+    len: u8,
+    /// Bytes after `len` are 0.
+    bytes: [u8; LabelKey::LONGEST],
+}
+
+impl LabelKey {
+    /// Most bytes of a key. A context cuts its own keys after as many.
+    pub const LONGEST: usize = 128;
+
+    /// Returns the key of that name. `None` if no context can have it.
+    #[must_use]
+    pub fn new(name: &str) -> Option<LabelKey> {
+        let is_key = (1..=LabelKey::LONGEST).contains(&name.len());
+        if !is_key || name.contains(char::is_control) {
+            return None;
+        }
+        let mut bytes = [0; LabelKey::LONGEST];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        let len = u8::try_from(name.len()).ok()?;
+        Some(LabelKey { len, bytes })
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let bytes = &self.bytes[..usize::from(self.len)];
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for LabelKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LabelKey({:?})", self.name())
+    }
+}
+
+impl Serialize for LabelKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for LabelKey {
+    fn deserialize<D: Deserializer<'de>>(value: D) -> Result<LabelKey, D::Error> {
+        let name = String::deserialize(value)?;
+        let refused = "a key of 1 to 128 bytes, without control characters";
+        LabelKey::new(&name).ok_or_else(|| D::Error::custom(refused))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LabelKey;
+
+    #[test]
+    fn a_key_has_a_name_that_a_context_can_have() {
+        let longest = "ü".repeat(64);
+        for name in ["route", "a b=c&d", &longest] {
+            assert_eq!(LabelKey::new(name).unwrap().name(), name);
+        }
+        let too_long = "x".repeat(129);
+        for name in ["", "a\nb", "\u{7f}", &too_long] {
+            assert_eq!(LabelKey::new(name), None, "{name:?}");
+        }
+        assert_ne!(LabelKey::new("a"), LabelKey::new("ab"));
+    }
+}
