@@ -8,13 +8,13 @@ use crate::capture::event::NodeId;
 use crate::capture::modules;
 use crate::contexts;
 use heapray_report::checkpoints::generations;
-use heapray_report::model::{History, Mark, Moment, Survivors};
+use heapray_report::model::{History, Mark, Moment, Survivors, Tally};
 
 use super::birth::Birth;
 use super::live::Block;
 use super::log::LogWriter;
 use super::sites::{Key, SiteId, Tallies};
-use super::snapshot::{EventLog, RawNode, RawSite, RawTotals, Snapshot, StackTable};
+use super::snapshot::{ContextSums, EventLog, RawNode, RawSite, RawTotals, Snapshot, StackTable};
 use super::survivors;
 use super::tables::Tables;
 
@@ -125,6 +125,26 @@ impl Tables {
             log_given_up: self.log_given_up(),
             notes: Vec::new(),
         }
+    }
+
+    /// Returns what each context has allocated and holds. This is cheap for any number of call sites.
+    pub fn sums_by_context(&self) -> Vec<ContextSums> {
+        let mut sums: BTreeMap<u32, (Tally, Tally)> = BTreeMap::new();
+        for (key, tallies) in self.sites.iter(self.peak.epoch()) {
+            let (_, context) = self.threads.thread_and_context(key.entry);
+            let (allocated, live) = sums.entry(context).or_default();
+            *allocated += tallies.allocated;
+            *live += tallies.live;
+        }
+        let labels = self.contexts();
+        let sums = sums
+            .into_iter()
+            .map(|(context, (allocated, live))| ContextSums {
+                labels: labels.get(context as usize).cloned().unwrap_or_default(),
+                allocated,
+                live,
+            });
+        sums.collect()
     }
 
     /// Returns every live block and mapping, and the number that it stands for.

@@ -234,3 +234,14 @@ mod kind {
         u8::deserialize(from).map(Kind::from_byte)
     }
 }
+
+/// Sums of a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextSums {
+    /// Pairs of a key and a value, sorted by key. Empty for what is in no context.
+    pub labels: Vec<(String, String)>,
+    /// Everything that was allocated.
+    pub allocated: Tally,
+    /// What is not freed.
+    pub live: Tally,
+}

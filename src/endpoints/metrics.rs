@@ -13,7 +13,7 @@ use super::openapi::failures::CommonFailures;
 #[cfg(feature = "openapi")]
 use super::openapi::schemas::Truth;
 use super::{guard, negotiate, params};
-use crate::metrics::{TextFormat, families, process_families, site_families, text};
+use crate::metrics::{TextFormat, families, process_families, route_families, site_families, text};
 use crate::profiler::{Error, MOST_LINES, Profiler};
 
 /// Parameters that say which further metrics are wanted.
@@ -28,6 +28,10 @@ pub(crate) struct MetricsQuery {
     )]
     #[serde(default, deserialize_with = "lines")]
     sites: usize,
+    /// Also what requests of each route hold and have allocated in the running session: true, t, yes, y, on or 1. The service
+    /// records this by `MEMRAY_PROFILER_BY_ROUTE` or `heapray::by_route()`.
+    #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
+    routes: Option<bool>,
     /// Also `process_cpu_seconds_total`, `process_resident_memory_bytes` and the other usual metrics of a process, for a
     /// service that does not export them itself: true, t, yes, y, on or 1.
     #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
@@ -66,9 +70,14 @@ pub(crate) async fn metrics(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let core = profiler.core()?;
-    let MetricsQuery { sites, process } = params::read(query)?;
-    if sites > 0 {
-        // A GET that costs work: symbols are looked up.
+    let MetricsQuery {
+        sites,
+        routes,
+        process,
+    } = params::read(query)?;
+    let routes = routes.unwrap_or_default();
+    if sites > 0 || routes {
+        // A GET that costs work: symbols are looked up, or all call sites are summed up.
         guard::same_origin_or_link(headers)?;
     }
     let top = match sites {
@@ -81,6 +90,9 @@ pub(crate) async fn metrics(
     let top = top.filter(|_| figures.sessions.running.is_some());
     if let Some(top) = top.as_ref().and_then(|state| state.top.as_ref()) {
         all.extend(site_families(top.lines.iter().take(sites)));
+    }
+    if routes && let Some(contexts) = core.live().sums_by_context().await? {
+        all.extend(route_families(&contexts));
     }
     if process == Some(true) {
         all.extend(process_families(figures.memory.as_ref()));

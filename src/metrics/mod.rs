@@ -15,6 +15,8 @@ mod family;
 mod process;
 mod resident;
 #[cfg(feature = "http")]
+mod routes;
+#[cfg(feature = "http")]
 mod sites;
 mod text;
 
@@ -24,6 +26,8 @@ pub(crate) use families::families;
 pub(crate) use family::Family;
 #[cfg(feature = "http")]
 pub(crate) use process::families as process_families;
+#[cfg(feature = "http")]
+pub(crate) use routes::families as route_families;
 #[cfg(feature = "http")]
 pub(crate) use sites::families as site_families;
 pub(crate) use text::{TextFormat, text};

@@ -22,8 +22,8 @@ use super::machine::Machine;
 use super::reports::{Reports, probable_leak};
 use super::waiter::Waiter;
 use super::worker::Worker;
-use super::{Blocks, CallSite, KeptReport, LeakCandidate, Mark, Status};
-use crate::collector::snapshot::Snapshot;
+use super::{Blocks, CallSite, Error, KeptReport, LeakCandidate, Mark, Status};
+use crate::collector::snapshot::{ContextSums, Snapshot};
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// From one state to the next.
@@ -151,6 +151,16 @@ impl LiveFeed {
         let running = self.machine.top(0, false).map(Arc::new);
         let snapshot = running.or_else(|| self.machine.last())?;
         Some((snapshot.started, thinned(&snapshot.timeline, rows)))
+    }
+
+    /// Returns what each context of the running session has allocated and holds, without blocking. `None`: none runs.
+    ///
+    /// # Errors
+    ///
+    /// A panic of the profiler's.
+    pub(crate) async fn sums_by_context(&self) -> Result<Option<Vec<ContextSums>>, Error> {
+        let machine = Arc::clone(&self.machine);
+        self.thread.read(move || machine.sums_by_context()).await
     }
 
     fn send(&self) {

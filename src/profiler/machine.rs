@@ -4,6 +4,8 @@ use std::sync::{Arc, Condvar};
 
 use super::lock::{Lock, LockGuard, Rank};
 use super::{Error, Mark, State, Status};
+#[cfg(feature = "http")]
+use crate::collector::snapshot::ContextSums;
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::Reason;
 use crate::session::Session;
@@ -342,6 +344,14 @@ impl Machine {
         let inner = self.lock();
         let (_, session) = inner.running()?;
         session.top(sites, ages).ok()
+    }
+
+    /// Returns what each context of the running session has allocated and holds.
+    #[cfg(feature = "http")]
+    pub(crate) fn sums_by_context(&self) -> Option<Vec<ContextSums>> {
+        let inner = self.lock();
+        let (_, session) = inner.running()?;
+        session.sums_by_context().ok()
     }
 
     /// Returns the last view of the finished session.

@@ -25,7 +25,7 @@ use crate::collector::Process;
 use crate::collector::clock::Clock;
 use crate::collector::notice::Headroom;
 pub use crate::collector::notice::{Notice, Observer};
-use crate::collector::snapshot::{Hooks, Snapshot};
+use crate::collector::snapshot::{ContextSums, Hooks, Snapshot};
 pub use crate::collector::worker::Counters;
 use crate::collector::worker::{Request, Setup, Visibility};
 use crate::os::command_line;
@@ -275,6 +275,14 @@ impl Session {
             visibility,
             answer,
         })
+    }
+
+    /// Returns what each context has allocated and holds.
+    ///
+    /// # Errors
+    /// The collector does not run.
+    pub fn sums_by_context(&self) -> Result<Vec<ContextSums>, SessionError> {
+        self.collector.ask(Request::Contexts)
     }
 
     /// Takes a snapshot of this moment. Recording goes on.

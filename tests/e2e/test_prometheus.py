@@ -41,6 +41,7 @@ OF_A_SESSION = {
     "heapray_sample_interval_bytes",
 }
 OF_SITES = {"heapray_site_live_bytes", "heapray_site_live_blocks"}
+OF_ROUTES = {"heapray_route_live_bytes", "heapray_route_live_blocks", "heapray_route_allocated_bytes_total"}
 OF_A_REPORT = {"heapray_last_report_time_seconds"}
 # Those that docs/out-of-memory.md lists, and `stop`.
 CAUSES = {"stop", "allocation_failed", "control_group", "host", "address_space", "size", "step", "slope", "signal"}
@@ -68,7 +69,7 @@ def service(tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("query", ["", "?process=true", "?sites=10", "?sites=10&process=true"])
+@pytest.mark.parametrize("query", ["", "?process=true", "?sites=10", "?routes=true", "?sites=10&routes=true&process=true"])
 @pytest.mark.parametrize("prefix", ["", PREFIX])
 def test_promtool_has_nothing_to_say_about_the_metrics(service, prefix, query):
     answer = service.get(f"{prefix}{METRICS}{query}")
@@ -81,17 +82,17 @@ def test_promtool_has_nothing_to_say_about_a_service_that_does_not_record(tmp_pa
     with Service(tmp_path) as service:
         service.perform(1)
         service.post(f"{PROFILER}/stop")
-        text = service.get(f"{METRICS}?sites=10&process=true").text()
+        text = service.get(f"{METRICS}?sites=10&routes=true&process=true").text()
         assert promtool("check", "metrics", text=text) == ""
         found = samples(text)
         assert found["heapray_recording"][0].value == 0
-        assert ours(found) == set(documented_metrics()) - OF_A_SESSION - OF_SITES - OF_WHAT_IS_SENT - (OF_A_LIMIT - ours(found))
+        assert ours(found) == set(documented_metrics()) - OF_A_SESSION - OF_SITES - OF_ROUTES - OF_WHAT_IS_SENT - (OF_A_LIMIT - ours(found))
         stopped = [sample for sample in found["heapray_last_report_time_seconds"] if sample.labels["cause"] == "stop"]
         assert stopped[0].value == pytest.approx(time.time(), abs=120)
 
 
 def test_the_documented_metrics_are_there_and_no_others(service):
-    found = samples(service.get(f"{METRICS}?sites=10").text())
+    found = samples(service.get(f"{METRICS}?sites=10&routes=true").text())
     assert ours(found) - OF_A_REPORT == set(documented_metrics()) - OF_A_REPORT - OF_WHAT_IS_SENT - (OF_A_LIMIT - ours(found))
     assert {sample.labels["cause"] for sample in found["heapray_reports_total"]} == CAUSES
     assert {sample.labels["part"] for sample in found["heapray_rss_bytes"]} == documented_values("`part`")
@@ -106,9 +107,9 @@ def test_the_documented_metrics_are_there_and_no_others(service):
     assert largest.value >= LEAKED_BYTES
 
 
-def test_without_the_parameters_there_are_neither_sites_nor_families_of_the_process(service):
+def test_without_the_parameters_there_are_neither_sites_nor_routes_nor_families_of_the_process(service):
     found = samples(service.get(METRICS).text())
-    assert not OF_SITES & set(found)
+    assert not (OF_SITES | OF_ROUTES) & set(found)
     assert set(found) == ours(found)
     assert "process_resident_memory_bytes" in samples(service.get(f"{METRICS}?process=true").text())
 
@@ -122,10 +123,10 @@ def test_the_parts_of_the_resident_memory_add_up_to_it(service):
 
 
 def test_openmetrics_is_answered_where_it_is_asked_for_and_says_the_same(service):
-    answer = service.get(f"{METRICS}?sites=10&process=true", headers={"Accept": OPENMETRICS})
+    answer = service.get(f"{METRICS}?sites=10&routes=true&process=true", headers={"Accept": OPENMETRICS})
     assert answer.headers["content-type"] == f"{OPENMETRICS}; charset=utf-8"
     assert answer.text().endswith("# EOF\n")
-    text = samples(service.get(f"{METRICS}?sites=10&process=true").text())
+    text = samples(service.get(f"{METRICS}?sites=10&routes=true&process=true").text())
     assert set(samples(answer.text(), parse_openmetrics)) == set(text)
 
 

@@ -143,6 +143,36 @@ fn remember_for_metrics() -> Vec<u8> {
 }
 
 #[tokio::test]
+async fn routes_are_there_on_request_while_a_session_runs() {
+    let bench = Bench::new();
+    let app = bench.app();
+    let none = call(&app, "metrics?routes=true").await;
+    assert!(!none.text().contains("heapray_route"), "{}", none.text());
+    call(&app, "start").await;
+    let route = heapray::context([("route", "GET /metrics \"test\"")]);
+    let kept = route.run(|| black_box(vec![1_u8; 3_000_000]));
+    let text = metrics_by_route(&app).await;
+    let now = series(&text);
+    let of = |family: &str| {
+        now[&*format!("heapray_route_{family}{{route=\"GET /metrics \\\"test\\\"\"}}")]
+    };
+    assert_eq!(of("live_bytes"), 3e6);
+    assert_eq!(of("live_blocks"), 1.0);
+    drop(kept);
+    let text = metrics_by_route(&app).await;
+    let now = series(&text);
+    let of = |family: &str| {
+        now[&*format!("heapray_route_{family}{{route=\"GET /metrics \\\"test\\\"\"}}")]
+    };
+    assert_eq!((of("live_bytes"), of("allocated_bytes_total")), (0.0, 3e6));
+    assert!(now["heapray_route_live_bytes{route=\"(no route)\"}"] > 0.0);
+}
+
+async fn metrics_by_route(app: &Router) -> String {
+    call(app, "metrics?routes=true").await.text().to_owned()
+}
+
+#[tokio::test]
 async fn call_sites_and_the_usual_metrics_of_a_process_are_there_on_request() {
     let bench = Bench::new();
     let app = bench.app();
@@ -177,6 +207,7 @@ async fn call_sites_and_the_usual_metrics_of_a_process_are_there_on_request() {
         ("sites=101", "a number from 0 to 100"),
         ("sites=", "a number from 0 to 100"),
         ("sites=-1", "a number from 0 to 100"),
+        ("routes=maybe", "true"),
         ("process=maybe", "true"),
     ] {
         let refused = call(&app, &format!("metrics?{query}"))

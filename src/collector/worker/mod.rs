@@ -222,6 +222,10 @@ impl Worker {
                     let exported = self.recording.session_mut().export_top(sites, ages);
                     drop(answer.try_send(self.complete(exported, None, visibility, true)));
                 }
+                Ok(Request::Contexts(answer)) => {
+                    self.catch_up();
+                    drop(answer.try_send(self.recording.session().sums_by_context()));
+                }
                 Ok(Request::Resample(mean, answer)) => {
                     self.recording.change_mean(mean, clock::stamp());
                     sampling::change(mean);

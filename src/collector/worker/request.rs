@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 
 use super::Counters;
 use crate::collector::recording::ScopeId;
-use crate::collector::snapshot::{Hooks, Snapshot};
+use crate::collector::snapshot::{ContextSums, Hooks, Snapshot};
 use heapray_report::model::Mark;
 
 /// Way in which a session sees allocations. The session finds it out after its collector has started, so it comes with each
@@ -35,6 +35,8 @@ pub enum Request {
         visibility: Visibility,
         answer: SyncSender<Snapshot>,
     },
+    /// What each context has allocated and holds.
+    Contexts(SyncSender<Vec<ContextSums>>),
     /// Change of the rate: samples with a point every so many bytes from now on.
     Resample(u64, SyncSender<()>),
     /// Begin of a scope.

@@ -171,7 +171,7 @@ impl Reports {
         };
         let since = key
             .compared_with()
-            .map(|since| self.open_earlier(since))
+            .map(|since| self.open_earlier(since).map(Box::new))
             .transpose()?;
         let input = Input::Kept {
             report: KeptInput { id, file: whole },

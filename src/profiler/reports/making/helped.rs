@@ -104,7 +104,7 @@ impl Helped {
                 since,
                 limit,
             } => {
-                let earlier = since.as_ref().map(|(since, ended)| Since {
+                let earlier = since.as_deref().map(|(since, ended)| Since {
                     id: since.id,
                     bytes: since.file.len(),
                     ended: *ended,
@@ -115,7 +115,7 @@ impl Helped {
                     since: earlier,
                     limit: limit.0,
                 };
-                let since = since.as_ref().map(|(since, _)| since.file.file());
+                let since = since.as_deref().map(|(since, _)| since.file.file());
                 (start, [Some(report.file.file()), since])
             }
         };
@@ -273,7 +273,8 @@ fn begin(start: Start<'static>, files: [File; 2], wanted: &Wanted) -> Result<Her
                 id,
                 file: Output::opened(file, bytes),
             };
-            let since = since.map(|since| (input(since.id, second, since.bytes), since.ended));
+            let since =
+                since.map(|since| Box::new((input(since.id, second, since.bytes), since.ended)));
             let input = Input::Kept {
                 report: input(id, first, bytes),
                 since,

@@ -45,7 +45,7 @@ impl Here {
                 limit,
             } => {
                 let mut capture = read(report, wanted, *limit)?;
-                if let Some((since, ended)) = since {
+                if let Some((since, ended)) = since.as_deref() {
                     let before = read(since, wanted, *limit)?;
                     let mut grown = views::diff(&before.report, &capture.report).grown();
                     grown.conditions.notes.push(format!(

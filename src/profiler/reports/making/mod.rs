@@ -42,7 +42,7 @@ pub(super) enum Input {
     Kept {
         report: KeptInput,
         /// The earlier report, if the outputs show what has grown since.
-        since: Option<(KeptInput, SystemTime)>,
+        since: Option<Box<(KeptInput, SystemTime)>>,
         limit: MemoryLimit,
     },
 }

@@ -200,7 +200,7 @@ fn a_helper_reads_kept_reports() {
         limit: LIMIT,
     };
     for is_compared in [false, true] {
-        let since = || is_compared.then(|| (kept(&report, 6), SystemTime::UNIX_EPOCH));
+        let since = || is_compared.then(|| Box::new((kept(&report, 6), SystemTime::UNIX_EPOCH)));
         let input = || input(since());
         let (mut there, mut here) = (helped(input()), here(input()));
         for key in keys() {

@@ -1,0 +1,86 @@
+//! Memory by route, as three families. Each route is a series of its own, so they are written only on request.
+
+use std::collections::BTreeMap;
+
+use heapray_report::model::Tally;
+
+use super::family::{Family, Kind};
+use crate::collector::snapshot::ContextSums;
+
+/// The key of a route's label, in contexts and in metrics.
+const KEY: &str = "route";
+/// The value for what no route has allocated.
+const NONE: &str = "(no route)";
+
+/// Returns what each route holds and has allocated. Contexts of one route are summed up.
+pub(crate) fn families(contexts: &[ContextSums]) -> Vec<Family> {
+    let mut routes: BTreeMap<&str, (Tally, Tally)> = BTreeMap::new();
+    for context in contexts {
+        let route = context.labels.iter().find(|(key, _)| key == KEY);
+        let (live, allocated) = routes
+            .entry(route.map_or(NONE, |(_, value)| value))
+            .or_default();
+        *live += context.live;
+        *allocated += context.allocated;
+    }
+    let mut bytes = Family::new(
+        Kind::Gauge,
+        "heapray_route_live_bytes",
+        "Live bytes that were allocated for requests of a route in the running session.",
+    );
+    let mut blocks = Family::new(
+        Kind::Gauge,
+        "heapray_route_live_blocks",
+        "Live blocks that were allocated for requests of a route in the running session.",
+    );
+    let mut total = Family::new(
+        Kind::Counter,
+        "heapray_route_allocated_bytes",
+        "Bytes that were allocated for requests of a route in the running session: from 0 again with each session.",
+    );
+    for (route, (live, allocated)) in routes {
+        let labels = [(KEY, route.to_owned())];
+        bytes.add(labels.clone(), live.bytes);
+        blocks.add(labels.clone(), live.count);
+        total.add(labels, allocated.bytes);
+    }
+    vec![bytes, blocks, total]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{TextFormat, text};
+
+    #[test]
+    fn contexts_of_one_route_are_one_series() {
+        let sums = |labels: &[(&str, &str)], bytes| ContextSums {
+            labels: labels
+                .iter()
+                .map(|&(k, v)| (k.to_owned(), v.to_owned()))
+                .collect(),
+            allocated: Tally {
+                count: 2,
+                bytes: 2 * bytes,
+            },
+            live: Tally { count: 1, bytes },
+        };
+        let contexts = [
+            sums(&[], 1),
+            sums(&[("route", "GET /a")], 2),
+            sums(&[("route", "GET /a"), ("tenant", "x")], 4),
+            sums(&[("tenant", "x")], 8),
+        ];
+        let text = text(&families(&contexts), TextFormat::Plain);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [
+            "heapray_route_live_bytes{route=\"(no route)\"} 9",
+            "heapray_route_live_bytes{route=\"GET /a\"} 6",
+            "heapray_route_live_blocks{route=\"(no route)\"} 2",
+            "heapray_route_live_blocks{route=\"GET /a\"} 2",
+            "heapray_route_allocated_bytes_total{route=\"(no route)\"} 18",
+            "heapray_route_allocated_bytes_total{route=\"GET /a\"} 12",
+        ];
+        assert_eq!(lines, expected);
+    }
+}
