@@ -1,7 +1,7 @@
 //! What sessions that have ended allocated, by call stack: added to the running session, it never falls within a process.
 
 use super::hash::Map;
-use super::snapshot::{ModuleId, RawNode, RawSite, RawThread, StackTable};
+use super::snapshot::{ContextSums, ModuleId, RawNode, RawSite, RawThread, StackTable};
 use crate::capture::event::{Kind, NodeId};
 use heapray_report::model::Tally;
 
@@ -19,6 +19,8 @@ pub(crate) struct AllocatedInEnded {
     tree: Tree,
     sums: Map<(NodeId, Kind), Tally>,
     total: Tally,
+    /// By the number of the context.
+    contexts: Map<u32, Tally>,
 }
 
 /// A call tree that grows.
@@ -84,6 +86,7 @@ impl Default for AllocatedInEnded {
             tree: Tree::of(Vec::new()),
             sums: Map::default(),
             total: Tally::default(),
+            contexts: Map::default(),
         }
     }
 }
@@ -117,8 +120,28 @@ impl AllocatedInEnded {
             let known = has_room || self.sums.contains_key(&(node, site.kind));
             let key = (if known { node } else { other }, site.kind);
             *self.sums.entry(key).or_default() += site.allocated;
+            *self.contexts.entry(site.context).or_default() += site.allocated;
         }
         self.total += total;
+    }
+
+    /// Adds the sums of all contexts to `sums`, those of session `number` while that was running. Returns false, and adds
+    /// nothing, if that session has ended meanwhile.
+    pub(crate) fn add_to_contexts(&self, number: u64, sums: &mut Vec<ContextSums>) -> bool {
+        if number <= self.last {
+            return false;
+        }
+        for (&context, &allocated) in &self.contexts {
+            match sums.iter_mut().find(|sums| sums.context == context) {
+                Some(sums) => sums.allocated += allocated,
+                None => sums.push(ContextSums {
+                    context,
+                    allocated,
+                    live: Tally::default(),
+                }),
+            }
+        }
+        true
     }
 
     /// Adds all sums to `stacks` and `total`, of a view of session `number` while that was running. Returns false, and adds nothing, if that

@@ -136,11 +136,10 @@ impl Tables {
             *allocated += tallies.allocated;
             *live += tallies.live;
         }
-        let labels = self.contexts();
         let sums = sums
             .into_iter()
             .map(|(context, (allocated, live))| ContextSums {
-                labels: labels.get(context as usize).cloned().unwrap_or_default(),
+                context,
                 allocated,
                 live,
             });

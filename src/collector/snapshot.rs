@@ -238,8 +238,8 @@ mod kind {
 /// Sums of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextSums {
-    /// Pairs of a key and a value, sorted by key. Empty for what is in no context.
-    pub labels: Vec<(String, String)>,
+    /// The context's number; 0 for what is in no context.
+    pub context: u32,
     /// Everything that was allocated.
     pub allocated: Tally,
     /// What is not freed.

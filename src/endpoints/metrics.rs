@@ -13,6 +13,7 @@ use super::openapi::failures::CommonFailures;
 #[cfg(feature = "openapi")]
 use super::openapi::schemas::Truth;
 use super::{guard, negotiate, params};
+use crate::contexts;
 use crate::metrics::{TextFormat, families, process_families, route_families, site_families, text};
 use crate::profiler::{Error, MOST_LINES, Profiler};
 
@@ -28,7 +29,7 @@ pub(crate) struct MetricsQuery {
     )]
     #[serde(default, deserialize_with = "lines")]
     sites: usize,
-    /// Also what requests of each route hold and have allocated in the running session: true, t, yes, y, on or 1. The service
+    /// Also what requests of each route hold and have allocated, while a session runs: true, t, yes, y, on or 1. The service
     /// records this by `MEMRAY_PROFILER_BY_ROUTE` or `heapray::by_route()`.
     #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
     routes: Option<bool>,
@@ -91,8 +92,8 @@ pub(crate) async fn metrics(
     if let Some(top) = top.as_ref().and_then(|state| state.top.as_ref()) {
         all.extend(site_families(top.lines.iter().take(sites)));
     }
-    if routes && let Some(contexts) = core.live().sums_by_context().await? {
-        all.extend(route_families(&contexts));
+    if routes && let Some(sums) = core.live().sums_by_context().await? {
+        all.extend(route_families(&sums, &contexts::labels()));
     }
     if process == Some(true) {
         all.extend(process_families(figures.memory.as_ref()));

@@ -13,10 +13,13 @@ const KEY: &str = "route";
 const NONE: &str = "(no route)";
 
 /// Returns what each route holds and has allocated. Contexts of one route are summed up.
-pub(crate) fn families(contexts: &[ContextSums]) -> Vec<Family> {
+///
+/// `labels`: those of each context, by its number.
+pub(crate) fn families(contexts: &[ContextSums], labels: &[Vec<(String, String)>]) -> Vec<Family> {
     let mut routes: BTreeMap<&str, (Tally, Tally)> = BTreeMap::new();
     for context in contexts {
-        let route = context.labels.iter().find(|(key, _)| key == KEY);
+        let route = labels.get(context.context as usize);
+        let route = route.and_then(|labels| labels.iter().find(|(key, _)| key == KEY));
         let (live, allocated) = routes
             .entry(route.map_or(NONE, |(_, value)| value))
             .or_default();
@@ -36,7 +39,7 @@ pub(crate) fn families(contexts: &[ContextSums]) -> Vec<Family> {
     let mut total = Family::new(
         Kind::Counter,
         "heapray_route_allocated_bytes",
-        "Bytes that were allocated for requests of a route in the running session: from 0 again with each session.",
+        "Bytes that were allocated for requests of a route while the profiler recorded.",
     );
     for (route, (live, allocated)) in routes {
         let labels = [(KEY, route.to_owned())];
@@ -54,24 +57,28 @@ mod tests {
 
     #[test]
     fn contexts_of_one_route_are_one_series() {
-        let sums = |labels: &[(&str, &str)], bytes| ContextSums {
-            labels: labels
-                .iter()
-                .map(|&(k, v)| (k.to_owned(), v.to_owned()))
-                .collect(),
+        let owned = |labels: &[(&str, &str)]| -> Vec<(String, String)> {
+            let labels = labels.iter();
+            labels
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+                .collect()
+        };
+        let labels = [
+            owned(&[]),
+            owned(&[("route", "GET /a")]),
+            owned(&[("route", "GET /a"), ("tenant", "x")]),
+            owned(&[("tenant", "x")]),
+        ];
+        let sums = |context, bytes| ContextSums {
+            context,
             allocated: Tally {
                 count: 2,
                 bytes: 2 * bytes,
             },
             live: Tally { count: 1, bytes },
         };
-        let contexts = [
-            sums(&[], 1),
-            sums(&[("route", "GET /a")], 2),
-            sums(&[("route", "GET /a"), ("tenant", "x")], 4),
-            sums(&[("tenant", "x")], 8),
-        ];
-        let text = text(&families(&contexts), TextFormat::Plain);
+        let contexts = [sums(0, 1), sums(1, 2), sums(2, 4), sums(3, 8)];
+        let text = text(&families(&contexts, &labels), TextFormat::Plain);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let expected = [
             "heapray_route_live_bytes{route=\"(no route)\"} 9",

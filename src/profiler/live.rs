@@ -153,14 +153,15 @@ impl LiveFeed {
         Some((snapshot.started, thinned(&snapshot.timeline, rows)))
     }
 
-    /// Returns what each context of the running session has allocated and holds, without blocking. `None`: none runs.
+    /// Returns what each context holds in the running session and has allocated in the process, without blocking. `None`: no
+    /// session runs.
     ///
     /// # Errors
     ///
     /// A panic of the profiler's.
     pub(crate) async fn sums_by_context(&self) -> Result<Option<Vec<ContextSums>>, Error> {
-        let machine = Arc::clone(&self.machine);
-        self.thread.read(move || machine.sums_by_context()).await
+        let reports = Arc::clone(&self.reports);
+        self.thread.read(move || reports.sums_by_context()).await
     }
 
     fn send(&self) {

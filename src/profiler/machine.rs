@@ -346,12 +346,12 @@ impl Machine {
         session.top(sites, ages).ok()
     }
 
-    /// Returns what each context of the running session has allocated and holds.
+    /// Returns the number of the running session, and what each of its contexts has allocated and holds.
     #[cfg(feature = "http")]
-    pub(crate) fn sums_by_context(&self) -> Option<Vec<ContextSums>> {
+    pub(crate) fn sums_by_context(&self) -> Option<(u64, Vec<ContextSums>)> {
         let inner = self.lock();
-        let (_, session) = inner.running()?;
-        session.sums_by_context().ok()
+        let (number, session) = inner.running()?;
+        Some((number, session.sums_by_context().ok()?))
     }
 
     /// Returns the last view of the finished session.

@@ -190,8 +190,9 @@ def test_every_metric_that_is_used_is_documented_and_exists():
 
 
 def test_every_metric_of_the_table_is_on_the_dashboard():
-    """`heapray_sample_interval_bytes` is a label of `heapray_info`, and the two of blocks and sites stand for each other."""
+    """`heapray_sample_interval_bytes` is a label of `heapray_info`, and the two of blocks and sites, or routes, stand for each other."""
     elsewhere = {"heapray_sample_interval_bytes", "heapray_recording_start_time_seconds", "heapray_site_live_blocks"}
+    elsewhere |= {"heapray_route_live_blocks"}
     elsewhere |= {"heapray_process_start_time_seconds", "heapray_push_waiting_bytes", "heapray_last_push_time_seconds"}
     elsewhere |= {"heapray_store_waiting_bytes", "heapray_last_store_time_seconds"}
     assert set(documented_metrics()) - metrics_in("\n".join(dashboard_queries())) == elsewhere

@@ -166,6 +166,15 @@ async fn routes_are_there_on_request_while_a_session_runs() {
     };
     assert_eq!((of("live_bytes"), of("allocated_bytes_total")), (0.0, 3e6));
     assert!(now["heapray_route_live_bytes{route=\"(no route)\"}"] > 0.0);
+    call(&app, "stop").await;
+    call(&app, "start").await;
+    drop(route.run(|| black_box(vec![1_u8; 1_000_000])));
+    let text = metrics_by_route(&app).await;
+    let now = series(&text);
+    let of = |family: &str| {
+        now[&*format!("heapray_route_{family}{{route=\"GET /metrics \\\"test\\\"\"}}")]
+    };
+    assert_eq!((of("live_bytes"), of("allocated_bytes_total")), (0.0, 4e6));
 }
 
 async fn metrics_by_route(app: &Router) -> String {

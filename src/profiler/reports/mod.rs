@@ -41,6 +41,8 @@ use super::{Error, ReportStatus};
 use crate::capture::untracked;
 #[cfg(feature = "http")]
 use crate::collector::ended::AllocatedInEnded;
+#[cfg(feature = "http")]
+use crate::collector::snapshot::ContextSums;
 use crate::profiler::store::{
     Output, OutputKey, OutputKind, ReportId, SessionOutputs, Store, keep_previous,
 };
@@ -256,6 +258,14 @@ impl Reports {
         let snapshot = &last.snapshot;
         let mut ended = self.ended.lock();
         ended.add(last.session, &snapshot.stacks, snapshot.totals.allocated);
+    }
+
+    /// Returns what each context holds in the running session and has allocated in the process; `None` if no session runs.
+    #[cfg(feature = "http")]
+    pub(super) fn sums_by_context(&self) -> Option<Vec<ContextSums>> {
+        let (number, mut sums) = self.machine.sums_by_context()?;
+        let ended = self.ended.lock();
+        ended.add_to_contexts(number, &mut sums).then_some(sums)
     }
 
     fn enqueue(self: &Arc<Reports>, spec: OutputSpec, waiter: Waiter<Made>, is_urgent: bool) {
