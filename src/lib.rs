@@ -197,6 +197,8 @@ pub mod symbolize;
 
 pub use alloc::Alloc;
 pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
+#[cfg(feature = "spans")]
+pub use contexts::SpanContexts;
 pub use contexts::{Context, ContextGuard, InContext, WithContext, context, inherit};
 #[cfg(feature = "http")]
 pub use contexts::{spawn, spawn_blocking};

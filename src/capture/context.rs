@@ -26,6 +26,12 @@ pub fn enter(context: u32) -> Entered {
     }
 }
 
+/// Lets the calling thread be in the context of this number from now on. Returns that of before.
+#[cfg(feature = "spans")]
+pub fn replace(context: u32) -> u32 {
+    with_local(|local| local.change_context(context))
+}
+
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   context([("tenant", id)]) ──▶ table: labels ⇄ number     (under a lock, allocates)
-//!   Context::enter, WithContext::poll ──▶ capture::context   (two thread-local words)
+//!   Context::enter, WithContext::poll, SpanContexts ──▶ capture::context   (two thread-local words)
 //! ```
 //!
 //! A block belongs to the context in which its thread was when it was allocated, until it is freed, wherever that happens.
 
 mod future;
 mod inherit;
+#[cfg(feature = "spans")]
+mod spans;
 mod table;
 
 use crate::capture::context::{self, Entered};
@@ -17,6 +19,8 @@ pub use self::future::{InContext, WithContext};
 pub use self::inherit::inherit;
 #[cfg(feature = "http")]
 pub use self::inherit::{spawn, spawn_blocking};
+#[cfg(feature = "spans")]
+pub use self::spans::SpanContexts;
 pub(crate) use self::table::{labels, note};
 
 /// Labels that say on whose behalf memory is allocated. It is a number, and cheap to copy.

@@ -343,6 +343,23 @@ fn texts_fit_into_what_pyroscope_takes() {
     assert_eq!(lengths.max(), Some(65_535));
 }
 
+/// Returns the labels of each sample, and its value of the `nth` type.
+fn labelled(report: &Report, labels: &str, nth: usize) -> Vec<(String, i64)> {
+    let options = Options {
+        labels: labels.parse().unwrap(),
+        ..Options::default()
+    };
+    let profile = decode_with(report, &options, super::MOST_BYTES);
+    let samples = profile.sample.iter().map(|sample| {
+        let labels = sample.label.iter();
+        let labels: Vec<String> = labels
+            .map(|label| [label.key, label.str].map(|n| text(&profile, n)).join("="))
+            .collect();
+        (labels.join(" "), sample.value[nth])
+    });
+    samples.collect()
+}
+
 #[test]
 fn call_sites_are_told_apart_by_the_requested_labels_alone() {
     let mut report = report();
@@ -363,19 +380,7 @@ fn call_sites_are_told_apart_by_the_requested_labels_alone() {
     }
     add(&mut report, &[0], 32);
     let samples = |labels: &str| {
-        let options = Options {
-            labels: labels.parse().unwrap(),
-            ..Options::default()
-        };
-        let profile = decode_with(&report, &options, super::MOST_BYTES);
-        let samples = profile.sample.iter().map(|sample| {
-            let labels = sample.label.iter();
-            let labels: Vec<String> = labels
-                .map(|label| [label.key, label.str].map(|n| text(&profile, n)).join("="))
-                .collect();
-            (labels.join(" "), sample.value[2])
-        });
-        let mut samples: Vec<(String, i64)> = samples.collect();
+        let mut samples = labelled(&report, labels, 2);
         samples.sort();
         samples
     };
@@ -411,21 +416,7 @@ fn call_sites_are_told_apart_by_the_requested_labels_alone() {
 #[test]
 fn the_labels_of_a_context_are_labels_if_that_is_asked() {
     let report = crate::views::report_with_contexts();
-    let labels = |list: &str| {
-        let options = Options {
-            labels: list.parse().unwrap(),
-            ..Options::default()
-        };
-        let profile = decode_with(&report, &options, super::MOST_BYTES);
-        let samples = profile.sample.iter().map(|sample| {
-            let labels = sample.label.iter();
-            let labels: Vec<String> = labels
-                .map(|label| [label.key, label.str].map(|n| text(&profile, n)).join("="))
-                .collect();
-            (labels.join(" "), sample.value[3])
-        });
-        samples.collect::<Vec<_>>()
-    };
+    let labels = |list: &str| labelled(&report, list, 3);
     assert_eq!(labels(""), [(String::new(), 70)]);
     let expected = [
         ("", 10),
