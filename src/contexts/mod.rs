@@ -21,7 +21,7 @@ pub use self::inherit::inherit;
 pub use self::inherit::{spawn, spawn_blocking};
 #[cfg(feature = "spans")]
 pub use self::spans::SpanContexts;
-pub(crate) use self::table::{labels, note};
+pub(crate) use self::table::{labels, note, tidy};
 
 /// Labels that say on whose behalf memory is allocated. It is a number, and cheap to copy.
 ///

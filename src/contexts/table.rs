@@ -109,7 +109,7 @@ fn read<R>(of: impl FnOnce(&Table) -> R) -> R {
 }
 
 /// Returns `text` on one line, cut to the longest that is kept.
-fn tidy(text: &str) -> Cow<'_, str> {
+pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
     let is_start = |&at: &usize| text.is_char_boundary(at);
     let end = (0..=LONGEST.min(text.len())).rev().find(is_start);
     let cut = &text[..end.unwrap_or(0)];

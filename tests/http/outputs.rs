@@ -584,6 +584,6 @@ async fn outputs_by_a_key_have_the_values_of_contexts() {
     let refused = call(&app, "stats?by=").await.fails_with(400, "BadRequest");
     assert_eq!(
         refused,
-        "by is \"\", but must be a key of 1 to 128 bytes, without control characters"
+        "by is \"\", but must be the key of a label, such as route"
     );
 }

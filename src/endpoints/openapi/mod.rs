@@ -15,7 +15,7 @@ use utoipa::{IntoParams, IntoResponses, OpenApi};
 
 use self::failures::KeptFailures;
 use self::params::ReportIdParam;
-use self::schemas::{LiveEvent, Statistics};
+use self::schemas::{LiveEvent, Statistics, StatisticsAnswer, StatisticsByContext};
 use self::views::VIEWS;
 use super::api::BASE;
 use super::error::{ErrorBody, ErrorKind};
@@ -46,7 +46,7 @@ use crate::os::command_line;
         live::live,
         ticket::ticket,
     ),
-    components(schemas(ErrorBody, ErrorKind, LiveEvent, Statistics)),
+    components(schemas(ErrorBody, ErrorKind, LiveEvent, Statistics, StatisticsAnswer, StatisticsByContext)),
     tags(
         (name = "profiler", description = "Where the memory of this service goes: heapray, its built-in heap profiler. \
                                            [The live page](../api/v1/profiler/memray/) shows it while it records."),

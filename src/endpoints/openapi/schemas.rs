@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
-use utoipa::openapi::{Object, RefOr};
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::{Object, Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::profiler::{Blocks, SamplingStatus};
@@ -50,6 +50,41 @@ enum LiveEventName {
     Top,
     Leaks,
     Reports,
+}
+
+/// The statistics, or with `by` what each value of a key holds.
+pub(crate) struct StatisticsAnswer;
+
+impl PartialSchema for StatisticsAnswer {
+    fn schema() -> RefOr<Schema> {
+        let of = |name| RefOr::<Schema>::Ref(Ref::from_schema_name(name));
+        let one = OneOfBuilder::new().item(of("Statistics"));
+        RefOr::T(one.item(of("StatisticsByContext")).build().into())
+    }
+}
+
+impl ToSchema for StatisticsAnswer {}
+
+/// What each value of a key of contexts holds.
+#[derive(ToSchema)]
+pub(crate) struct StatisticsByContext {
+    key: String,
+    /// The one with the most live bytes first.
+    contexts: Vec<StatisticsOfContext>,
+}
+
+/// What one value of a key holds.
+#[derive(ToSchema)]
+struct StatisticsOfContext {
+    /// Null for contexts without the key.
+    #[schema(required)]
+    value: Option<String>,
+    live: Blocks,
+    high_water: Blocks,
+    allocated: Blocks,
+    /// Time at which the oldest live block was allocated, in milliseconds since the start of the session; null if unknown.
+    #[schema(required)]
+    oldest_live_ms: Option<u64>,
 }
 
 /// Statistics as `memray stats --json` writes them, and heapray's additions.

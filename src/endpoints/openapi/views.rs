@@ -45,7 +45,7 @@ pub(super) const VIEWS: &[View] = &[
         what: "The text, or JSON.",
         types: &[
             // First, so that generated clients have its type.
-            ("application/json", Shape::Json("Statistics"), ""),
+            ("application/json", Shape::Json("StatisticsAnswer"), ""),
             (
                 TEXT,
                 Shape::Text,
