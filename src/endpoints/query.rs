@@ -136,7 +136,7 @@ pub(super) struct VersionQuery {
 #[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct SinceQuery {
     /// The number of an earlier kept report: only what has grown since then is shown.
-    #[cfg_attr(feature = "openapi", param(pattern = "^(0|[1-9][0-9]{0,19})$"))]
+    #[cfg_attr(feature = "openapi", param(pattern = "^(0|[1-9][0-9]{0,18})$"))]
     since: Option<String>,
 }
 
@@ -145,7 +145,10 @@ pub(super) fn since(query: Option<&str>) -> Result<Option<ReportId>, ApiError> {
     let SinceQuery { since } = params::read(query)?;
     let refused = || ApiError::BadRequest("since must be the number of a kept report".to_owned());
     since
-        .map(|text| ReportId::parse(&text).ok_or_else(refused))
+        .map(|text| {
+            let id = ReportId::parse(&text).filter(|_| text.len() <= 19);
+            id.ok_or_else(refused)
+        })
         .transpose()
 }
 

@@ -21,6 +21,8 @@ export async function whatLeaks(): Promise<string[]> {
   const state: "disabled" | "stopped" | "background" | "recording" | "stopping" | "forked" = status.state;
 
   const stats = await get(`${BASE}/stats`);
+  // With `?by=` it would be what each value of a key holds.
+  if (!("heapray" in stats)) throw new Error("not the statistics");
   const largest: string | undefined = stats.top_allocations_by_size[0]?.location;
   const calls: number | undefined = stats.allocator_type_distribution["MALLOC"];
   const oldest: (number | null)[] = stats.heapray.top_live_own_lines.map((line) => line.oldest_ms);
