@@ -199,7 +199,7 @@ pub use alloc::Alloc;
 pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
 #[cfg(feature = "spans")]
 pub use contexts::SpanContexts;
-pub use contexts::{Context, ContextGuard, InContext, WithContext, context, inherit};
+pub use contexts::{Context, ContextGuard, InContext, LabelKey, WithContext, context, inherit};
 #[cfg(feature = "http")]
 pub use contexts::{spawn, spawn_blocking};
 #[cfg(feature = "openapi")]
@@ -227,7 +227,7 @@ pub use memory_log::{MemorySpan, memory_span};
 pub use metrics::MetricsCollector;
 pub use metrics::metrics_text;
 pub use os::memory::allocator_memory;
-pub use profiler::store::{LabelKey, Output, OutputKey, OutputKind, ReportId};
+pub use profiler::store::{Output, OutputKey, OutputKind, ReportId};
 pub use profiler::{
     Blocks, Builder, CallSite, Confidence, DiskStatus, Error, InitError, KeptReport, LeakCandidate,
     Mark, OverheadStatus, Profiler, PushStatus, ReportStatus, SamplingStatus, State, Status,

@@ -14,7 +14,7 @@ use heapray::collector::snapshot::Snapshot;
 use heapray::{InContext, context, inherit};
 use heapray_report::model::Tally;
 use http_body_util::BodyExt;
-use support::{record, turn};
+use support::{Dir, record, turn};
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt;
 
@@ -167,10 +167,10 @@ fn a_request_and_the_body_of_its_response_are_in_the_context_of_the_route() {
 #[test]
 fn a_mounted_app_is_recorded_by_route_if_that_is_set() {
     let _turn = turn();
-    let dir = own_dir();
+    let dir = Dir::new("contexts-mount");
     for set in [false, true] {
         let builder = heapray::builder().ignore_environment().enabled(true);
-        let builder = builder.wait_for_start().dir(&dir).by_route(set);
+        let builder = builder.wait_for_start().dir(&dir.0).by_route(set);
         let profiler = builder.build().unwrap();
         let seen = move || async move {
             let labels = heapray::Context::current().labels();
@@ -192,12 +192,4 @@ fn a_mounted_app_is_recorded_by_route_if_that_is_set() {
         });
         profiler.shutdown().unwrap();
     }
-    std::fs::remove_dir_all(dir).unwrap();
-}
-
-fn own_dir() -> std::path::PathBuf {
-    let base = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let dir = base.join(format!("contexts-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    dir
 }

@@ -114,6 +114,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
             "client",
             "collector",
             "config",
+            "contexts",
             "flight_recorder",
             "memory_log",
             "os",
@@ -138,7 +139,14 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
     ),
     (
         "metrics",
-        &["capture", "collector", "flight_recorder", "os", "profiler"],
+        &[
+            "capture",
+            "collector",
+            "contexts",
+            "flight_recorder",
+            "os",
+            "profiler",
+        ],
     ),
     (
         "endpoints",

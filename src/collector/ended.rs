@@ -1,5 +1,7 @@
 //! What sessions that have ended allocated, by call stack: added to the running session, it never falls within a process.
 
+use std::collections::BTreeMap;
+
 use super::hash::Map;
 use super::snapshot::{ContextSums, ModuleId, RawNode, RawSite, RawThread, StackTable};
 use crate::capture::event::{Kind, NodeId};
@@ -127,19 +129,16 @@ impl AllocatedInEnded {
 
     /// Adds the sums of all contexts to `sums`, those of session `number` while that was running. Returns false, and adds
     /// nothing, if that session has ended meanwhile.
-    pub(crate) fn add_to_contexts(&self, number: u64, sums: &mut Vec<ContextSums>) -> bool {
+    pub(crate) fn add_to_contexts(
+        &self,
+        number: u64,
+        sums: &mut BTreeMap<u32, ContextSums>,
+    ) -> bool {
         if number <= self.last {
             return false;
         }
         for (&context, &allocated) in &self.contexts {
-            match sums.iter_mut().find(|sums| sums.context == context) {
-                Some(sums) => sums.allocated += allocated,
-                None => sums.push(ContextSums {
-                    context,
-                    allocated,
-                    live: Tally::default(),
-                }),
-            }
+            sums.entry(context).or_default().allocated += allocated;
         }
         true
     }

@@ -8,7 +8,7 @@ use crate::capture::event::NodeId;
 use crate::capture::modules;
 use crate::contexts;
 use heapray_report::checkpoints::generations;
-use heapray_report::model::{History, Mark, Moment, Survivors, Tally};
+use heapray_report::model::{History, Mark, Moment, Survivors};
 
 use super::birth::Birth;
 use super::live::Block;
@@ -127,23 +127,16 @@ impl Tables {
         }
     }
 
-    /// Returns what each context has allocated and holds. This is cheap for any number of call sites.
-    pub fn sums_by_context(&self) -> Vec<ContextSums> {
-        let mut sums: BTreeMap<u32, (Tally, Tally)> = BTreeMap::new();
+    /// Returns what each context has allocated and holds, by its number; 0 is no context. Looks at each call site.
+    pub fn sums_by_context(&self) -> BTreeMap<u32, ContextSums> {
+        let mut contexts: BTreeMap<u32, ContextSums> = BTreeMap::new();
         for (key, tallies) in self.sites.iter(self.peak.epoch()) {
             let (_, context) = self.threads.thread_and_context(key.entry);
-            let (allocated, live) = sums.entry(context).or_default();
-            *allocated += tallies.allocated;
-            *live += tallies.live;
+            let sums = contexts.entry(context).or_default();
+            sums.allocated += tallies.allocated;
+            sums.live += tallies.live;
         }
-        let sums = sums
-            .into_iter()
-            .map(|(context, (allocated, live))| ContextSums {
-                context,
-                allocated,
-                live,
-            });
-        sums.collect()
+        contexts
     }
 
     /// Returns every live block and mapping, and the number that it stands for.

@@ -236,10 +236,8 @@ mod kind {
 }
 
 /// Sums of a context.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextSums {
-    /// The context's number; 0 for what is in no context.
-    pub context: u32,
     /// Everything that was allocated.
     pub allocated: Tally,
     /// What is not freed.

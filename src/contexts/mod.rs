@@ -9,6 +9,7 @@
 
 mod future;
 mod inherit;
+mod label_key;
 #[cfg(feature = "spans")]
 mod spans;
 mod table;
@@ -19,9 +20,14 @@ pub use self::future::{InContext, WithContext};
 pub use self::inherit::inherit;
 #[cfg(feature = "http")]
 pub use self::inherit::{spawn, spawn_blocking};
+pub use self::label_key::LabelKey;
 #[cfg(feature = "spans")]
 pub use self::spans::SpanContexts;
-pub(crate) use self::table::{labels, note, tidy};
+pub(crate) use self::table::{labels, note};
+
+/// The key of the label that names a request's route.
+#[cfg(feature = "http")]
+pub(crate) const ROUTE: &str = "route";
 
 /// Labels that say on whose behalf memory is allocated. It is a number, and cheap to copy.
 ///

@@ -14,7 +14,7 @@ const MOST_OTHER: usize = 64;
 /// Most labels of a context.
 const MOST_LABELS: usize = 8;
 /// Most bytes of a key or a value.
-const LONGEST: usize = 128;
+pub(super) const LONGEST: usize = 128;
 /// The value of labels for which there is no room.
 const OTHER: &str = "other";
 
@@ -109,7 +109,7 @@ fn read<R>(of: impl FnOnce(&Table) -> R) -> R {
 }
 
 /// Returns `text` on one line, cut to the longest that is kept.
-pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
+pub(super) fn tidy(text: &str) -> Cow<'_, str> {
     let is_start = |&at: &usize| text.is_char_boundary(at);
     let end = (0..=LONGEST.min(text.len())).rev().find(is_start);
     let cut = &text[..end.unwrap_or(0)];

@@ -11,10 +11,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use crate::capture::thread::Busy;
-use crate::contexts::{Context, InContext, WithContext, context};
-
-/// The key of a route's label.
-const KEY: &str = "route";
+use crate::contexts::{Context, InContext, ROUTE, WithContext, context};
 
 /// Layer that puts each request into a context, with the body of its response. See [`by_route`] and [`by_request`].
 #[derive(Debug, Clone)]
@@ -115,7 +112,7 @@ impl ByRoute {
             return known;
         }
         let method = nth.map_or("OTHER", |at| METHODS[at].as_str());
-        let named = context([(KEY, format!("{method} {path}"))]);
+        let named = context([(ROUTE, format!("{method} {path}"))]);
         if is_outermost {
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             known.entry(path.into()).or_default()[at] = Some(named);
@@ -203,7 +200,7 @@ mod tests {
             let [(key, value)] = &first.labels()[..] else {
                 panic!("one label");
             };
-            assert_eq!(key, KEY);
+            assert_eq!(key, ROUTE);
             value.clone()
         };
         assert_eq!(value(Some("/users/{id}"), "GET"), "GET /users/{id}");

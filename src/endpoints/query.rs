@@ -18,8 +18,9 @@ use super::error::ApiError;
 use super::openapi::schemas::Truth;
 use super::params;
 use crate::config::values::one_of;
+use crate::contexts::LabelKey;
 use crate::profiler::Of;
-use crate::profiler::store::{LabelKey, OutputKey, OutputKind, ReportId};
+use crate::profiler::store::{OutputKey, OutputKind, ReportId};
 use crate::symbolize::ThreadMode;
 
 /// Parameter that says which session an output is of.
@@ -91,7 +92,8 @@ pub(super) struct FileQuery {
 #[cfg_attr(feature = "openapi", derive(IntoParams), into_params(parameter_in = Query))]
 pub(super) struct PprofQuery {
     /// Labels of each sample, for pprof: `thread`, `allocator`, `context` (each label of the context by its own name, such
-    /// as `route`), or several of them, separated by commas. By default there are none, because profile stores make a series of its own for each value of a label.
+    /// as `route`), or several of them, separated by commas. By default there are none, because profile stores make a
+    /// series of its own for each value of a label.
     #[cfg_attr(
         feature = "openapi",
         param(pattern = "^ *((thread|allocator|context) *(, *(thread|allocator|context) *)*)?$")
@@ -146,6 +148,7 @@ pub(super) fn since(query: Option<&str>) -> Result<Option<ReportId>, ApiError> {
     let refused = || ApiError::BadRequest("since must be the number of a kept report".to_owned());
     since
         .map(|text| {
+            // As the document says it: every number of 19 digits fits 64 bits.
             let id = ReportId::parse(&text).filter(|_| text.len() <= 19);
             id.ok_or_else(refused)
         })

@@ -5,7 +5,7 @@
 //! os::process_metrics ──▶ process ──┘    └──▶ a Collector of the crate prometheus-client
 //! ```
 //!
-//! A scrape never asks the collector, and takes no lock that a request or a hook waits for.
+//! A scrape never asks the collector, unless it wants lines or routes too, and takes no lock that a request or a hook waits for.
 
 #[cfg(feature = "prometheus-client")]
 mod collector;

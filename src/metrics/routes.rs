@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use heapray_report::model::Tally;
-
 use super::family::{Family, Kind};
 use crate::collector::snapshot::ContextSums;
+use crate::contexts::ROUTE;
 
-/// The key of a route's label, in contexts and in metrics.
-const KEY: &str = "route";
 /// The value for what no route has allocated.
 const NONE: &str = "(no route)";
 
 /// Returns what each route holds and has allocated. Contexts of one route are summed up.
 ///
 /// `labels`: those of each context, by its number.
-pub(crate) fn families(contexts: &[ContextSums], labels: &[Vec<(String, String)>]) -> Vec<Family> {
-    let mut routes: BTreeMap<&str, (Tally, Tally)> = BTreeMap::new();
-    for context in contexts {
-        let route = labels.get(context.context as usize);
-        let route = route.and_then(|labels| labels.iter().find(|(key, _)| key == KEY));
-        let (live, allocated) = routes
+pub(crate) fn families(
+    contexts: &BTreeMap<u32, ContextSums>,
+    labels: &[Vec<(String, String)>],
+) -> Vec<Family> {
+    let mut routes: BTreeMap<&str, ContextSums> = BTreeMap::new();
+    for (&context, sums) in contexts {
+        let route = labels.get(context as usize);
+        let route = route.and_then(|labels| labels.iter().find(|(key, _)| key == ROUTE));
+        let of_route = routes
             .entry(route.map_or(NONE, |(_, value)| value))
             .or_default();
-        *live += context.live;
-        *allocated += context.allocated;
+        of_route.live += sums.live;
+        of_route.allocated += sums.allocated;
     }
     let mut bytes = Family::new(
         Kind::Gauge,
@@ -41,17 +41,19 @@ pub(crate) fn families(contexts: &[ContextSums], labels: &[Vec<(String, String)>
         "heapray_route_allocated_bytes",
         "Bytes that were allocated for requests of a route while the profiler recorded.",
     );
-    for (route, (live, allocated)) in routes {
-        let labels = [(KEY, route.to_owned())];
-        bytes.add(labels.clone(), live.bytes);
-        blocks.add(labels.clone(), live.count);
-        total.add(labels, allocated.bytes);
+    for (route, sums) in routes {
+        let labels = [(ROUTE, route.to_owned())];
+        bytes.add(labels.clone(), sums.live.bytes);
+        blocks.add(labels.clone(), sums.live.count);
+        total.add(labels, sums.allocated.bytes);
     }
     vec![bytes, blocks, total]
 }
 
 #[cfg(test)]
 mod tests {
+    use heapray_report::model::Tally;
+
     use super::*;
     use crate::metrics::{TextFormat, text};
 
@@ -69,15 +71,14 @@ mod tests {
             owned(&[("route", "GET /a"), ("tenant", "x")]),
             owned(&[("tenant", "x")]),
         ];
-        let sums = |context, bytes| ContextSums {
-            context,
+        let sums = |bytes| ContextSums {
             allocated: Tally {
                 count: 2,
                 bytes: 2 * bytes,
             },
             live: Tally { count: 1, bytes },
         };
-        let contexts = [sums(0, 1), sums(1, 2), sums(2, 4), sums(3, 8)];
+        let contexts = BTreeMap::from([(0, sums(1)), (1, sums(2)), (2, sums(4)), (3, sums(8))]);
         let text = text(&families(&contexts, &labels), TextFormat::Plain);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let expected = [

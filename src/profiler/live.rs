@@ -8,6 +8,7 @@
 //! for the call sites with the most live bytes, and remembered. What probably leaks is found out less often, since that takes a
 //! look at each live block.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::thread;
@@ -159,7 +160,9 @@ impl LiveFeed {
     /// # Errors
     ///
     /// A panic of the profiler's.
-    pub(crate) async fn sums_by_context(&self) -> Result<Option<Vec<ContextSums>>, Error> {
+    pub(crate) async fn sums_by_context(
+        &self,
+    ) -> Result<Option<BTreeMap<u32, ContextSums>>, Error> {
         let reports = Arc::clone(&self.reports);
         self.thread.read(move || reports.sums_by_context()).await
     }

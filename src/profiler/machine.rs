@@ -1,5 +1,7 @@
 //! The state machine: which session runs, and what the last one left. `Lifecycle` moves it; all others read it.
 
+#[cfg(feature = "http")]
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar};
 
 use super::lock::{Lock, LockGuard, Rank};
@@ -348,7 +350,7 @@ impl Machine {
 
     /// Returns the number of the running session, and what each of its contexts has allocated and holds.
     #[cfg(feature = "http")]
-    pub(crate) fn sums_by_context(&self) -> Option<(u64, Vec<ContextSums>)> {
+    pub(crate) fn sums_by_context(&self) -> Option<(u64, BTreeMap<u32, ContextSums>)> {
         let inner = self.lock();
         let (number, session) = inner.running()?;
         Some((number, session.sums_by_context().ok()?))

@@ -7,6 +7,7 @@
 //!
 //! A process has one session at a time. The next start begins a new session, which does not know the blocks of the last one.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -281,7 +282,7 @@ impl Session {
     ///
     /// # Errors
     /// The collector does not run.
-    pub fn sums_by_context(&self) -> Result<Vec<ContextSums>, SessionError> {
+    pub fn sums_by_context(&self) -> Result<BTreeMap<u32, ContextSums>, SessionError> {
         self.collector.ask(Request::Contexts)
     }
 

@@ -151,34 +151,35 @@ async fn routes_are_there_on_request_while_a_session_runs() {
     call(&app, "start").await;
     let route = heapray::context([("route", "GET /metrics \"test\"")]);
     let kept = route.run(|| black_box(vec![1_u8; 3_000_000]));
-    let text = metrics_by_route(&app).await;
-    let now = series(&text);
-    let of = |family: &str| {
-        now[&*format!("heapray_route_{family}{{route=\"GET /metrics \\\"test\\\"\"}}")]
-    };
-    assert_eq!(of("live_bytes"), 3e6);
-    assert_eq!(of("live_blocks"), 1.0);
+    let now = metrics_by_route(&app).await;
+    assert_eq!(now.of_route("live_bytes"), 3e6);
+    assert_eq!(now.of_route("live_blocks"), 1.0);
     drop(kept);
-    let text = metrics_by_route(&app).await;
-    let now = series(&text);
-    let of = |family: &str| {
-        now[&*format!("heapray_route_{family}{{route=\"GET /metrics \\\"test\\\"\"}}")]
-    };
-    assert_eq!((of("live_bytes"), of("allocated_bytes_total")), (0.0, 3e6));
-    assert!(now["heapray_route_live_bytes{route=\"(no route)\"}"] > 0.0);
+    let now = metrics_by_route(&app).await;
+    assert_eq!(now.of_route("live_bytes"), 0.0);
+    assert_eq!(now.of_route("allocated_bytes_total"), 3e6);
+    assert!(series(&now.0)["heapray_route_live_bytes{route=\"(no route)\"}"] > 0.0);
     call(&app, "stop").await;
     call(&app, "start").await;
     drop(route.run(|| black_box(vec![1_u8; 1_000_000])));
-    let text = metrics_by_route(&app).await;
-    let now = series(&text);
-    let of = |family: &str| {
-        now[&*format!("heapray_route_{family}{{route=\"GET /metrics \\\"test\\\"\"}}")]
-    };
-    assert_eq!((of("live_bytes"), of("allocated_bytes_total")), (0.0, 4e6));
+    let now = metrics_by_route(&app).await;
+    assert_eq!(now.of_route("live_bytes"), 0.0);
+    assert_eq!(now.of_route("allocated_bytes_total"), 4e6);
 }
 
-async fn metrics_by_route(app: &Router) -> String {
-    call(app, "metrics?routes=true").await.text().to_owned()
+/// The text of metrics with those of routes.
+struct ByRoute(String);
+
+impl ByRoute {
+    /// Returns the value of the route `GET /metrics "test"`.
+    fn of_route(&self, family: &str) -> f64 {
+        let name = format!(r#"heapray_route_{family}{{route="GET /metrics \"test\""}}"#);
+        series(&self.0)[&*name]
+    }
+}
+
+async fn metrics_by_route(app: &Router) -> ByRoute {
+    ByRoute(call(app, "metrics?routes=true").await.text().to_owned())
 }
 
 #[tokio::test]

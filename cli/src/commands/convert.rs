@@ -36,8 +36,9 @@ pub(crate) struct Args {
     /// SVG: the root at the top.
     #[arg(long)]
     icicle: bool,
-    /// pprof: label each sample with its thread, the function that allocated, the labels of its context, or all: `thread,allocator,context`. A capture
-    /// of `heapray fleet --merge` has a label `replica` beside that of the thread. Without labels, call sites with the same call stack are one sample.
+    /// pprof: label each sample with its thread, the function that allocated, the labels of its context, or all:
+    /// `thread,allocator,context`. A capture of `heapray fleet --merge` has a label `replica` beside that of the thread. Without
+    /// labels, call sites with the same call stack are one sample.
     #[arg(
         long,
         value_name = "LABELS",

@@ -2,9 +2,8 @@
 //!
 //! The first six columns are those of `memray transform csv`, with the same names: `stack_trace` is `function;file;line`
 //! from the leaf, joined by `|`. As in our capture files, `;` and `|` in names become the similar characters U+037E and
-//! U+2223. `location`, the leaf as `function:file:line`, is an additional column, and so is
-//! `context`, its labels as `key=value`, sorted and joined by `|`. Lines end in CR LF, and cells are quoted
-//! if necessary (RFC 4180).
+//! U+2223. Two columns are additional: `location`, the leaf as `function:file:line`, and `context`, its labels as `key=value`,
+//! sorted and joined by `|`. Lines end in CR LF, and cells are quoted if necessary (RFC 4180).
 //!
 //! A cell that a spreadsheet would take for a formula (its first character that is not blank is one of `=+-@` or their
 //! full-width forms) gets a `'` in front, as OWASP advises: it is shown as text, and the `'` is easy to remove.

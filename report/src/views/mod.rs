@@ -69,5 +69,6 @@ pub use resident::{Part, Share, resident_parts};
 pub use same_names::agree_on_names;
 pub use sandwich::{Sandwich, sandwich};
 pub use short_path::short_path;
+pub(crate) use sums::sums_by;
 pub use sums::{Sums, by_stack};
 pub use thread::by_thread;

@@ -52,6 +52,17 @@ impl AddAssign for Sums {
     }
 }
 
+/// Returns sums of call sites by number, `count` of them: `number` says which one a site belongs to. Others are left out.
+pub(crate) fn sums_by(report: &Report, count: usize, number: impl Fn(&Site) -> u32) -> Vec<Sums> {
+    let mut all = vec![Sums::default(); count];
+    for site in &report.sites {
+        if let Some(sums) = all.get_mut(number(site) as usize) {
+            sums.add(site);
+        }
+    }
+    all
+}
+
 /// Returns, for each stack, the sums of all allocations from it or its callees. Index 0 is the empty stack, and so the sum
 /// of all.
 #[must_use]

@@ -1,16 +1,10 @@
 //! Sums by thread.
 
-use super::Sums;
+use super::{Sums, sums_by};
 use crate::model::Report;
 
 /// Returns the sums of each thread, in the order of [`Report::threads`].
 #[must_use]
 pub fn by_thread(report: &Report) -> Vec<Sums> {
-    let mut sums = vec![Sums::default(); report.threads.len()];
-    for site in &report.sites {
-        if let Some(of_thread) = sums.get_mut(site.thread.0 as usize) {
-            of_thread.add(site);
-        }
-    }
-    sums
+    sums_by(report, report.threads.len(), |site| site.thread.0)
 }

@@ -1,5 +1,6 @@
 //! The requests of a session and its scopes to the collector.
 
+use std::collections::BTreeMap;
 #[cfg(test)]
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::SyncSender;
@@ -36,7 +37,7 @@ pub enum Request {
         answer: SyncSender<Snapshot>,
     },
     /// What each context has allocated and holds.
-    Contexts(SyncSender<Vec<ContextSums>>),
+    Contexts(SyncSender<BTreeMap<u32, ContextSums>>),
     /// Change of the rate: samples with a point every so many bytes from now on.
     Resample(u64, SyncSender<()>),
     /// Begin of a scope.

@@ -181,7 +181,12 @@ impl Reports {
         let prepared = self.store.directory.prepare();
         prepared.map_err(|error| self.not_written(error))?;
         let new = || Draft::new(self.store.directory.path());
-        let written = written_output(&mut Making::new(input, &self.wanted), key, true, new);
+        let written = written_output(
+            &mut Making::new(input, &self.wanted),
+            key,
+            key.is_whole(),
+            new,
+        );
         let written = written.and_then(|draft| Ok(draft.detach(label)?));
         let output = written.map_err(|failure| self.failed(failure))?;
         self.recent.remember(origin, key, &output);

@@ -152,7 +152,7 @@ impl Reports {
     }
 
     fn write(&self, key: OutputKey, view: &View, making: &mut Making) -> Result<Output, Error> {
-        let mut written = self.write_once(key, view, making, true);
+        let mut written = self.write_once(key, view, making, key.is_whole());
         if matches!(&written, Err(Failure::Io(error)) if is_too_long(error))
             && key.kind() == OutputKind::Report
         {
@@ -174,8 +174,6 @@ impl Reports {
         whole: bool,
     ) -> Result<Output, Failure> {
         let snapshot = view.snapshot.still_recording;
-        // By context there are sums only.
-        let whole = whole && key.by_label().is_none();
         let label = Label {
             key,
             taken: view.snapshot.taken,

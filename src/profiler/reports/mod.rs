@@ -20,6 +20,8 @@ mod queue;
 mod readers;
 mod recent;
 
+#[cfg(feature = "http")]
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -262,7 +264,7 @@ impl Reports {
 
     /// Returns what each context holds in the running session and has allocated in the process; `None` if no session runs.
     #[cfg(feature = "http")]
-    pub(super) fn sums_by_context(&self) -> Option<Vec<ContextSums>> {
+    pub(super) fn sums_by_context(&self) -> Option<BTreeMap<u32, ContextSums>> {
         let (number, mut sums) = self.machine.sums_by_context()?;
         let ended = self.ended.lock();
         ended.add_to_contexts(number, &mut sums).then_some(sums)

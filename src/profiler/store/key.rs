@@ -7,7 +7,7 @@ use heapray_report::texts;
 use heapray_report::views::{Measure, Names, Unit};
 
 use super::id::ReportId;
-use super::label_key::LabelKey;
+use crate::contexts::LabelKey;
 use crate::symbolize::{NameMode, ThreadMode};
 
 /// A kind of output that is made from a report.
@@ -248,6 +248,17 @@ impl OutputKey {
         self.by
     }
 
+    /// Returns whether it has every event, where there is a log. By context there are sums only.
+    pub(crate) const fn is_whole(self) -> bool {
+        self.by.is_none()
+    }
+
+    /// Returns whether its writer turns call stacks over: that of a picture does, and says so in it. By context they are
+    /// turned over before they get their root frames.
+    pub(crate) const fn is_turned_by_writer(self) -> bool {
+        matches!(self.kind, OutputKind::File(Format::Svg)) && self.by.is_none()
+    }
+
     /// Returns whether the present session's is kept as a file in the profiler's directory. Others are made when they are
     /// asked for.
     pub(crate) const fn is_kept(self) -> bool {
@@ -274,8 +285,7 @@ impl OutputKey {
             unit: self.unit,
             by_thread: self.each_thread,
             lines: self.lines,
-            // By context, call stacks are turned over before they get their root frames.
-            reversed: self.inverted && self.by.is_none(),
+            reversed: self.inverted && self.is_turned_by_writer(),
             pprof: pprof::Options {
                 labels: self.labels,
                 limit: self.limit,

@@ -23,8 +23,8 @@
 //! SUMS  = "allocated", "high_water", "live", "temporary": TALLY, and "oldest_live_ms" if known
 //! ```
 //!
-//! `frame`, `thread` and `context` are indices into `frames`, `threads` and `contexts`. `kind` is `own`, `package`, `language` or `native`. `nodes`
-//! stand in preorder: the nodes after a node with a greater depth are below it. `tree.own` is the sum of all allocations
+//! `frame`, `thread` and `context` are indices into `frames`, `threads` and `contexts`. `kind` is `own`, `package`,
+//! `language` or `native`. `nodes` stand in preorder: the nodes after a node with a greater depth are below it. `tree.own` is the sum of all allocations
 //! without a call stack. Tallies that are 0 are left out of SUMS. A version may get additional fields. If the meaning of a
 //! field changes, `version` rises. [`leaks()`] writes a smaller file, the lines that probably leak.
 

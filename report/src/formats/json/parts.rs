@@ -266,12 +266,7 @@ list!(Threads, |report| {
 });
 
 list!(Contexts, |report| {
-    let mut sums = vec![views::Sums::default(); report.contexts.len()];
-    for site in &report.sites {
-        if let Some(sums) = sums.get_mut(site.context.0 as usize) {
-            sums.add(site);
-        }
-    }
+    let sums = views::sums_by(report, report.contexts.len(), |site| site.context.0);
     let contexts = report.contexts.iter().zip(sums);
     contexts.map(|(context, sums)| {
         let labels = context.labels.iter();

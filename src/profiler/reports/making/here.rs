@@ -96,8 +96,7 @@ impl Here {
                 capture,
                 limit,
             } => {
-                let is_shown_whole = key.by_label().is_none();
-                let has_events = is_shown_whole
+                let has_events = whole
                     && matches!(
                         (key.kind(), capture.format),
                         (

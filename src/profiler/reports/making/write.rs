@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::iter;
 
-use heapray_report::formats::Format;
 use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
 use heapray_report::page::{Page, SourceFiles};
@@ -12,7 +11,8 @@ use heapray_report::{Report, memray, stats, texts, views};
 
 use super::while_wanted;
 use crate::collector::snapshot::Snapshot;
-use crate::profiler::store::{LabelKey, OutputKey, OutputKind};
+use crate::contexts::LabelKey;
+use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::{Apart, Resolved, Wanted};
 
 /// Blocks that may be live at a time, and allocations, for the page to be made with the event log: following a block
@@ -84,28 +84,22 @@ pub(super) fn write_report(
 }
 
 /// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one.
-pub(super) fn render<E>(
+pub(super) fn render(
     key: OutputKey,
     report: &Report,
-    events: Option<E>,
+    events: Option<impl Iterator<Item = io::Result<Event>>>,
     out: &mut impl Write,
-) -> io::Result<()>
-where
-    E: Iterator<Item = io::Result<Event>>,
-{
+) -> io::Result<()> {
     let renamed = key.names().and_then(|names| views::named(report, names));
     let report = renamed.as_ref().unwrap_or(report);
     let inverted;
-    let by_label = key.by_label();
-    // A picture is turned over by its writer, which says so in it.
-    let is_picture = matches!(key.kind(), OutputKind::File(Format::Svg)) && by_label.is_none();
-    let shown = if key.is_inverted() && !is_picture {
+    let shown = if key.is_inverted() && !key.is_turned_by_writer() {
         inverted = views::inverted(report);
         &inverted
     } else {
         report
     };
-    if let Some(label) = by_label {
+    if let Some(label) = key.by_label() {
         return render_by(label, key, shown, out);
     }
     write(key, shown, events, out)
@@ -152,15 +146,12 @@ fn missing(report: &Report, label: &str) -> Option<String> {
     }
 }
 
-fn write<E>(
+fn write(
     key: OutputKey,
     report: &Report,
-    events: Option<E>,
+    events: Option<impl Iterator<Item = io::Result<Event>>>,
     out: &mut impl Write,
-) -> io::Result<()>
-where
-    E: Iterator<Item = io::Result<Event>>,
-{
+) -> io::Result<()> {
     match key.kind() {
         OutputKind::Report => match events {
             Some(events) => memray::write_all(report, events, key.format(), out),

@@ -1,9 +1,11 @@
-//! The key of a context's label, as a part of an output's key.
+//! The key of a context's label, as a value of fixed size.
 
 use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::table::{self, tidy};
 
 /// Key of a context's label, such as `route`: up to 128 bytes without control characters. It is copied like a number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,13 +17,13 @@ pub struct LabelKey {
 
 impl LabelKey {
     /// Most bytes of a key. A context cuts its own keys after as many.
-    pub const LONGEST: usize = 128;
+    pub const LONGEST: usize = table::LONGEST;
 
-    /// Returns the key of that name, as contexts have it: cut after 128 bytes, with spaces for control characters. `None` if it
-    /// is empty.
+    /// Returns the key of that name, as contexts have it: cut after 128 bytes, with spaces for control characters. `None` if
+    /// it is empty.
     #[must_use]
     pub fn new(name: &str) -> Option<LabelKey> {
-        let name = crate::contexts::tidy(name);
+        let name = tidy(name);
         if name.is_empty() {
             return None;
         }
