@@ -402,7 +402,7 @@ fn compare(memray: &Path, capture: &Path, directory: &Path) {
         gprof2dot_sums(&ours(Format::Gprof2dot)),
         gprof2dot_sums(&unescaped(&theirs("gprof2dot")))
     );
-    let six_columns: Vec<String> = ours(Format::Csv).lines().map(without_last_cell).collect();
+    let six_columns: Vec<String> = ours(Format::Csv).lines().map(first_six_cells).collect();
     let (ours, theirs) = (
         csv_sums(&plain(six_columns.join("\n"))),
         csv_sums(&plain(theirs("csv"))),
@@ -442,17 +442,15 @@ fn unescaped(json: &str) -> String {
     json.replace("\\u037e", ";").replace("\\u2223", "|")
 }
 
-fn without_last_cell(line: &str) -> String {
+/// Cuts off the columns that memray's file does not have.
+fn first_six_cells(line: &str) -> String {
     let mut quoted = false;
-    let mut last = 0;
-    for (at, c) in line.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => last = at,
-            _ => {}
-        }
-    }
-    line[..last].to_owned()
+    let mut commas = line.char_indices().filter(|&(_, c)| {
+        quoted ^= c == '"';
+        c == ',' && !quoted
+    });
+    let (end, _) = commas.nth(5).expect("more than six cells");
+    line[..end].to_owned()
 }
 
 #[test]
