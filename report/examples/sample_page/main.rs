@@ -1,5 +1,5 @@
 //! Writes the page of a made-up service, and a file with the values that the page must show: `sample_page OUT.html [NODES]
-//! [aggregated|sampled|still|untold]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
+//! [aggregated|sampled|still|untold|contexts]` writes `OUT.html` and `OUT.html.json`. An aggregated one has no intervals.
 
 mod report;
 
@@ -8,14 +8,14 @@ use std::io::{self, BufWriter, Write};
 
 use heapray_report::model::History;
 use heapray_report::page::Page;
-use heapray_report::views::{CallTree, Kind, Names, Origins, leaks, named, own_sites};
+use heapray_report::views::{CallTree, Kind, Names, Origins, context_rows, leaks, named, own_sites};
 use serde_json::json;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(out) = arguments.next() else {
         return Err(io::Error::other(
-            "usage: sample_page OUT.html [NODES] [aggregated|sampled|still|untold]",
+            "usage: sample_page OUT.html [NODES] [aggregated|sampled|still|untold|contexts]",
         ));
     };
     let nodes = arguments.next().map_or(Ok(0), |n| n.parse());
@@ -29,6 +29,7 @@ fn main() -> io::Result<()> {
             sample.conditions.sampling = Some(report::sampling());
         }
         Some("still") => report::extras::keep_nothing_but_set_up(&mut sample),
+        Some("contexts") => report::extras::add_contexts(&mut sample),
         Some("untold") => sample.history = History::default(),
         _ => {}
     }
@@ -75,6 +76,12 @@ fn main() -> io::Result<()> {
             *threads.entry(key.to_owned()).or_default() += site.live.bytes;
         }
     }
+    let contexts = |key: &str| -> Vec<_> {
+        let rows = context_rows(&sample, key);
+        rows.iter()
+            .map(|row| json!({"value": row.value, "live": row.live, "high_water": row.high_water}))
+            .collect()
+    };
     let plain = named(&sample, Names::Plain).unwrap_or_else(|| sample.clone());
     let leaks: Vec<_> = leaks(&plain)
         .list()
@@ -99,6 +106,8 @@ fn main() -> io::Result<()> {
         "high_water": [total.high_water.count, total.high_water.bytes],
         "temporary": [total.temporary.count, total.temporary.bytes],
         "threads": threads,
+        "by_route": contexts("route"),
+        "by_tenant": contexts("tenant"),
         "allocated": [total.allocated.count, total.allocated.bytes],
         "sites": sites,
         "hostile": report::HOSTILE,

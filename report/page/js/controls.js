@@ -1,5 +1,6 @@
 // Tabs, radios, filters and search: they show the state, and a user's action changes it.
 
+import { conditionOf, shownValue, valuesOf } from "./contexts.js";
 import { VIEWS } from "./decode.js";
 import { threadName } from "./details.js";
 import { byId, el } from "./dom.js";
@@ -18,8 +19,11 @@ const UNTILS = {
   all: "all that was allocated",
 };
 
+/** Number of values of a key that can be chosen from; the view of them all has the others. */
+const MOST_VALUES = 200;
+
 /** Keys of the state in the filter row, each with its value for "no filter". */
-const FILTERS = /** @type {const} */ (["thread", "allocator", "only", "fold", "matching"]);
+const FILTERS = /** @type {const} */ (["thread", "allocator", "where", "only", "fold", "matching"]);
 
 export class Controls {
   /**
@@ -64,6 +68,7 @@ export class Controls {
     const names = new Map(head.allocators);
     const allocators = weigh(rows.allocator).map((kind) => option(String(kind), (names.get(kind) ?? "unknown").toLowerCase()));
     byId("allocator", HTMLSelectElement).append(option("", "all"), ...allocators);
+    this.fillContexts(weigh(rows.context));
     const crates = head.packages.map(([name]) => name).filter((name, i, all) => name !== "" && all.indexOf(name) === i);
     const word = libraryWord(this.model.profile);
     byId("only-word", HTMLElement).textContent = word === "crate" ? "Crate" : "Package";
@@ -73,6 +78,22 @@ export class Controls {
     byId("only", HTMLSelectElement).append(option("", "any"), ...crates.sort().map((name) => option(name, name)));
     const untils = source?.untils ?? [];
     byId("until", HTMLSelectElement).append(...untils.map((until) => option(until, UNTILS[until])));
+  }
+
+  /** @param {number[]} contexts that rows have, those with the most live bytes first */
+  fillContexts(contexts) {
+    const { keys, profile } = this.model;
+    byId("tab-contexts", HTMLElement).hidden = keys.length === 0;
+    byId("where-filter", HTMLElement).hidden = keys.length === 0;
+    const select = byId("where", HTMLSelectElement);
+    select.append(new Option("any", ""));
+    for (const key of keys) {
+      const valueOf = valuesOf(profile.head, key);
+      const values = [...new Set(contexts.map((context) => valueOf[context] ?? null))].slice(0, MOST_VALUES);
+      const group = el("optgroup", "", ...values.map((value) => new Option(shownValue(key, value), conditionOf(key, value))));
+      group.label = key;
+      select.append(group);
+    }
   }
 
   wireTabs() {
@@ -86,11 +107,12 @@ export class Controls {
     tabs.addEventListener("keydown", (event) => {
       const steps = /** @type {Record<string, number>} */ ({ ArrowLeft: -1, ArrowRight: 1, Home: -TABS.length, End: TABS.length });
       if (event.key in steps && document.activeElement !== null) {
-        const at = TABS.findIndex((tab) => document.activeElement?.id === `tab-${tab}`);
+        const { tabs } = this.model;
+        const at = tabs.findIndex((tab) => document.activeElement?.id === `tab-${tab}`);
         const jump = Math.abs(steps[event.key]) > 1;
-        const next = jump ? (steps[event.key] < 0 ? 0 : TABS.length - 1) : (at + steps[event.key] + TABS.length) % TABS.length;
-        this.change({ tab: TABS[next] }, true);
-        byId(`tab-${TABS[next]}`, HTMLElement).focus();
+        const next = jump ? (steps[event.key] < 0 ? 0 : tabs.length - 1) : (at + steps[event.key] + tabs.length) % tabs.length;
+        this.change({ tab: tabs[next] }, true);
+        byId(`tab-${tabs[next]}`, HTMLElement).focus();
         event.preventDefault();
       }
     });
@@ -170,7 +192,9 @@ export class Controls {
         input.checked = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[input.name] === input.value;
       }
     }
-    for (const key of /** @type {const} */ (["thread", "allocator", "only", "fold", "until"])) {
+    byId("tab-contexts", HTMLElement).textContent = `By ${look.contextKey}`;
+    this.offer(state.where);
+    for (const key of /** @type {const} */ (["thread", "allocator", "where", "only", "fold", "until"])) {
       byId(key, HTMLSelectElement).value = state[key];
     }
     byId("plain", HTMLInputElement).checked = state.names === "plain";
@@ -182,6 +206,14 @@ export class Controls {
     }
     this.showFilters(state, look);
     this.showRange(state);
+  }
+
+  /** @param {string} where a condition, which can be chosen from now on even if it is one of the smaller values */
+  offer(where) {
+    const select = byId("where", HTMLSelectElement);
+    if ([...select.options].every(({ value }) => value !== where)) {
+      select.append(new Option(where, where));
+    }
   }
 
   /**

@@ -20,6 +20,7 @@ import { Shape } from "./shape.js";
  * @property {[number, string][]} allocators number and name of all possible ones
  * @property {Conditions} conditions
  * @property {[string, number][]} packages name and kind: {@link OWN}, …
+ * @property {[string, string][][]} contexts key and value of each label, by the number of the context less 1
  * @property {{name: string, at_ms: number, live: Pair}[]} marks
  * @property {number[]} generations of the survivors: where each begins, in milliseconds since the start
  * @property {number[]} generation_allocated bytes of the whole session in each; empty where not known
@@ -94,10 +95,11 @@ import { Shape } from "./shape.js";
  * @property {number | null} cgroup
  * @property {number | null} cgroup_limit
  *
- * @typedef {object} Rows allocations of one thread with one function from one call stack, by node
+ * @typedef {object} Rows allocations of one thread in one context with one function from one call stack, by node
  * @property {Int32Array} node 0 is the empty stack
  * @property {Int32Array} thread
  * @property {Int32Array} allocator its number
+ * @property {Int32Array} context its number; 0 is none
  * @property {Float64Array[]} values by {@link measureOf}
  * @property {Float64Array} oldest milliseconds since the start of the oldest live block; -1 where unknown
  *
@@ -313,6 +315,7 @@ function parseRows(reader, length) {
   const node = reader.ascending(length);
   const thread = reader.integers(length);
   const allocator = reader.integers(length);
+  const context = reader.integers(length);
   const values = [];
   for (let measure = 0; measure < CARRIED; measure += 1) {
     values.push(reader.numbers(length));
@@ -321,5 +324,5 @@ function parseRows(reader, length) {
   while (values.length < MEASURES) {
     values.push(none);
   }
-  return { node, thread, allocator, values, oldest: reader.numbers(length).map((ms) => ms - 1) };
+  return { node, thread, allocator, context, values, oldest: reader.numbers(length).map((ms) => ms - 1) };
 }

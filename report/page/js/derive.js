@@ -9,6 +9,7 @@ import { measureOf } from "./decode.js";
  * @typedef {object} Filter what rows must have; -1 and null: anything
  * @property {number} thread
  * @property {number} allocator
+ * @property {Uint8Array | null} contexts by number of the context, 1: one of these
  * @property {Uint8Array | null} frames by frame, 1: the stack must hold one of these
  * @property {Uint8Array | null} crate by frame, 1: the stack must hold one of these as well
  */
@@ -30,7 +31,7 @@ export function withRange(profile, [count, bytes]) {
  * @param {Filter} filter
  * @returns {Profile}
  */
-export function filtered(profile, { thread, allocator, frames, crate }) {
+export function filtered(profile, { thread, allocator, contexts, frames, crate }) {
   const { rows } = profile;
   const inFrames = frames === null ? null : holding(profile, frames);
   const inCrate = crate === null ? null : holding(profile, crate);
@@ -39,6 +40,7 @@ export function filtered(profile, { thread, allocator, frames, crate }) {
     if (
       (thread < 0 || rows.thread[row] === thread) &&
       (allocator < 0 || rows.allocator[row] === allocator) &&
+      (contexts === null || contexts[rows.context[row]] === 1) &&
       (inFrames === null || inFrames[rows.node[row]] === 1) &&
       (inCrate === null || inCrate[rows.node[row]] === 1)
     ) {
@@ -124,6 +126,7 @@ function taken(profile, kept, node) {
       node: kept.map((row) => node[row]),
       thread: kept.map((row) => rows.thread[row]),
       allocator: kept.map((row) => rows.allocator[row]),
+      context: kept.map((row) => rows.context[row]),
       values: rows.values.map(pick),
       oldest: pick(rows.oldest),
     },

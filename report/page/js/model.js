@@ -2,6 +2,7 @@
 
 import { CallTree } from "./call_tree.js";
 import { swatches } from "./colors.js";
+import { contextsWhere, keysOf } from "./contexts.js";
 import { OWN, measureOf } from "./decode.js";
 import { filtered, foldedBy, sameByName, withNames, withRange } from "./derive.js";
 import { hiding, namesOfBoxes } from "./fold.js";
@@ -10,7 +11,7 @@ import { Names, commonDirectory } from "./names.js";
 import { rangeColumns, rangeSource } from "./ranges.js";
 import { compile, matchingFrames } from "./search.js";
 import { kindOf } from "./sites.js";
-import { START, rangeOf } from "./state.js";
+import { START, TABS, rangeOf } from "./state.js";
 
 /** @typedef {import("./decode.js").Profile} Profile */
 /** @typedef {import("./state.js").State} State */
@@ -27,6 +28,7 @@ import { START, rangeOf } from "./state.js";
  * @property {Names} names
  * @property {string[]} variables by package, the CSS variable of its colour
  * @property {Uint8Array | null} hits by frame, what stands out; null: nothing is sought
+ * @property {string} contextKey of the contexts that are compared
  * @property {string} key of the part: the same key, the same trees
  */
 
@@ -47,6 +49,8 @@ export class Model {
     this.profile = profile;
     this.whole = new CallTree(profile);
     this.source = rangeSource(profile);
+    /** Keys of contexts; none if nothing was allocated in a context. */
+    this.keys = keysOf(profile.head);
     this.legend = swatches(this.whole);
     this.variables = profile.head.packages.map((_, index) => {
       const swatch = this.legend.find(({ packages }) => packages.includes(index));
@@ -69,6 +73,11 @@ export class Model {
     return view === "range" ? this.source !== null : known || (view !== "total" && view !== "temporary");
   }
 
+  /** @returns {readonly import("./state.js").Tab[]} that have something to show */
+  get tabs() {
+    return this.keys.length > 0 ? TABS : TABS.filter((tab) => tab !== "contexts");
+  }
+
   /**
    * @param {State} state
    * @returns {State} without what this report does not have
@@ -80,7 +89,10 @@ export class Model {
     const { threads, packages } = this.profile.head;
     const thread = Number(state.thread) < threads.length ? state.thread : "";
     const only = packages.some(([name]) => name === state.only) ? state.only : "";
-    return { ...state, range, view, until, thread, only };
+    const where = state.where !== "" && contextsWhere(this.profile.head, state.where) !== null ? state.where : "";
+    const key = this.keys.indexOf(state.key) > 0 ? state.key : "";
+    const tab = this.tabs.includes(state.tab) ? state.tab : START.tab;
+    return { ...state, tab, range, view, until, thread, where, key, only };
   }
 
   /**
@@ -95,6 +107,7 @@ export class Model {
       state.view === "range" ? [state.range, state.until] : "",
       state.thread,
       state.allocator,
+      state.where,
       state.only,
       matching,
       state.fold,
@@ -123,7 +136,8 @@ export class Model {
       tree: part.tree,
       ordered: state.order === "leaf" && part.inverted !== null ? part.inverted : part.tree,
       measure: measureOf(state.view, state.by),
-      title: `all ${TITLES[state.view]}`,
+      title: state.where === "" ? `all ${TITLES[state.view]}` : `${state.where}: ${TITLES[state.view]}`,
+      contextKey: state.key || (this.keys[0] ?? ""),
       names: this.names,
       variables: this.variables,
       hits: this.standingOut(state.crate),
@@ -150,8 +164,9 @@ export class Model {
         : Uint8Array.from(profile.frames.package, (index) => (packages[index]?.[0] === state.only ? 1 : 0));
     const thread = state.thread === "" ? -1 : Number(state.thread);
     const allocator = state.allocator === "" ? -1 : Number(state.allocator);
-    if (thread >= 0 || allocator >= 0 || frames !== null || crate !== null) {
-      profile = filtered(profile, { thread, allocator, frames, crate });
+    const contexts = state.where === "" ? null : contextsWhere(profile.head, state.where);
+    if (thread >= 0 || allocator >= 0 || contexts !== null || frames !== null || crate !== null) {
+      profile = filtered(profile, { thread, allocator, contexts, frames, crate });
     }
     return profile;
   }

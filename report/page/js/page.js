@@ -3,6 +3,7 @@
 import { showAdvice } from "./advice_pane.js";
 import { nodeAt, pathTo } from "./call_tree.js";
 import { Controls } from "./controls.js";
+import { ContextsPane } from "./contexts_pane.js";
 import { showCrumbs } from "./crumbs.js";
 import { factsOf, showStatus, showTooltip, spoken, stackText } from "./details.js";
 import { prepareDialogs } from "./dialogs.js";
@@ -62,6 +63,7 @@ export class Page {
     const goTo = (/** @type {number[]} */ nodes) => this.goTo(nodes);
     this.sites = new SiteTable(names, (site) => goTo(site.nodes));
     this.table = new TablePane((change) => this.change(change, false), goTo);
+    this.contexts = new ContextsPane(profile.head, (change, step) => this.change(change, step));
     this.outline = new Outline(byId("outline", HTMLElement), (node) => this.tell(this.look.ordered, node), (node) => this.zoom(node, "graph"));
     this.sandwich = new SandwichPane(names, variables, {
       choose: (name) => this.change({ function: name.toString(36) }, true),
@@ -209,9 +211,9 @@ export class Page {
    */
   goToLine(frame) {
     const same = this.model.same?.same ?? null;
-    const { thread, allocator, only, matching } = START;
+    const { thread, allocator, where, only, matching } = START;
     const shown = { ...this.state, view: START.view, order: START.order, tab: START.tab };
-    for (const wish of [shown, { ...shown, thread, allocator, only, matching }]) {
+    for (const wish of [shown, { ...shown, thread, allocator, where, only, matching }]) {
       const { whole } = this.model.look(wish);
       const [node] = placesOfLine(whole, frame, same);
       if (node !== undefined) {
@@ -295,6 +297,7 @@ export class Page {
       table: () => this.table.show(look),
       tree: () => this.outline.show(look, this.zoomed),
       sandwich: () => this.sandwich.show(look),
+      contexts: () => this.contexts.show(look),
       growth: () => showGrowth(byId("pane-growth", HTMLElement), look, change, goTo, goToLine),
       memory: () => showMemory(byId("pane-memory", HTMLElement), this.model.profile),
       advice: () => showAdvice(byId("pane-advice", HTMLElement), look, goTo, goToLine),

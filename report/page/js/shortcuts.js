@@ -1,7 +1,6 @@
 // Keys that work anywhere on the page, and the switch between light and dark.
 
 import { byId } from "./dom.js";
-import { TABS } from "./state.js";
 
 /** @param {import("./page.js").Page} page */
 export function listenToKeys(page) {
@@ -20,7 +19,7 @@ export function listenToKeys(page) {
       N: () => page.nextMatch(-1),
       o: () => page.openSource(),
     };
-    TABS.forEach((tab, i) => {
+    page.model.tabs.forEach((tab, i) => {
       deeds[String(i + 1)] = () => page.change({ tab }, true);
     });
     if (event.key in deeds) {

@@ -3,8 +3,8 @@
 import { VIEWS } from "./decode.js";
 import { FOLDS } from "./fold.js";
 
-/** @type {readonly ["graph", "table", "tree", "sandwich", "growth", "memory", "advice", "stats"]} */
-export const TABS = ["graph", "table", "tree", "sandwich", "growth", "memory", "advice", "stats"];
+/** @type {readonly ["graph", "table", "tree", "sandwich", "contexts", "growth", "memory", "advice", "stats"]} */
+export const TABS = ["graph", "table", "tree", "sandwich", "contexts", "growth", "memory", "advice", "stats"];
 
 /** @typedef {(typeof TABS)[number]} Tab */
 
@@ -22,6 +22,8 @@ export const TABS = ["graph", "table", "tree", "sandwich", "growth", "memory", "
  * @property {"plain" | "full"} names
  * @property {string} thread index, or empty for all
  * @property {string} allocator its number, or empty for all
+ * @property {string} where `key=value` that the context must have, `key` that it must not have, or empty
+ * @property {string} key of the contexts that are compared; empty for the first one
  * @property {string} only name of the crate that stacks must go through, or empty
  * @property {"" | "1"} matching whether stacks must hold a match of the search
  * @property {string} range `from-to` in milliseconds, or empty
@@ -47,6 +49,8 @@ export const START = Object.freeze({
   names: "plain",
   thread: "",
   allocator: "",
+  where: "",
+  key: "",
   only: "",
   matching: "",
   range: "",
@@ -77,6 +81,8 @@ const TEXTS = {
   search: /^/,
   crate: /^/,
   only: /^/,
+  where: /^/,
+  key: /^/,
   find: /^/,
   thread: /^\d{0,9}$/,
   allocator: /^\d{0,3}$/,

@@ -6,6 +6,7 @@ import { amount, bytes, count, duration, percent } from "./format.js";
 import { functionSums, outermostCalls } from "./functions.js";
 import { csvText, download } from "./save.js";
 import { leafSites, ownSites } from "./sites.js";
+import { fillTable, headOf, sortedRows } from "./sorted_table.js";
 import { placeOf } from "./source.js";
 import { spark } from "./spark.js";
 
@@ -23,12 +24,7 @@ import { spark } from "./spark.js";
  * @property {Float64Array} grown
  * @property {() => number[]} nodes
  *
- * @typedef {object} Column
- * @property {string} key of the state
- * @property {string} title
- * @property {(row: Row) => string | number} by what sorts
- * @property {(row: Row) => Node | string} cell
- * @property {boolean} [text] left-aligned, smallest first
+ * @typedef {import("./sorted_table.js").Column<Row>} Column
  */
 
 /** Number of rows that are made at a time. */
@@ -72,15 +68,10 @@ export class TablePane {
     const all = this.made.rows.length;
     byId("table-count", HTMLElement).textContent =
       rows.length === all ? `${count(all)} rows` : `${count(rows.length)} of ${count(all)} rows`;
-    const head = el("thead", "", el("tr", "", ...columns.map((column) => this.heading(column, state))));
+    const head = headOf(columns, state.sort, (sort) => this.change({ sort }));
     const body = el("tbody", "", ...rows.slice(0, this.most).map((row) => this.line(row, columns)));
     const grid = byId("grid", HTMLTableElement);
-    // Sorting by keyboard keeps the focus on the heading.
-    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.sort : undefined;
-    grid.replaceChildren(head, body);
-    if (focused !== undefined) {
-      /** @type {HTMLElement | null} */ (grid.querySelector(`[data-sort="${CSS.escape(focused)}"]`))?.focus();
-    }
+    fillTable(grid, head, body);
     if (rows.length > this.most) {
       const more = el("button", "", `Show ${count(Math.min(TABLE_STEP * 5, rows.length - this.most))} more`);
       more.type = "button";
@@ -104,38 +95,11 @@ export class TablePane {
     const sought = state.find.toLowerCase();
     const rows =
       sought === ""
-        ? [...this.made.rows]
+        ? this.made.rows
         : this.made.rows.filter(({ frame, crate }) =>
             `${names.full(frame)}\n${names.fullPlace(frame)}\n${crate}`.toLowerCase().includes(sought),
           );
-    const column = columns.find(({ key }) => key === state.sort.replace("-", "")) ?? columns[2];
-    const turn = state.sort.startsWith("-") ? -1 : 1;
-    const compare = (/** @type {string | number} */ a, /** @type {string | number} */ b) =>
-      typeof a === "string" ? (a < b ? -1 : a > b ? 1 : 0) : Number(b) - Number(a);
-    const keys = new Map(rows.map((row) => [row, column.by(row)]));
-    const keyOf = (/** @type {Row} */ row) => keys.get(row) ?? 0;
-    return rows.sort((a, b) => turn * compare(keyOf(a), keyOf(b)));
-  }
-
-  /**
-   * @param {Column} column
-   * @param {import("./state.js").State} state
-   */
-  heading({ key, title, text }, state) {
-    const sorted = state.sort.replace("-", "") === key;
-    const turned = state.sort.startsWith("-");
-    const button = el("button", "", title);
-    button.type = "button";
-    button.dataset.sort = key;
-    button.addEventListener("click", () => this.change({ sort: sorted && !turned ? `-${key}` : key }));
-    const cell = el("th", text ? "text" : "", button);
-    cell.scope = "col";
-    // Texts begin with A, numbers with the largest.
-    cell.ariaSort = sorted ? (turned === (text === true) ? "descending" : "ascending") : "none";
-    if (sorted && !text) {
-      cell.ariaSort = turned ? "ascending" : "descending";
-    }
-    return cell;
+    return sortedRows(columns, rows, state.sort, "value");
   }
 
   /**

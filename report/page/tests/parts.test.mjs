@@ -6,6 +6,7 @@ import test from "node:test";
 
 import { adviceOn } from "../js/advice.js";
 import { CallTree, nodeAt } from "../js/call_tree.js";
+import { contextSums, contextsWhere, keysOf, valuesOf } from "../js/contexts.js";
 import { measureOf } from "../js/decode.js";
 import { eachSurvivor, filtered, foldedBy, sameByName, withNames, withRange } from "../js/derive.js";
 import { explained, hiding, isPlumbing, namesOfBoxes } from "../js/fold.js";
@@ -57,22 +58,59 @@ const everySeed = (check) => {
   }
 };
 
-test("a filter keeps the stacks of a thread, an allocator, a crate and a search, and no others", () => {
+test("a filter keeps the stacks of a thread, an allocator, a context, a crate and a search, and no others", () => {
   everySeed((seed, { profile, stacks }) => {
     const thread = (seed % 4) - 1;
     const allocator = seed % 3 === 0 ? 6 : -1;
     const frames = seed % 2 === 0 ? null : Uint8Array.from({ length: FRAMES }, (_, i) => (i === seed % FRAMES ? 1 : 0));
     const crate = seed % 5 !== 0 ? null : Uint8Array.from({ length: FRAMES }, (_, i) => (i < 3 ? 1 : 0));
+    const contexts = seed % 7 < 4 ? null : contextsWhere(profile.head, "tenant=acme");
     const kept = stacks.filter(
       (stack) =>
+        (contexts === null || stack.labels.some(([, value]) => value === "acme")) &&
         (thread < 0 || stack.thread === thread) &&
         (allocator < 0 || stack.allocator === allocator) &&
         (frames === null || stack.path.some((frame) => frames[frame])) &&
         (crate === null || stack.path.some((frame) => crate[frame])),
     );
-    const part = filtered(profile, { thread, allocator, frames, crate });
+    const part = filtered(profile, { thread, allocator, contexts, frames, crate });
     assert.deepEqual(read(new CallTree(part), LIVE), sums(kept, LIVE));
     assert.deepEqual(read(new InvertedTree(new CallTree(part)), LIVE).length > 0, sums(kept, LIVE).length > 0);
+  });
+});
+
+test("the values of a key have the sums of their call sites, and a condition chooses the same", () => {
+  everySeed((seed, { profile, stacks }) => {
+    const tree = new CallTree(profile);
+    assert.deepEqual(keysOf(profile.head), ["route", "tenant"]);
+    for (const key of ["route", "tenant"]) {
+      const by = seed % 2 === 0 ? "bytes" : "count";
+      const rows = contextSums(tree, key, "peak", by);
+      const valueOf = ({ labels }) => labels.find(([known]) => known === key)?.[1] ?? null;
+      assert.deepEqual(new Set(rows.map(({ value }) => value)), new Set(stacks.map(valueOf)));
+      let before = Infinity;
+      let grown = 0;
+      for (const row of rows) {
+        const members = stacks.filter((stack) => valueOf(stack) === row.value);
+        for (let measure = 0; measure < 8; measure += 1) {
+          assert.equal(row.values[measure], members.reduce((sum, { values }) => sum + values[measure], 0));
+        }
+        assert.equal(row.bytes, row.values[measureOf("peak", "bytes")]);
+        assert.ok(row[by] <= before, "largest first");
+        before = row[by];
+        grown += row.grown.reduce((sum, size) => sum + size, 0);
+        const contexts = contextsWhere(profile.head, row.value === null ? key : `${key}=${row.value}`);
+        const part = new CallTree(filtered(profile, { thread: -1, allocator: -1, contexts, frames: null, crate: null }));
+        assert.equal(part.valueOf(0, LIVE), row.values[LIVE]);
+        const sites = ownSites(part, "peak", by);
+        const most = sites.find(({ frame }) => frame === row.frame);
+        assert.equal(most?.[by] ?? 0, sites[0]?.[by] ?? 0, "the line with the most");
+      }
+      assert.equal(grown, profile.survivors.bytes.reduce((sum, size) => sum + size, 0));
+    }
+    assert.deepEqual(valuesOf(profile.head, "tenant"), [null, null, "acme", "acme"]);
+    assert.equal(contextsWhere(profile.head, "tenant=other"), null);
+    assert.equal(contextsWhere(profile.head, "color"), null);
   });
 });
 
@@ -101,7 +139,7 @@ test("folding takes frames out of every stack and loses no byte", () => {
     }));
     assert.deepEqual(read(new CallTree(between), LIVE), sums(kept, LIVE));
     // And a filter on top of it is that of the folded stacks.
-    const both = filtered(part, { thread: 1, allocator: -1, frames: null, crate: null });
+    const both = filtered(part, { thread: 1, allocator: -1, contexts: null, frames: null, crate: null });
     assert.deepEqual(read(new CallTree(both), LIVE), sums(folded.filter(({ thread }) => thread === 1), LIVE));
     // Rows know where they came from.
     let blocks = 0;
@@ -393,7 +431,7 @@ test("a ranked line is found among plain names and among full ones, and not wher
     const answers = (tree) => responsibleNodes(tree);
     const plain = new CallTree(withNames(profile, true, same));
     assert.equal(live(full, placesOfLine(full, 0, same)), live(plain, placesOfLine(plain, 0, same)));
-    const without = new CallTree(filtered(profile, { thread: 7, allocator: -1, frames: null, crate: null }));
+    const without = new CallTree(filtered(profile, { thread: 7, allocator: -1, contexts: null, frames: null, crate: null }));
     assert.deepEqual(placesOfLine(without, 0, same), []);
   });
 });

@@ -13,6 +13,13 @@ export function dice(seed) {
 
 export const FRAMES = 7;
 
+/** Labels of contexts 1 to 3. */
+const CONTEXTS = [
+  [["route", "GET /a"]],
+  [["route", "GET /b"], ["tenant", "acme"]],
+  [["tenant", "acme"]],
+];
+
 /** A random profile and, beside it, its stacks as plain paths: [frames from the root, values by measure]. */
 export function randomProfile(seed) {
   const roll = dice(seed);
@@ -41,9 +48,11 @@ export function randomProfile(seed) {
   const values = Array.from({ length: 10 }, () => Float64Array.from(node, () => roll(4) * roll(50)));
   const thread = Int32Array.from(node, () => roll(3));
   const allocator = Int32Array.from(node, () => 6 + roll(2));
+  const context = Int32Array.from(node, () => roll(4));
   const all = Int32Array.from({ length: FRAMES }, (_, i) => i);
   const profile = {
     head: {
+      contexts: CONTEXTS,
       packages: ["own", "dep", "std", "native"].map((name, kind) => [name, kind]),
       generations: [0, 100, 250],
       generation_allocated: [600, 300, 0],
@@ -59,7 +68,7 @@ export function randomProfile(seed) {
     strings: Array.from({ length: FRAMES }, (_, i) => `f${i}`),
     frames: { function: all, full: all, file: all, line: all, package: all.map((i) => i % 4) },
     shape: Shape.of(Int32Array.from(closed), Int32Array.from(frame)),
-    rows: { node: Int32Array.from(node), thread, allocator, values, oldest: new Float64Array(node.length) },
+    rows: { node: Int32Array.from(node), thread, allocator, context, values, oldest: new Float64Array(node.length) },
     source: null,
     survivors: survivorsOf(table(node.length, roll, 3)),
     intervals: table(node.length, roll, 4),
@@ -69,6 +78,7 @@ export function randomProfile(seed) {
     path: paths[at],
     thread: thread[i],
     allocator: allocator[i],
+    labels: context[i] === 0 ? [] : CONTEXTS[context[i] - 1],
     values: values.map((column) => column[i]),
   }));
   return { profile, stacks };

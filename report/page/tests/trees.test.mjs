@@ -213,6 +213,8 @@ test("numbers keep three digits and never round something to nothing or all", ()
 test("a state comes back from its hash, and nonsense is the start", () => {
   const state = {
     ...START,
+    where: "route=GET /a&b=c",
+    key: "tenant",
     tab: "sandwich",
     view: "range",
     range: "100-2000",

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::contexts::Labels;
 use super::known::KnownMemory;
 use super::ranking::Ranked;
 use super::{Page, generations};
@@ -24,6 +25,8 @@ pub(super) struct Head<'a> {
     allocators: Vec<(u8, &'static str)>,
     conditions: Conditions<'a>,
     packages: Vec<(&'a str, u8)>,
+    /// Labels of each context from number 1, each a key and a value.
+    contexts: Vec<&'a Labels>,
     marks: Vec<Mark<'a>>,
     generations: &'a [u64],
     generation_allocated: Vec<u64>,
@@ -130,6 +133,7 @@ impl<'a> Head<'a> {
     pub(super) fn of(
         page: &Page<'a>,
         origins: &'a Origins,
+        contexts: Vec<&'a Labels>,
         leaks: Ranked<'a>,
         known: KnownMemory,
         source: Source<'a>,
@@ -173,6 +177,7 @@ impl<'a> Head<'a> {
                 .iter()
                 .map(|package| (package.name.as_str(), package.kind as u8))
                 .collect(),
+            contexts,
             marks: report
                 .marks
                 .iter()

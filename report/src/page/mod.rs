@@ -5,6 +5,7 @@
 //! the scripts put them on the page as text.
 
 mod assets;
+mod contexts;
 mod excerpts;
 mod generations;
 mod head;

@@ -6,9 +6,9 @@
 //! strings                   length of each; then their UTF-8 bytes, back to back
 //! frames                    function of each by its plain name; by its full name; file of each; line of each; package
 //! nodes, in preorder        frames closed before each (0: child of its predecessor); frame of each
-//! rows: call sites by node  step from the node before; thread; allocator; live blocks; live bytes; high-water
-//!                           blocks; bytes; allocated blocks; bytes; temporary blocks; bytes; oldest live block's
-//!                           milliseconds + 1, 0 if unknown
+//! rows: call sites by node  step from the node before; thread; allocator; context, 0 if none; live blocks;
+//!                           bytes; high-water blocks; bytes; allocated blocks; bytes; temporary blocks; bytes; oldest
+//!                           live block's milliseconds + 1, 0 if unknown
 //! survivors by row          step from the row before; generation; blocks; bytes
 //! intervals by row          step from the row before; slot of birth; slots to the free + 1, 0 if never; blocks; bytes
 //! sizes                     signed step from the size before; allocations of it
@@ -19,6 +19,7 @@
 
 use std::io::{self, Write};
 
+use super::contexts::UsedContexts;
 use super::head::{Counts, Head, Source};
 use super::known::KnownMemory;
 use super::ranking::Ranking;
@@ -36,6 +37,7 @@ pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) ->
     let origins = Origins::of(report);
     let used = Used::by(report, &tree);
     let rows = Rows::of(report, &tree);
+    let contexts = UsedContexts::by(report, &rows);
     let survivors = rows::survivors(report, &rows);
     let intervals = rows::intervals(page, &rows);
 
@@ -62,13 +64,21 @@ pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) ->
         url: &report.about.source_url,
         excerpts: excerpts.collect(),
     };
-    let head = serde_json::to_vec(&Head::of(page, &origins, ranked, known, source, counts))?;
+    let head = serde_json::to_vec(&Head::of(
+        page,
+        &origins,
+        contexts.labels(),
+        ranked,
+        known,
+        source,
+        counts,
+    ))?;
     varint::write(out, head.len() as u64)?;
     out.write_all(&head)?;
 
     write_strings_and_frames(out, page, &used, &origins)?;
     write_nodes(out, &tree, &used)?;
-    rows.write(report, out)?;
+    rows.write(report, &contexts, out)?;
     rows::write_survivors(out, &survivors)?;
     rows::write_intervals(out, &intervals)?;
     rows::write_sizes(out, report)?;
@@ -136,7 +146,7 @@ mod tests {
     use super::super::varint::tests::{read, read_step};
     use super::*;
     use crate::Report;
-    use crate::model::{Allocator, ContextId, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
+    use crate::model::{Allocator, Context, ContextId, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
     use crate::views::{Interval, Intervals};
 
     fn strings(bytes: &mut &[u8], count: u64) -> Vec<String> {
@@ -161,9 +171,12 @@ mod tests {
         report.frames[0].file = unused;
         let root = report.stacks.child(StackId::EMPTY, FrameId(1));
         let leaf = report.stacks.child(root, FrameId(2));
-        for (stack, bytes) in [(leaf, 300), (root, 20), (StackId::EMPTY, 1)] {
+        let labels = vec![("route".to_owned(), "GET /a".to_owned())];
+        report.contexts = vec![Context::default(), Context::default(), Context { labels }];
+        // The second of the contexts has no labels.
+        for (stack, bytes, context) in [(leaf, 300, 2), (root, 20, 1), (StackId::EMPTY, 1, 0)] {
             report.sites.push(Site {
-                context: ContextId::NONE,
+                context: ContextId(context),
                 thread: ThreadId(0),
                 stack,
                 allocator: Allocator::Malloc,
@@ -237,6 +250,7 @@ mod tests {
             [1, 2],
             "possible ones"
         );
+        assert_eq!(head["contexts"], serde_json::json!([[["route", "GET /a"]]]));
         assert_eq!(strings(&mut rest, 3), ["root", "", "leaf"]);
         let mut numbers =
             |count: usize| -> Vec<u64> { (0..count).map(|_| read(&mut rest)).collect() };
@@ -249,6 +263,7 @@ mod tests {
         assert_eq!(numbers(2), [0, 1], "frames");
         assert_eq!(numbers(3), [0, 1, 1], "nodes of call sites");
         assert_eq!(numbers(6), [0, 0, 0, 6, 6, 6], "threads and allocators");
+        assert_eq!(numbers(3), [0, 0, 1], "contexts");
         assert_eq!(numbers(3), [3, 3, 3], "live blocks");
         assert_eq!(numbers(3), [1, 20, 300], "live bytes");
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::contexts::UsedContexts;
 use super::varint::column;
 use super::{Page, varint};
 use crate::Report;
@@ -54,7 +55,17 @@ impl Rows {
         (row != NO_ROW).then_some(row)
     }
 
-    pub(super) fn write(&self, report: &Report, out: &mut impl Write) -> io::Result<()> {
+    /// Returns the call site of each row.
+    pub(super) fn sites<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a Site> {
+        self.list.iter().map(|&(_, site)| &report.sites[site as usize])
+    }
+
+    pub(super) fn write(
+        &self,
+        report: &Report,
+        contexts: &UsedContexts<'_>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let mut before = 0;
         column(out, &self.list, |&(node, _)| {
             let step = node - before;
@@ -74,6 +85,7 @@ impl Rows {
         };
         each(&|site| u64::from(site.thread.0))?;
         each(&|site| u64::from(site.allocator.id()))?;
+        each(&|site| u64::from(contexts.number_of(site.context)))?;
         for side in sides {
             each(&|site| side.of(site).count)?;
             each(&|site| side.of(site).bytes)?;

@@ -107,6 +107,8 @@ export const small = samplePage("small", 0);
 export const middle = samplePage("nodes-20k", 20_000);
 export const aggregated = samplePage("aggregated", 0, "aggregated");
 export const sampled = samplePage("sampled", 0, "sampled");
+/** One whose call sites belong to routes and tenants. */
+export const routes = samplePage("routes", 2_000, "contexts");
 /** One of a session in which nothing leaks, and one that does not tell what its call sites held meanwhile. */
 export const still = samplePage("still", 0, "still");
 export const untold = samplePage("untold", 0, "untold");

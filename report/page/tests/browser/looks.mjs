@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-import { middle, out, scene } from "./harness.mjs";
+import { middle, out, routes, scene } from "./harness.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const TABS = ["graph", "table", "tree", "sandwich", "growth", "memory", "advice", "stats"];
@@ -21,6 +21,19 @@ async function serious(page) {
     .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary?.slice(0, 300)}`).join(" | ")}`);
 }
 
+/** Looks at the tabs of the page that is open. */
+async function looked(page, tabs, name, theme) {
+  const found = [];
+  for (const tab of tabs) {
+    await page.locator(`#tab-${tab}`).click();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    found.push(...(wide > 0 ? [`${tab}: ${wide} px too wide`] : []));
+    found.push(...(name === "4k" ? [] : (await serious(page)).map((fault) => `${tab}: ${fault}`)));
+    await page.screenshot({ path: join(out, `${name}-${theme}-${tab}.png`), fullPage: name === "phone" });
+  }
+  assert.deepEqual(found, []);
+}
+
 for (const [name, width, height] of [
   ["phone", 360, 740],
   ["desk", 1440, 900],
@@ -28,15 +41,10 @@ for (const [name, width, height] of [
 ]) {
   for (const theme of ["light", "dark"]) {
     await scene(`every tab fits ${width} px and is accessible (${theme})`, { ...middle, width, height, theme }, async (page) => {
-      const found = [];
-      for (const tab of TABS) {
-        await page.locator(`#tab-${tab}`).click();
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-        found.push(...(wide > 0 ? [`${tab}: ${wide} px too wide`] : []));
-        found.push(...(name === "4k" ? [] : (await serious(page)).map((fault) => `${tab}: ${fault}`)));
-        await page.screenshot({ path: join(out, `${name}-${theme}-${tab}.png`), fullPage: name === "phone" });
-      }
-      assert.deepEqual(found, []);
+      await looked(page, TABS, name, theme);
+    });
+    await scene(`memory by route fits ${width} px and is accessible (${theme})`, { ...routes, width, height, theme }, async (page) => {
+      await looked(page, ["contexts"], name, theme);
     });
   }
 }

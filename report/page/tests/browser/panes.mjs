@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { aggregated, bytes, count, hash, middle, plain, press, radio, sampled, scene, small, status, still, text, texts, untold } from "./harness.mjs";
+import { aggregated, bytes, count, hash, middle, plain, press, radio, routes, sampled, scene, shot, small, status, still, text, texts, untold } from "./harness.mjs";
 
 const tab = (page, name) => page.locator(`#tab-${name}`).click();
 const pick = (page, name, value) => page.locator(`#${name}`).selectOption(value);
@@ -45,6 +45,58 @@ await scene("a crate, and a search that is made a filter, keep the stacks that h
   await page.locator("#matching").check();
   near((await status(page)).Bytes, small.expected.sites[0].bytes);
   assert.equal(await page.locator("#sites tr").count(), 1);
+});
+
+await scene("memory by route, and by tenant, and what one of them holds", routes, async (page) => {
+  const { by_route: byRoute, by_tenant: byTenant } = routes.expected;
+  assert.equal(await text(page, "#tab-contexts"), "By route");
+  await tab(page, "contexts");
+  assert.equal(await text(page, "#context-count"), `${byRoute.length} rows`);
+  const rows = () => texts(page, "#contexts tbody tr");
+  (await rows()).forEach((row, i) => {
+    const { value, live } = byRoute[i];
+    assert.ok(row.startsWith(`${value ?? "no route"} ${bytes(live.bytes)} `), row);
+    assert.match(row, /\.rs:\d+$/, "where most of it is");
+  });
+  await shot(page, "by-route");
+  await radio(page, "peak");
+  const most = byRoute.toSorted((a, b) => b.high_water.bytes - a.high_water.bytes)[0];
+  assert.ok((await rows())[0].startsWith(`${most.value} ${bytes(most.high_water.bytes)} `));
+  await page.locator("#contexts [data-sort=context]").click();
+  assert.match(await hash(page), /sort=context/);
+  assert.match((await rows())[0], /^<b>GET<\/b> \/search/);
+  await radio(page, "live");
+  await page.locator("#contexts .site", { hasText: "GET /rates" }).click();
+  const rates = byRoute.find(({ value }) => value === "GET /rates");
+  near((await status(page)).Bytes, rates.live.bytes);
+  assert.equal(await text(page, "#status .name"), "route=GET /rates: still live");
+  assert.equal(await text(page, "#filter-count"), " (1)");
+  const linked = await hash(page);
+  assert.match(linked, /where=route%3DGET/);
+  await page.goto(page.url().replace(/#.*/, "") + linked);
+  near((await status(page)).Bytes, rates.live.bytes);
+  await pick(page, "where", { label: "acme" });
+  near((await status(page)).Bytes, byTenant.find(({ value }) => value === "acme").live.bytes);
+  await pick(page, "where", { label: "no tenant" });
+  near((await status(page)).Bytes, byTenant.find(({ value }) => value === null).live.bytes);
+  await page.locator("#clear-filters").click();
+  await tab(page, "contexts");
+  await pick(page, "context-key", "tenant");
+  assert.equal(await text(page, "#tab-contexts"), "By tenant");
+  assert.equal((await rows()).length, 2);
+  const download = page.waitForEvent("download");
+  await page.locator("#save-contexts").click();
+  const lines = readFileSync(await (await download).path(), "utf8").trim().split("\r\n");
+  assert.equal(lines.length, 3);
+  assert.ok(lines.some((line) => line.startsWith(`acme,${byTenant.find(({ value }) => value === "acme").live.bytes},`)), lines.join("\n"));
+});
+
+await scene("a report without contexts has no view of them", { ...small, hash: "#tab=contexts&where=route%3DGET&key=tenant" }, async (page) => {
+  assert.equal(await hash(page), "#tab=contexts&where=route%3DGET&key=tenant");
+  assert.equal(await page.locator("#pane-graph").isVisible(), true);
+  assert.equal(await page.locator("#tab-contexts").isVisible(), false);
+  assert.equal(await page.locator("#where-filter").isVisible(), false);
+  near((await status(page)).Bytes, small.expected.live[1]);
 });
 
 await scene("folding hides frames and loses no byte, and says how many boxes it hid", small, async (page) => {

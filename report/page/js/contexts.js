@@ -1,0 +1,132 @@
+// Contexts: on whose behalf memory was allocated. Each value of a label's key has the sums of its call sites.
+
+import { MEASURES, measureOf } from "./decode.js";
+import { eachSurvivor } from "./derive.js";
+import { generationsOf, joinedGenerations } from "./generations.js";
+import { responsibleNodes } from "./sites.js";
+
+/** @typedef {import("./decode.js").Head} Head */
+
+/**
+ * @typedef {object} ContextSums
+ * @property {string | null} value null: without the key
+ * @property {number} bytes in the present view
+ * @property {number} count in the present view
+ * @property {number[]} values in every view, by `measureOf`
+ * @property {number} oldest milliseconds since the start of its oldest live block; -1 unknown
+ * @property {Float64Array} grown still-live bytes by generation, as `generationsOf` tells; empty where not known
+ * @property {number} frame of the call site with the most in the present view
+ */
+
+/**
+ * @param {Head} head
+ * @returns {string[]} by name, but `route` first
+ */
+export function keysOf({ contexts }) {
+  const keys = new Set(contexts.flatMap((labels) => labels.map(([key]) => key)));
+  return [...keys].sort((a, b) => Number(b === "route") - Number(a === "route") || (a < b ? -1 : 1));
+}
+
+/**
+ * @param {Head} head
+ * @param {string} key
+ * @returns {(string | null)[]} by number of the context
+ */
+export function valuesOf({ contexts }, key) {
+  return [null, ...contexts.map((labels) => labels.find(([known]) => known === key)?.[1] ?? null)];
+}
+
+/**
+ * @param {string} key
+ * @param {string | null} value
+ * @returns {string} a condition, as {@link contextsWhere} takes it
+ */
+export function conditionOf(key, value) {
+  return value === null ? key : `${key}=${value}`;
+}
+
+/**
+ * @param {Head} head
+ * @param {string} condition `key=value`; or a key alone for contexts without it
+ * @returns {Uint8Array | null} by number of the context, 1: it holds; null: this report has no such key or value
+ */
+export function contextsWhere({ contexts }, condition) {
+  const all = [[], ...contexts];
+  const having = all.map((labels) => labels.some(([key, value]) => `${key}=${value}` === condition));
+  if (having.includes(true)) {
+    return Uint8Array.from(having, Number);
+  }
+  const known = all.map((labels) => labels.some(([key]) => key === condition));
+  return known.includes(true) ? Uint8Array.from(known, (has) => (has ? 0 : 1)) : null;
+}
+
+/**
+ * @param {string} key
+ * @param {string | null} value
+ * @returns {string} the value in words
+ */
+export function shownValue(key, value) {
+  return value === null ? `no ${key}` : value;
+}
+
+/**
+ * @param {import("./call_tree.js").CallTree} tree
+ * @param {string} key
+ * @param {import("./decode.js").View} view
+ * @param {import("./decode.js").By} by
+ * @returns {ContextSums[]} of each value that has something in any view, largest in the present one first
+ */
+export function contextSums(tree, key, view, by) {
+  const { profile } = tree;
+  const { node, context, values, oldest } = profile.rows;
+  const known = generationsOf(profile.head).length;
+  const generations = known > 1 ? known : 0;
+  const joined = joinedGenerations(profile.head);
+  const bytes = values[measureOf(view, "bytes")];
+  const counts = values[measureOf(view, "count")];
+  const weight = by === "bytes" ? bytes : counts;
+  const valueOf = valuesOf(profile.head, key);
+  const answers = responsibleNodes(tree);
+  /** @type {Map<string | null, ContextSums & {byFrame: Map<number, number>}>} */
+  const found = new Map();
+  const sumsOf = (/** @type {number} */ row) => {
+    const value = valueOf[context[row]] ?? null;
+    let sums = found.get(value);
+    if (sums === undefined) {
+      const none = new Array(MEASURES).fill(0);
+      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, grown: new Float64Array(generations), frame: -1, byFrame: new Map() };
+      found.set(value, sums);
+    }
+    return sums;
+  };
+  for (let row = 0; row < node.length; row += 1) {
+    const sums = sumsOf(row);
+    sums.bytes += bytes[row];
+    sums.count += counts[row];
+    for (let measure = 0; measure < MEASURES; measure += 1) {
+      sums.values[measure] += values[measure][row];
+    }
+    if (oldest[row] >= 0 && (sums.oldest < 0 || oldest[row] < sums.oldest)) {
+      sums.oldest = oldest[row];
+    }
+    if (weight[row] > 0) {
+      const frame = tree.frame[answers[node[row]]];
+      sums.byFrame.set(frame, (sums.byFrame.get(frame) ?? 0) + weight[row]);
+    }
+  }
+  if (generations > 0) {
+    eachSurvivor(profile, (row, generation, _, size) => {
+      sumsOf(row).grown[joined[generation]] += size;
+    });
+  }
+  for (const sums of found.values()) {
+    let most = 0;
+    for (const [frame, value] of sums.byFrame) {
+      if (value > most) {
+        most = value;
+        sums.frame = frame;
+      }
+    }
+  }
+  return [...found.values()].sort((a, b) => b[by] - a[by] || b.values[1] - a.values[1] || ((a.value ?? "") < (b.value ?? "") ? -1 : 1));
+}

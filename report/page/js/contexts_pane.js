@@ -1,0 +1,138 @@
+// By route, or by another key of contexts: what each value holds, since when, and where most of it is.
+
+import { conditionOf, contextSums, keysOf, shownValue } from "./contexts.js";
+import { measureOf } from "./decode.js";
+import { byId, el } from "./dom.js";
+import { amount, bytes, count, duration, percent, plural } from "./format.js";
+import { csvText, download } from "./save.js";
+import { fillTable, headOf, sortedRows } from "./sorted_table.js";
+import { placeOf } from "./source.js";
+import { spark } from "./spark.js";
+
+/** @typedef {import("./model.js").Look} Look */
+/** @typedef {import("./contexts.js").ContextSums} ContextSums */
+/** @typedef {import("./sorted_table.js").Column<ContextSums>} Column */
+
+/** Number of rows that are made. */
+const MOST_CONTEXTS = 500;
+
+/** Names of views above a column that is not the present one. */
+const SIDES = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
+
+export class ContextsPane {
+  /**
+   * @param {import("./decode.js").Head} head
+   * @param {(change: Partial<import("./state.js").State>, step: boolean) => void} change
+   */
+  constructor(head, change) {
+    this.change = change;
+    /** @type {{key: string, rows: ContextSums[]}} */
+    this.made = { key: "", rows: [] };
+    /** @type {Look | null} */
+    this.look = null;
+    const chooser = byId("context-key", HTMLSelectElement);
+    const keys = keysOf(head);
+    chooser.append(...keys.map((key) => new Option(key, key)));
+    chooser.disabled = keys.length < 2;
+    byId("save-contexts", HTMLButtonElement).addEventListener("click", () => this.save());
+  }
+
+  /** @param {Look} look */
+  show(look) {
+    this.look = look;
+    const { state, contextKey: key } = look;
+    byId("context-key", HTMLSelectElement).value = key;
+    const made = [look.key, key, state.view, state.by].join("\n");
+    if (this.made.key !== made) {
+      this.made = { key: made, rows: contextSums(look.whole, key, state.view, state.by) };
+    }
+    const columns = contextColumns(look, this.made.rows);
+    const rows = sortedRows(columns, this.made.rows, state.sort, "value");
+    const shown = rows.slice(0, MOST_CONTEXTS);
+    const left = rows.length - shown.length;
+    byId("context-count", HTMLElement).textContent =
+      `${plural(rows.length, "row")}${left > 0 ? `; the first ${count(MOST_CONTEXTS)} are shown, the file has all` : ""}`;
+    const head = headOf(columns, state.sort, (sort) => this.change({ sort }, false));
+    const body = el("tbody", "", ...shown.map((row) => this.line(row, columns, key)));
+    fillTable(byId("contexts", HTMLTableElement), head, body);
+  }
+
+  /**
+   * @param {ContextSums} row
+   * @param {Column[]} columns
+   * @param {string} key
+   */
+  line(row, columns, key) {
+    const cells = columns.map((column) => el("td", column.text ? "text" : "", column.cell(row)));
+    const button = el("button", "site", ...cells[0].childNodes);
+    button.type = "button";
+    button.title = "Show only this in the graph, the tables and growth";
+    button.addEventListener("click", () => this.change({ where: conditionOf(key, row.value), tab: "graph", zoom: [] }, true));
+    cells[0].replaceChildren(button);
+    return el("tr", "", ...cells);
+  }
+
+  save() {
+    const { look } = this;
+    if (look !== null) {
+      const columns = contextColumns(look, this.made.rows);
+      const rows = sortedRows(columns, this.made.rows, look.state.sort, "value");
+      const lines = rows.map((row) => columns.map((column) => column.by(row)));
+      const text = csvText([columns.map(({ title }) => title.toLowerCase()), ...lines]);
+      download(`heapray-by-${look.contextKey.replaceAll(/[^\w-]/g, "_")}.csv`, new Blob([text], { type: "text/csv" }));
+    }
+  }
+}
+
+/**
+ * @param {Look} look
+ * @param {ContextSums[]} rows
+ * @returns {Column[]}
+ */
+function contextColumns({ state, contextKey: key, names, whole: tree, measure }, rows) {
+  const { by } = state;
+  const { head } = tree.profile;
+  const all = tree.valueOf(0, measure);
+  const other = by === "bytes" ? "count" : "bytes";
+  const name = (/** @type {ContextSums} */ { value }) => shownValue(key, value);
+  const age = (/** @type {ContextSums} */ { oldest }) => (oldest < 0 ? -1 : head.end_ms - head.start_ms - oldest);
+  const line = (/** @type {ContextSums} */ { frame }) => (frame < 0 ? "" : names.brief(frame));
+  /** @type {Column[]} */
+  const columns = [
+    { key: "context", title: key, text: true, by: name, cell: (row) => (row.value === null ? el("i", "", name(row)) : name(row)) },
+    { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
+    { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
+    {
+      key: "other",
+      title: by === "bytes" ? "Blocks" : "Bytes",
+      by: (row) => row[other],
+      cell: (row) => (by === "bytes" ? count(row.count) : bytes(row.bytes)),
+    },
+  ];
+  if (rows.some((row) => age(row) >= 0)) {
+    columns.push({ key: "age", title: "Oldest", by: age, cell: (row) => (age(row) < 0 ? "" : duration(age(row))) });
+  }
+  if (rows.some(({ grown }) => grown.length > 1)) {
+    const late = (/** @type {ContextSums} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
+    columns.push({ key: "growth", title: "Over time", by: late, cell: (row) => spark(row.grown, "bytes") });
+  }
+  for (const [view, title] of SIDES.filter(([view]) => view !== state.view)) {
+    const value = (/** @type {ContextSums} */ row) => row.values[measureOf(view, by)];
+    columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
+  }
+  columns.push({ key: "line", title: "Most of it", text: true, by: line, cell: (row) => mostOf(row, names) });
+  return columns;
+}
+
+/**
+ * @param {ContextSums} row
+ * @param {import("./names.js").Names} names
+ */
+function mostOf({ frame }, names) {
+  if (frame < 0) {
+    return "";
+  }
+  const cell = el("span", "", names.brief(frame), " ", placeOf(names, frame));
+  cell.title = names.full(frame);
+  return cell;
+}
