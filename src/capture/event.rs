@@ -3,6 +3,8 @@
 //! An event is a few words, so that it is written fast. Their meaning depends on the kind. They are written and read by name:
 //! by [`Ring`](super::ring::Ring)'s `push_…` and the functions here, and by the methods of [`Event`].
 
+use super::meter::Metered;
+
 /// Kind of an [`Event`]. Fits in a byte; the allocation kinds equal memray's allocator numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -36,6 +38,10 @@ pub enum Kind {
     Sampling = 21,
     /// From now on the thread allocates in another context: [`Event::context`].
     Context = 22,
+    /// A run has ended: [`Event::run`], and its [`Event::run_end`].
+    RunEnd = 23,
+    /// A run has ended whose allocations a thread has counted itself: its [`Event::run_end`].
+    MeteredRunEnd = 24,
 }
 
 impl Kind {
@@ -43,7 +49,7 @@ impl Kind {
     #[inline]
     #[must_use]
     pub fn from_byte(byte: u8) -> Kind {
-        const ALL: [Kind; 23] = [
+        const ALL: [Kind; 25] = [
             Kind::Free,
             Kind::Free,
             Kind::Free,
@@ -67,6 +73,8 @@ impl Kind {
             Kind::ReallocDone,
             Kind::Sampling,
             Kind::Context,
+            Kind::RunEnd,
+            Kind::MeteredRunEnd,
         ];
         ALL.get(usize::from(byte)).copied().unwrap_or(Kind::Free)
     }
@@ -136,6 +144,26 @@ impl Event {
         u32::try_from(self.size).unwrap_or(0)
     }
 
+    /// Returns the number of the run, for a [`Kind::Context`] or a [`Kind::RunEnd`]; 0 for none.
+    #[inline]
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns what is told at the end of a run, for a [`Kind::RunEnd`] or a [`Kind::MeteredRunEnd`].
+    #[must_use]
+    pub fn run_end(&self) -> RunEnd {
+        let metered = Metered {
+            count: self.size,
+            bytes: self.address,
+        };
+        RunEnd {
+            context: self.node.0,
+            metered: (self.kind == Kind::MeteredRunEnd).then_some(metered),
+        }
+    }
+
     /// Returns whether the thread knows that the block is a temporary one, for a [`Kind::Free`] while sampling.
     #[inline]
     #[must_use]
@@ -160,6 +188,15 @@ impl Event {
             ..self
         }
     }
+}
+
+/// What is told at the end of a [run](super::context::Run).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunEnd {
+    /// The number of the context that the run is counted under.
+    pub context: u32,
+    /// Its allocations, if a thread has counted them: while sampling.
+    pub metered: Option<Metered>,
 }
 
 /// Returns the size of a [`Kind::Free`]: see [`Event::is_temporary`].

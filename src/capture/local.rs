@@ -23,6 +23,10 @@ pub struct Local {
     pub(super) number: Cell<u32>,
     /// The [context](super::context) of what the thread does now; 0 for none.
     pub(super) context: Cell<u32>,
+    /// The [run](super::context::Run) that the thread is in; 0 for none.
+    pub(super) run: Cell<u64>,
+    /// The context that the run is counted under.
+    pub(super) run_context: Cell<u32>,
     /// Set while heapray's own code or a hook runs on this thread: nothing is recorded.
     busy: Cell<bool>,
     /// Nesting depth of [`crate::capture::untracked`] guards. While it is not 0, the thread's allocations are not recorded,
@@ -48,6 +52,13 @@ impl Local {
     pub(super) fn change_context(&self, context: u32) -> u32 {
         self.number.set(self.number.get() | CONTEXT_CHANGED);
         self.context.replace(context)
+    }
+
+    /// Makes `run` that of all following events, counted under `context`. Returns those of before.
+    #[inline(always)]
+    pub(super) fn change_run(&self, run: u64, context: u32) -> (u64, u32) {
+        self.number.set(self.number.get() | CONTEXT_CHANGED);
+        (self.run.replace(run), self.run_context.replace(context))
     }
 
     /// Returns whether nothing that the thread does is recorded.
@@ -167,6 +178,8 @@ mod words {
                 state: Cell::new(ptr::null_mut()),
                 number: Cell::new(0),
                 context: Cell::new(0),
+                run: Cell::new(0),
+                run_context: Cell::new(0),
                 busy: Cell::new(false),
                 untracked: Cell::new(0),
                 ended: Cell::new(false),

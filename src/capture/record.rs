@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::arch::{self, Registers};
-use super::event::{Kind, NodeId, size_of_free};
+use super::event::{Kind, NodeId, RunEnd, size_of_free};
 use super::ring::ThreadStart;
 use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
@@ -227,6 +227,27 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     }
 }
 
+/// Records the end of a run.
+pub fn run_end(local: &Local, run: u64, end: RunEnd) {
+    let Some((state, _borrowed)) = thread::state(local) else {
+        return lost_without_state();
+    };
+    let session = control::session();
+    let number = thread::number(local);
+    // SAFETY: the calling thread owns `state`, and is busy, so no second borrow of its private part exists.
+    let announced = unsafe {
+        let private = &*state.private.get();
+        private.session == session && private.number == number
+    };
+    if session == 0 || !announced && !announce_thread(state, session, number) || !room(state) {
+        return;
+    }
+    // SAFETY: the calling thread owns the ring, and `room` reserved.
+    if unsafe { state.ring.push_run_end(run, end, clock::stamp) } {
+        control::wake_collector();
+    }
+}
+
 /// Publishes an event. A part of [`allocation`]: a call here costs ten instructions.
 #[inline(always)]
 pub(super) fn publish(
@@ -290,9 +311,10 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
 
 /// Records the thread's context, unless it is the one that was recorded last.
 fn announce_context(local: &Local, state: &'static ThreadState) -> bool {
-    let context = local.context.get();
+    let (context, run) = (local.context.get(), local.run.get());
     // SAFETY: as in `allocation`.
-    if unsafe { (*state.private.get()).context } == context {
+    let private = unsafe { &*state.private.get() };
+    if private.context == context && private.run == run {
         return true;
     }
     if !room(state) {
@@ -300,8 +322,9 @@ fn announce_context(local: &Local, state: &'static ThreadState) -> bool {
     }
     // SAFETY: the calling thread owns the ring, and `room` reserved; it owns the state, as in `allocation`.
     unsafe {
-        state.ring.push_context(context, clock::stamp);
-        (*state.private.get()).context = context;
+        state.ring.push_context(context, run, clock::stamp);
+        let private = &mut *state.private.get();
+        (private.context, private.run) = (context, run);
     }
     true
 }
@@ -335,7 +358,7 @@ fn announce_thread(state: &'static ThreadState, session: u32, number: u32) -> bo
     private.session = session;
     private.number = number;
     // A thread that starts is in no context, until another event says so.
-    private.context = 0;
+    (private.context, private.run) = (0, 0);
     true
 }
 

@@ -51,6 +51,8 @@ pub struct Private {
     pub number: u32,
     /// The [context](super::context) that was published for that number.
     pub context: u32,
+    /// The [run](super::context::Run) that was published with it.
+    pub run: u64,
     /// The ring's [position](Ring::position) when it was full for too long. The thread does not wait again before there was
     /// room.
     pub gave_up_at: u64,
@@ -118,6 +120,7 @@ fn create() -> Option<&'static ThreadState> {
                 session: 0,
                 number: 0,
                 context: 0,
+                run: 0,
                 gave_up_at: u64::MAX,
                 sampling: meter::Private::default(),
             }),

@@ -21,8 +21,8 @@ pub(crate) struct AllocatedInEnded {
     tree: Tree,
     sums: Map<(NodeId, Kind), Tally>,
     total: Tally,
-    /// By the number of the context.
-    contexts: Map<u32, Tally>,
+    /// By the number of the context. Nothing of them is live.
+    contexts: BTreeMap<u32, ContextSums>,
 }
 
 /// A call tree that grows.
@@ -88,7 +88,7 @@ impl Default for AllocatedInEnded {
             tree: Tree::of(Vec::new()),
             sums: Map::default(),
             total: Tally::default(),
-            contexts: Map::default(),
+            contexts: BTreeMap::new(),
         }
     }
 }
@@ -122,7 +122,10 @@ impl AllocatedInEnded {
             let known = has_room || self.sums.contains_key(&(node, site.kind));
             let key = (if known { node } else { other }, site.kind);
             *self.sums.entry(key).or_default() += site.allocated;
-            *self.contexts.entry(site.context).or_default() += site.allocated;
+            self.contexts.entry(site.context).or_default().allocated += site.allocated;
+        }
+        for (&context, runs) in &stacks.runs {
+            self.contexts.entry(context).or_default().runs += runs;
         }
         self.total += total;
     }
@@ -137,8 +140,10 @@ impl AllocatedInEnded {
         if number <= self.last {
             return false;
         }
-        for (&context, &allocated) in &self.contexts {
-            sums.entry(context).or_default().allocated += allocated;
+        for (&context, ended) in &self.contexts {
+            let sums = sums.entry(context).or_default();
+            sums.allocated += ended.allocated;
+            sums.runs += &ended.runs;
         }
         true
     }

@@ -8,7 +8,7 @@ use crate::capture::event::NodeId;
 use crate::capture::modules;
 use crate::contexts;
 use heapray_report::checkpoints::generations;
-use heapray_report::model::{History, Mark, Moment, Survivors};
+use heapray_report::model::{History, Mark, Moment, Runs, Survivors};
 
 use super::birth::Birth;
 use super::live::Block;
@@ -61,6 +61,7 @@ impl Tables {
             stacks: StackTable {
                 nodes: self.call_tree.nodes().to_vec(),
                 contexts: self.contexts(),
+                runs: self.runs_by_context(),
                 sites: self.raw_sites(&oldest),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
@@ -113,6 +114,7 @@ impl Tables {
                 nodes: stacks.nodes,
                 sites,
                 contexts: self.contexts(),
+                runs: self.runs_by_context(),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
@@ -136,7 +138,15 @@ impl Tables {
             sums.allocated += tallies.allocated;
             sums.live += tallies.live;
         }
+        for (context, runs) in self.runs_by_context() {
+            contexts.entry(context).or_default().runs = runs;
+        }
         contexts
+    }
+
+    fn runs_by_context(&self) -> BTreeMap<u32, Runs> {
+        let all = self.runs.by_context();
+        all.map(|(context, runs)| (context, runs.clone())).collect()
     }
 
     /// Returns every live block and mapping, and the number that it stands for.
@@ -187,7 +197,8 @@ impl Tables {
     /// Returns sentences for the user, about what was counted together.
     fn notes(&self) -> Vec<String> {
         let contexts = self.threads.has_contexts().then(contexts::note).flatten();
-        self.threads.note().into_iter().chain(contexts).collect()
+        let notes = self.threads.note().into_iter().chain(contexts);
+        notes.chain(self.runs.note()).collect()
     }
 
     /// Returns the labels of all contexts, if there are any in this session.
@@ -241,6 +252,7 @@ impl Snapshot {
                 sites,
                 threads: self.stacks.threads.clone(),
                 contexts: self.stacks.contexts.clone(),
+                runs: self.stacks.runs.clone(),
                 modules: Arc::clone(&self.stacks.modules),
             },
             timeline: self.timeline.clone(),

@@ -29,6 +29,7 @@ mod ranges;
 mod reallocs;
 mod recent;
 pub mod recording;
+mod runs;
 mod samples;
 #[cfg(any(feature = "http", feature = "push"))]
 pub(crate) mod since;

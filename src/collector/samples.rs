@@ -17,7 +17,6 @@
 use super::hash::{Map, mix};
 use super::live::Block;
 use super::reallocs::UnderWay;
-use super::sites::SiteId;
 use super::tables::{Lookup, Tables};
 use super::threads::ThreadSlot;
 use crate::capture::event::Event;
@@ -291,7 +290,7 @@ impl Tables {
     }
 
     #[cold]
-    pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) -> Option<SiteId> {
+    pub(super) fn finish_sampled(&mut self, stamp: u64, realloc: UnderWay) -> Option<Block> {
         // The address may belong to another thread's block by now.
         if !realloc.known {
             return None;
@@ -299,7 +298,7 @@ impl Tables {
         let sample = self.samples.as_mut()?.remove(realloc.address)?;
         self.counters.events += 1;
         self.count_free_sampled(stamp, realloc.thread, &sample, false);
-        Some(sample.block.site)
+        Some(sample.block)
     }
 
     fn count_free_sampled(&mut self, stamp: u64, thread: u32, sample: &Sample, temporary: bool) {

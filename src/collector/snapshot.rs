@@ -1,5 +1,6 @@
 //! The collector's output: raw tables by return address, before symbolization.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -10,7 +11,7 @@ use crate::capture::event::{Kind, NodeId};
 pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
 use heapray_report::model::{
-    History, Mark, Moment, ProcessMemory, Sampling, SizeCount, Survivors, Tally,
+    History, Mark, Moment, ProcessMemory, Runs, Sampling, SizeCount, Survivors, Tally,
 };
 
 /// A call stack: its caller's stack and one more return address. Node 0 is the empty stack.
@@ -145,6 +146,8 @@ pub struct StackTable {
     pub threads: Vec<RawThread>,
     /// The labels of each context, as keys and values. The first one has none. Empty if no site has a context.
     pub contexts: Vec<Vec<(String, String)>>,
+    /// Requests and futures that have ended, by the number of their context.
+    pub runs: BTreeMap<u32, Runs>,
     /// Every module that was loaded at some time, in the order of [`ModuleId`].
     pub modules: Arc<Vec<Module>>,
 }
@@ -242,4 +245,6 @@ pub struct ContextSums {
     pub allocated: Tally,
     /// What is not freed.
     pub live: Tally,
+    /// Requests and futures that have ended.
+    pub runs: Runs,
 }

@@ -19,6 +19,7 @@ use super::entries::{Bounds, Entries};
 use super::hash::Map;
 use super::pairs::Pairs;
 use super::recent::RecentAllocations;
+use super::runs::Place;
 use super::snapshot::RawThread;
 use crate::capture::event::{Event, Kind};
 
@@ -38,6 +39,8 @@ pub(super) struct ThreadSlot {
     pub(super) entry: u32,
     /// The entry of the thread alone.
     pub(super) thread: u32,
+    /// The run that it is in.
+    pub(super) run: Place,
 }
 
 /// Threads of a session; see the module.
@@ -75,6 +78,7 @@ const fn nobody(at: usize) -> (u32, ThreadSlot) {
         index: 0,
         entry: 0,
         thread: 0,
+        run: Place::NONE,
     };
     (at as u32 + 1, slot)
 }
@@ -141,6 +145,7 @@ impl Threads {
             index,
             entry: self.pairs.entry(thread, context),
             thread,
+            run: Place::NONE,
         };
         self.numbers[slot.index as usize] = number;
         self.by_number.insert(number, slot);
@@ -211,7 +216,7 @@ impl Threads {
         // The context that the thread announces next, if it is in one, is that of its later events.
         self.begun_in.remove(&event.thread);
         if self.by_number.contains_key(&event.thread) {
-            self.change_context(event.thread, 0);
+            self.change_context(event.thread, 0, Place::NONE);
         }
         match self.by_number.get(&event.thread).copied() {
             Some(slot) if self.is_shared(slot) => {}
@@ -230,21 +235,25 @@ impl Threads {
         }
     }
 
-    /// Notes that a thread is in another context from now on.
+    /// Notes that a thread is in another context from now on, and in `run`.
     #[cold]
-    pub(super) fn change_context(&mut self, number: u32, context: u32) {
+    pub(super) fn change_context(&mut self, number: u32, context: u32, run: Place) {
         let before = self.slot(number);
-        let slot = self.in_context(before, context);
+        let slot = ThreadSlot {
+            run,
+            ..self.in_context(before, context)
+        };
         if slot != before {
             self.by_number.insert(number, slot);
             self.recent[number as usize % RECENT] = (number, slot);
         }
     }
 
-    /// Returns `slot` as if its thread were in `context`.
+    /// Returns `slot` as if its thread were in `context`, and in no run.
     pub(super) fn in_context(&mut self, slot: ThreadSlot, context: u32) -> ThreadSlot {
         ThreadSlot {
             entry: self.pairs.entry(slot.thread, context),
+            run: Place::NONE,
             ..slot
         }
     }

@@ -6,6 +6,7 @@ use std::task::{self, Poll};
 use pin_project_lite::pin_project;
 
 use super::Context;
+use crate::capture::context::{InRun, Run};
 
 /// Puts a future, or the body of a response, into a context.
 pub trait InContext: Sized {
@@ -21,13 +22,19 @@ pub trait InContext: Sized {
     fn in_context(self, context: Context) -> WithContext<Self> {
         WithContext {
             context,
+            run: None,
             inner: Some(self),
         }
     }
 
-    /// Returns a future (or body) in the context that the calling thread is in now.
+    /// Returns a future (or body) in the context that the calling thread is in now. It is not a [run](crate::context()) of its
+    /// own.
     fn in_current_context(self) -> WithContext<Self> {
-        self.in_context(Context::current())
+        WithContext {
+            context: Context::current(),
+            run: Some(Run::NONE),
+            inner: Some(self),
+        }
     }
 }
 
@@ -39,6 +46,8 @@ pin_project! {
     #[must_use = "futures do nothing unless polled"]
     pub struct WithContext<T> {
         context: Context,
+        // `None` before the first poll.
+        run: Option<Run>,
         // `None` once it was dropped.
         #[pin]
         inner: Option<T>,
@@ -47,24 +56,62 @@ pin_project! {
     impl<T> PinnedDrop for WithContext<T> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            let _guard = this.context.enter();
+            let mut outside = Run::NONE;
+            let _guard = this.run.as_mut().unwrap_or(&mut outside).enter(this.context.0);
             this.inner.set(None);
         }
     }
 }
 
-impl<F: Future> Future for WithContext<F> {
-    type Output = F::Output;
+/// Enters `context` and the run, which begins with the first call.
+fn enter(run: &mut Option<Run>, context: Context) -> InRun<'_> {
+    run.get_or_insert_with(|| Run::begin(context.0))
+        .enter(context.0)
+}
 
-    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<F::Output> {
+#[cfg(feature = "http")]
+impl<T> WithContext<T> {
+    /// Returns `inner` in `context`, with a run that has begun.
+    pub(crate) fn in_run(inner: T, context: Context, run: Run) -> WithContext<T> {
+        WithContext {
+            context,
+            run: Some(run),
+            inner: Some(inner),
+        }
+    }
+
+    /// Takes the run away, which then does not end here.
+    pub(crate) fn take_run(self: Pin<&mut Self>) -> Run {
+        self.project().run.replace(Run::NONE).unwrap_or(Run::NONE)
+    }
+}
+
+impl<F: Future> WithContext<F> {
+    /// Polls the future, and drops it when it is ready. The run goes on.
+    pub(crate) fn poll_in_run(
+        self: Pin<&mut Self>,
+        context: &mut task::Context<'_>,
+    ) -> Poll<F::Output> {
         let mut this = self.project();
-        let _guard = this.context.enter();
+        let _guard = enter(this.run, *this.context);
         let inner = this.inner.as_mut().as_pin_mut();
         let result = inner
             .expect("a future is not polled after it has given its result")
             .poll(context);
         if result.is_ready() {
             this.inner.set(None);
+        }
+        result
+    }
+}
+
+impl<F: Future> Future for WithContext<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<F::Output> {
+        let result = self.as_mut().poll_in_run(context);
+        if result.is_ready() {
+            *self.project().run = Some(Run::NONE);
         }
         result
     }
@@ -80,7 +127,7 @@ impl<B: http_body::Body> http_body::Body for WithContext<B> {
         context: &mut task::Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<B::Data>, B::Error>>> {
         let this = self.project();
-        let _guard = this.context.enter();
+        let _guard = enter(this.run, *this.context);
         match this.inner.as_pin_mut() {
             Some(body) => body.poll_frame(context),
             None => Poll::Ready(None),

@@ -14,6 +14,8 @@ mod label_key;
 mod spans;
 mod table;
 
+#[cfg(feature = "http")]
+use crate::capture::context::Run;
 use crate::capture::context::{self, Entered};
 
 pub use self::future::{InContext, WithContext};
@@ -83,6 +85,19 @@ impl Context {
         ContextGuard {
             _entered: context::enter(self.0),
         }
+    }
+
+    /// Begins the run of a request that is counted under this context, also if it is a part of another one.
+    #[cfg(feature = "http")]
+    pub(crate) fn begin_request(self) -> Run {
+        context::name_run(self.0);
+        Run::begin(self.0)
+    }
+
+    /// Returns the context's number.
+    #[cfg(feature = "http")]
+    pub(crate) fn number(self) -> u32 {
+        self.0
     }
 
     /// Calls `work` in the context. If it panics, the thread is in the context of before, too.

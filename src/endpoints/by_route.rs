@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use crate::capture::thread::Busy;
-use crate::contexts::{Context, InContext, ROUTE, WithContext, context};
+use crate::contexts::{Context, ROUTE, WithContext, context};
 
 /// Layer that puts each request into a context, with the body of its response. See [`by_route`] and [`by_request`].
 #[derive(Debug, Clone)]
@@ -154,10 +154,13 @@ where
 
     fn call(&mut self, request: Request<B>) -> InContextFuture<S::Future> {
         let context = self.name.context(&request);
-        let _guard = context.enter();
+        let mut run = context.begin_request();
+        let guard = run.enter(context.number());
+        let response = self.inner.call(request);
+        drop(guard);
         InContextFuture {
             context,
-            inner: self.inner.call(request).in_context(context),
+            inner: WithContext::in_run(response, context, run),
         }
     }
 }
@@ -179,10 +182,12 @@ where
     type Output = Result<Response<WithContext<R>>, E>;
 
     fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let response = ready!(this.inner.poll(context));
-        let in_context = |body: R| body.in_context(*this.context);
-        Poll::Ready(response.map(|response| response.map(in_context)))
+        let mut this = self.project();
+        let response = ready!(this.inner.as_mut().poll_in_run(context));
+        // The request ends with the body of its response.
+        let run = this.inner.take_run();
+        let in_run = |body: R| WithContext::in_run(body, *this.context, run);
+        Poll::Ready(response.map(|response| response.map(in_run)))
     }
 }
 

@@ -56,6 +56,7 @@ fn encode(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fm
         Kind::Gauge => MetricType::Gauge,
         Kind::Counter => MetricType::Counter,
         Kind::Info => MetricType::Info,
+        Kind::Histogram => MetricType::Histogram,
     };
     let mut metric = encoder.encode_descriptor(name, family.help, unit.as_ref(), kind)?;
     for Sample { labels, value } in &family.samples {
@@ -65,8 +66,8 @@ fn encode(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fm
             .collect();
         match family.kind {
             Kind::Info => metric.encode_info(&labels)?,
-            kind if labels.is_empty() => encode_value(kind, *value, &mut metric)?,
-            kind => encode_value(kind, *value, &mut metric.encode_family(&labels)?)?,
+            kind if labels.is_empty() => encode_value(kind, value, &mut metric)?,
+            kind => encode_value(kind, value, &mut metric.encode_family(&labels)?)?,
         }
     }
     Ok(())
@@ -74,16 +75,28 @@ fn encode(family: &Family, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fm
 
 fn encode_value(
     kind: Kind,
-    value: Value,
+    value: &Value,
     encoder: &mut MetricEncoder<'_>,
 ) -> Result<(), fmt::Error> {
     // No value has an exemplar.
     let none = None::<&Exemplar<NoLabelSet, f64>>;
     match (kind, value) {
-        (Kind::Counter, Value::Whole(value)) => encoder.encode_counter(&value, none),
-        (Kind::Counter, Value::Seconds(value)) => encoder.encode_counter(&value, none),
+        (Kind::Counter, Value::Whole(value)) => encoder.encode_counter(value, none),
+        (Kind::Counter, Value::Seconds(value)) => encoder.encode_counter(value, none),
         // A gauge has no unsigned values.
-        (_, Value::Whole(value)) => encoder.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX)),
-        (_, Value::Seconds(value)) => encoder.encode_gauge(&value),
+        (_, Value::Whole(value)) => {
+            encoder.encode_gauge(&i64::try_from(*value).unwrap_or(i64::MAX))
+        }
+        (_, Value::Seconds(value)) => encoder.encode_gauge(value),
+        (_, Value::Histogram(histogram)) => {
+            let below: u64 = histogram.buckets.iter().map(|(_, count)| count).sum();
+            let buckets = histogram.buckets.iter();
+            let buckets = buckets.map(|&(largest, count)| (largest as f64, count));
+            // The encoder adds them up. The last bucket has no limit.
+            let more = (f64::MAX, histogram.count.saturating_sub(below));
+            let buckets: Vec<_> = buckets.chain([more]).collect();
+            let sum = histogram.sum as f64;
+            encoder.encode_histogram::<NoLabelSet>(sum, histogram.count, &buckets, None)
+        }
     }
 }

@@ -21,13 +21,17 @@ pub(super) enum Kind {
     Counter,
     /// Always 1: the labels hold the information. Its samples' names end in `_info`.
     Info,
+    /// Numbers by size, which never fall: [`Histogram`].
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    Histogram,
 }
 
 impl Kind {
     /// Returns the ending of a sample's name.
     pub(super) const fn ending(self) -> &'static str {
         match self {
-            Kind::Gauge => "",
+            // A histogram has several endings.
+            Kind::Gauge | Kind::Histogram => "",
             Kind::Counter => "_total",
             Kind::Info => "_info",
         }
@@ -58,10 +62,28 @@ pub(super) struct Sample {
 }
 
 /// A number.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Whole(u64),
     Seconds(f64),
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
+    Histogram(Histogram),
+}
+
+/// Numbers by size.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Histogram {
+    /// The largest number of each bucket, and how many are in it: smallest first.
+    pub(super) buckets: Vec<(u64, u64)>,
+    /// How many there are.
+    pub(super) count: u64,
+    pub(super) sum: u64,
+}
+
+impl From<Histogram> for Value {
+    fn from(value: Histogram) -> Value {
+        Value::Histogram(value)
+    }
 }
 
 impl From<u64> for Value {

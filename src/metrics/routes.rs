@@ -1,10 +1,11 @@
-//! Memory by route, as three families. Each route is a series of its own, so they are written only on request.
+//! Memory by route, as four families. Each route is a series of its own, so they are written only on request.
 
 use std::collections::BTreeMap;
 
-use super::family::{Family, Kind};
+use super::family::{Family, Histogram, Kind};
 use crate::collector::snapshot::ContextSums;
 use crate::contexts::ROUTE;
+use heapray_report::model::Spread;
 
 /// The value for what no route has allocated.
 const NONE: &str = "(no route)";
@@ -25,6 +26,7 @@ pub(crate) fn families(
             .or_default();
         of_route.live += sums.live;
         of_route.allocated += sums.allocated;
+        of_route.runs += &sums.runs;
     }
     let mut bytes = Family::new(
         Kind::Gauge,
@@ -41,18 +43,53 @@ pub(crate) fn families(
         "heapray_route_allocated_bytes",
         "Bytes that were allocated for requests of a route while the profiler recorded.",
     );
+    let mut each = Family::new(
+        Kind::Histogram,
+        "heapray_route_request_bytes",
+        "Bytes that a request of a route allocated, from its beginning to the end of its response.",
+    );
     for (route, sums) in routes {
         let labels = [(ROUTE, route.to_owned())];
         bytes.add(labels.clone(), sums.live.bytes);
         blocks.add(labels.clone(), sums.live.count);
-        total.add(labels, sums.allocated.bytes);
+        total.add(labels.clone(), sums.allocated.bytes);
+        if sums.runs.count() > 0 {
+            each.add(labels, histogram(&sums.runs.allocated_bytes));
+        }
     }
-    vec![bytes, blocks, total]
+    vec![bytes, blocks, total, each]
+}
+
+/// The largest number of each bucket: steps of 4, from 256 bytes to a gigabyte.
+const LARGEST: [u64; 12] = {
+    let mut all = [256; 12];
+    let mut at = 1;
+    while at < all.len() {
+        all[at] = 4 * all[at - 1];
+        at += 1;
+    }
+    all
+};
+
+/// Returns a spread with fewer buckets. Each of them ends where one of the spread's does, so that none is split.
+fn histogram(spread: &Spread) -> Histogram {
+    let mut buckets = LARGEST.map(|largest| (largest, 0));
+    for (largest, count) in spread.buckets() {
+        let bucket = buckets.iter_mut().find(|(most, _)| largest <= *most);
+        if let Some((_, sum)) = bucket {
+            *sum += count;
+        }
+    }
+    Histogram {
+        buckets: buckets.to_vec(),
+        count: spread.count(),
+        sum: spread.sum(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use heapray_report::model::Tally;
+    use heapray_report::model::{Runs, Tally};
 
     use super::*;
     use crate::metrics::{TextFormat, text};
@@ -77,6 +114,7 @@ mod tests {
                 bytes: 2 * bytes,
             },
             live: Tally { count: 1, bytes },
+            runs: Runs::default(),
         };
         let contexts = BTreeMap::from([(0, sums(1)), (1, sums(2)), (2, sums(4)), (3, sums(8))]);
         let text = text(&families(&contexts, &labels), TextFormat::Plain);
@@ -90,5 +128,24 @@ mod tests {
             "heapray_route_allocated_bytes_total{route=\"GET /a\"} 12",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn requests_are_a_histogram_by_the_bytes_that_they_allocated() {
+        let labels = [vec![], vec![("route".to_owned(), "GET /a".to_owned())]];
+        let mut sums = ContextSums::default();
+        for bytes in [0, 256, 257, 1 << 30, (1 << 30) + 1] {
+            sums.runs.allocated_bytes.add(bytes);
+        }
+        let families = families(&BTreeMap::from([(1, sums)]), &labels);
+        let text = text(&families, TextFormat::Plain);
+        let of = |bound: &str| {
+            let start =
+                format!("heapray_route_request_bytes_bucket{{route=\"GET /a\",le=\"{bound}\"}} ");
+            let line = text.lines().find_map(|line| line.strip_prefix(&*start));
+            line.map(|count| count.parse::<u64>().unwrap())
+        };
+        let bounds = ["256.0", "1024.0", "1073741824.0", "+Inf"];
+        assert_eq!(bounds.map(of), [2, 3, 4, 5].map(Some), "{text}");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use super::family::{Family, Kind, Sample, Value};
+use super::family::{Family, Histogram, Kind, Sample, Value};
 
 /// A text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,7 @@ fn write_family(text: &mut String, family: &Family, format: TextFormat) -> fmt::
     let (name, ending) = (family.name, family.kind.ending());
     let (of_family, kind) = match (format, family.kind) {
         (_, Kind::Gauge) => ("", "gauge"),
+        (_, Kind::Histogram) => ("", "histogram"),
         (TextFormat::OpenMetrics, Kind::Counter) => ("", "counter"),
         (TextFormat::OpenMetrics, Kind::Info) => ("", "info"),
         // The older format names the family as its samples, and does not know such information.
@@ -56,20 +57,48 @@ fn write_family(text: &mut String, family: &Family, format: TextFormat) -> fmt::
         writeln!(text, "# UNIT {name} {}", unit.name())?;
     }
     for Sample { labels, value } in &family.samples {
-        write!(text, "{name}{ending}")?;
-        for (number, (label, value)) in labels.iter().enumerate() {
-            let open = if number == 0 { '{' } else { ',' };
-            write!(text, "{open}{label}=\"{}\"", Escaped(value))?;
-        }
-        if !labels.is_empty() {
-            text.push('}');
-        }
+        let mut line = |ending: &str, more: Option<(&'static str, String)>, value: &dyn Display| {
+            write!(text, "{name}{ending}{} {value}", Labels(labels, more))?;
+            text.write_char('\n')
+        };
         match value {
-            Value::Whole(value) => writeln!(text, " {value}")?,
-            Value::Seconds(value) => writeln!(text, " {value}")?,
+            Value::Whole(value) => line(ending, None, value)?,
+            Value::Seconds(value) => line(ending, None, value)?,
+            Value::Histogram(Histogram {
+                buckets,
+                count,
+                sum,
+            }) => {
+                let mut below = 0;
+                for (largest, count) in buckets {
+                    below += count;
+                    line("_bucket", Some(("le", format!("{largest}.0"))), &below)?;
+                }
+                line("_bucket", Some(("le", "+Inf".to_owned())), count)?;
+                line("_sum", None, sum)?;
+                line("_count", None, count)?;
+            }
         }
     }
     Ok(())
+}
+
+/// The labels of a sample, and one more.
+struct Labels<'l>(&'l [(&'static str, String)], Option<(&'static str, String)>);
+
+impl Display for Labels<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut open = '{';
+        for (label, value) in self.0.iter().chain(&self.1) {
+            write!(f, "{open}{label}=\"{}\"", Escaped(value))?;
+            open = ',';
+        }
+        if open == ',' {
+            f.write_char('}')
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// A text as a label's value, or in a line of help.
@@ -122,6 +151,28 @@ cpu_seconds_total 0.25
 site_live_bytes{function=\"<a as \\\"b\\\">::c\\\\d\\n\",location=\"é.rs:1\"} 18446744073709551615
 ";
         assert_eq!(text(&families(), TextFormat::Plain), expected);
+    }
+
+    #[test]
+    fn the_buckets_of_a_histogram_are_sums() {
+        let mut sizes = Family::new(Kind::Histogram, "request_bytes", "By size.");
+        let histogram = Histogram {
+            buckets: vec![(256, 2), (1024, 0), (4096, 1)],
+            count: 4,
+            sum: 10_000,
+        };
+        sizes.add([("route", "GET /".to_owned())], histogram);
+        let expected = "\
+# HELP request_bytes By size.
+# TYPE request_bytes histogram
+request_bytes_bucket{route=\"GET /\",le=\"256.0\"} 2
+request_bytes_bucket{route=\"GET /\",le=\"1024.0\"} 2
+request_bytes_bucket{route=\"GET /\",le=\"4096.0\"} 3
+request_bytes_bucket{route=\"GET /\",le=\"+Inf\"} 4
+request_bytes_sum{route=\"GET /\"} 10000
+request_bytes_count{route=\"GET /\"} 4
+";
+        assert_eq!(text(&[sizes], TextFormat::Plain), expected);
     }
 
     #[test]

@@ -131,9 +131,10 @@ pub(super) fn with_sites(
 }
 
 fn contexts(table: &StackTable) -> Vec<Context> {
-    let all = table.contexts.iter();
-    all.map(|labels| Context {
+    let all = (0u32..).zip(&table.contexts);
+    all.map(|(number, labels)| Context {
         labels: labels.clone(),
+        runs: table.runs.get(&number).cloned().unwrap_or_default(),
     })
     .collect()
 }

@@ -144,6 +144,7 @@ pub(crate) fn stack_table(modules: Vec<Module>, stacks: &[Vec<u64>]) -> StackTab
     }
     StackTable {
         contexts: Vec::new(),
+        runs: Default::default(),
         nodes,
         sites,
         threads: vec![RawThread {

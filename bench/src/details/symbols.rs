@@ -104,6 +104,7 @@ fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
         nodes,
         threads: Vec::new(),
         contexts: Vec::new(),
+        runs: Default::default(),
         modules: Arc::new(vec![Module {
             path: Path::new(path).canonicalize()?,
             build_id: Vec::new(),

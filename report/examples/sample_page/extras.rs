@@ -2,8 +2,8 @@
 
 use heapray_report::Report;
 use heapray_report::model::{
-    AllocatorMemory, Context, ContextId, Held, History, HistoryMoment, Mark, ProcessMemory, SizeCount, Survivor,
-    Survivors, Tally,
+    AllocatorMemory, Context, ContextId, Held, History, HistoryMoment, Mark, ProcessMemory,
+    SizeCount, Survivor, Survivors, Tally,
 };
 use heapray_report::views::{Interval, Intervals};
 
@@ -153,12 +153,22 @@ pub(crate) fn add_contexts(report: &mut Report) {
             .iter()
             .map(|&(key, value)| (key.to_owned(), value.to_owned()))
             .collect(),
+        ..Context::default()
     };
     report.contexts = vec![Context::default()];
     for route in ROUTES {
         report.contexts.push(context(&[("route", route)]));
         let tenant = ("tenant", "acme");
         report.contexts.push(context(&[("route", route), tenant]));
+    }
+    for (context, number) in report.contexts.iter_mut().zip(0u64..).skip(1) {
+        for run in 0..200 {
+            let bytes = 1_000 * number + 37 * run;
+            context.runs.allocated_bytes.add(bytes);
+            context.runs.allocated_blocks.add(run % 7);
+            context.runs.most_bytes.add(bytes / 2);
+            context.runs.held_bytes.add(bytes * number / 64);
+        }
     }
     for (site, number) in report.sites.iter_mut().zip(0u32..) {
         if number % 4 != 3 {

@@ -8,7 +8,9 @@ use std::io::{self, BufWriter, Write};
 
 use heapray_report::model::History;
 use heapray_report::page::Page;
-use heapray_report::views::{CallTree, Kind, Names, Origins, context_rows, leaks, named, own_sites};
+use heapray_report::views::{
+    CallTree, Kind, Names, Origins, context_rows, leaks, named, own_sites,
+};
 use serde_json::json;
 
 fn main() -> io::Result<()> {

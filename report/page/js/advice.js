@@ -1,18 +1,20 @@
 // Advice, only if the numbers are certain: lines that probably leak, as ranked for the whole report, a line that holds most
 // of the live memory though it is not one of them, blocks that grow by `realloc` again and again, and blocks that live for no
-// time. There is none about memory that is known.
+// time. There is none about memory that is known. And requests that leave memory behind.
 
+import { contextSums, keysOf, leftEach, valuesOf } from "./contexts.js";
 import { measureOf } from "./decode.js";
 import { bytes, count, percent, plural, sentence } from "./format.js";
 import { knownNodes } from "./known.js";
 import { VERDICTS } from "./leaks.js";
 import { ownSites, responsibleNodes } from "./sites.js";
+import { countOf, quantile } from "./spread.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
 
 /**
  * @typedef {object} Advice
- * @property {"growth" | "holds" | "realloc" | "temporary"} kind
+ * @property {"growth" | "left" | "holds" | "realloc" | "temporary"} kind
  * @property {number} frame
  * @property {number[]} nodes where it stands in the call tree; none: wherever the ranked line does
  * @property {string} headline
@@ -25,6 +27,10 @@ const REALLOC = [4, 7];
 /** Smallest part of the live bytes, and fewest bytes, with which one line holds most of them. */
 const MOST_HELD = 0.5;
 const LEAST_HELD = 1_000_000;
+/** Fewest requests, or futures, with which what they leave behind is worth advice. */
+const LEAST_RUNS = 10;
+/** Smallest part of what they left behind that is still live. */
+const STILL_HELD = 0.5;
 /** Smallest number that is worth advice. */
 const ENOUGH = 1000;
 /** Largest number of pieces of advice of each kind. */
@@ -37,8 +43,8 @@ const MOST_ADVICE = 12;
 export function adviceOn(tree) {
   const known = knownNodes(tree);
   const answers = responsibleNodes(tree);
-  const all = [...growing(tree), ...holdingMost(tree, known), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
-  const kinds = /** @type {const} */ (["growth", "holds", "realloc", "temporary"]);
+  const all = [...growing(tree), ...leavingBehind(tree), ...holdingMost(tree, known), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
+  const kinds = /** @type {const} */ (["growth", "left", "holds", "realloc", "temporary"]);
   return kinds.flatMap((kind) =>
     all
       .filter((advice) => advice.kind === kind)
@@ -66,6 +72,62 @@ function growing(tree) {
         "What is added for as long as the service runs and never removed is a leak, or a cache without a limit.",
       weight: list.length - i,
     }));
+}
+
+/**
+ * @param {CallTree} tree
+ * @returns {Advice[]} about routes, or other values of a key, of which every second run leaves something behind that stays
+ */
+function leavingBehind(tree) {
+  const { head } = tree.profile;
+  const [key] = keysOf(head);
+  if (key === undefined) {
+    return [];
+  }
+  /** @type {Advice[]} */
+  const advice = [];
+  for (const sums of contextSums(tree, key, "live", "bytes")) {
+    const { value, left, each, frame, bytes: live } = sums;
+    const runs = countOf(left);
+    const usual = quantile(left, 0.5);
+    if (value === null || frame < 0 || runs < LEAST_RUNS || usual === 0 || live < runs * STILL_HELD * usual) {
+      continue;
+    }
+    advice.push({
+      kind: "left",
+      frame,
+      nodes: placesIn(tree, key, value, frame),
+      headline: `${value} leaves ${bytes(leftEach(sums))} behind each time`,
+      text:
+        `${plural(runs, "run")} allocated ${bytes(each.sum)}, and still held ${bytes(left.sum)} when they ended. ` +
+        `${bytes(live)} of it are live; most of that is from this line.`,
+      weight: live,
+    });
+  }
+  return advice;
+}
+
+/**
+ * @param {CallTree} tree
+ * @param {string} key
+ * @param {string} value
+ * @param {number} frame
+ * @returns {number[]} where the frame answers for live memory of the value, largest first
+ */
+function placesIn(tree, key, value, frame) {
+  const { head, rows } = tree.profile;
+  const valueOf = valuesOf(head, key);
+  const answers = responsibleNodes(tree);
+  const live = rows.values[measureOf("live", "bytes")];
+  /** @type {Map<number, number>} */
+  const found = new Map();
+  for (let row = 0; row < rows.node.length; row += 1) {
+    const at = answers[rows.node[row]];
+    if (live[row] > 0 && tree.frame[at] === frame && valueOf[rows.context[row]] === value) {
+      found.set(at, (found.get(at) ?? 0) + live[row]);
+    }
+  }
+  return [...found].sort(([, a], [, b]) => b - a).map(([node]) => node);
 }
 
 /**

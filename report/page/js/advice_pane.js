@@ -9,6 +9,7 @@ import { excerptOf, placeOf, sourceText } from "./source.js";
 
 const ADVICE_HEADINGS = {
   growth: "Grows with the work",
+  left: "Leaves memory behind",
   holds: "Holds the most",
   realloc: "Grows by realloc",
   temporary: "Lives for no time",

@@ -4,8 +4,10 @@ import { MEASURES, measureOf } from "./decode.js";
 import { eachSurvivor } from "./derive.js";
 import { generationsOf, joinedGenerations } from "./generations.js";
 import { responsibleNodes } from "./sites.js";
+import { addSpread, countOf, emptySpread } from "./spread.js";
 
 /** @typedef {import("./decode.js").Head} Head */
+/** @typedef {import("./spread.js").Spread} Spread */
 
 /**
  * @typedef {object} ContextSums
@@ -16,6 +18,9 @@ import { responsibleNodes } from "./sites.js";
  * @property {number} oldest milliseconds since the start of its oldest live block; -1 unknown
  * @property {Float64Array} grown still-live bytes by generation, as `generationsOf` tells; empty where not known
  * @property {number} frame of the call site with the most in the present view
+ * @property {Spread} each bytes that its requests or futures allocated; filters leave them as they are
+ * @property {Spread} most bytes that each of them held at one time
+ * @property {Spread} left bytes that each of them left behind
  */
 
 /**
@@ -94,7 +99,9 @@ export function contextSums(tree, key, view, by) {
     let sums = found.get(value);
     if (sums === undefined) {
       const none = new Array(MEASURES).fill(0);
-      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, grown: new Float64Array(generations), frame: -1, byFrame: new Map() };
+      const [each, most, left] = [emptySpread(), emptySpread(), emptySpread()];
+      const grown = new Float64Array(generations);
+      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, grown, frame: -1, byFrame: new Map(), each, most, left };
       found.set(value, sums);
     }
     return sums;
@@ -119,6 +126,7 @@ export function contextSums(tree, key, view, by) {
       sumsOf(row).grown[joined[generation]] += size;
     });
   }
+  addRuns(profile, valueOf, found);
   for (const sums of found.values()) {
     let most = 0;
     for (const [frame, value] of sums.byFrame) {
@@ -129,4 +137,31 @@ export function contextSums(tree, key, view, by) {
     }
   }
   return [...found.values()].sort((a, b) => b[by] - a[by] || b.values[1] - a.values[1] || ((a.value ?? "") < (b.value ?? "") ? -1 : 1));
+}
+
+/**
+ * Adds the runs of the contexts that rows have.
+ * @param {import("./decode.js").Profile} profile
+ * @param {(string | null)[]} valueOf by number of the context
+ * @param {Map<string | null, ContextSums>} found
+ */
+function addRuns({ head, rows }, valueOf, found) {
+  for (const context of new Set(rows.context)) {
+    const runs = head.runs[context - 1];
+    const sums = found.get(valueOf[context] ?? null);
+    if (runs !== undefined && sums !== undefined) {
+      addSpread(sums.each, runs.allocated_bytes);
+      addSpread(sums.most, runs.most_bytes);
+      addSpread(sums.left, runs.held_bytes);
+    }
+  }
+}
+
+/**
+ * @param {ContextSums} sums
+ * @returns {number} bytes that a run left behind on average; -1 where not known
+ */
+export function leftEach({ left }) {
+  const runs = countOf(left);
+  return runs > 0 ? left.sum / runs : -1;
 }

@@ -1,6 +1,6 @@
 // By route, or by another key of contexts: what each value holds, since when, and where most of it is.
 
-import { conditionOf, contextSums, keysOf, shownValue } from "./contexts.js";
+import { conditionOf, contextSums, keysOf, leftEach, shownValue } from "./contexts.js";
 import { measureOf } from "./decode.js";
 import { byId, el } from "./dom.js";
 import { amount, bytes, count, duration, percent, plural } from "./format.js";
@@ -8,6 +8,7 @@ import { csvText, download } from "./save.js";
 import { fillTable, headOf, sortedRows } from "./sorted_table.js";
 import { placeOf } from "./source.js";
 import { spark } from "./spark.js";
+import { countOf, quantile } from "./spread.js";
 
 /** @typedef {import("./model.js").Look} Look */
 /** @typedef {import("./contexts.js").ContextSums} ContextSums */
@@ -116,11 +117,43 @@ function contextColumns({ state, contextKey: key, names, whole: tree, measure },
     const late = (/** @type {ContextSums} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
     columns.push({ key: "growth", title: "Over time", by: late, cell: (row) => spark(row.grown, "bytes") });
   }
+  columns.push(...runColumns(rows));
   for (const [view, title] of SIDES.filter(([view]) => view !== state.view)) {
     const value = (/** @type {ContextSums} */ row) => row.values[measureOf(view, by)];
     columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
   }
   columns.push({ key: "line", title: "Most of it", text: true, by: line, cell: (row) => mostOf(row, names) });
+  return columns;
+}
+
+/**
+ * @param {ContextSums[]} rows
+ * @returns {Column[]} about requests and futures, if any has ended
+ */
+function runColumns(rows) {
+  if (rows.every(({ each }) => countOf(each) === 0)) {
+    return [];
+  }
+  const many = (/** @type {ContextSums} */ { each }) => countOf(each);
+  const column = (/** @type {string} */ key, /** @type {string} */ title, /** @type {string} */ note, /** @type {(row: ContextSums) => number} */ by) => ({
+    key,
+    title,
+    note,
+    by,
+    cell: (/** @type {ContextSums} */ row) => (many(row) === 0 || by(row) < 0 ? "" : bytes(by(row))),
+  });
+  const columns = [
+    { ...column("runs", "Runs", "Requests, or futures, that have ended", many), cell: (/** @type {ContextSums} */ row) => (many(row) === 0 ? "" : count(many(row))) },
+    column("median", "Each", "Bytes that a run allocated: the median, within a quarter", ({ each }) => quantile(each, 0.5)),
+    column("p99", "99 %", "Bytes that 99 of 100 runs did not exceed, within a quarter", ({ each }) => quantile(each, 0.99)),
+    column("most", "Most", "Bytes that the largest run allocated", ({ each }) => each.largest),
+  ];
+  if (rows.some((row) => leftEach(row) >= 0)) {
+    columns.push(
+      column("at-once", "At once", "The most bytes that a run held at one time: 99 of 100 did not exceed it, within a quarter", ({ most }) => quantile(most, 0.99)),
+      column("left", "Left behind", "Bytes that a run still held when it ended, on average", leftEach),
+    );
+  }
   return columns;
 }
 

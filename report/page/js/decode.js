@@ -3,6 +3,8 @@
 
 import { Shape } from "./shape.js";
 
+/** @typedef {import("./spread.js").Spread} Spread */
+
 /**
  * @typedef {[number, number]} Pair blocks, bytes
  *
@@ -21,6 +23,7 @@ import { Shape } from "./shape.js";
  * @property {Conditions} conditions
  * @property {[string, number][]} packages name and kind: {@link OWN}, …
  * @property {[string, string][][]} contexts key and value of each label, by the number of the context less 1
+ * @property {Runs[]} runs of the same contexts
  * @property {{name: string, at_ms: number, live: Pair}[]} marks
  * @property {number[]} generations of the survivors: where each begins, in milliseconds since the start
  * @property {number[]} generation_allocated bytes of the whole session in each; empty where not known
@@ -33,6 +36,13 @@ import { Shape } from "./shape.js";
  * @property {string | null} fragmentation what is free but resident, and what to do about it
  * @property {{strings: number, frames: number, nodes: number, rows: number, survivors: number, intervals: number,
  *   sizes: number, moments: number}} counts
+ *
+ * @typedef {object} Runs requests or futures of a context that have ended
+ * @property {Spread} allocated_bytes of each
+ * @property {Spread} allocated_blocks of each
+ * @property {Spread} most_bytes that each held at one time; empty where only samples were recorded
+ * @property {Spread} held_bytes that each left behind; empty where only samples were recorded
+ * @property {Amount} freed_of_others
  *
  * @typedef {object} Known memory that rules make known
  * @property {{title: string, pattern: string, bytes: number, blocks: number}[]} list most live bytes first

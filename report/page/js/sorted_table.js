@@ -10,6 +10,7 @@ import { el } from "./dom.js";
  * @property {(row: Row) => string | number} by what sorts
  * @property {(row: Row) => Node | string} cell
  * @property {boolean} [text] left-aligned, smallest first
+ * @property {string} [note] what it means
  */
 
 /**
@@ -51,12 +52,13 @@ export function headOf(columns, sort, change) {
  * @param {string} sort
  * @param {(sort: string) => void} change
  */
-function heading({ key, title, text }, sort, change) {
+function heading({ key, title, text, note }, sort, change) {
   const sorted = sort.replace("-", "") === key;
   const turned = sort.startsWith("-");
   const button = el("button", "", title);
   button.type = "button";
   button.dataset.sort = key;
+  button.title = note ?? "";
   button.addEventListener("click", () => change(sorted && !turned ? `-${key}` : key));
   const cell = el("th", text ? "text" : "", button);
   cell.scope = "col";

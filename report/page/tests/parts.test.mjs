@@ -6,7 +6,7 @@ import test from "node:test";
 
 import { adviceOn } from "../js/advice.js";
 import { CallTree, nodeAt } from "../js/call_tree.js";
-import { contextSums, contextsWhere, keysOf, valuesOf } from "../js/contexts.js";
+import { contextSums, contextsWhere, keysOf, leftEach, valuesOf } from "../js/contexts.js";
 import { measureOf } from "../js/decode.js";
 import { eachSurvivor, filtered, foldedBy, sameByName, withNames, withRange } from "../js/derive.js";
 import { explained, hiding, isPlumbing, namesOfBoxes } from "../js/fold.js";
@@ -22,7 +22,8 @@ import { csvText, escaped } from "../js/save.js";
 import { Shape } from "../js/shape.js";
 import { leafSites, ownSites, responsibleNodes } from "../js/sites.js";
 import { sourceUrl } from "../js/source.js";
-import { FRAMES, randomProfile } from "./profiles.mjs";
+import { addSpread, countOf, quantile } from "../js/spread.js";
+import { FRAMES, randomProfile, runsOf, spreadOf } from "./profiles.mjs";
 
 const LIVE = measureOf("live", "bytes");
 
@@ -112,6 +113,33 @@ test("the values of a key have the sums of their call sites, and a condition cho
     assert.equal(contextsWhere(profile.head, "tenant=other"), null);
     assert.equal(contextsWhere(profile.head, "color"), null);
   });
+});
+
+test("the runs of a value are those of all its contexts", () => {
+  const { profile } = randomProfile(7);
+  profile.rows.context.forEach((_, row) => {
+    profile.rows.context[row] = row % 4;
+  });
+  const rows = contextSums(new CallTree(profile), "tenant", "live", "bytes");
+  const acme = rows.find(({ value }) => value === "acme");
+  const none = rows.find(({ value }) => value === null);
+  assert.deepEqual([countOf(acme.each), acme.each.largest, leftEach(acme)], [1, 5000, 2500]);
+  assert.deepEqual([countOf(none.each), none.each.sum, leftEach(none)], [2, 400, 100]);
+  assert.equal(leftEach({ ...none, left: spreadOf([]) }), -1);
+});
+
+test("a quantile is within a quarter, and never past the largest", () => {
+  const numbers = Array.from({ length: 5000 }, (_, i) => i * 7);
+  const spread = spreadOf(numbers);
+  for (const part of [0.01, 0.5, 0.9, 0.99, 1]) {
+    const exact = part * 34_993;
+    assert.ok(Math.abs(quantile(spread, part) - exact) <= exact / 4, `${part}: ${quantile(spread, part)}`);
+  }
+  assert.equal(quantile(spread, 1), 34_993);
+  assert.equal(quantile(spreadOf([]), 0.5), 0);
+  const both = spreadOf([1, 900]);
+  addSpread(both, spreadOf([0, 5, 2 ** 40]));
+  assert.deepEqual(both, spreadOf([900, 0, 2 ** 40, 5, 1]));
 });
 
 test("folding takes frames out of every stack and loses no byte", () => {
@@ -473,6 +501,7 @@ test("a line that holds most of what is live is named though nothing grows", () 
         node: Int32Array.of(1, 2),
         thread: new Int32Array(2),
         allocator: Int32Array.of(6, 6),
+        context: Int32Array.of(0, 0),
         values: [blocks, live, none, none, blocks, Float64Array.of(2 * size, 400_000), none, none, none, none],
         oldest: none,
       },
@@ -491,6 +520,33 @@ test("a line that holds most of what is live is named though nothing grows", () 
   const [low] = heldBy(3_600_000, ranked("low"));
   assert.equal(low.kind, "holds");
   assert.doesNotMatch(low.text, /does not grow/);
+});
+
+test("a route that leaves memory behind each time is named with its line", () => {
+  const none = Float64Array.of(0, 0);
+  const { profile } = randomProfile(3);
+  const advice = (/** @type {number} */ size, /** @type {number[]} */ runs) =>
+    adviceOn(new CallTree({
+      ...profile,
+      head: { ...profile.head, contexts: [[["route", "GET /search"]]], runs: [runsOf(runs)] },
+      shape: Shape.of(Int32Array.of(0, 1), Int32Array.of(0, 4)),
+      rows: {
+        node: Int32Array.of(1, 2),
+        thread: new Int32Array(2),
+        allocator: Int32Array.of(6, 6),
+        context: Int32Array.of(1, 0),
+        values: [Float64Array.of(20, 1), Float64Array.of(size, 10), none, none, none, none, none, none, none, none],
+        oldest: none,
+      },
+      survivors: { row: new Int32Array(), generation: new Int32Array(), count: none, bytes: none },
+    })).filter(({ kind }) => kind === "left");
+  const [left] = advice(62_000, Array(20).fill(6_200));
+  assert.equal(left.headline.replaceAll("\u00a0", " "), "GET /search leaves 3.10 kB behind each time");
+  assert.deepEqual([left.frame, left.nodes], [0, [1]]);
+  assert.match(left.text.replaceAll("\u00a0", " "), /^20 runs allocated 124 kB, and still held 62.0 kB when they ended. 62.0 kB of it are live/);
+  assert.deepEqual(advice(62_000, Array(9).fill(6_200)), [], "too few runs");
+  assert.deepEqual(advice(1_000, Array(20).fill(6_200)), [], "it does not stay");
+  assert.deepEqual(advice(62_000, [62_000, ...Array(19).fill(0)]), [], "once only");
 });
 
 test("advice is given where the numbers are certain only", () => {
@@ -520,6 +576,7 @@ test("advice is given where the numbers are certain only", () => {
     rows: {
       node: Int32Array.of(1, 1, 2, 2),
       thread: new Int32Array(4),
+      context: new Int32Array(4),
       allocator: Int32Array.from(rows, ([, allocator]) => allocator),
       values: [live, live, none, none, total, total, short, short, none, none],
       oldest: none,

@@ -1,6 +1,7 @@
 // Random profiles for the tests, each with its stacks as plain paths beside it.
 
 import { Shape } from "../js/shape.js";
+import { largestIn } from "../js/spread.js";
 
 /** Numbers below `below`, the same at every run. */
 export function dice(seed) {
@@ -19,6 +20,28 @@ const CONTEXTS = [
   [["route", "GET /b"], ["tenant", "acme"]],
   [["tenant", "acme"]],
 ];
+
+/** A spread of a few numbers. */
+export function spreadOf(numbers) {
+  const counts = [];
+  for (const number of numbers) {
+    const bucket = Array.from({ length: 97 }, (_, i) => i).find((i) => number <= largestIn(i));
+    for (let i = counts.length; i <= bucket; i += 1) {
+      counts.push(0);
+    }
+    counts[bucket] += 1;
+  }
+  return { counts, sum: numbers.reduce((sum, number) => sum + number, 0), largest: Math.max(0, ...numbers) };
+}
+
+/** What runs did of which each allocated so many bytes, and left half of them behind. */
+export const runsOf = (numbers) => ({
+  allocated_bytes: spreadOf(numbers),
+  allocated_blocks: spreadOf(numbers.map(() => 1)),
+  most_bytes: spreadOf(numbers),
+  held_bytes: spreadOf(numbers.map((number) => number / 2)),
+  freed_of_others: { count: 0, bytes: 0 },
+});
 
 /** A random profile and, beside it, its stacks as plain paths: [frames from the root, values by measure]. */
 export function randomProfile(seed) {
@@ -53,6 +76,7 @@ export function randomProfile(seed) {
   const profile = {
     head: {
       contexts: CONTEXTS,
+      runs: [runsOf([100, 300]), runsOf([5000]), runsOf([])],
       packages: ["own", "dep", "std", "native"].map((name, kind) => [name, kind]),
       generations: [0, 100, 250],
       generation_allocated: [600, 300, 0],

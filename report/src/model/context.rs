@@ -1,5 +1,7 @@
 //! Contexts: on whose behalf memory was allocated.
 
+use super::Runs;
+
 /// Index into [`Report::contexts`](super::Report::contexts).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ContextId(pub u32);
@@ -10,10 +12,12 @@ impl ContextId {
 }
 
 /// Labels that say on whose behalf memory was allocated, such as `route = GET /users/{id}` or `tenant = acme`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Context {
     /// Pairs of a key and a value, sorted by key. Each key is there once.
     pub labels: Vec<(String, String)>,
+    /// What was done by its requests and futures.
+    pub runs: Runs,
 }
 
 impl Context {

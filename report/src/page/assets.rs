@@ -36,6 +36,7 @@ const MODULES: &[(&str, &str)] = modules![
     "ranges.js",
     "generations.js",
     "sites.js",
+    "spread.js",
     "contexts.js",
     "functions.js",
     "sandwich.js",

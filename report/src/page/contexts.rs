@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::rows::Rows;
 use crate::Report;
-use crate::model::{Context, ContextId};
+use crate::model::{Context, ContextId, Runs};
 
 /// Pairs of a key and a value, sorted by key.
 pub(super) type Labels = [(String, String)];
@@ -38,6 +38,11 @@ impl<'a> UsedContexts<'a> {
     /// Returns the number of a context of the report.
     pub(super) fn number_of(&self, context: ContextId) -> u32 {
         self.numbers.get(&context.0).copied().unwrap_or(0)
+    }
+
+    /// Returns the runs of each number from 1.
+    pub(super) fn runs(&self) -> Vec<&'a Runs> {
+        self.list.iter().map(|context| &context.runs).collect()
     }
 
     /// Returns the labels of each number from 1.

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::contexts::Labels;
+use super::contexts::{Labels, UsedContexts};
 use super::known::KnownMemory;
 use super::ranking::Ranked;
 use super::{Page, generations};
-use crate::model::{Allocator, ProcessMemory, Tally};
+use crate::model::{Allocator, ProcessMemory, Runs, Tally};
 use crate::stats::Estimates;
 use crate::views::{Origins, fragmentation};
 
@@ -27,6 +27,8 @@ pub(super) struct Head<'a> {
     packages: Vec<(&'a str, u8)>,
     /// Labels of each context from number 1, each a key and a value.
     contexts: Vec<&'a Labels>,
+    /// Runs of the same contexts.
+    runs: Vec<&'a Runs>,
     marks: Vec<Mark<'a>>,
     generations: &'a [u64],
     generation_allocated: Vec<u64>,
@@ -133,7 +135,7 @@ impl<'a> Head<'a> {
     pub(super) fn of(
         page: &Page<'a>,
         origins: &'a Origins,
-        contexts: Vec<&'a Labels>,
+        contexts: &UsedContexts<'a>,
         leaks: Ranked<'a>,
         known: KnownMemory,
         source: Source<'a>,
@@ -177,7 +179,8 @@ impl<'a> Head<'a> {
                 .iter()
                 .map(|package| (package.name.as_str(), package.kind as u8))
                 .collect(),
-            contexts,
+            contexts: contexts.labels(),
+            runs: contexts.runs(),
             marks: report
                 .marks
                 .iter()

@@ -65,13 +65,7 @@ pub(super) fn write(page: &Page<'_>, ranking: &Ranking, out: &mut impl Write) ->
         excerpts: excerpts.collect(),
     };
     let head = serde_json::to_vec(&Head::of(
-        page,
-        &origins,
-        contexts.labels(),
-        ranked,
-        known,
-        source,
-        counts,
+        page, &origins, &contexts, ranked, known, source, counts,
     ))?;
     varint::write(out, head.len() as u64)?;
     out.write_all(&head)?;
@@ -146,7 +140,9 @@ mod tests {
     use super::super::varint::tests::{read, read_step};
     use super::*;
     use crate::Report;
-    use crate::model::{Allocator, Context, ContextId, Site, SizeCount, StackId, Survivor, Tally, ThreadId};
+    use crate::model::{
+        Allocator, Context, ContextId, Site, SizeCount, StackId, Survivor, Tally, ThreadId,
+    };
     use crate::views::{Interval, Intervals};
 
     fn strings(bytes: &mut &[u8], count: u64) -> Vec<String> {
@@ -172,7 +168,8 @@ mod tests {
         let root = report.stacks.child(StackId::EMPTY, FrameId(1));
         let leaf = report.stacks.child(root, FrameId(2));
         let labels = vec![("route".to_owned(), "GET /a".to_owned())];
-        report.contexts = vec![Context::default(), Context::default(), Context { labels }];
+        report.contexts = vec![Context::default(); 3];
+        report.contexts[2].labels = labels;
         // The second of the contexts has no labels.
         for (stack, bytes, context) in [(leaf, 300, 2), (root, 20, 1), (StackId::EMPTY, 1, 0)] {
             report.sites.push(Site {

@@ -57,7 +57,9 @@ impl Rows {
 
     /// Returns the call site of each row.
     pub(super) fn sites<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a Site> {
-        self.list.iter().map(|&(_, site)| &report.sites[site as usize])
+        self.list
+            .iter()
+            .map(|&(_, site)| &report.sites[site as usize])
     }
 
     pub(super) fn write(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Origins;
 use super::rebuild::{StackCopier, rebuild, shell, sum_up};
 use crate::Report;
-use crate::model::{Allocator, Context, ContextId, Frame, FrameId, StackId, ThreadId};
+use crate::model::{Allocator, Context, ContextId, Frame, FrameId, Runs, StackId, ThreadId};
 
 /// Filter of call sites: those that match every list and the text are kept. An empty list or text matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,6 +103,10 @@ pub fn filtered(report: &Report, filter: &Filter) -> Report {
         site.stack = copier.copy(site.stack, &mut part.stacks, |frame| frame);
         Some(site)
     });
+    let left_out = part.contexts.iter_mut().zip(&contexts);
+    for (context, _) in left_out.filter(|(_, is_listed)| !**is_listed) {
+        context.runs = Runs::default();
+    }
     part.totals = sum_up(&report.totals, &part.sites);
     part.conditions.notes.push(format!(
         "only a part is shown: {}; memory over time is that of the whole process",

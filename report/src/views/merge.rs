@@ -121,7 +121,7 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
     let mut frames = FrameTable::emptied(&mut joint);
     let has_full_names = reports.iter().any(|report| !report.full_names.is_empty());
     let mut threads: HashMap<String, ThreadId> = HashMap::new();
-    let mut contexts: HashMap<Context, ContextId> = HashMap::new();
+    let mut contexts: HashMap<Labels, ContextId> = HashMap::new();
     let renamed = reports
         .iter()
         .map(|report| {
@@ -175,17 +175,25 @@ pub(super) fn join(reports: &[Report]) -> (Report, Vec<Renamed>) {
     (joint, renamed)
 }
 
-/// Adds the report's contexts to `known`, each once. Returns their numbers there.
+/// Pairs of a key and a value.
+type Labels = Vec<(String, String)>;
+
+/// Adds the report's contexts to `known`, each once, with the sums of their runs. Returns their numbers there.
 fn join_contexts(
     known: &mut Vec<Context>,
-    numbers: &mut HashMap<Context, ContextId>,
+    numbers: &mut HashMap<Labels, ContextId>,
     report: &Report,
 ) -> Vec<ContextId> {
     let of = |context: &Context| {
-        *numbers.entry(context.clone()).or_insert_with(|| {
-            known.push(context.clone());
+        let number = *numbers.entry(context.labels.clone()).or_insert_with(|| {
+            known.push(Context {
+                labels: context.labels.clone(),
+                ..Context::default()
+            });
             ContextId(known.len() as u32 - 1)
-        })
+        });
+        known[number.0 as usize].runs += &context.runs;
+        number
     };
     report.contexts.iter().map(of).collect()
 }

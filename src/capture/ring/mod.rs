@@ -27,8 +27,9 @@ use core::ptr;
 
 use core::sync::atomic::Ordering;
 
-use super::event::{Kind, packed_name};
+use super::event::{Kind, RunEnd, packed_name};
 use super::memory;
+use super::meter::Metered;
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64};
 
 mod decoded;
@@ -292,13 +293,30 @@ impl Ring {
         unsafe { self.push(Kind::Sampling, 0, mean_bytes, 0, stamp) }
     }
 
-    /// Publishes the context of the following allocations.
+    /// Publishes the context of the following allocations, and their run.
     ///
     /// # Safety
     /// The same as for [`Ring::push`].
-    pub unsafe fn push_context(&self, context: u32, stamp: impl FnOnce() -> u64) -> bool {
+    pub unsafe fn push_context(&self, context: u32, run: u64, stamp: impl FnOnce() -> u64) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.push(Kind::Context, 0, u64::from(context), 0, stamp) }
+        unsafe { self.push(Kind::Context, run, u64::from(context), 0, stamp) }
+    }
+
+    /// Publishes that a run has ended.
+    ///
+    /// # Safety
+    /// The same as for [`Ring::push`].
+    pub unsafe fn push_run_end(&self, run: u64, end: RunEnd, stamp: impl FnOnce() -> u64) -> bool {
+        let RunEnd { context, metered } = end;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match metered {
+                None => self.push(Kind::RunEnd, run, 0, context, stamp),
+                Some(Metered { count, bytes }) => {
+                    self.push(Kind::MeteredRunEnd, bytes, count, context, stamp)
+                }
+            }
+        }
     }
 
     /// Publishes a thread's name: 16 bytes, padded with zeros.

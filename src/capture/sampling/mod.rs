@@ -22,7 +22,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 pub use super::meter::Metered;
 use super::meter::{Meter, Private};
-use super::thread::{self, Local};
+use super::thread::{self, Busy, Local};
 
 /// Number that changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
@@ -195,6 +195,27 @@ fn was_sampled_temporary(local: &Local, address: usize) -> bool {
     // SAFETY: the calling thread owns `state` and is busy, so no second borrow of its private part exists.
     let private = unsafe { &*state.private.get() };
     private.sampling.was_temporary(&state.meter, address)
+}
+
+/// Returns the counts of the calling thread's allocations, if it samples. Only their differences mean something.
+#[inline]
+pub(super) fn metered_by(local: &Local) -> Option<Metered> {
+    if epoch() == 0 || local.ended.get() {
+        return None;
+    }
+    if local.state.get().is_null() {
+        adopt(local);
+    }
+    // SAFETY: a state in a thread's `Local` is owned by that thread and never unmapped.
+    let state = unsafe { local.state.get().as_ref() };
+    state.map(|state| state.meter.read())
+}
+
+#[cold]
+fn adopt(local: &Local) {
+    // A new state may call libc, which may allocate.
+    let _busy = Busy::enter();
+    thread::state(local);
 }
 
 /// Returns the counts of all threads' allocations while sampling, since the process began.

@@ -3,8 +3,9 @@
 use super::Tables;
 use super::lookup::{Lookup, site_key};
 use crate::capture::event::{Event, Kind};
-use crate::collector::live::{Block, Place};
+use crate::collector::live::{Block, Place as BlockPlace};
 use crate::collector::reallocs::UnderWay;
+use crate::collector::runs::Place;
 use crate::collector::sites::{SiteId, add, one};
 use crate::collector::threads::ThreadSlot;
 use heapray_report::model::Tally;
@@ -61,7 +62,8 @@ impl Tables {
         match self.live.remove(lookup.place, event.address) {
             Some(block) => {
                 self.counters.events += 1;
-                self.count_free(event.stamp, event.thread, event.address, &block);
+                let slot = self.count_free(event.stamp, event.thread, event.address, &block);
+                self.freed_in_run(slot, block.site, one(block.size));
             }
             None => self.unknown_free(event),
         }
@@ -80,7 +82,8 @@ impl Tables {
     #[cold]
     pub(super) fn replaced(&mut self, event: &Event, old: &Block) {
         let thread = self.freeing_thread(event, old.site);
-        self.count_free(event.stamp, thread, event.address, old);
+        let slot = self.count_free(event.stamp, thread, event.address, old);
+        self.freed_in_run(slot, old.site, one(old.size));
     }
 
     /// Returns the thread that freed the block of `site` whose address was handed out again: one with a running realloc, or,
@@ -110,14 +113,24 @@ impl Tables {
         if event.kind == Kind::ReallocFailed && event.address == realloc.address {
             return true;
         }
-        let context = match realloc.gone_in {
-            Some(context) => Some(context),
-            None => self
-                .finish(event.stamp, realloc)
-                .map(|old| self.context_of(old)),
+        let old = match realloc.gone_in {
+            Some(_) => None,
+            None => self.finish(event.stamp, realloc),
         };
-        event.kind == Kind::Realloc
+        let context = realloc
+            .gone_in
+            .or_else(|| old.map(|old| self.context_of(old.site)));
+        if event.kind == Kind::Realloc
             && context.is_some_and(|context| self.reallocate_in(event, context))
+        {
+            // The block stays with its context. It is neither freed nor allocated by the thread's run.
+            return true;
+        }
+        if let Some(old) = old {
+            let slot = self.threads.slot(realloc.thread);
+            self.freed_in_run(slot, old.site, one(old.size));
+        }
+        false
     }
 
     /// Applies a `Realloc` whose old block belonged to `context`, as the new one does. Returns false, and does nothing, if that
@@ -125,7 +138,7 @@ impl Tables {
     fn reallocate_in(&mut self, event: &Event, context: u32) -> bool {
         let now = self.threads.slot(event.thread);
         let slot = self.threads.in_context(now, context);
-        let differs = slot != now;
+        let differs = slot.entry != now.entry;
         if differs {
             self.allocate_as(event, slot, Lookup::of(event, &self.threads));
         }
@@ -137,24 +150,35 @@ impl Tables {
         self.threads.thread_and_context(self.sites.entry(site)).1
     }
 
-    /// Frees the reallocation's old block. Returns its site, if the block was known.
+    /// Frees the reallocation's old block. Returns the block, if it was known.
     #[cold]
-    pub(super) fn finish(&mut self, stamp: u64, realloc: UnderWay) -> Option<SiteId> {
+    pub(super) fn finish(&mut self, stamp: u64, realloc: UnderWay) -> Option<Block> {
         if self.samples.is_some() {
             return self.finish_sampled(stamp, realloc);
         }
         self.counters.events += 1;
         let block = if realloc.known {
             self.live
-                .remove(Place::of(realloc.address), realloc.address)
+                .remove(BlockPlace::of(realloc.address), realloc.address)
         } else {
             None
         };
         match block {
-            Some(block) => self.count_free(stamp, realloc.thread, realloc.address, &block),
+            Some(block) => {
+                self.count_free(stamp, realloc.thread, realloc.address, &block);
+            }
             None => self.counters.unknown_frees += 1,
         }
-        block.map(|block| block.site)
+        block
+    }
+
+    /// Counts blocks of `site` that the thread in `slot` has freed, for the run that it is in.
+    #[inline(always)]
+    pub(super) fn freed_in_run(&mut self, slot: ThreadSlot, site: SiteId, blocks: Tally) {
+        if slot.run != Place::NONE {
+            let context = self.context_of(site);
+            self.runs.freed(slot.run, blocks, context);
+        }
     }
 
     /// Adds an allocation to sums, peak and log. The block itself is in its table.
@@ -174,16 +198,24 @@ impl Tables {
         self.sites.allocate(site, stands_for, keep);
         self.sizes.add(event.size, stands_for.count);
         self.threads.allocated(slot, event.address);
+        self.runs.allocated(slot.run, stands_for);
         self.log_allocation(event, slot);
     }
 
-    /// Adds the free of `block` by `thread` to sums, peak and log. The block is out of its table.
+    /// Adds the free of `block` by `thread` to sums, peak and log. The block is out of its table. Returns the thread's slot.
     #[inline(always)]
-    pub(super) fn count_free(&mut self, stamp: u64, thread: u32, address: u64, block: &Block) {
+    pub(super) fn count_free(
+        &mut self,
+        stamp: u64,
+        thread: u32,
+        address: u64,
+        block: &Block,
+    ) -> ThreadSlot {
         let slot = self.threads.slot(thread);
         self.subtract(stamp, block.site, 1, block.size);
         self.notice_temporary(slot, address, block.site, block.size);
         self.log_free(address, slot);
+        slot
     }
 
     /// Subtracts live bytes, and blocks (or adds one).

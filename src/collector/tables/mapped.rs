@@ -5,6 +5,7 @@ use super::lookup::Lookup;
 use crate::capture::event::{Event, Kind};
 use crate::collector::log::LogEntry;
 use crate::collector::sites::one;
+use heapray_report::model::Tally;
 
 impl Tables {
     #[cold]
@@ -39,6 +40,11 @@ impl Tables {
             let slot = self.threads.slot(event.thread);
             found = Some(slot);
             self.subtract(event.stamp, cut.site, cut.blocks, cut.bytes);
+            let freed = Tally {
+                count: u64::from(cut.blocks > 0),
+                bytes: cut.bytes,
+            };
+            self.freed_in_run(slot, cut.site, freed);
             // A temporary range is unmapped in the same piece in which it was mapped.
             if cut.whole && cut.start == event.address && cut.bytes == event.size {
                 self.notice_temporary(slot, cut.start, cut.site, cut.bytes);

@@ -18,6 +18,7 @@ use super::log::{Known, LogEntry, LogWriter};
 use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::Reallocs;
+use super::runs::{Place, RunTable};
 use super::samples::Samples;
 use super::sites::Sites;
 use super::sizes::Sizes;
@@ -58,6 +59,7 @@ pub struct Tables {
     pub(super) sites: Sites,
     pub(super) sizes: Sizes,
     pub(super) threads: Threads,
+    pub(super) runs: RunTable,
     reallocs: Reallocs,
     pub(super) call_tree: CallTree,
     pub(super) timeline: Timeline,
@@ -81,6 +83,7 @@ impl Tables {
             sites: Sites::default(),
             sizes: Sizes::default(),
             threads: Threads::default(),
+            runs: RunTable::default(),
             reallocs: Reallocs::default(),
             call_tree: CallTree::default(),
             timeline: Timeline::default(),
@@ -291,7 +294,9 @@ impl Tables {
             // `settle` has finished the reallocation that this ends.
             Kind::ReallocDone => {}
             Kind::Sampling => self.note_mean(event),
-            Kind::Context => self.threads.change_context(event.thread, event.context()),
+            Kind::Context => self.change_context(event),
+            Kind::RunEnd => self.runs.end(event.run(), event.run_end()),
+            Kind::MeteredRunEnd => self.runs.end(0, event.run_end()),
             Kind::ThreadStart => self.threads.start(event, &events[at + 1..]),
             Kind::ThreadName => {
                 self.threads.end(event);
@@ -302,6 +307,17 @@ impl Tables {
         }
     }
 
+    #[cold]
+    fn change_context(&mut self, event: &Event) {
+        let run = match self.samples {
+            None => self.runs.enter(event.run(), event.context()),
+            // Samples do not tell what a run does. Its threads count for themselves.
+            Some(_) => Place::NONE,
+        };
+        self.threads
+            .change_context(event.thread, event.context(), run);
+    }
+
     /// Returns the bytes of memory of the tables.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
@@ -310,6 +326,7 @@ impl Tables {
             + self.sites.memory_bytes()
             + self.sizes.memory_bytes()
             + self.threads.memory_bytes()
+            + self.runs.memory_bytes()
             + self.call_tree.memory_bytes()
             + self.timeline.memory_bytes()
             + self.checkpoints.memory_bytes()

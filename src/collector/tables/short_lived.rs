@@ -52,7 +52,7 @@ impl Tables {
             return 0;
         }
         let room = self.peak.room(self.counters.live);
-        let mut sum = Tally::default();
+        let (mut sum, mut largest) = (Tally::default(), 0);
         let mut last: Option<(sites::Key, SiteId)> = None;
         for (pair, lookup) in events.chunks_exact(2).zip(lookups) {
             let event = &pair[0];
@@ -70,6 +70,7 @@ impl Tables {
                 .short_lived_below_mark(site, event.size, slot.entry);
             self.sizes.add(event.size, 1);
             add(&mut sum, one(event.size));
+            largest = event.size.max(largest);
             self.log_short_lived(event, slot);
         }
         let count = sum.count as usize;
@@ -79,6 +80,7 @@ impl Tables {
         self.counters.events += 2 * sum.count;
         add(&mut self.counters.allocated, sum);
         add(&mut self.counters.freed, sum);
+        self.runs.short_lived(slot.run, sum, largest);
         self.clock.at_ms(free.stamp);
         // The earlier ones have left the window again.
         for event in events[..2 * count]
@@ -112,6 +114,7 @@ impl Tables {
             .short_lived(site, block, keep.filter(|_| brings_mark));
         self.sizes.add(event.size, 1);
         self.threads.allocated(slot, event.address);
+        self.runs.short_lived(slot.run, block, event.size);
         // The thread has just allocated the block, so it is temporary, unless the site stands for many.
         if self.sites.entry(site) == slot.entry {
             self.sites.temporary(site, block);

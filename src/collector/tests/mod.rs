@@ -88,6 +88,7 @@ fn kind() -> impl Strategy<Value = Kind> {
         1 => Just(Kind::ThreadName),
         1 => Just(Kind::ThreadStart),
         2 => Just(Kind::Context),
+        1 => Just(Kind::RunEnd),
     ]
 }
 
@@ -111,15 +112,19 @@ fn event() -> impl Strategy<Value = Event> {
                 stamp,
                 thread,
                 kind,
-                address: if ranged { place * PAGE } else { place * 16 },
+                address: match kind {
+                    Kind::Context | Kind::RunEnd => place % 4,
+                    _ if ranged => place * PAGE,
+                    _ => place * 16,
+                },
                 size: match kind {
-                    Kind::Free | Kind::ReallocFree | Kind::ReallocFailed => 0,
+                    Kind::Free | Kind::ReallocFree | Kind::ReallocFailed | Kind::RunEnd => 0,
                     Kind::ThreadStart => tid_of(thread),
                     Kind::Context => size % 4,
                     _ if ranged => (size % 6 + 1) * PAGE,
                     _ => size,
                 },
-                node: if kind.is_allocation() {
+                node: if kind.is_allocation() || kind == Kind::RunEnd {
                     NodeId(node)
                 } else {
                     NodeId::ROOT
@@ -133,11 +138,23 @@ fn tid_of(thread: u32) -> u64 {
     1000 + u64::from(thread)
 }
 
-/// Returns the events with stamps from their gaps, and each thread's start before its first event.
+/// Returns the events with stamps from their gaps, each thread's start before its first event, and threads out of a run before
+/// it ends.
 fn in_time(events: Vec<Event>) -> Vec<Event> {
     let (mut now, mut started, mut all) = (CLOCK.start_stamp, HashSet::new(), Vec::new());
+    let mut contexts: BTreeMap<u32, Event> = BTreeMap::new();
     for event in events {
         now += event.stamp;
+        if event.kind == Kind::Context {
+            contexts.insert(event.thread, event);
+        }
+        if event.kind == Kind::RunEnd {
+            let inside = contexts.values_mut();
+            for context in inside.filter(|context| context.run() == event.run()) {
+                (context.stamp, context.address) = (now, 0);
+                all.push(*context);
+            }
+        }
         if started.insert(event.thread) {
             all.push(Event {
                 stamp: now,
@@ -167,6 +184,22 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(tables.counters(), model.counters());
     let export = tables.export();
     prop_assert_eq!(sorted(export.stacks.sites.clone()), model.sites());
+    let runs = export.stacks.runs.iter().map(|(&context, runs)| {
+        let allocated = Tally {
+            count: runs.allocated_blocks.sum(),
+            bytes: runs.allocated_bytes.sum(),
+        };
+        let (most, held) = (runs.most_bytes.sum(), runs.held_bytes.sum());
+        let sums = (
+            runs.count(),
+            allocated,
+            most,
+            held,
+            runs.freed_of_others.bytes,
+        );
+        (context, sums)
+    });
+    prop_assert_eq!(runs.collect::<BTreeMap<_, _>>(), model.run_sums());
     let mut aged = vec![Tally::default(); export.stacks.sites.len()];
     for survivor in &export.survivors.list {
         aged[survivor.site as usize] += survivor.live;

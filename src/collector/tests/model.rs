@@ -61,6 +61,15 @@ impl Heap {
         }
     }
 
+    /// Returns the bytes of each mapping.
+    fn parts(&self) -> HashMap<usize, u64> {
+        let mut parts = HashMap::new();
+        for part in self.pages.values() {
+            *parts.entry(part.0).or_default() += PAGE;
+        }
+        parts
+    }
+
     /// Returns the (number, tally) of everything live.
     pub(super) fn live(&self) -> Vec<(usize, Tally)> {
         let blocks = self
@@ -94,6 +103,16 @@ struct Reallocating {
     replaced: Option<u32>,
 }
 
+/// Run that is under way.
+#[derive(Debug, Clone, Default)]
+struct ModelRun {
+    allocated: Tally,
+    held: i64,
+    most: i64,
+    freed_of_others: u64,
+    contexts: HashSet<u32>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// Entries of threads; `None` if each thread is counted by itself.
@@ -108,6 +127,11 @@ pub(super) struct Model {
     reallocs: Vec<Reallocating>,
     /// The context of each thread, if it is in one.
     contexts: HashMap<u32, u32>,
+    /// The run of each thread, if it is in one.
+    in_run: HashMap<u32, u64>,
+    runs: HashMap<u64, ModelRun>,
+    /// Contexts and runs that have ended.
+    ended: Vec<(u32, ModelRun)>,
     pub(super) events: u64,
     pub(super) freed: Tally,
     pub(super) unknown_frees: u64,
@@ -137,6 +161,8 @@ impl Model {
             }
         }
         let mut context = self.contexts.get(&event.thread).copied().unwrap_or(0);
+        // Set if a block of another context than the thread's is reallocated.
+        let mut keeps = false;
         let of_this = |one: &Reallocating| one.thread == event.thread;
         if event.kind != Kind::ThreadStart
             && let Some(at) = self.reallocs.iter().position(of_this)
@@ -145,9 +171,14 @@ impl Model {
             if event.kind == Kind::ReallocFailed && event.address == ended.address {
                 return;
             }
-            let old = self.end_realloc(ended);
+            let (old, freed) = self.end_realloc(ended);
+            let now = context;
             if event.kind == Kind::Realloc {
                 context = old.unwrap_or(context);
+            }
+            keeps = context != now;
+            if !keeps && let Some((number, bytes)) = freed {
+                self.freed_in_run(event.thread, number, bytes);
             }
         }
         match event.kind {
@@ -161,6 +192,7 @@ impl Model {
             Kind::Mmap => {
                 self.unmap(event);
                 let number = self.bear(event, context);
+                self.allocated_in_run(event);
                 self.heap.map(number, event.address, event.size);
                 self.remember();
             }
@@ -182,10 +214,21 @@ impl Model {
             Kind::ReallocFailed | Kind::ReallocDone | Kind::ThreadName | Kind::Sampling => {}
             Kind::ThreadStart => {
                 self.contexts.remove(&event.thread);
+                self.in_run.remove(&event.thread);
             }
             Kind::Context => {
                 self.contexts.insert(event.thread, event.context());
+                self.in_run.insert(event.thread, event.run());
+                if event.run() != 0 {
+                    let run = self.runs.entry(event.run()).or_default();
+                    run.contexts.insert(event.context());
+                }
             }
+            Kind::RunEnd => {
+                let run = self.runs.remove(&event.run()).unwrap_or_default();
+                self.ended.push((event.run_end().context, run));
+            }
+            Kind::MeteredRunEnd => {}
             _ => {
                 if let Some(&(old, _)) = self.heap.blocks.get(&event.address) {
                     let mut thread = event.thread;
@@ -199,26 +242,70 @@ impl Model {
                     self.free(thread, event.address);
                 }
                 let number = self.bear(event, context);
+                if !keeps {
+                    self.allocated_in_run(event);
+                }
                 self.heap.blocks.insert(event.address, (number, event.size));
                 self.remember();
             }
         }
     }
 
-    /// Frees the old block of a reallocation. Returns that block's context, if the block was known.
-    fn end_realloc(&mut self, ended: Reallocating) -> Option<u32> {
+    /// Frees the old block of a reallocation. Returns that block's context, if the block was known, and the block, if the
+    /// thread's run has not been told yet.
+    fn end_realloc(&mut self, ended: Reallocating) -> (Option<u32>, Option<(usize, u64)>) {
         if ended.replaced.is_some() {
-            return ended.replaced;
+            return (ended.replaced, None);
         }
         self.events += 1;
         if !ended.known {
             self.unknown_frees += 1;
-            return None;
+            return (None, None);
         }
         // Another reallocation that claimed the block may have freed it.
-        let old = self.heap.blocks.get(&ended.address).map(|&(old, _)| old);
-        self.free(ended.thread, ended.address);
-        old.map(|old| self.born[old].key.3)
+        let old = self.heap.blocks.get(&ended.address).copied();
+        self.free_outside_run(ended.thread, ended.address);
+        (old.map(|(old, _)| self.born[old].key.3), old)
+    }
+
+    fn allocated_in_run(&mut self, event: &Event) {
+        let run = self.in_run.get(&event.thread);
+        if let Some(run) = run.and_then(|run| self.runs.get_mut(run)) {
+            run.allocated += Tally {
+                count: 1,
+                bytes: event.size,
+            };
+            run.held += event.size as i64;
+            run.most = run.most.max(run.held);
+        }
+    }
+
+    /// Counts `bytes` of block `number`, which `thread` frees.
+    fn freed_in_run(&mut self, thread: u32, number: usize, bytes: u64) {
+        let context = self.born[number].key.3;
+        let run = self.in_run.get(&thread);
+        if let Some(run) = run.and_then(|run| self.runs.get_mut(run)) {
+            if run.contexts.contains(&context) {
+                run.held -= bytes as i64;
+            } else {
+                run.freed_of_others += bytes;
+            }
+        }
+    }
+
+    /// Returns the sums of runs by context: their number, and the sums of what they allocated, of the most that each held, of what
+    /// each left behind, and of what they freed of others.
+    pub(super) fn run_sums(&self) -> BTreeMap<u32, (u64, Tally, u64, u64, u64)> {
+        let mut sums: BTreeMap<u32, (u64, Tally, u64, u64, u64)> = BTreeMap::new();
+        for (context, run) in &self.ended {
+            let sum = sums.entry(*context).or_default();
+            sum.0 += 1;
+            sum.1 += run.allocated;
+            sum.2 += run.most as u64;
+            sum.3 += run.held.max(0) as u64;
+            sum.4 += run.freed_of_others;
+        }
+        sums
     }
 
     fn bear(&mut self, event: &Event, context: u32) -> usize {
@@ -242,6 +329,13 @@ impl Model {
     }
 
     fn free(&mut self, thread: u32, address: u64) {
+        if let Some(&(number, bytes)) = self.heap.blocks.get(&address) {
+            self.freed_in_run(thread, number, bytes);
+        }
+        self.free_outside_run(thread, address);
+    }
+
+    fn free_outside_run(&mut self, thread: u32, address: u64) {
         match self.heap.blocks.remove(&address) {
             None => self.unknown_frees += 1,
             Some((number, bytes)) => {
@@ -277,7 +371,13 @@ impl Model {
                 (whole && !pages.is_empty()).then(|| (number, *pages[0].0 * PAGE))
             })
             .collect();
+        let parts = self.heap.parts();
         let gone = self.heap.unmap(event.address, event.size);
+        let left = self.heap.parts();
+        for (number, bytes) in parts {
+            let left = left.get(&number).copied().unwrap_or(0);
+            self.freed_in_run(event.thread, number, bytes - left);
+        }
         let after = sum(self.heap.live().into_iter().map(|one| one.1));
         self.freed.bytes += before.bytes - after.bytes;
         self.freed.count += gone.len() as u64;

@@ -41,7 +41,7 @@ fn a_hundred_thousand_threads_fit_into_the_memory_of_the_first_thousand() {
     }
     let bytes = tables.memory_bytes();
     // The data of later threads that may be alive, and the call sites of their five entries.
-    let late = Bounds::default().late as u64 * 220 + 5 * u64::from(SITES) * 110;
+    let late = Bounds::default().late as u64 * 232 + 5 * u64::from(SITES) * 110;
     assert!(bytes <= first + late, "{first} bytes, then {bytes}");
     assert!(bytes < 3 << 20, "{bytes} bytes");
     let export = tables.export();

@@ -85,6 +85,40 @@ struct StatisticsOfContext {
     /// Time at which the oldest live block was allocated, in milliseconds since the start of the session; null if unknown.
     #[schema(required)]
     oldest_live_ms: Option<u64>,
+    /// Null if no request or future of it has ended.
+    #[schema(required)]
+    runs: Option<StatisticsOfRuns>,
+}
+
+/// What requests, or futures, did from their beginning to their end. Null for what only samples do not tell.
+#[derive(ToSchema)]
+struct StatisticsOfRuns {
+    /// The number of those that have ended.
+    count: u64,
+    /// Bytes that each allocated.
+    #[schema(required)]
+    allocated_bytes: Option<StatisticsEach>,
+    /// Blocks that each allocated.
+    #[schema(required)]
+    allocated_blocks: Option<StatisticsEach>,
+    /// The most bytes that each held at one time.
+    #[schema(required)]
+    most_bytes: Option<StatisticsEach>,
+    /// Bytes that each left behind.
+    #[schema(required)]
+    held_bytes: Option<StatisticsEach>,
+    /// What they freed that another context had allocated.
+    freed_of_others: Blocks,
+}
+
+/// Figures of many numbers. Median and 99th percentile are within a quarter of the true values.
+#[derive(ToSchema)]
+struct StatisticsEach {
+    mean: u64,
+    median: u64,
+    p99: u64,
+    most: u64,
+    sum: u64,
 }
 
 /// Statistics as `memray stats --json` writes them, and heapray's additions.

@@ -1,11 +1,12 @@
 //! Data that memray's format does not have, after the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 10
+//! "heapray\0"  u32 version = 11
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
-//! contexts     count, each: count of labels, each: key, value
+//! contexts     count, each: count of labels, each: key, value; 0 or 1, then the runs: 4 spreads, what was freed of others;
+//!              a spread: count of buckets, each: how many; sum, largest
 //! sites        count, each: thread, stack, context, allocator, 4 tallies, oldest + 1 or 0
 //! timeline     count, each: ms since the last, rss, heap, own
 //! totals, conditions
@@ -37,7 +38,7 @@ pub(super) use read::read;
 pub(super) use write::finish;
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 10;
+const VERSION: u32 = 11;
 const END: u8 = 1;
 
 /// Thread of the extension.

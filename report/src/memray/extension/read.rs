@@ -10,7 +10,7 @@ use crate::known::{Known, MOST_RULES};
 use crate::model::{
     About, Allocator, AllocatorMemory, Conditions, Context, ContextId, Held, History,
     HistoryMoment, Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate,
-    Site, SizeCount, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
+    Site, SizeCount, Spread, StackId, Survivor, Survivors, Tally, ThreadId, Totals,
 };
 
 /// Reads the step from one entry's call site to the next. Returns it, and adds it to `site`, which must be one of `sites`.
@@ -259,7 +259,23 @@ fn context<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Cont
         let label = (text(source, budget)?, text(source, budget)?);
         context.labels.push(label);
     }
+    if flag(source)? {
+        for spread in context.runs.spreads_mut() {
+            *spread = read_spread(source, budget)?;
+        }
+        context.runs.freed_of_others = tally(source)?;
+    }
     Ok(context)
+}
+
+fn read_spread<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Spread> {
+    let mut counts = Vec::new();
+    for _ in 0..count(source, Spread::BUCKETS as u64)? {
+        budget.take(in_list::<u64>())?;
+        counts.push(source.varint()?);
+    }
+    let (sum, largest) = (source.varint()?, source.varint()?);
+    Ok(Spread::from_parts(counts, sum, largest))
 }
 
 fn site<R: Read>(source: &mut Source<R>) -> Decoded<Site> {

@@ -7,8 +7,8 @@ use super::super::signpost::Signpost;
 use super::super::writer::Sink;
 use super::{END, MAGIC, VERSION};
 use crate::model::{
-    About, Conditions, History, Module, ProcessMemory, Report, Sampling, Site, Survivors, Tally,
-    Thread, Totals,
+    About, Conditions, History, Module, ProcessMemory, Report, Runs, Sampling, Site, Survivors,
+    Tally, Thread, Totals,
 };
 
 /// Ends a capture whose records are written with the extension and the signpost to it. `codes`: code object by frame;
@@ -55,6 +55,7 @@ fn write<W: Write>(
             put_text(&mut sink.buffer, key);
             put_text(&mut sink.buffer, value);
         }
+        put_runs(&mut sink.buffer, &context.runs);
         sink.pack_if_full()?;
     }
     put_count(&mut sink.buffer, report.sites.len());
@@ -144,6 +145,23 @@ fn put_about(out: &mut Vec<u8>, about: &About) {
     put_texts(out, &about.replicas);
     put_text(out, &about.producer);
     out.push(about.python_allocator);
+}
+
+fn put_runs(out: &mut Vec<u8>, runs: &Runs) {
+    let has_runs = *runs != Runs::default();
+    out.push(u8::from(has_runs));
+    if !has_runs {
+        return;
+    }
+    for spread in runs.spreads() {
+        put_count(out, spread.buckets().count());
+        for (_, count) in spread.buckets() {
+            put_varint(out, count);
+        }
+        put_varint(out, spread.sum());
+        put_varint(out, spread.largest());
+    }
+    put_tally(out, runs.freed_of_others);
 }
 
 fn put_site(out: &mut Vec<u8>, site: &Site) {

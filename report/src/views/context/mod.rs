@@ -37,6 +37,7 @@ pub(crate) mod testing {
                 .iter()
                 .map(|&(k, v)| (k.to_owned(), v.to_owned()))
                 .collect(),
+            ..Context::default()
         };
         report.contexts = vec![
             Context::default(),

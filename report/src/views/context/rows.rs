@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::Report;
-use crate::model::Tally;
+use crate::model::{Runs, Tally};
 
 /// Sums of all call sites whose context has one value of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,6 +18,8 @@ pub struct ContextRow {
     pub live: Tally,
     /// Time at which the oldest live block was allocated, in milliseconds since the start, if known.
     pub oldest_live_ms: Option<u64>,
+    /// Its requests or futures that have ended. A filter by thread, allocator or call stack leaves them as they are.
+    pub runs: Runs,
 }
 
 /// Returns the keys of the labels of call sites, by name.
@@ -48,6 +50,11 @@ pub fn context_rows(report: &Report, key: &str) -> Vec<ContextRow> {
         row.live += site.live;
         let oldest = [row.oldest_live_ms, site.oldest_live_ms];
         row.oldest_live_ms = oldest.into_iter().flatten().min();
+    }
+    for context in &report.contexts {
+        if let Some(row) = rows.get_mut(&context.value(key)) {
+            row.runs += &context.runs;
+        }
     }
     let mut rows: Vec<ContextRow> = rows
         .into_iter()

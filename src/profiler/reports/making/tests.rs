@@ -75,6 +75,7 @@ fn session() -> Snapshot {
             ],
             sites: vec![site(1, 1000), site(2, 3000)],
             contexts: Vec::new(),
+            runs: Default::default(),
             threads: vec![RawThread {
                 number: 1,
                 tid: 11,

@@ -1,6 +1,9 @@
 //! Tests whose memory is counted under which context, with the endpoints' layer and without.
 #![allow(clippy::unwrap_used)] // tests may panic
+#[path = "../support/mod.rs"]
 mod support;
+
+mod runs;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
