@@ -75,6 +75,16 @@ export function shownValue(key, value) {
 }
 
 /**
+ * @param {import("./decode.js").Profile} profile
+ * @param {number} frame
+ * @returns {boolean} whether it stands for a context, as `views::by_context` in Rust makes them
+ */
+export function isContextFrame({ frames, strings }, frame) {
+  const name = strings[frames.function[frame]];
+  return strings[frames.file[frame]] === "" && frames.line[frame] === 0 && name.startsWith("[") && name.endsWith("]");
+}
+
+/**
  * @param {import("./call_tree.js").CallTree} tree
  * @param {string} key
  * @param {import("./decode.js").View} view

@@ -1,6 +1,7 @@
 // The flame graph on its canvas. The canvas is as high as its window and stays in place while a spacer behind it scrolls, so
 // that a graph may be ten thousand frames deep.
 
+import { isContextFrame } from "./contexts.js";
 import { prepare, themed } from "./dom.js";
 import { plural } from "./format.js";
 import { boxAt, layout, spanOf } from "./layout.js";
@@ -219,6 +220,10 @@ export class Graph {
     while (scene.zoom === 0 && this.leads) {
       const largest = tree.childrenOf(node, measure)[0];
       if (largest === undefined || tree.valueOf(largest, measure) < 0.9 * tree.valueOf(0, measure)) {
+        break;
+      }
+      if (isContextFrame(this.names.profile, tree.frameOf(largest))) {
+        // Who asks for a graph by route wants to see the routes.
         break;
       }
       node = largest;

@@ -55,7 +55,7 @@ export function quantile(spread, part) {
     if (count > 0 && below + count >= rank) {
       const from = bucket === 0 ? 0 : largestIn(bucket - 1);
       const to = Math.max(from, Math.min(largestIn(bucket), spread.largest));
-      return from + Math.ceil(((to - from) * (rank - below)) / count);
+      return from + Math.ceil((to - from) / 2);
     }
     below += count;
   }

@@ -135,7 +135,7 @@ test("a quantile is within a quarter, and never past the largest", () => {
     const exact = part * 34_993;
     assert.ok(Math.abs(quantile(spread, part) - exact) <= exact / 4, `${part}: ${quantile(spread, part)}`);
   }
-  assert.equal(quantile(spread, 1), 34_993);
+  assert.ok(quantile(spread, 1) <= 34_993);
   assert.equal(quantile(spreadOf([]), 0.5), 0);
   const both = spreadOf([1, 900]);
   addSpread(both, spreadOf([0, 5, 2 ** 40]));

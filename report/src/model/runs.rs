@@ -131,8 +131,8 @@ impl Spread {
         counts.map(|(bucket, &count)| (largest_in(bucket), count))
     }
 
-    /// Returns the number that a part of all numbers does not exceed: 0.5 for the median. It is estimated: the numbers of a
-    /// bucket are taken to be even, so the result is wrong by a quarter at most. `None` without numbers.
+    /// Returns the number that a part of all numbers does not exceed: 0.5 for the median. It is the middle of a bucket, and so
+    /// wrong by a quarter at most. `None` without numbers.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Option<u64> {
         let rank = (part * self.count() as f64).ceil().max(1.0) as u64;
@@ -141,8 +141,7 @@ impl Spread {
             if count > 0 && below.saturating_add(count) >= rank {
                 let from = bucket.checked_sub(1).map_or(0, largest_in);
                 let to = largest_in(bucket).min(self.largest).max(from);
-                let share = (rank - below) as f64 / count as f64;
-                return Some(from + ((to - from) as f64 * share).ceil() as u64);
+                return Some(from + (to - from).div_ceil(2));
             }
             below = below.saturating_add(count);
         }
@@ -214,11 +213,14 @@ mod tests {
             let found = spread.quantile(part).unwrap() as f64;
             assert!((found - exact).abs() <= exact / 4.0, "{part}: {found}");
         }
-        assert_eq!(spread.quantile(1.0), Some(69_993));
+        assert!(spread.quantile(1.0) <= Some(69_993));
         assert_eq!((spread.count(), spread.mean()), (10_000, Some(34_996)));
-        let mut one = Spread::default();
-        one.add(1000);
-        assert!((768..=1000).contains(&one.quantile(0.5).unwrap()));
+        for number in 0..2000 {
+            let mut one = Spread::default();
+            one.add(number);
+            let found = one.quantile(0.5).unwrap();
+            assert!(found.abs_diff(number) * 4 <= number, "{number}: {found}");
+        }
     }
 
     #[test]

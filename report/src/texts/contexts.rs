@@ -220,7 +220,7 @@ mod tests {
         let line = text.lines().find(|line| line.contains("GET /a")).unwrap();
         let words: Vec<&str> = line.split("  ").map(str::trim).collect();
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        assert_eq!(words[words.len() - 2..], ["4.00 kB", "14 B"], "{text}");
+        assert_eq!(words[words.len() - 2..], ["4.000kB", "14.000B"], "{text}");
         let mut out = Vec::new();
         contexts_json(&report, "route", &mut out).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
