@@ -547,7 +547,7 @@ async fn outputs_by_a_key_have_the_values_of_contexts() {
             assert_eq!(call(app, output).await.status, 200, "{output}");
         }
         let stacks = call(app, "report?by=route&format=collapsed&measure=live").await;
-        for root in ["[GET /a]", "[GET /b]", "[no route]"] {
+        for root in ["[GET /a]", "[GET /b]", "[background]"] {
             assert!(
                 stacks.text().lines().any(|line| line.starts_with(root)),
                 "{root}"

@@ -39,7 +39,7 @@ pub use below::below;
 pub use call_tree::{CallTree, TreeNode};
 #[cfg(test)]
 pub(crate) use context::testing::report as report_with_contexts;
-pub use context::{ContextRow, by_context, context_keys, context_rows};
+pub use context::{ContextRow, by_context, context_keys, context_rows, name_memory_without_route};
 pub use diff::{Change, Diff, DiffNode, diff};
 pub use filter::{Filter, filtered};
 pub use fold::{Fold, folded};

@@ -2,9 +2,11 @@
 
 mod below;
 mod rows;
+mod without_route;
 
 pub use below::by_context;
 pub use rows::{ContextRow, context_keys, context_rows};
+pub use without_route::name_memory_without_route;
 
 #[cfg(test)]
 pub(crate) mod testing {
