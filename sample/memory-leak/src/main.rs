@@ -5,6 +5,7 @@
 mod health;
 mod leak;
 mod options;
+mod shop;
 
 use std::future::IntoFuture;
 use std::io::IsTerminal;
@@ -19,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use leak::Cache;
 use options::{Command, Options};
+use shop::Shop;
 
 fn main() -> ExitCode {
     let command = options::read(std::env::args().skip(1), std::env::var("PORT").ok());
@@ -60,23 +62,34 @@ fn run(profiler: heapray::Profiler, options: Options) -> Result<(), Box<dyn std:
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    // It outlives the server, so that the last report shows the leaked memory as live.
-    let cache = Cache::default();
-    let served = runtime.block_on(serve(profiler.clone(), cache.clone(), options));
+    // They outlive the server, so that the last report shows the leaked memory as live.
+    let (cache, shop) = (Cache::default(), Shop::default());
+    let served = runtime.block_on(serve(
+        profiler.clone(),
+        cache.clone(),
+        shop.clone(),
+        options,
+    ));
     // After success or failure: the recorded session becomes a report.
     profiler.shutdown()?;
-    drop(cache);
+    drop((cache, shop));
     served?;
     Ok(())
 }
 
-async fn serve(profiler: heapray::Profiler, cache: Cache, options: Options) -> std::io::Result<()> {
+async fn serve(
+    profiler: heapray::Profiler,
+    cache: Cache,
+    shop: Shop,
+    options: Options,
+) -> std::io::Result<()> {
     let routes = Router::new()
         .route("/health", get(health::health))
         .route("/live", get(health::live))
         .route("/ready", get(health::ready))
         .route("/api/v1/perform", post(leak::perform))
-        .with_state(cache);
+        .with_state(cache)
+        .merge(shop::routes(shop));
     let app = match profiler.is_enabled() {
         true => profiler.mount(routes),
         // Without the profiler, a prefix must work too.

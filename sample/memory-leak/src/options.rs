@@ -16,7 +16,8 @@ pub(crate) enum Command {
 }
 
 pub(crate) const HELP: &str = "\
-A job that leaks 8 MB with every call of POST /api/v1/perform.
+A job that leaks 8 MB with every call of POST /api/v1/perform. It is a small shop, too: GET /api/v1/quote needs memory for a
+moment, GET /api/v1/items/{id} caches, and POST /api/v1/visits leaks a little.
 
   --port N         listen there instead of $PORT or 7000
   --health-check   ask a running job whether it is live; exit 0 if so
