@@ -10,7 +10,8 @@ use crate::capture::context::{InRun, Run};
 
 /// Puts a future, or the body of a response, into a context.
 pub trait InContext: Sized {
-    /// Returns a future (or body) whose every poll, and whose drop, is in `context`.
+    /// Returns a future (or body) whose every poll, and whose drop, is in `context`. From its first poll to its end it is a run
+    /// of that context, unless it is polled within another run.
     ///
     /// ```
     /// use heapray::InContext;
@@ -27,8 +28,8 @@ pub trait InContext: Sized {
         }
     }
 
-    /// Returns a future (or body) in the context that the calling thread is in now. It is not a [run](crate::context()) of its
-    /// own.
+    /// Returns a future (or body) in the context that the calling thread is in now. It is not a run of that context: see
+    /// [`context`](crate::context()).
     fn in_current_context(self) -> WithContext<Self> {
         WithContext {
             context: Context::current(),

@@ -40,6 +40,9 @@ pub struct Context(u32);
 /// Returns the context with the labels of the [current](Context::current) one and `labels`, pairs of a key and a value. A
 /// label replaces that of the same key.
 ///
+/// A future in a context is a *run* of it, and so is a request of a route: reports say what runs allocate and leave behind. A
+/// part of another run is not counted by itself.
+///
 /// Contexts are remembered as long as the process runs, and their number is limited: 4,096, and after these the values of
 /// new ones are replaced by `other`. A context has at most 8 labels; further ones are left out. Texts are cut after 128
 /// bytes. So use values of which there are few: a route rather than a path, a customer rather than a request.

@@ -50,8 +50,12 @@ def samples(text: str, parse=parse_text) -> dict[str, list]:
 
 
 def documented_metrics() -> dict[str, str]:
-    """The table in docs/monitoring.md: each metric with its type."""
-    return dict(re.findall(r"^\| `(heapray_\w+)` \| (gauge|counter) \|", MONITORING.read_text(), re.MULTILINE))
+    """The table in docs/monitoring.md: each metric with its type. A histogram has several metrics."""
+    found = dict(re.findall(r"^\| `(heapray_\w+)` \| (gauge|counter|histogram) \|", MONITORING.read_text(), re.MULTILINE))
+    for histogram in [metric for metric, kind in found.items() if kind == "histogram"]:
+        del found[histogram]
+        found |= dict.fromkeys([f"{histogram}_{part}" for part in ("bucket", "sum", "count")], "histogram")
+    return found
 
 
 def documented_values(heading: str) -> set[str]:

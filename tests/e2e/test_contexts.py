@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from go_pprof import top
 from memray_cli import largest_leak
 from prometheus import samples
@@ -41,3 +43,42 @@ def test_the_route_that_leaks_is_named_by_every_tool(tmp_path):
         report = tmp_path / "by-route.bin"
         report.write_bytes(service.get(f"{PROFILER}/report?by=route").body)
         assert is_the_leak(*largest_leak(report))
+
+
+def test_the_shop_s_routes_are_told_apart_by_what_each_request_does(tmp_path):
+    with Service(tmp_path, {"MEMRAY_PROFILER_BY_ROUTE": "true"}) as service:
+        for number in range(200):
+            service.get("/api/v1/quote")
+            service.get(f"/api/v1/items/{number}")
+            service.post("/api/v1/visits")
+        table = service.get(f"{PROFILER}/stats?by=route&format=json").json()
+        by_route = {row["value"]: row for row in table["contexts"]}
+        quote, item, visit = (by_route[route] for route in ["GET /api/v1/quote", "GET /api/v1/items/{id}", "POST /api/v1/visits"])
+        assert [row["runs"]["count"] for row in (quote, item, visit)] == [200] * 3
+        # Two tables of 800 kB, a description of 20 kB, 128 events of 16 bytes.
+        for row, bytes_each in [(quote, 1_600_000), (item, 20_000), (visit, 2048)]:
+            assert row["runs"]["allocated_bytes"]["mean"] == pytest.approx(bytes_each, abs=4000), row
+        assert quote["runs"]["most_bytes"]["most"] == pytest.approx(1_600_000, abs=10_000)
+        assert quote["runs"]["held_bytes"]["sum"] < 200 * 100
+        # 150 requests removed an item for the one that they added.
+        assert item["runs"]["held_bytes"]["sum"] == pytest.approx(50 * 20_000, rel=0.05)
+        assert visit["runs"]["held_bytes"]["mean"] == pytest.approx(2048, rel=0.1)
+        assert visit["live"]["bytes"] >= 200 * 2048
+
+        found = samples(service.get(f"{PROFILER}/metrics?routes=true").text())
+        requests = {sample.labels["route"]: sample.value for sample in found["heapray_route_request_bytes_count"]}
+        assert requests["POST /api/v1/visits"] == 200
+        page = service.get(f"{PROFILER}/flamegraph")
+        assert page.status == 200
+
+
+def test_while_sampling_the_bytes_of_each_request_are_exact(tmp_path):
+    settings = {"MEMRAY_PROFILER_BY_ROUTE": "true", "MEMRAY_PROFILER_SAMPLE": "512KiB"}
+    with Service(tmp_path, settings) as service:
+        for _ in range(100):
+            service.get("/api/v1/quote")
+        table = service.get(f"{PROFILER}/stats?by=route&format=json").json()
+        (quote,) = [row for row in table["contexts"] if row["value"] == "GET /api/v1/quote"]
+        assert quote["runs"]["count"] == 100
+        assert quote["runs"]["allocated_bytes"]["mean"] == pytest.approx(1_600_000, abs=4000)
+        assert quote["runs"]["held_bytes"] is None
