@@ -78,7 +78,7 @@ impl Tables {
     }
 
     /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks. This is cheap for any
-    /// number of sites. There is no log. With `ages`, there are survivors and history, which takes a look at each live block.
+    /// number of sites. There are no log and no runs. With `ages`, there are survivors and history, which takes a look at each live block.
     pub fn export_top(&mut self, number: usize, ages: bool) -> Export {
         let mut top = BTreeMap::new();
         for (nth, (key, tallies)) in self.sites.iter(self.peak.epoch()).enumerate() {
@@ -114,7 +114,7 @@ impl Tables {
                 nodes: stacks.nodes,
                 sites,
                 contexts: self.contexts(),
-                runs: self.runs_by_context(),
+                runs: BTreeMap::new(),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
@@ -252,7 +252,7 @@ impl Snapshot {
                 sites,
                 threads: self.stacks.threads.clone(),
                 contexts: self.stacks.contexts.clone(),
-                runs: self.stacks.runs.clone(),
+                runs: BTreeMap::new(),
                 modules: Arc::clone(&self.stacks.modules),
             },
             timeline: self.timeline.clone(),

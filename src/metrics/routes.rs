@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use super::family::{Family, Histogram, Kind};
 use crate::collector::snapshot::ContextSums;
 use crate::contexts::ROUTE;
+use crate::profiler::by_route;
 use heapray_report::model::Spread;
-
-/// The value for what no route has allocated.
-const NONE: &str = "(no route)";
 
 /// Returns what each route holds and has allocated. Contexts of one route are summed up.
 ///
@@ -17,17 +15,6 @@ pub(crate) fn families(
     contexts: &BTreeMap<u32, ContextSums>,
     labels: &[Vec<(String, String)>],
 ) -> Vec<Family> {
-    let mut routes: BTreeMap<&str, ContextSums> = BTreeMap::new();
-    for (&context, sums) in contexts {
-        let route = labels.get(context as usize);
-        let route = route.and_then(|labels| labels.iter().find(|(key, _)| key == ROUTE));
-        let of_route = routes
-            .entry(route.map_or(NONE, |(_, value)| value))
-            .or_default();
-        of_route.live += sums.live;
-        of_route.allocated += sums.allocated;
-        of_route.runs += &sums.runs;
-    }
     let mut bytes = Family::new(
         Kind::Gauge,
         "heapray_route_live_bytes",
@@ -48,7 +35,7 @@ pub(crate) fn families(
         "heapray_route_request_bytes",
         "Bytes that a request of a route allocated, from its beginning to the end of its response.",
     );
-    for (route, sums) in routes {
+    for (route, sums) in by_route(contexts, labels) {
         let labels = [(ROUTE, route.to_owned())];
         bytes.add(labels.clone(), sums.live.bytes);
         blocks.add(labels.clone(), sums.live.count);

@@ -21,6 +21,7 @@ use super::lifecycle::Lifecycle;
 use super::lock::{Lock, Rank};
 use super::machine::Machine;
 use super::reports::{Reports, probable_leak};
+use super::routes::{RouteHolds, holding_most};
 use super::waiter::Waiter;
 use super::worker::Worker;
 use super::{Blocks, CallSite, Error, KeptReport, LeakCandidate, Mark, Status};
@@ -54,6 +55,8 @@ pub(crate) struct LiveState {
     pub(crate) top: Option<Top>,
     /// The lines that probably leak, the likeliest first, as of the last search.
     pub(crate) leaks: Vec<LeakingLine>,
+    /// The routes that hold the most. Empty if the service does not record by route.
+    pub(crate) routes: Vec<RouteHolds>,
     pub(crate) kept: Vec<KeptReport>,
 }
 
@@ -102,6 +105,7 @@ struct Found {
     session: u64,
     top: Option<Top>,
     leaks: Vec<LeakingLine>,
+    routes: Vec<RouteHolds>,
     /// When leaks are looked for again.
     leaks_due: Option<Instant>,
     /// Whether this is of the session's end.
@@ -205,6 +209,9 @@ impl LiveFeed {
         };
         if let Some(snapshot) = &running {
             found.look(snapshot, search, symbols);
+            if let Some(sums) = self.reports.sums_by_context() {
+                found.routes = holding_most(&sums);
+            }
             if search {
                 let pause = began.elapsed() * LEAKS_SELDOM;
                 found.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
@@ -221,6 +228,7 @@ impl LiveFeed {
             marks: marks.iter().cloned().map(Mark::of).collect(),
             top: found.top.clone(),
             leaks: found.leaks.clone(),
+            routes: found.routes.clone(),
             kept: self.reports.kept(),
         }
     }

@@ -26,6 +26,8 @@ mod pushing;
 mod recovery;
 mod reports;
 mod reserve;
+#[cfg(feature = "http")]
+mod routes;
 mod status;
 pub(crate) mod store;
 #[cfg(feature = "store")]
@@ -59,6 +61,8 @@ pub(crate) use reports::serve_outputs;
 pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause};
 #[cfg(feature = "http")]
 pub(crate) use reports::{Of, Reader, Reports};
+#[cfg(feature = "http")]
+pub(crate) use routes::by_route;
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, PushStatus, ReportStatus, SamplingStatus, State,
     Status, StoreStatus,

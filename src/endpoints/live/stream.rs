@@ -105,6 +105,7 @@ struct Sent {
     curve: Option<(Option<SystemTime>, usize)>,
     top: String,
     leaks: String,
+    routes: String,
     reports: String,
 }
 
@@ -133,6 +134,7 @@ impl Sent {
         for (name, new, old) in [
             ("top", json(&state.top), &mut self.top),
             ("leaks", json(&state.leaks), &mut self.leaks),
+            ("routes", json(&state.routes), &mut self.routes),
             ("reports", json(&state.kept), &mut self.reports),
         ] {
             if *old != new {
@@ -175,6 +177,7 @@ mod tests {
             marks: Vec::new(),
             top: None,
             leaks: Vec::new(),
+            routes: Vec::new(),
             kept: Vec::new(),
         }
     }
@@ -192,7 +195,7 @@ mod tests {
         let mut state = state();
         assert_eq!(
             names(&sent.events(&state)),
-            ["status", "curve", "top", "leaks", "reports"]
+            ["status", "curve", "top", "leaks", "routes", "reports"]
         );
         assert_eq!(names(&sent.events(&state)), ["status", "now"]);
         state.marks.push(Mark {

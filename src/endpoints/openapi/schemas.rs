@@ -49,6 +49,7 @@ enum LiveEventName {
     Now,
     Top,
     Leaks,
+    Routes,
     Reports,
 }
 

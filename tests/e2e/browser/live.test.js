@@ -95,6 +95,27 @@ test("a person starts, sets a mark, stops, opens the report and deletes it", { s
   await page.close();
 });
 
+test("a service that records by route shows which routes hold the most", { skip }, async () => {
+  const other = await startService({ MEMRAY_PROFILER_BY_ROUTE: "true" });
+  await other.perform(2);
+  const page = await open(other.origin);
+  const first = page.locator("#routes tr").first();
+  await page.waitForFunction(() => document.querySelector("#routes tr")?.textContent.includes("16.0"));
+  assert.match((await first.innerText()).replaceAll(/\s+/g, " "), /^POST \/api\/v1\/perform 16\.0 MB \d+ 2 8\.00 MB$/);
+  await page.setViewportSize({ width: 1280, height: 1400 });
+  await browser.picture(page, "live-routes");
+  const opened = browser.context.waitForEvent("page");
+  await page.getByRole("link", { name: "Flame graph by route" }).click();
+  const graph = await opened;
+  await graph.locator("#program", { hasText: "memory-leak" }).waitFor();
+  await graph.locator("#sites").waitFor();
+  await graph.close();
+  await page.close();
+  await other.stop();
+  assert.equal(await (await open()).locator("#routes-section").isVisible(), false);
+  assert.deepEqual(browser.troubles, []);
+});
+
 /** Opens the flame graph at the leaking line by the link of the first row. */
 async function openFirstLine(page) {
   await page.locator("#lines tr", { hasText: `leak.rs:${leakingLine()}` }).waitFor();

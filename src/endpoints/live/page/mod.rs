@@ -28,7 +28,7 @@ macro_rules! modules {
 }
 
 /// Scripts, each after those that it imports.
-const MODULES: [&str; 11] = modules![
+const MODULES: [&str; 12] = modules![
     "connection.js",
     "access.js",
     "curve.js",
@@ -37,6 +37,7 @@ const MODULES: [&str; 11] = modules![
     "places.js",
     "lines.js",
     "leaks.js",
+    "routes.js",
     "reports.js",
     "controls.js",
     "main.js",

@@ -9,6 +9,7 @@ import { showFacts, showGone } from "./facts.js";
 import { showLeaks } from "./leaks.js";
 import { showLines } from "./lines.js";
 import { showReports } from "./reports.js";
+import { showRoutes } from "./routes.js";
 
 /** @type {import("./facts.js").Status | undefined} the latest */
 let status;
@@ -16,6 +17,8 @@ let status;
 let top = null;
 /** @type {import("./leaks.js").Leak[]} the latest */
 let leaks = [];
+/** @type {import("./routes.js").Route[]} the latest */
+let routes = [];
 
 /**
  * @param {string} event
@@ -40,6 +43,9 @@ function heard(event, data) {
     case "leaks":
       leaks = data;
       break;
+    case "routes":
+      routes = data;
+      break;
     case "reports":
       showReports(data);
       break;
@@ -50,6 +56,9 @@ function heard(event, data) {
   }
   if (status !== undefined && (event === "status" || event === "leaks")) {
     showLeaks(leaks, top !== null, status);
+  }
+  if (status !== undefined && (event === "status" || event === "routes")) {
+    showRoutes(routes, status);
   }
 }
 
