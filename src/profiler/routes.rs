@@ -19,7 +19,7 @@ pub(crate) struct RouteHolds {
     live: Blocks,
     /// Requests that have ended.
     requests: u64,
-    /// Bytes that each of them left behind on average, if that is known.
+    /// Live bytes that each of them has left behind on average. `None` without requests.
     left: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn holding_most(contexts: &BTreeMap<u32, ContextSums>) -> Vec<RouteHo
         route: route.to_owned(),
         live: Blocks::of(sums.live),
         requests: sums.runs.count(),
-        left: sums.runs.held_bytes.mean(),
+        left: sums.live.bytes.checked_div(sums.runs.count()),
     };
     routes.into_iter().map(holds).collect()
 }

@@ -2,13 +2,13 @@
 // of the live memory though it is not one of them, blocks that grow by `realloc` again and again, and blocks that live for no
 // time. There is none about memory that is known. And requests that leave memory behind.
 
-import { contextSums, keysOf, leftEach, valuesOf } from "./contexts.js";
+import { contextSums, keysOf, valuesOf } from "./contexts.js";
 import { measureOf } from "./decode.js";
 import { bytes, count, percent, plural, sentence } from "./format.js";
 import { knownNodes } from "./known.js";
 import { VERDICTS } from "./leaks.js";
 import { ownSites, responsibleNodes } from "./sites.js";
-import { countOf, quantile } from "./spread.js";
+import { countOf } from "./spread.js";
 
 /** @typedef {import("./call_tree.js").CallTree} CallTree */
 
@@ -29,8 +29,6 @@ const MOST_HELD = 0.5;
 const LEAST_HELD = 1_000_000;
 /** Fewest requests, or futures, with which what they leave behind is worth advice. */
 const LEAST_RUNS = 10;
-/** Smallest part of what they left behind that is still live. */
-const STILL_HELD = 0.5;
 /** Smallest number that is worth advice. */
 const ENOUGH = 1000;
 /** Largest number of pieces of advice of each kind. */
@@ -43,7 +41,7 @@ const MOST_ADVICE = 12;
 export function adviceOn(tree) {
   const known = knownNodes(tree);
   const answers = responsibleNodes(tree);
-  const all = [...growing(tree), ...leavingBehind(tree), ...holdingMost(tree, known), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
+  const all = [...growing(tree), ...leavingBehind(tree, answers), ...holdingMost(tree, known), ...reallocating(tree, answers, known), ...shortLived(tree, answers, known)];
   const kinds = /** @type {const} */ (["growth", "left", "holds", "realloc", "temporary"]);
   return kinds.flatMap((kind) =>
     all
@@ -76,58 +74,47 @@ function growing(tree) {
 
 /**
  * @param {CallTree} tree
- * @returns {Advice[]} about routes, or other values of a key, of which every second run leaves something behind that stays
+ * @param {Int32Array} answers by node, the node whose frame answers for it
+ * @returns {Advice[]} about lines that probably leak: for which route, or other value of a key, and how much each time
  */
-function leavingBehind(tree) {
-  const { head } = tree.profile;
+function leavingBehind(tree, answers) {
+  const { head, rows, frames } = tree.profile;
   const [key] = keysOf(head);
-  if (key === undefined) {
+  const ranked = head.leaks.list.filter(({ confidence }) => confidence !== "low");
+  if (key === undefined || ranked.length === 0) {
     return [];
   }
+  // Frames of one place may be one among plain names.
+  const placeOfFrame = (/** @type {number} */ frame) => `${frames.function[frame]} ${frames.file[frame]} ${frames.line[frame]}`;
+  const rankOf = new Map(ranked.map(({ frame }, rank) => [placeOfFrame(frame), rank]));
+  const sums = contextSums(tree, key, "live", "bytes");
+  const rankOfNode = answers.map((at) => (at === 0 ? -1 : (rankOf.get(placeOfFrame(tree.frame[at])) ?? -1)));
+  const valueOf = valuesOf(head, key);
+  const live = rows.values[measureOf("live", "bytes")];
   /** @type {Advice[]} */
   const advice = [];
-  for (const sums of contextSums(tree, key, "live", "bytes")) {
-    const { value, left, each, frame, bytes: live } = sums;
-    const runs = countOf(left);
-    const usual = quantile(left, 0.5);
-    if (value === null || frame < 0 || runs < LEAST_RUNS || usual === 0 || live < runs * STILL_HELD * usual) {
-      continue;
+  for (const { value, each } of sums.filter(({ value, each }) => value !== null && countOf(each) >= LEAST_RUNS)) {
+    /** @type {Map<number, number>[]} by rank, live bytes by node */
+    const held = ranked.map(() => new Map());
+    for (let row = 0; row < rows.node.length; row += 1) {
+      const rank = rankOfNode[rows.node[row]];
+      if (rank >= 0 && live[row] > 0 && valueOf[rows.context[row]] === value) {
+        const node = answers[rows.node[row]];
+        held[rank].set(node, (held[rank].get(node) ?? 0) + live[row]);
+      }
     }
-    advice.push({
-      kind: "left",
-      frame,
-      nodes: placesIn(tree, key, value, frame),
-      headline: `${value} leaves ${bytes(leftEach(sums))} behind each time`,
-      text:
-        `${plural(runs, "run")} allocated ${bytes(each.sum)}, and still held ${bytes(left.sum)} when they ended. ` +
-        `${bytes(live)} of it are live; most of that is from this line.`,
-      weight: live,
+    held.forEach((byNode, rank) => {
+      const weight = [...byNode.values()].reduce((sum, size) => sum + size, 0);
+      const runs = countOf(each);
+      if (weight >= MOST_HELD * ranked[rank].bytes) {
+        const nodes = [...byNode].sort(([, a], [, b]) => b - a).map(([node]) => node);
+        const headline = `${value} leaves ${bytes(weight / runs)} behind each time`;
+        const text = `${plural(runs, "run")} allocated ${bytes(each.sum)}. ${bytes(weight)} that this line allocated for them are live.`;
+        advice.push({ kind: "left", frame: ranked[rank].frame, nodes, headline, text, weight });
+      }
     });
   }
   return advice;
-}
-
-/**
- * @param {CallTree} tree
- * @param {string} key
- * @param {string} value
- * @param {number} frame
- * @returns {number[]} where the frame answers for live memory of the value, largest first
- */
-function placesIn(tree, key, value, frame) {
-  const { head, rows } = tree.profile;
-  const valueOf = valuesOf(head, key);
-  const answers = responsibleNodes(tree);
-  const live = rows.values[measureOf("live", "bytes")];
-  /** @type {Map<number, number>} */
-  const found = new Map();
-  for (let row = 0; row < rows.node.length; row += 1) {
-    const at = answers[rows.node[row]];
-    if (live[row] > 0 && tree.frame[at] === frame && valueOf[rows.context[row]] === value) {
-      found.set(at, (found.get(at) ?? 0) + live[row]);
-    }
-  }
-  return [...found].sort(([, a], [, b]) => b - a).map(([node]) => node);
 }
 
 /**

@@ -20,7 +20,7 @@ import { addSpread, countOf, emptySpread } from "./spread.js";
  * @property {number} frame of the call site with the most in the present view
  * @property {Spread} each bytes that its requests or futures allocated; filters leave them as they are
  * @property {Spread} most bytes that each of them held at one time
- * @property {Spread} left bytes that each of them left behind
+ * @property {Spread} held bytes that each of them still held when it ended
  */
 
 /**
@@ -109,9 +109,9 @@ export function contextSums(tree, key, view, by) {
     let sums = found.get(value);
     if (sums === undefined) {
       const none = new Array(MEASURES).fill(0);
-      const [each, most, left] = [emptySpread(), emptySpread(), emptySpread()];
+      const [each, most, held] = [emptySpread(), emptySpread(), emptySpread()];
       const grown = new Float64Array(generations);
-      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, grown, frame: -1, byFrame: new Map(), each, most, left };
+      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, grown, frame: -1, byFrame: new Map(), each, most, held };
       found.set(value, sums);
     }
     return sums;
@@ -162,16 +162,17 @@ function addRuns({ head, rows }, valueOf, found) {
     if (runs !== undefined && sums !== undefined) {
       addSpread(sums.each, runs.allocated_bytes);
       addSpread(sums.most, runs.most_bytes);
-      addSpread(sums.left, runs.held_bytes);
+      addSpread(sums.held, runs.held_bytes);
     }
   }
 }
 
 /**
  * @param {ContextSums} sums
- * @returns {number} bytes that a run left behind on average; -1 where not known
+ * @returns {number} live bytes that a run has left behind on average; -1 without runs. What runs held when they ended says less: a
+ *   server frees a part of it right after the response
  */
-export function leftEach({ left }) {
-  const runs = countOf(left);
-  return runs > 0 ? left.sum / runs : -1;
+export function leftEach({ each, values }) {
+  const runs = countOf(each);
+  return runs > 0 ? values[measureOf("live", "bytes")] / runs : -1;
 }

@@ -148,13 +148,10 @@ function runColumns(rows) {
     column("p99", "99 %", "Bytes that 99 of 100 runs did not exceed, within a quarter", ({ each }) => quantile(each, 0.99)),
     column("most", "Most", "Bytes that the largest run allocated", ({ each }) => each.largest),
   ];
-  if (rows.some((row) => leftEach(row) >= 0)) {
-    columns.push(
-      column("at-once", "At once", "The most bytes that a run held at one time: 99 of 100 did not exceed it, within a quarter", ({ most }) => quantile(most, 0.99)),
-      column("left", "Left behind", "Bytes that a run still held when it ended, on average", leftEach),
-    );
+  if (rows.some(({ most }) => countOf(most) > 0)) {
+    columns.push(column("at-once", "At once", "The most bytes that a run held at one time: 99 of 100 did not exceed it, within a quarter", ({ most }) => quantile(most, 0.99)));
   }
-  return columns;
+  return [...columns, column("left", "Left behind", "Live bytes, by the number of runs", leftEach)];
 }
 
 /**

@@ -24,6 +24,6 @@ export function placesOfLine(tree, frame, same) {
  * @param {import("./state.js").State} state
  * @returns {boolean} whether only a part of the report is shown
  */
-export function isPart({ thread, allocator, only, matching }) {
-  return thread !== "" || allocator !== "" || only !== "" || matching !== "";
+export function isPart({ thread, allocator, where, only, matching }) {
+  return thread !== "" || allocator !== "" || where !== "" || only !== "" || matching !== "";
 }

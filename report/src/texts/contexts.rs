@@ -35,7 +35,7 @@ pub fn contexts(report: &Report, key: &str, out: &mut impl Write) -> io::Result<
     for row in &rows {
         let mut cells = cells(report, row).to_vec();
         if has_runs {
-            cells.extend(run_cells(&row.runs));
+            cells.extend(run_cells(row));
         }
         lines.push((name(row, key), cells));
     }
@@ -75,10 +75,10 @@ fn cells(report: &Report, row: &ContextRow) -> [String; 5] {
     ]
 }
 
-fn run_cells(runs: &Runs) -> [String; 5] {
+fn run_cells(row: &ContextRow) -> [String; 5] {
     let bytes = |bytes: Option<u64>| bytes.map(size).unwrap_or_default();
-    let each = &runs.allocated_bytes;
-    let count = runs.count();
+    let each = &row.runs.allocated_bytes;
+    let count = row.runs.count();
     [
         if count > 0 {
             grouped(count)
@@ -88,7 +88,7 @@ fn run_cells(runs: &Runs) -> [String; 5] {
         bytes(each.quantile(0.5)),
         bytes(each.quantile(0.99)),
         bytes((count > 0).then(|| each.largest())),
-        bytes(runs.held_bytes.mean()),
+        bytes(row.left_behind()),
     ]
 }
 
@@ -220,7 +220,7 @@ mod tests {
         let line = text.lines().find(|line| line.contains("GET /a")).unwrap();
         let words: Vec<&str> = line.split("  ").map(str::trim).collect();
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        assert_eq!(words[words.len() - 2..], ["4.000kB", "14.000B"], "{text}");
+        assert_eq!(words[words.len() - 2..], ["4.000kB", "6.000B"], "{text}");
         let mut out = Vec::new();
         contexts_json(&report, "route", &mut out).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&out).unwrap();

@@ -14,6 +14,7 @@ use super::{Options, head};
 use crate::formats::spelling::{self, NO_STACK};
 use crate::model::{Frame, Report, StackId, Tally};
 use crate::units::counted;
+use crate::views::is_of_context;
 
 /// Columns of a bar.
 const BAR: usize = 6;
@@ -124,6 +125,8 @@ fn spelled(report: &Report, node: &Node) -> String {
 #[derive(Debug, Default)]
 struct Node {
     frame: Option<Frame>,
+    /// Set for the root frame that names a context, which has a line of its own.
+    is_context: bool,
     /// Allocations of this very stack.
     own: Tally,
     /// Allocations of this stack and all stacks below it.
@@ -204,7 +207,10 @@ impl Tree {
                 .or_insert_with(|| push(&mut self.nodes, 0, None));
         }
         for (stack, frame) in missing.into_iter().rev() {
-            parent = push(&mut self.nodes, parent, spelling::frame(report, frame));
+            let frame = spelling::frame(report, frame);
+            let is_context = parent == 0 && frame.is_some_and(|frame| is_of_context(report, frame));
+            parent = push(&mut self.nodes, parent, frame);
+            self.nodes[parent as usize].is_context = is_context;
             index.insert(stack, parent);
         }
         parent
@@ -231,6 +237,7 @@ impl Tree {
         let (mut end, mut calls) = (at, 1);
         while fold
             && let node = &self.nodes[end as usize]
+            && !node.is_context
             && node.own == Tally::default()
             && let [child] = node.children[..]
         {

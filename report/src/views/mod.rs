@@ -37,6 +37,7 @@ mod thread;
 
 pub use below::below;
 pub use call_tree::{CallTree, TreeNode};
+pub(crate) use context::is_of_context;
 #[cfg(test)]
 pub(crate) use context::testing::report as report_with_contexts;
 pub use context::{ContextRow, by_context, context_keys, context_rows, name_memory_without_route};

@@ -35,6 +35,12 @@ pub fn by_context(report: &Report, key: &str) -> Report {
     })
 }
 
+/// Returns whether [`by_context`] has made the frame.
+pub(crate) fn is_of_context(report: &Report, frame: Frame) -> bool {
+    let name = report.strings.get(frame.function);
+    frame.file == StrId::EMPTY && frame.line == 0 && name.starts_with('[') && name.ends_with(']')
+}
+
 /// Returns the call stack of one new frame, `[name]`.
 fn root(report: &mut Report, name: &str) -> StackId {
     let function = report.strings.intern(&format!("[{name}]"));

@@ -22,6 +22,15 @@ pub struct ContextRow {
     pub runs: Runs,
 }
 
+impl ContextRow {
+    /// Returns the live bytes that each of its requests or futures has left behind, on average. What they held when they ended
+    /// says less: a server frees a part of it right after the response. `None` if none has ended.
+    #[must_use]
+    pub fn left_behind(&self) -> Option<u64> {
+        self.live.bytes.checked_div(self.runs.count())
+    }
+}
+
 /// Returns the keys of the labels of call sites, by name.
 #[must_use]
 pub fn context_keys(report: &Report) -> Vec<&str> {
