@@ -3,7 +3,7 @@
 //! An event is a few words, so that it is written fast. Their meaning depends on the kind. They are written and read by name:
 //! by [`Ring`](super::ring::Ring)'s `push_…` and the functions here, and by the methods of [`Event`].
 
-use super::meter::Metered;
+use super::metered::Metered;
 
 /// Kind of an [`Event`]. Fits in a byte; the allocation kinds equal memray's allocator numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -190,7 +190,7 @@ impl Event {
     }
 }
 
-/// What is told at the end of a [run](super::context::Run).
+/// What is told at the end of a [run](super::run::Run).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunEnd {
     /// The number of the context that the run is counted under.

@@ -23,7 +23,7 @@ pub struct Local {
     pub(super) number: Cell<u32>,
     /// The [context](super::context) of what the thread does now; 0 for none.
     pub(super) context: Cell<u32>,
-    /// The [run](super::context::Run) that the thread is in; 0 for none.
+    /// The [run](super::run::Run) that the thread is in; 0 for none.
     pub(super) run: Cell<u64>,
     /// The context that the run is counted under.
     pub(super) run_context: Cell<u32>,

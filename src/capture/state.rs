@@ -51,7 +51,7 @@ pub struct Private {
     pub number: u32,
     /// The [context](super::context) that was published for that number.
     pub context: u32,
-    /// The [run](super::context::Run) that was published with it.
+    /// The [run](super::run::Run) that was published with it.
     pub run: u64,
     /// The ring's [position](Ring::position) when it was full for too long. The thread does not wait again before there was
     /// room.

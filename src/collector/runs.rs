@@ -221,7 +221,7 @@ impl UnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::meter::Metered;
+    use crate::capture::metered::Metered;
 
     fn one(bytes: u64) -> Tally {
         Tally { count: 1, bytes }

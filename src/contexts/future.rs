@@ -6,7 +6,7 @@ use std::task::{self, Poll};
 use pin_project_lite::pin_project;
 
 use super::Context;
-use crate::capture::context::{InRun, Run};
+use crate::capture::run::{InRun, Run};
 
 /// Puts a future, or the body of a response, into a context.
 pub trait InContext: Sized {

@@ -14,9 +14,9 @@ mod label_key;
 mod spans;
 mod table;
 
-#[cfg(feature = "http")]
-use crate::capture::context::Run;
 use crate::capture::context::{self, Entered};
+#[cfg(feature = "http")]
+use crate::capture::run::{Run, name_run};
 
 pub use self::future::{InContext, WithContext};
 pub use self::inherit::inherit;
@@ -93,7 +93,7 @@ impl Context {
     /// Begins the run of a request that is counted under this context, also if it is a part of another one.
     #[cfg(feature = "http")]
     pub(crate) fn begin_request(self) -> Run {
-        context::name_run(self.0);
+        name_run(self.0);
         Run::begin(self.0)
     }
 

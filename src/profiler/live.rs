@@ -209,7 +209,7 @@ impl LiveFeed {
         };
         if let Some(snapshot) = &running {
             found.look(snapshot, search, symbols);
-            if let Some(sums) = self.reports.sums_by_context() {
+            if let Some((_, sums)) = self.machine.sums_by_context() {
                 found.routes = holding_most(&sums);
             }
             if search {

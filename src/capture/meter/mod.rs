@@ -2,12 +2,11 @@
 
 mod draw;
 
-use core::iter::Sum;
-use core::ops::{Add, Sub};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use self::draw::Random;
 use super::failure;
+use super::metered::Metered;
 
 /// Counts of a thread's allocations while sampling, and its next point. Only the state's owner writes them (plain loads and
 /// stores, no locked instruction), except for closing the meter. The collector reads them at any time.
@@ -18,43 +17,6 @@ pub struct Meter {
     count: AtomicU64,
     /// The value of `bytes` from which on an allocation contains a point; 0 while [no allocation](Meter::count_unsampled) is left out.
     next: AtomicU64,
-}
-
-/// Counts of allocations, recorded or not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Metered {
-    /// Number of allocations.
-    pub count: u64,
-    /// Requested bytes.
-    pub bytes: u64,
-}
-
-impl Add for Metered {
-    type Output = Metered;
-
-    fn add(self, other: Metered) -> Metered {
-        Metered {
-            count: self.count.wrapping_add(other.count),
-            bytes: self.bytes.wrapping_add(other.bytes),
-        }
-    }
-}
-
-impl Sub for Metered {
-    type Output = Metered;
-
-    fn sub(self, other: Metered) -> Metered {
-        Metered {
-            count: self.count.wrapping_sub(other.count),
-            bytes: self.bytes.wrapping_sub(other.bytes),
-        }
-    }
-}
-
-impl Sum for Metered {
-    fn sum<I: Iterator<Item = Metered>>(each: I) -> Metered {
-        each.fold(Metered::default(), Add::add)
-    }
 }
 
 impl Meter {

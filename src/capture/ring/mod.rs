@@ -29,7 +29,7 @@ use core::sync::atomic::Ordering;
 
 use super::event::{Kind, RunEnd, packed_name};
 use super::memory;
-use super::meter::Metered;
+use super::metered::Metered;
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64};
 
 mod decoded;

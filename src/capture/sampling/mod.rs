@@ -20,8 +20,8 @@ mod recorded;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-pub use super::meter::Metered;
 use super::meter::{Meter, Private};
+pub use super::metered::Metered;
 use super::thread::{self, Busy, Local};
 
 /// Number that changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
