@@ -196,14 +196,19 @@ impl Tables {
 
     /// Returns sentences for the user, about what was counted together.
     fn notes(&self) -> Vec<String> {
-        let contexts = self.threads.has_contexts().then(contexts::note).flatten();
+        let contexts = self.has_contexts().then(contexts::note).flatten();
         let notes = self.threads.note().into_iter().chain(contexts);
         notes.chain(self.runs.note()).collect()
     }
 
+    /// Returns whether anything was done in a context. A run may have ended of which nothing was sampled.
+    fn has_contexts(&self) -> bool {
+        self.threads.has_contexts() || self.runs.by_context().next().is_some()
+    }
+
     /// Returns the labels of all contexts, if there are any in this session.
     fn contexts(&self) -> Vec<Vec<(String, String)>> {
-        if self.threads.has_contexts() {
+        if self.has_contexts() {
             contexts::labels()
         } else {
             Vec::new()
