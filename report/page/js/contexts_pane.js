@@ -101,6 +101,7 @@ function contextColumns({ state, contextKey: key, names, whole: tree, measure },
   /** @type {Column[]} */
   const columns = [
     { key: "context", title: key, text: true, by: name, cell: (row) => (row.value === null ? el("i", "", name(row)) : name(row)) },
+    { key: "line", title: "Most of it", text: true, by: line, cell: (row) => mostOf(row, names) },
     { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
     { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
     {
@@ -122,7 +123,6 @@ function contextColumns({ state, contextKey: key, names, whole: tree, measure },
     const value = (/** @type {ContextSums} */ row) => row.values[measureOf(view, by)];
     columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
   }
-  columns.push({ key: "line", title: "Most of it", text: true, by: line, cell: (row) => mostOf(row, names) });
   return columns;
 }
 
