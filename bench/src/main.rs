@@ -37,8 +37,8 @@ heapray-bench page FILE... FOLDER
     makes the page again, of the runs in FILE; with more than one, each stands for what it measured anew
 heapray-bench list
     says what is measured, and what is missing here
-heapray-bench collector | report | sites | size
-    figures of heapray alone: the collector's tables, reports, call sites in memory, cost of building it in
+heapray-bench collector | contexts | report | sites | size
+    figures of heapray alone: the collector's tables, contexts, reports, call sites in memory, cost of building it in
 heapray-bench symbols FILE
     looking up addresses in the debug information of a program, beside addr2line and llvm-symbolizer";
 
@@ -66,11 +66,13 @@ fn command(arguments: &[String]) -> Result<()> {
             Ok(())
         }
         ["collector"] => details::collector::section(),
+        ["contexts"] => details::contexts::section(),
         ["report"] => details::report::section(),
         ["sites"] => details::sites::section(),
         ["size"] => details::size::section(),
         ["symbols", path] => details::symbols::section(path),
         ["child", "symbols", who, path, count] => details::symbols::child(who, path, count),
+        ["child", "contexts", mode] => details::contexts::child(mode),
         ["child", "report"] => details::report::child(),
         ["child", "sites", what] => details::sites::child(what),
         ["list"] => list(),

@@ -1,6 +1,7 @@
 //! Figures of heapray alone, each in its own process, which runs this binary again.
 
 pub(crate) mod collector;
+pub(crate) mod contexts;
 pub(crate) mod report;
 pub(crate) mod sites;
 pub(crate) mod size;
