@@ -15,12 +15,15 @@ const DESCRIPTION: usize = 20_000;
 /// Events of a visit.
 const EVENTS: usize = 128;
 
+/// The events of a visit: each a time and a page.
+type Visit = Vec<(u64, u64)>;
+
 /// What the shop remembers.
 #[derive(Clone, Default)]
 pub(crate) struct Shop {
     items: Arc<Mutex<BTreeMap<u32, String>>>,
     /// Nothing ever removes one.
-    visits: Arc<Mutex<Vec<Vec<(u64, u64)>>>>,
+    visits: Arc<Mutex<Vec<Visit>>>,
 }
 
 pub(crate) fn routes(shop: Shop) -> Router {
