@@ -3,7 +3,7 @@
 import { MEASURES, measureOf } from "./decode.js";
 import { eachSurvivor } from "./derive.js";
 import { generationsOf, joinedGenerations } from "./generations.js";
-import { responsibleNodes } from "./sites.js";
+import { addSums, responsibleNodes } from "./sites.js";
 import { addSpread, countOf, emptySpread } from "./spread.js";
 
 /** @typedef {import("./decode.js").Head} Head */
@@ -93,13 +93,11 @@ export function isContextFrame({ frames, strings }, frame) {
  */
 export function contextSums(tree, key, view, by) {
   const { profile } = tree;
-  const { node, context, values, oldest } = profile.rows;
+  const { node, context, values } = profile.rows;
   const known = generationsOf(profile.head).length;
   const generations = known > 1 ? known : 0;
   const joined = joinedGenerations(profile.head);
-  const bytes = values[measureOf(view, "bytes")];
-  const counts = values[measureOf(view, "count")];
-  const weight = by === "bytes" ? bytes : counts;
+  const weight = values[measureOf(view, by)];
   const valueOf = valuesOf(profile.head, key);
   const answers = responsibleNodes(tree);
   /** @type {Map<string | null, ContextSums & {byFrame: Map<number, number>}>} */
@@ -118,14 +116,7 @@ export function contextSums(tree, key, view, by) {
   };
   for (let row = 0; row < node.length; row += 1) {
     const sums = sumsOf(row);
-    sums.bytes += bytes[row];
-    sums.count += counts[row];
-    for (let measure = 0; measure < MEASURES; measure += 1) {
-      sums.values[measure] += values[measure][row];
-    }
-    if (oldest[row] >= 0 && (sums.oldest < 0 || oldest[row] < sums.oldest)) {
-      sums.oldest = oldest[row];
-    }
+    addSums(sums, profile.rows, row, view);
     if (weight[row] > 0) {
       const frame = tree.frame[answers[node[row]]];
       sums.byFrame.set(frame, (sums.byFrame.get(frame) ?? 0) + weight[row]);

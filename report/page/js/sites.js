@@ -51,7 +51,7 @@ export function leafSites(tree, view, by) {
  */
 function sitesBy(tree, answers, view, by) {
   const { profile } = tree;
-  const { node: nodes, values, oldest } = profile.rows;
+  const { node: nodes, values } = profile.rows;
   const known = generationsOf(profile.head).length;
   const generations = known > 1 ? known : 0;
   const joined = joinedGenerations(profile.head);
@@ -86,14 +86,7 @@ function sitesBy(tree, answers, view, by) {
       sites.push(site);
     }
     siteOf[row] = site;
-    site.bytes += bytes[row];
-    site.count += counts[row];
-    for (let measure = 0; measure < MEASURES; measure += 1) {
-      site.values[measure] += values[measure][row];
-    }
-    if (oldest[row] >= 0 && (site.oldest < 0 || oldest[row] < site.oldest)) {
-      site.oldest = oldest[row];
-    }
+    addSums(site, profile.rows, row, view);
     // Places without a value in the present view must not be navigated to.
     if (seen[at] === 0 && (bytes[row] > 0 || counts[row] > 0)) {
       seen[at] = 1;
@@ -115,6 +108,24 @@ function sitesBy(tree, answers, view, by) {
   }
   const shown = sites.filter((site) => site.bytes > 0 || site.count > 0);
   return shown.sort((a, b) => b[by] - a[by] || a.frame - b.frame);
+}
+
+/**
+ * Adds a row to sums of several.
+ * @param {{bytes: number, count: number, values: number[], oldest: number}} sums in the present view, and in all
+ * @param {import("./decode.js").Rows} rows
+ * @param {number} row
+ * @param {View} view
+ */
+export function addSums(sums, { values, oldest }, row, view) {
+  sums.bytes += values[measureOf(view, "bytes")][row];
+  sums.count += values[measureOf(view, "count")][row];
+  for (let measure = 0; measure < MEASURES; measure += 1) {
+    sums.values[measure] += values[measure][row];
+  }
+  if (oldest[row] >= 0 && (sums.oldest < 0 || oldest[row] < sums.oldest)) {
+    sums.oldest = oldest[row];
+  }
 }
 
 /**
