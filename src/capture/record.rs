@@ -239,7 +239,7 @@ pub fn run_end(local: &Local, run: u64, end: RunEnd) {
         let private = &*state.private.get();
         private.session == session && private.number == number
     };
-    if session == 0 || !announced && !announce_thread(state, session, number) || !room(state) {
+    if session == 0 || !announced && !announce(local, state, session) || !room(state) {
         return;
     }
     // SAFETY: the calling thread owns the ring, and `room` reserved.

@@ -1,7 +1,10 @@
 //! Tests of the sums of each request, and of each future in a context.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::pin::pin;
 use std::sync::Mutex;
+use std::task::{self, Waker};
 
 use axum::Router;
 use axum::body::Body;
@@ -15,7 +18,7 @@ use http_body_util::BodyExt;
 use tower::ServiceExt;
 
 use crate::support::{Dir, record, turn};
-use crate::{SIZE, block, runtime};
+use crate::{SIZE, block, live, of, runtime};
 
 /// Bytes that a request may allocate besides the blocks of the test.
 const SMALL: u64 = 200_000;
@@ -218,4 +221,25 @@ fn while_sampling_each_request_is_counted_exactly_by_its_threads() {
     assert!(runs.allocated_blocks.sum() >= 5000);
     assert_eq!((runs.held_bytes.count(), runs.most_bytes.count()), (0, 0));
     assert_eq!(runs.freed_of_others, Tally::default());
+}
+
+#[test]
+fn a_run_that_ends_first_in_a_session_leaves_its_thread_in_the_context() {
+    let _turn = turn();
+    let tenant = context([("tenant", "of two sessions")]);
+    let guard = tenant.enter();
+    drop(record("contexts-runs-first", || drop(block(0))));
+    let mut kept = Vec::new();
+    let snapshot = record("contexts-runs-second", || {
+        let done = pin!(std::future::ready(()).in_context(tenant));
+        let waker = task::Context::from_waker(Waker::noop());
+        assert!(done.poll(&mut { waker }).is_ready());
+        kept.push(block(0));
+    });
+    drop(guard);
+    let expected = [("of two sessions".to_owned(), of(1))];
+    assert_eq!(live(&snapshot, "tenant"), BTreeMap::from(expected));
+    let runs = runs_of(&snapshot, &[("tenant", "of two sessions")]);
+    assert_eq!((runs.count(), runs.allocated_blocks.sum()), (1, 0));
+    drop(kept);
 }
