@@ -155,7 +155,7 @@ fn the_numbers_in_the_page_are_the_reports() {
 
     let bytes: u64 = (0..count("strings")).map(|_| number(&mut rest)).sum();
     rest = &rest[usize::try_from(bytes).unwrap()..];
-    for _ in 0..5 * count("frames") + 2 * count("nodes") + 3 * count("rows") {
+    for _ in 0..5 * count("frames") + 2 * count("nodes") + 4 * count("rows") {
         number(&mut rest);
     }
     let mut column = || -> u64 { (0..count("rows")).map(|_| number(&mut rest)).sum() };

@@ -522,7 +522,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x0a\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x0b\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes
