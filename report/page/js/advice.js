@@ -91,19 +91,19 @@ function leavingBehind(tree, answers) {
   const rankOfNode = answers.map((at) => (at === 0 ? -1 : (rankOf.get(placeOfFrame(tree.frame[at])) ?? -1)));
   const valueOf = valuesOf(head, key);
   const live = rows.values[measureOf("live", "bytes")];
+  /** @type {Map<string | null, Map<number, number>[]>} by value and rank, live bytes by node */
+  const held = new Map(sums.map(({ value }) => [value, ranked.map(() => new Map())]));
+  for (let row = 0; row < rows.node.length; row += 1) {
+    const byNode = held.get(valueOf[rows.context[row]])?.[rankOfNode[rows.node[row]]];
+    if (byNode !== undefined && live[row] > 0) {
+      const node = answers[rows.node[row]];
+      byNode.set(node, (byNode.get(node) ?? 0) + live[row]);
+    }
+  }
   /** @type {Advice[]} */
   const advice = [];
   for (const { value, each } of sums.filter(({ value, each }) => value !== null && countOf(each) >= LEAST_RUNS)) {
-    /** @type {Map<number, number>[]} by rank, live bytes by node */
-    const held = ranked.map(() => new Map());
-    for (let row = 0; row < rows.node.length; row += 1) {
-      const rank = rankOfNode[rows.node[row]];
-      if (rank >= 0 && live[row] > 0 && valueOf[rows.context[row]] === value) {
-        const node = answers[rows.node[row]];
-        held[rank].set(node, (held[rank].get(node) ?? 0) + live[row]);
-      }
-    }
-    held.forEach((byNode, rank) => {
+    held.get(value)?.forEach((byNode, rank) => {
       const weight = [...byNode.values()].reduce((sum, size) => sum + size, 0);
       const runs = countOf(each);
       if (weight >= MOST_HELD * ranked[rank].bytes) {
