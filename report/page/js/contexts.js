@@ -3,7 +3,7 @@
 import { MEASURES, measureOf } from "./decode.js";
 import { eachSurvivor } from "./derive.js";
 import { generationsOf, joinedGenerations } from "./generations.js";
-import { addSums, responsibleNodes } from "./sites.js";
+import { addSums, ageOf, responsibleNodes } from "./sites.js";
 import { addSpread, countOf, emptySpread } from "./spread.js";
 
 /** @typedef {import("./decode.js").Head} Head */
@@ -16,6 +16,7 @@ import { addSpread, countOf, emptySpread } from "./spread.js";
  * @property {number} count in the present view
  * @property {number[]} values in every view, by `measureOf`
  * @property {number} oldest milliseconds since the start of its oldest live block; -1 unknown
+ * @property {number} age in milliseconds of that block; -1 unknown
  * @property {Float64Array} grown still-live bytes by generation, as `generationsOf` tells; empty where not known
  * @property {number} frame of the call site with the most in the present view
  * @property {Spread} each bytes that its requests or futures allocated; filters leave them as they are
@@ -109,7 +110,7 @@ export function contextSums(tree, key, view, by) {
       const none = new Array(MEASURES).fill(0);
       const [each, most, held] = [emptySpread(), emptySpread(), emptySpread()];
       const grown = new Float64Array(generations);
-      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, grown, frame: -1, byFrame: new Map(), each, most, held };
+      sums = { value, bytes: 0, count: 0, values: none, oldest: -1, age: -1, grown, frame: -1, byFrame: new Map(), each, most, held };
       found.set(value, sums);
     }
     return sums;
@@ -129,6 +130,7 @@ export function contextSums(tree, key, view, by) {
   }
   addRuns(profile, valueOf, found);
   for (const sums of found.values()) {
+    sums.age = ageOf(profile.head, sums.oldest);
     let most = 0;
     for (const [frame, value] of sums.byFrame) {
       if (value > most) {

@@ -1,14 +1,13 @@
 // By route, or by another key of contexts: what each value holds, since when, and where most of it is.
 
 import { conditionOf, contextSums, keysOf, leftEach, shownValue } from "./contexts.js";
-import { measureOf } from "./decode.js";
 import { byId, el } from "./dom.js";
-import { amount, bytes, count, duration, percent, plural } from "./format.js";
+import { bytes, count, plural } from "./format.js";
 import { csvText, download } from "./save.js";
 import { fillTable, headOf, sortedRows } from "./sorted_table.js";
 import { placeOf } from "./source.js";
-import { spark } from "./spark.js";
 import { countOf, quantile } from "./spread.js";
+import { amountColumns, sideColumns, timeColumns } from "./sum_columns.js";
 
 /** @typedef {import("./model.js").Look} Look */
 /** @typedef {import("./contexts.js").ContextSums} ContextSums */
@@ -16,9 +15,6 @@ import { countOf, quantile } from "./spread.js";
 
 /** Number of rows that are made. */
 const MOST_CONTEXTS = 500;
-
-/** Names of views above a column that is not the present one. */
-const SIDES = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
 
 export class ContextsPane {
   /**
@@ -92,38 +88,16 @@ export class ContextsPane {
  */
 function contextColumns({ state, contextKey: key, names, whole: tree, measure }, rows) {
   const { by } = state;
-  const { head } = tree.profile;
-  const all = tree.valueOf(0, measure);
-  const other = by === "bytes" ? "count" : "bytes";
   const name = (/** @type {ContextSums} */ { value }) => shownValue(key, value);
-  const age = (/** @type {ContextSums} */ { oldest }) => (oldest < 0 ? -1 : head.end_ms - head.start_ms - oldest);
   const line = (/** @type {ContextSums} */ { frame }) => (frame < 0 ? "" : names.brief(frame));
-  /** @type {Column[]} */
-  const columns = [
+  return [
     { key: "context", title: key, text: true, by: name, cell: (row) => (row.value === null ? el("i", "", name(row)) : name(row)) },
     { key: "line", title: "Most of it", text: true, by: line, cell: (row) => mostOf(row, names) },
-    { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
-    { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
-    {
-      key: "other",
-      title: by === "bytes" ? "Blocks" : "Bytes",
-      by: (row) => row[other],
-      cell: (row) => (by === "bytes" ? count(row.count) : bytes(row.bytes)),
-    },
+    ...amountColumns(by, tree.valueOf(0, measure)),
+    ...timeColumns(rows),
+    ...runColumns(rows),
+    ...sideColumns(state),
   ];
-  if (rows.some((row) => age(row) >= 0)) {
-    columns.push({ key: "age", title: "Oldest", by: age, cell: (row) => (age(row) < 0 ? "" : duration(age(row))) });
-  }
-  if (rows.some(({ grown }) => grown.length > 1)) {
-    const late = (/** @type {ContextSums} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
-    columns.push({ key: "growth", title: "Over time", by: late, cell: (row) => spark(row.grown, "bytes") });
-  }
-  columns.push(...runColumns(rows));
-  for (const [view, title] of SIDES.filter(([view]) => view !== state.view)) {
-    const value = (/** @type {ContextSums} */ row) => row.values[measureOf(view, by)];
-    columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
-  }
-  return columns;
 }
 
 /**

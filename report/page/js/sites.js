@@ -129,6 +129,15 @@ export function addSums(sums, { values, oldest }, row, view) {
 }
 
 /**
+ * @param {import("./decode.js").Head} head
+ * @param {number} oldest milliseconds since the start of the oldest live block; -1 unknown
+ * @returns {number} its age in milliseconds; -1 unknown
+ */
+export function ageOf({ start_ms, end_ms }, oldest) {
+  return oldest < 0 ? -1 : end_ms - start_ms - oldest;
+}
+
+/**
  * @param {import("./decode.js").Profile} profile
  * @param {number} frame
  * @returns {number} the kind of its package

@@ -2,13 +2,13 @@
 
 import { measureOf } from "./decode.js";
 import { byId, el } from "./dom.js";
-import { amount, bytes, count, duration, percent } from "./format.js";
+import { amount, bytes, count } from "./format.js";
 import { functionSums, outermostCalls } from "./functions.js";
 import { csvText, download } from "./save.js";
-import { leafSites, ownSites } from "./sites.js";
+import { ageOf, leafSites, ownSites } from "./sites.js";
 import { fillTable, headOf, sortedRows } from "./sorted_table.js";
 import { placeOf } from "./source.js";
-import { spark } from "./spark.js";
+import { amountColumns, sideColumns, timeColumns } from "./sum_columns.js";
 
 /** @typedef {import("./model.js").Look} Look */
 
@@ -186,7 +186,7 @@ function rowsOf({ state, whole: tree, measure }) {
     count: site.count,
     self: 0,
     values: site.values,
-    age: site.oldest < 0 ? -1 : head.end_ms - head.start_ms - site.oldest,
+    age: ageOf(head, site.oldest),
     grown: site.grown,
     nodes: () => site.nodes,
   }));
@@ -198,37 +198,18 @@ function rowsOf({ state, whole: tree, measure }) {
  * @returns {Column[]}
  */
 function columnsOf({ state, names, whole: tree, measure }, rows) {
-  const all = tree.valueOf(0, measure);
   const { by } = state;
   /** @type {Column[]} */
   const columns = [
     { key: "function", title: "Function", text: true, by: (row) => names.shown(row.frame), cell: (row) => names.shown(row.frame) },
     { key: "place", title: "Place", text: true, by: (row) => names.place(row.frame), cell: (row) => placeOf(names, row.frame) },
-    { key: "value", title: by === "bytes" ? "Bytes" : "Blocks", by: (row) => row[by], cell: (row) => amount(row[by], by) },
-    { key: "share", title: "Share", by: (row) => (all > 0 ? row[by] / all : 0), cell: (row) => percent(row[by], all) },
-    {
-      key: "other",
-      title: by === "bytes" ? "Blocks" : "Bytes",
-      by: (row) => (by === "bytes" ? row.count : row.bytes),
-      cell: (row) => (by === "bytes" ? count(row.count) : bytes(row.bytes)),
-    },
+    ...amountColumns(by, tree.valueOf(0, measure)),
     { key: "average", title: "Average", by: (row) => row.bytes / row.count || 0, cell: (row) => bytes(row.bytes / row.count || 0) },
   ];
   if (state.group === "function") {
     columns.push({ key: "self", title: "Self", by: (row) => row.self, cell: (row) => amount(row.self, by) });
   } else {
-    if (rows.some(({ age }) => age >= 0)) {
-      columns.push({ key: "age", title: "Oldest", by: (row) => row.age, cell: (row) => (row.age < 0 ? "" : duration(row.age)) });
-    }
-    if (rows.some(({ grown }) => grown.length > 1)) {
-      const late = (/** @type {Row} */ { grown }) => grown.slice(1).reduce((sum, size) => sum + size, 0);
-      columns.push({ key: "growth", title: "Over time", by: late, cell: (row) => spark(row.grown, "bytes") });
-    }
-    const sides = /** @type {const} */ ([["live", "Still live"], ["peak", "Peak"], ["total", "Allocated"], ["temporary", "Temporary"]]);
-    for (const [view, title] of sides.filter(([view]) => view !== state.view)) {
-      const value = (/** @type {Row} */ row) => row.values?.[measureOf(view, by)] ?? 0;
-      columns.push({ key: view, title, by: value, cell: (row) => amount(value(row), by) });
-    }
+    columns.push(...timeColumns(rows), ...sideColumns(state));
   }
   columns.push({ key: "crate", title: "Crate", text: true, by: (row) => row.crate, cell: (row) => row.crate });
   return columns;

@@ -63,6 +63,7 @@ const MODULES: &[(&str, &str)] = modules![
     "details.js",
     "dialogs.js",
     "sorted_table.js",
+    "sum_columns.js",
     "table_pane.js",
     "contexts_pane.js",
     "outline.js",
