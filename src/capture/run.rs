@@ -9,7 +9,7 @@ use super::context::{Entered, enter};
 use super::event::RunEnd;
 use super::metered::Metered;
 use super::thread::{Busy, with_local};
-use super::{control, record, sampling};
+use super::{record, sampling};
 
 /// The number of the last run.
 static LAST_RUN: AtomicU64 = AtomicU64::new(0);
@@ -36,7 +36,7 @@ impl Run {
     /// Begins a run that is counted under `context`. Returns [`NONE`](Run::NONE) if no session records, or if the calling
     /// thread is in a run already: what happens then is a part of that.
     pub fn begin(context: u32) -> Run {
-        if control::session() == 0 || with_local(|local| local.run.get()) != 0 {
+        if record::is_off() || with_local(|local| local.run.get()) != 0 {
             return Run::NONE;
         }
         Run {

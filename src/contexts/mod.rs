@@ -25,6 +25,8 @@ pub use self::inherit::{spawn, spawn_blocking};
 pub use self::label_key::LabelKey;
 #[cfg(feature = "spans")]
 pub use self::spans::SpanContexts;
+#[cfg(feature = "http")]
+pub(crate) use self::table::has_key;
 pub(crate) use self::table::{labels, note};
 
 /// The key of the label that names a request's route.

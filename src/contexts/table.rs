@@ -136,6 +136,15 @@ pub(crate) fn labels() -> Vec<Labels> {
     read(|table| table.labels.clone())
 }
 
+/// Returns whether any context has a label of `key`.
+#[cfg(feature = "http")]
+pub(crate) fn has_key(key: &str) -> bool {
+    read(|table| {
+        let mut labels = table.labels.iter().flatten();
+        labels.any(|(known, _)| known == key)
+    })
+}
+
 /// Returns a sentence for the user, if contexts were counted together.
 pub(crate) fn note() -> Option<String> {
     let refused = REFUSED.load(Ordering::Relaxed);

@@ -26,6 +26,7 @@ use super::waiter::Waiter;
 use super::worker::Worker;
 use super::{Blocks, CallSite, Error, KeptReport, LeakCandidate, Mark, Status};
 use crate::collector::snapshot::{ContextSums, Snapshot};
+use crate::contexts::{self, ROUTE};
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// From one state to the next.
@@ -209,7 +210,10 @@ impl LiveFeed {
         };
         if let Some(snapshot) = &running {
             found.look(snapshot, search, symbols);
-            if let Some((_, sums)) = self.machine.sums_by_context() {
+            // The sums take a look at each call site.
+            if contexts::has_key(ROUTE)
+                && let Some((_, sums)) = self.machine.sums_by_context()
+            {
                 found.routes = holding_most(&sums);
             }
             if search {
