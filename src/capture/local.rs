@@ -46,6 +46,9 @@ pub struct Local {
 /// Bit of [`Local::number`] that is set after a change of context, until the next event. There are never so many threads.
 pub(super) const CONTEXT_CHANGED: u32 = 1 << 31;
 
+/// Stands for a context that is not known. No context has this number.
+pub(super) const UNKNOWN_CONTEXT: u32 = u32::MAX;
+
 impl Local {
     /// Makes `context` that of all following events. Returns the one before.
     #[inline(always)]

@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, AtomicUsize};
 use loom::thread::spawn;
 
-use super::event::Kind;
+use super::event::{Kind, RunEnd};
 use super::thread::{self, Local};
 use super::{clock, control, record, state, sys, thread_end};
 use crate::collector::merge::Merge;
@@ -206,4 +206,97 @@ fn a_stop_has_every_event_that_was_through_before_it() {
 #[test]
 fn a_stop_and_a_start_have_no_event_in_common_and_lack_none() {
     stop_and_start(true);
+}
+
+/// Allocates a block of `size` bytes in `context`.
+fn allocate_in(local: &Local, context: u32, size: u64) {
+    local.change_context(context);
+    allocate(local, size << 12, size);
+}
+
+#[test]
+fn a_block_is_counted_under_its_context_on_whichever_state_it_is_recorded() {
+    explore(|| {
+        let (local, earlier) = (Local::new(), Local::new());
+        allocate(&earlier, 8 << 12, 8);
+        allocate(&local, 16 << 12, 16);
+        thread_end::end(&local);
+        thread_end::end(&earlier);
+        // There are two states now, and each event takes the one that was last made, if it is free.
+        allocate_in(&local, 1, 1);
+        let other = spawn(|| {
+            let local = Local::new();
+            local.set_busy(true);
+            // Holds a state for a while, without an event.
+            drop(thread::state(&local));
+            thread_end::end(&local);
+        });
+        allocate_in(&local, 2, 2);
+        allocate_in(&local, 1, 4);
+        other.join().unwrap();
+        let (mut recording, mut merge) = (recording(), Merge::new(1));
+        assert_eq!(merge.drain(&mut recording, LONGEST), 0);
+        let sums = recording.session().sums_by_context();
+        let bytes: Vec<_> = sums
+            .iter()
+            .map(|(&of, sums)| (of, sums.live.bytes))
+            .collect();
+        assert_eq!(bytes, [(0, 24), (1, 5), (2, 2)]);
+    });
+}
+
+#[test]
+fn a_run_that_moves_between_threads_is_added_up_from_all_of_them() {
+    explore(|| {
+        let passed_on = Arc::new(AtomicU64::new(0));
+        let first = {
+            let passed_on = Arc::clone(&passed_on);
+            spawn(move || {
+                let local = Local::new();
+                local.change_run(1, 5);
+                allocate_in(&local, 5, 4);
+                local.change_run(0, 0);
+                allocate_in(&local, 0, 8);
+                passed_on.store(1, Ordering::Release);
+            })
+        };
+        let second = spawn(move || {
+            let local = Local::new();
+            let has_moved = passed_on.load(Ordering::Acquire) != 0;
+            if has_moved {
+                local.change_run(1, 5);
+                allocate_in(&local, 5, 1);
+                free(&local, 4 << 12);
+                local.set_busy(true);
+                record::run_end(
+                    &local,
+                    1,
+                    RunEnd {
+                        context: 5,
+                        metered: None,
+                    },
+                );
+                local.set_busy(false);
+            }
+            has_moved
+        });
+        let (mut recording, mut merge) = (recording(), Merge::new(1));
+        merge.pass(&mut recording);
+        first.join().unwrap();
+        let has_ended = second.join().unwrap();
+        assert_eq!(merge.drain(&mut recording, LONGEST), 0);
+        let sums = recording.session().sums_by_context();
+        assert_eq!(sums[&0].allocated.bytes, 8);
+        let runs = &sums[&5].runs;
+        if has_ended {
+            assert_eq!((runs.count(), runs.allocated_bytes.sum()), (1, 5));
+            assert_eq!(
+                (runs.most_bytes.sum(), runs.held_bytes.sum()),
+                (5, 1),
+                "the parts are in the order in which they happened"
+            );
+        } else {
+            assert_eq!(runs.count(), 0, "the run has not ended");
+        }
+    });
 }

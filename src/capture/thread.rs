@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::local::CONTEXT_CHANGED;
+use super::local::{CONTEXT_CHANGED, UNKNOWN_CONTEXT};
 pub use super::local::{Local, with_local};
 use super::state;
 pub use super::state::{ThreadState, states};
@@ -133,9 +133,14 @@ fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     let state = state::take()?;
     state.touch();
     // SAFETY: this thread owns `state` since `take`.
-    unsafe { (*state.private.get()).unwinder.begin_thread() };
+    let private = unsafe { &mut *state.private.get() };
+    private.unwinder.begin_thread();
     let release = local.ended.get();
-    if !release {
+    if release {
+        // The thread's last event may be on another state, and in another context than its last one here.
+        private.context = UNKNOWN_CONTEXT;
+        local.change_context(local.context.get());
+    } else {
         local.state.set(ptr::from_ref(state).cast_mut());
         // SAFETY: the key exists (`prepare` comes before the first session). glibc keeps the values of the first 32
         // keys in the thread descriptor; for a later key it calls `calloc`, which finds this thread busy. The value
