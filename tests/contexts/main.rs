@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod pitfalls;
 mod runs;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ fn block(nth: usize) -> Vec<u8> {
 fn runtime() -> Runtime {
     Builder::new_multi_thread()
         .worker_threads(4)
+        .enable_all()
         .build()
         .unwrap()
 }
