@@ -261,6 +261,16 @@ macro_rules! every_setting {
                 example: "true",
             }
 
+            /// Number of contexts. The values of later ones are counted as `other`. Each costs a few hundred bytes, and some 100
+            /// more for each of its call sites.
+            fn contexts(most: u32) -> u32 {
+                variable: "MEMRAY_PROFILER_CONTEXTS",
+                given: most,
+                values: WholeNumbers(1..=65_536_u32),
+                default: Value("4096"),
+                example: "20000",
+            }
+
             /// Profile store that gets a profile of the running session again and again, over HTTP: Pyroscope's `Push`, Parca's
             /// `WriteRaw`, or OpenTelemetry's profiles (experimental). Needs the feature `push`. Empty for none.
             fn push(target: impl Into<String>) -> Option<PushTarget> {

@@ -217,7 +217,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
     use crate::{Builder, OomThreshold, builder};
     const TOO_LONG: Duration = Duration::from_secs(367 * 86_400);
     type Set = fn(Builder) -> Builder;
-    let bad: [(&str, Set); 24] = [
+    let bad: [(&str, Set); 25] = [
         ("dir", |it| it.dir("")),
         ("overhead_limit", |it| it.overhead_limit((64 << 20) - 1)),
         ("own_crates", |it| it.own_crates(["shop::cart"])),
@@ -232,6 +232,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         ("trigger_slope", |it| it.trigger_slope(1, TOO_LONG)),
         ("trigger_pause", |it| it.trigger_pause(TOO_LONG)),
         ("trigger_keep", |it| it.trigger_keep(101)),
+        ("contexts", |it| it.contexts(0)),
         ("push", |it| it.push("https://profiles.example.com")),
         ("push_interval", |it| it.push_interval(Duration::ZERO)),
         ("push_token", |it| it.push_token("hunter 2")),

@@ -27,7 +27,7 @@ pub use self::label_key::LabelKey;
 pub use self::spans::SpanContexts;
 #[cfg(feature = "http")]
 pub(crate) use self::table::has_key;
-pub(crate) use self::table::{labels, note};
+pub(crate) use self::table::{labels, note, set_most};
 
 /// The key of the label that names a request's route.
 #[cfg(feature = "http")]
@@ -45,9 +45,9 @@ pub struct Context(u32);
 /// A future in a context is a *run* of it, and so is a request of a route: reports say what runs allocate and leave behind. A
 /// part of another run is not counted by itself.
 ///
-/// Contexts are remembered as long as the process runs, and their number is limited: 4,096, and after these the values of
-/// new ones are replaced by `other`. A context has at most 8 labels; further ones are left out. Texts are cut after 128
-/// bytes. So use values of which there are few: a route rather than a path, a customer rather than a request.
+/// Contexts are remembered as long as the process runs, and their number is limited: 4,096, unless `Builder::contexts` sets
+/// another limit, and after these the values of new ones are replaced by `other`. A context has at most 8 labels; further
+/// ones are left out. Texts are cut after 128 bytes. So use values of which there are few: a route rather than a path, a customer rather than a request.
 ///
 /// ```
 /// let context = heapray::context([("tenant", "acme"), ("plan", "large")]);

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use crate::capture::thread::Busy;
 
-/// Largest number of contexts, without those of `other`.
-const MOST: usize = 4096;
+/// Largest number of contexts, without those of `other`. See [`set_most`].
+static MOST: AtomicUsize = AtomicUsize::new(4096);
 /// Most contexts of `other`: one for each set of keys.
 const MOST_OTHER: usize = 64;
 /// Most labels of a context.
@@ -50,12 +50,12 @@ impl Table {
         number
     }
 
-    /// Returns the number of `labels`, which are added if there is room. `None` without room.
-    fn number(&mut self, labels: Labels) -> Option<u32> {
+    /// Returns the number of `labels`, which are added if there are fewer than `most`. `None` without room.
+    fn number(&mut self, labels: Labels, most: usize) -> Option<u32> {
         if let Some(&known) = self.numbers.get(&labels) {
             return Some(known);
         }
-        let has_room = self.labels.len() - self.others <= MOST;
+        let has_room = self.labels.len() - self.others <= most;
         has_room.then(|| self.add(labels))
     }
 
@@ -97,7 +97,8 @@ pub(super) fn number<K: AsRef<str>, V: AsRef<str>>(
     let known = read(|table| table.numbers.get(&all).copied());
     known.unwrap_or_else(|| {
         let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
-        table.number(all.clone()).unwrap_or_else(|| {
+        let most = MOST.load(Ordering::Relaxed);
+        table.number(all.clone(), most).unwrap_or_else(|| {
             REFUSED.fetch_add(1, Ordering::Relaxed);
             table.other(all)
         })
@@ -145,17 +146,28 @@ pub(crate) fn has_key(key: &str) -> bool {
     })
 }
 
+/// Sets the largest number of contexts. Those that there are stay.
+pub(crate) fn set_most(most: u32) {
+    MOST.store(most as usize, Ordering::Relaxed);
+}
+
 /// Returns a sentence for the user, if contexts were counted together.
 pub(crate) fn note() -> Option<String> {
     let refused = REFUSED.load(Ordering::Relaxed);
+    let most = MOST.load(Ordering::Relaxed);
     (refused > 0).then(|| {
-        format!("more than {MOST} contexts: later ones, {refused} times, are counted as `{OTHER}`")
+        format!(
+            "more than {most} contexts: later ones, {refused} times, are counted as `{OTHER}`; set \
+             MEMRAY_PROFILER_CONTEXTS for more"
+        )
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MOST: usize = 100;
 
     fn labels(value: &str) -> Labels {
         vec![("key".to_owned(), value.to_owned())]
@@ -165,20 +177,20 @@ mod tests {
     fn contexts_past_the_bound_are_other() {
         let mut table = Table::new();
         for number in 1..=MOST {
-            assert_eq!(
-                table.number(labels(&number.to_string())),
-                Some(number as u32)
-            );
+            let added = table.number(labels(&number.to_string()), MOST);
+            assert_eq!(added, Some(number as u32));
         }
-        assert_eq!(table.number(labels("one more")), None);
+        assert_eq!(table.number(labels("one more"), MOST), None);
         let other = table.other(labels("one more"));
         assert_eq!(table.labels[other as usize], labels(OTHER));
         assert_eq!(table.other(labels("and another")), other);
-        assert_eq!(table.number(labels("7")), Some(7), "known ones stay");
+        assert_eq!(table.number(labels("7"), MOST), Some(7), "known ones stay");
         for key in 0..2 * MOST_OTHER {
             table.other(vec![(key.to_string(), String::new())]);
         }
         assert_eq!(table.labels.len(), 1 + MOST + MOST_OTHER);
+        let added = table.number(labels("one more"), MOST + 1);
+        assert!(added.is_some(), "a larger bound makes room");
     }
 
     #[test]

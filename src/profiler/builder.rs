@@ -23,6 +23,7 @@ use crate::config::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
 use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings, unknown};
+use crate::contexts;
 use crate::flight_recorder::{OomThreshold, Slope};
 use crate::memory_log::Recording;
 
@@ -171,6 +172,7 @@ impl Builder {
             let names = std::env::vars_os().map(|(name, _)| name);
             unknown(names).iter().for_each(announce::warn);
         }
+        contexts::set_most(config.contexts);
         let core = Core::new(config, self.on_trigger.clone()).map_err(InitError::Threads)?;
         Ok(Profiler {
             core: Some(Arc::new(core)),
