@@ -9,7 +9,7 @@
 //! happens inside [`untracked`](crate::capture::untracked).
 
 mod api;
-mod by_route;
+mod by_request;
 mod debug_pprof;
 mod docs;
 mod download;
@@ -43,7 +43,7 @@ mod timeline;
 mod unrouted;
 mod untracked;
 
-pub use by_route::{
+pub use by_request::{
     ByRoute, ContextLayer, InContextFuture, InRequestContext, NameRequest, by_request, by_route,
 };
 #[cfg(feature = "openapi")]

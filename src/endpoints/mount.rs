@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
 use super::api::Api;
-use super::by_route::by_route;
+use super::by_request::by_route;
 use super::debug_pprof;
 use super::docs::Pages;
 use super::mounted::{HeaprayLayer, Mounted, NoApp};

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod grpc;
 mod pitfalls;
 mod runs;
 

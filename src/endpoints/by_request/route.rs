@@ -1,48 +1,22 @@
-//! Layers that put each request into a context: that of its route, or another.
+//! Names requests by their route.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{self, Poll, ready};
 
 use axum::extract::MatchedPath;
-use axum::http::{Method, Request, Response};
-use pin_project_lite::pin_project;
-use tower::{Layer, Service};
+use axum::http::{Method, Request};
 
+use super::grpc::{self, FirstCall, GrpcMethods};
+use super::{ContextLayer, NameRequest, by_request};
 use crate::capture::thread::Busy;
-use crate::contexts::{Context, ROUTE, WithContext, context};
+use crate::contexts::{Context, ROUTE, context};
 
-/// Layer that puts each request into a context, with the body of its response. See [`by_route`] and [`by_request`].
-#[derive(Debug, Clone)]
-pub struct ContextLayer<N> {
-    name: N,
-}
-
-/// Service behind a [`ContextLayer`].
-#[derive(Debug, Clone)]
-pub struct InRequestContext<S, N> {
-    inner: S,
-    name: N,
-}
-
-/// Names the context of a request.
-pub trait NameRequest<B> {
-    /// Returns the context of `request`.
-    fn context(&self, request: &Request<B>) -> Context;
-}
-
-impl<B, F: Fn(&Request<B>) -> Context> NameRequest<B> for F {
-    fn context(&self, request: &Request<B>) -> Context {
-        self(request)
-    }
-}
-
-/// Names requests by their route: the method, and the path as the service's router has it.
+/// Names requests by their route: the method, and the path as the service's router has it, or the method of gRPC.
 #[derive(Debug, Clone, Default)]
 pub struct ByRoute {
     /// The context of each path and method, for requests that are in no other context.
     known: Arc<RwLock<HashMap<Box<str>, ByMethod>>>,
+    grpc: Arc<GrpcMethods>,
 }
 
 /// The context of each method, and that of all other methods.
@@ -67,6 +41,10 @@ const METHODS: [Method; 9] = [
 /// request itself is never used: there is no limit to how many a client can make up. Nor is a method that HTTP does not
 /// define.
 ///
+/// A gRPC request has the method that it calls, such as `shop.Basket/AddItem`: in a router that tonic made, and around
+/// tonic's server (`Server::builder().layer(heapray::by_route())`). The service's answer to the first call tells whether there
+/// is such a method.
+///
 /// ```
 /// use axum::{Router, routing::get};
 ///
@@ -78,23 +56,6 @@ const METHODS: [Method; 9] = [
 #[must_use]
 pub fn by_route() -> ContextLayer<ByRoute> {
     by_request(ByRoute::default())
-}
-
-/// Returns a layer for any tower service over HTTP that puts each request into the context that `name` returns. Mind that the
-/// number of [contexts](crate::context()) is limited: do not name them by what clients choose freely.
-///
-/// ```
-/// use axum::{Router, extract::Request, routing::get};
-///
-/// let by_plan = heapray::by_request(|request: &Request| {
-///     let is_paid = request.headers().contains_key("x-paid");
-///     heapray::context([("plan", if is_paid { "paid" } else { "free" })])
-/// });
-/// let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(by_plan);
-/// ```
-#[must_use]
-pub fn by_request<N>(name: N) -> ContextLayer<N> {
-    ContextLayer { name }
 }
 
 impl ByRoute {
@@ -124,70 +85,17 @@ impl ByRoute {
 impl<B> NameRequest<B> for ByRoute {
     fn context(&self, request: &Request<B>) -> Context {
         let path = request.extensions().get::<MatchedPath>();
-        self.of(path.map(MatchedPath::as_str), request.method())
-    }
-}
-
-impl<S, N: Clone> Layer<S> for ContextLayer<N> {
-    type Service = InRequestContext<S, N>;
-
-    fn layer(&self, inner: S) -> InRequestContext<S, N> {
-        InRequestContext {
-            inner,
-            name: self.name.clone(),
+        let path = path.map(MatchedPath::as_str);
+        match grpc::path(request, path) {
+            Some(method) => self.grpc.of(method),
+            None => self.of(path, request.method()),
         }
     }
-}
 
-impl<S, N, B, R> Service<Request<B>> for InRequestContext<S, N>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-    N: NameRequest<B>,
-{
-    type Response = Response<WithContext<R>>;
-    type Error = S::Error;
-    type Future = InContextFuture<S::Future>;
-
-    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<B>) -> InContextFuture<S::Future> {
-        let context = self.name.context(&request);
-        let mut run = context.begin_request();
-        let guard = run.enter(context.number());
-        let response = self.inner.call(request);
-        drop(guard);
-        InContextFuture {
-            context,
-            inner: WithContext::in_run(response, context, run),
-        }
-    }
-}
-
-pin_project! {
-    /// Future of a request in a context.
-    #[derive(Debug)]
-    pub struct InContextFuture<F> {
-        context: Context,
-        #[pin]
-        inner: WithContext<F>,
-    }
-}
-
-impl<F, R, E> Future for InContextFuture<F>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = Result<Response<WithContext<R>>, E>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        let response = ready!(this.inner.as_mut().poll_in_run(context));
-        // The request ends with the body of its response.
-        let run = this.inner.take_run();
-        let in_run = |body: R| WithContext::in_run(body, *this.context, run);
-        Poll::Ready(response.map(|response| response.map(in_run)))
+    fn first_call(&self, request: &Request<B>) -> Option<FirstCall> {
+        let path = request.extensions().get::<MatchedPath>();
+        let method = grpc::path(request, path.map(MatchedPath::as_str))?;
+        FirstCall::of(&self.grpc, method)
     }
 }
 
