@@ -13,6 +13,8 @@ mod label_key;
 #[cfg(feature = "spans")]
 mod spans;
 mod table;
+#[cfg(feature = "spans")]
+mod tasks;
 
 use crate::capture::context::{self, Entered};
 #[cfg(feature = "http")]

@@ -9,7 +9,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing_subscriber::layer::{Context as Spans, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use super::table;
+use super::{table, tasks};
 use crate::capture::context;
 use crate::capture::thread::Busy;
 
@@ -45,6 +45,7 @@ const KEY: &str = "span";
 pub struct SpanContexts {
     spans: Vec<String>,
     fields: Vec<String>,
+    tasks: bool,
 }
 
 impl SpanContexts {
@@ -65,6 +66,17 @@ impl SpanContexts {
     #[must_use]
     pub fn field(mut self, name: impl Into<String>) -> SpanContexts {
         self.fields.push(name.into());
+        self
+    }
+
+    /// Also chooses tokio's tasks: the label `task` is a task's name, and `spawned` is the place that spawned it, such as
+    /// `src/jobs.rs:12`. A task has the labels of the code that spawns it, too.
+    ///
+    /// Tokio makes spans for its tasks with its feature `tracing` and `RUSTFLAGS="--cfg tokio_unstable"`. It makes others, for
+    /// each timer and lock, which a filter can leave out: target `tokio::task`, level `TRACE`.
+    #[must_use]
+    pub fn tasks(mut self) -> SpanContexts {
+        self.tasks = true;
         self
     }
 }
@@ -99,7 +111,16 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanContexts {
         if self.spans.iter().any(|chosen| chosen == name) {
             labels.found.push((KEY.to_owned(), name.to_owned()));
         }
-        let number = table::number(context_around(span.parent()), labels.found);
+        if self.tasks {
+            labels.found.extend(tasks::labels(attributes));
+        }
+        let around = if attributes.is_contextual() {
+            // That of the span around it, or one that was entered within that.
+            context::current()
+        } else {
+            context_around(span.parent())
+        };
+        let number = table::number(around, labels.found);
         if number != 0 {
             span.extensions_mut().replace(OfSpan(number));
         }
@@ -266,6 +287,18 @@ mod tests {
                 assert_eq!(labels(), "route=GET / tenant=b");
                 drop(second);
                 assert_eq!(labels(), "route=GET /");
+            });
+        });
+    }
+
+    #[test]
+    fn a_span_has_the_labels_of_a_context_that_was_entered_within_the_span_around_it() {
+        with_spans(|| {
+            let _outer = info_span!("request", tenant = "acme").entered();
+            context([("route", "GET /")]).run(|| {
+                let inner = info_span!("job").entered();
+                assert_eq!(labels(), "route=GET / span=job tenant=acme");
+                drop(inner);
             });
         });
     }
