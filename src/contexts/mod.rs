@@ -49,7 +49,8 @@ pub struct Context(u32);
 ///
 /// Contexts are remembered as long as the process runs, and their number is limited: 4,096, unless `Builder::contexts` sets
 /// another limit, and after these the values of new ones are replaced by `other`. A context has at most 8 labels; further
-/// ones are left out. Texts are cut after 128 bytes. So use values of which there are few: a route rather than a path, a customer rather than a request.
+/// ones are left out. Texts are cut after 128 bytes. So use values of which there are few: a route rather than a path, a
+/// customer rather than a request.
 ///
 /// ```
 /// let context = heapray::context([("tenant", "acme"), ("plan", "large")]);

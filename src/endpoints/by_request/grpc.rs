@@ -58,7 +58,10 @@ impl GrpcMethods {
         }
         let is_named = is_known || self.write().add(method, false);
         let named = context([(ROUTE, if is_named { method } else { UNKNOWN })]);
-        if is_outermost && let Some(called) = self.write().methods.get_mut(method) {
+        if is_named
+            && is_outermost
+            && let Some(called) = self.write().methods.get_mut(method)
+        {
             called.context = Some(named);
         }
         named
@@ -121,7 +124,7 @@ impl FirstCall {
     }
 
     /// Learns the method, if the headers of the answer tell that there is one.
-    pub(super) fn answered(self, headers: &HeaderMap) {
+    pub(super) fn answered(&self, headers: &HeaderMap) {
         let _busy = Busy::enter();
         // A call that succeeds has its status in the trailers.
         let status = headers.get("grpc-status");
@@ -129,6 +132,14 @@ impl FirstCall {
         if is_told && is_grpc(headers) {
             self.methods.write().add(&self.method, true);
         }
+    }
+}
+
+impl Drop for FirstCall {
+    fn drop(&mut self) {
+        // It was made while nothing was recorded, and so its end is not recorded either.
+        let _busy = Busy::enter();
+        self.method = Box::default();
     }
 }
 
