@@ -1,6 +1,6 @@
 //! What memory by route does not say by itself, as `docs/contexts.md` describes it: each test shows one surprise.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Mutex, OnceLock};
 
@@ -29,12 +29,21 @@ fn serve(app: Router, requests: &[&Vec<u8>]) {
 }
 
 fn send(address: SocketAddr, requests: &[Vec<u8>]) {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
     for request in requests {
-        stream.write_all(request).unwrap();
-        let mut answer = [0; 1000];
-        let length = stream.read(&mut answer).unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 200"));
+        stream.get_mut().write_all(request).unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+        let mut length = 0;
+        while line != "\r\n" {
+            line.clear();
+            stream.read_line(&mut line).unwrap();
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim_end().parse().unwrap();
+            }
+        }
+        stream.read_exact(&mut vec![0; length]).unwrap();
     }
 }
 
