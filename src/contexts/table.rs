@@ -155,12 +155,15 @@ pub(crate) fn set_most(most: u32) {
 pub(crate) fn note() -> Option<String> {
     let refused = REFUSED.load(Ordering::Relaxed);
     let most = MOST.load(Ordering::Relaxed);
-    (refused > 0).then(|| {
-        format!(
-            "more than {most} contexts: later ones, {refused} times, are counted as `{OTHER}`; set \
-             MEMRAY_PROFILER_CONTEXTS for more"
-        )
-    })
+    let times = match refused {
+        0 => return None,
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    };
+    Some(format!(
+        "more than {most} contexts: later ones, asked for {times}, are counted as `{OTHER}`; set MEMRAY_PROFILER_CONTEXTS \
+         for more"
+    ))
 }
 
 #[cfg(test)]
