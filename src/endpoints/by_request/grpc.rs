@@ -36,7 +36,7 @@ struct Called {
     unconfirmed: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct CalledMethod {
     /// The context of its requests that are in no other context, once there was one.
     context: Option<Context>,
@@ -44,19 +44,22 @@ struct CalledMethod {
 }
 
 impl GrpcMethods {
-    /// Returns the context of a call of `method`.
-    pub(super) fn of(&self, method: &str) -> Context {
+    /// Returns the context of a call of `method`, and what waits for the answer to it, unless the method is known.
+    pub(super) fn call(self: &Arc<Self>, method: &str) -> (Context, Option<FirstCall>) {
         let _busy = Busy::enter();
         let is_outermost = Context::current() == Context::NONE;
-        let (is_known, known) = {
-            let called = self.read();
-            let found = called.methods.get(method);
-            (found.is_some(), found.and_then(|found| found.context))
+        let found = self.read().methods.get(method).copied();
+        let first_call = || FirstCall {
+            methods: Arc::clone(self),
+            method: method.into(),
         };
+        let is_confirmed = found.is_some_and(|found| found.is_confirmed);
+        let first_call = (!is_confirmed).then(first_call);
+        let known = found.and_then(|found| found.context);
         if let Some(known) = known.filter(|_| is_outermost) {
-            return known;
+            return (known, first_call);
         }
-        let is_named = is_known || self.write().add(method, false);
+        let is_named = found.is_some() || self.write().add(method, false);
         let named = context([(ROUTE, if is_named { method } else { UNKNOWN })]);
         if is_named
             && is_outermost
@@ -64,13 +67,7 @@ impl GrpcMethods {
         {
             called.context = Some(named);
         }
-        named
-    }
-
-    fn is_confirmed(&self, method: &str) -> bool {
-        let called = self.read();
-        let found = called.methods.get(method);
-        found.is_some_and(|found| found.is_confirmed)
+        (named, first_call)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Called> {
@@ -114,15 +111,6 @@ pub struct FirstCall {
 }
 
 impl FirstCall {
-    /// Returns the call of `method`, unless the method is known.
-    pub(super) fn of(methods: &Arc<GrpcMethods>, method: &str) -> Option<FirstCall> {
-        let _busy = Busy::enter();
-        (!methods.is_confirmed(method)).then(|| FirstCall {
-            methods: Arc::clone(methods),
-            method: method.into(),
-        })
-    }
-
     /// Learns the method, if the headers of the answer tell that there is one.
     pub(super) fn answered(&self, headers: &HeaderMap) {
         let _busy = Busy::enter();
@@ -190,20 +178,16 @@ mod tests {
         headers
     }
 
-    fn route_of(methods: &GrpcMethods, method: &str) -> String {
-        let labels = methods.of(method).labels();
-        labels.into_iter().map(|(_, value)| value).collect()
-    }
-
     #[test]
     fn methods_that_clients_make_up_take_no_place_from_those_that_there_are() {
         let methods = Arc::new(GrpcMethods::default());
         let call = |method: &str, status| {
-            let route = route_of(&methods, method);
-            if let Some(first) = FirstCall::of(&methods, method) {
+            let (context, first) = methods.call(method);
+            if let Some(first) = first {
                 first.answered(&headers(status));
             }
-            route
+            let labels = context.labels().into_iter();
+            labels.map(|(_, value)| value).collect::<String>()
         };
         assert_eq!(call("a.A/Early", None), "a.A/Early");
         for number in 0..2 * MOST {
@@ -224,9 +208,8 @@ mod tests {
         let methods = Arc::new(GrpcMethods::default());
         for number in 0..=MOST {
             let method = format!("a.A/M{number}");
-            methods.of(&method);
-            let first = FirstCall::of(&methods, &method).unwrap();
-            first.answered(&headers(None));
+            let (_, first) = methods.call(&method);
+            first.unwrap().answered(&headers(None));
         }
         assert_eq!(methods.read().methods.len(), MOST);
     }

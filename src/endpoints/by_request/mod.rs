@@ -32,10 +32,11 @@ pub trait NameRequest<B> {
     /// Returns the context of `request`.
     fn context(&self, request: &Request<B>) -> Context;
 
-    /// Returns what waits for the answer to `request`, to learn from it whether the name that it has is one of the service's.
+    /// Returns the context of `request`, and what waits for the answer to it, to learn whether that is one of the service's
+    /// names.
     #[doc(hidden)]
-    fn first_call(&self, _request: &Request<B>) -> Option<FirstCall> {
-        None
+    fn call(&self, request: &Request<B>) -> (Context, Option<FirstCall>) {
+        (self.context(request), None)
     }
 }
 
@@ -87,8 +88,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> InContextFuture<S::Future> {
-        let context = self.name.context(&request);
-        let first_call = self.name.first_call(&request);
+        let (context, first_call) = self.name.call(&request);
         let mut run = context.begin_request();
         let guard = run.enter(context.number());
         let response = self.inner.call(request);

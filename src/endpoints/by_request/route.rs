@@ -84,18 +84,17 @@ impl ByRoute {
 
 impl<B> NameRequest<B> for ByRoute {
     fn context(&self, request: &Request<B>) -> Context {
+        let (context, _) = self.call(request);
+        context
+    }
+
+    fn call(&self, request: &Request<B>) -> (Context, Option<FirstCall>) {
         let path = request.extensions().get::<MatchedPath>();
         let path = path.map(MatchedPath::as_str);
         match grpc::path(request, path) {
-            Some(method) => self.grpc.of(method),
-            None => self.of(path, request.method()),
+            Some(method) => self.grpc.call(method),
+            None => (self.of(path, request.method()), None),
         }
-    }
-
-    fn first_call(&self, request: &Request<B>) -> Option<FirstCall> {
-        let path = request.extensions().get::<MatchedPath>();
-        let method = grpc::path(request, path.map(MatchedPath::as_str))?;
-        FirstCall::of(&self.grpc, method)
     }
 }
 
