@@ -38,19 +38,23 @@ fn runtime() -> Runtime {
         .unwrap()
 }
 
+/// Returns the value of `key` in a context; the empty text stands for none.
+fn value<'s>(snapshot: &'s Snapshot, context: u32, key: &str) -> &'s str {
+    let labels = snapshot.stacks.contexts.get(context as usize);
+    let found = labels.and_then(|labels| labels.iter().find(|(known, _)| known == key));
+    found.map_or("", |(_, value)| value)
+}
+
 /// Returns the live blocks of at least `SIZE` by the value of `key`; the empty value stands for none.
 fn live(snapshot: &Snapshot, key: &str) -> BTreeMap<String, Tally> {
-    let contexts = &snapshot.stacks.contexts;
     let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
     let large = |site: &&heapray::collector::snapshot::RawSite| {
         site.live.bytes >= site.live.count * SIZE as u64 && site.live.count > 0
     };
     let sites = snapshot.stacks.sites.iter().filter(large);
     for site in sites.filter(|site| site.kind != Kind::Mmap) {
-        let labels = contexts.get(site.context as usize);
-        let found = labels.and_then(|labels| labels.iter().find(|(known, _)| known == key));
-        let value = found.map(|(_, value)| value.clone()).unwrap_or_default();
-        *sums.entry(value).or_default() += site.live;
+        let value = value(snapshot, site.context, key);
+        *sums.entry(value.to_owned()).or_default() += site.live;
     }
     sums
 }

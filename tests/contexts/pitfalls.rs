@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
 use crate::support::{record, turn};
-use crate::{block, live, of, runtime};
+use crate::{block, live, of, runtime, value};
 
 /// Sends requests over one connection, one after the other, to `app`, which runs on threads of its own.
 fn serve(app: Router, requests: &[&Vec<u8>]) {
@@ -57,14 +57,8 @@ fn request(line: &str, body: &[u8]) -> Vec<u8> {
 
 /// Returns the live bytes of a route; the empty text stands for none.
 fn live_bytes(snapshot: &Snapshot, route: &str) -> u64 {
-    let contexts = &snapshot.stacks.contexts;
-    let is_of = |context: u32| {
-        let labels = contexts.get(context as usize);
-        let found = labels.and_then(|labels| labels.iter().find(|(key, _)| key == "route"));
-        found.map_or("", |(_, value)| &**value) == route
-    };
     let sites = snapshot.stacks.sites.iter();
-    let sites = sites.filter(|site| is_of(site.context));
+    let sites = sites.filter(|site| value(snapshot, site.context, "route") == route);
     sites.map(|site| site.live.bytes).sum()
 }
 
