@@ -60,11 +60,16 @@ fn free(local: &Local, address: u64) {
     }
 }
 
-/// Returns the events of session `number` that a new collector finds when all hooks have finished.
-fn collect(number: u32) -> Counters {
+/// Returns what a new collector records of session `number` when all hooks have finished.
+fn recorded(number: u32) -> Recording {
     let (mut recording, mut merge) = (recording(), Merge::new(number));
     assert_eq!(merge.drain(&mut recording, LONGEST), 0);
-    recording.session().counters()
+    recording
+}
+
+/// Returns the events of [`recorded`].
+fn collect(number: u32) -> Counters {
+    recorded(number).session().counters()
 }
 
 #[test]
@@ -234,9 +239,7 @@ fn a_block_is_counted_under_its_context_on_whichever_state_it_is_recorded() {
         allocate_in(&local, 2, 2);
         allocate_in(&local, 1, 4);
         other.join().unwrap();
-        let (mut recording, mut merge) = (recording(), Merge::new(1));
-        assert_eq!(merge.drain(&mut recording, LONGEST), 0);
-        let sums = recording.session().sums_by_context();
+        let sums = recorded(1).session().sums_by_context();
         let bytes: Vec<_> = sums
             .iter()
             .map(|(&of, sums)| (of, sums.live.bytes))
