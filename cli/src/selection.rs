@@ -343,7 +343,7 @@ pub(crate) fn check_key(capture: &Capture, key: &str) -> Result<(), Failure> {
     let name = &capture.name;
     Err(Failure::Usage(if keys.is_empty() {
         format!(
-            "{name}: this capture has no contexts (nor has a part of it by time); a service records them with heapray::by_route() or heapray::context()"
+            "{name}: this capture has no contexts; a service records them with heapray::by_route() or heapray::context()"
         )
     } else {
         format!(

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, write_aggregated, write_all};
-use heapray_report::model::{About, Allocator, Event, Frame, FrameId, StackId, Thread, ThreadId};
+use heapray_report::model::{
+    About, Allocator, ContextId, Event, Frame, FrameId, StackId, Thread, ThreadId,
+};
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
@@ -129,6 +131,7 @@ fn events(stacks: &[StackId]) -> Vec<Event> {
         let thread = ThreadId(n as u32 % 2);
         let address = 0x7f00_0000_0000 + n * 0x10_0000;
         events.push(Event::Allocation {
+            context: ContextId::NONE,
             thread,
             allocator,
             address,

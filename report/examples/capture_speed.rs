@@ -9,7 +9,9 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 
 use heapray_report::memray::{Version, events, read, write_aggregated, write_all};
-use heapray_report::model::{About, Allocator, Event, Frame, FrameId, StackId, Thread, ThreadId};
+use heapray_report::model::{
+    About, Allocator, ContextId, Event, Frame, FrameId, StackId, Thread, ThreadId,
+};
 use heapray_report::{Report, stats};
 
 const DEPTH: u32 = 31;
@@ -106,6 +108,7 @@ fn service(leaves: Vec<StackId>, count: u64) -> impl Iterator<Item = std::io::Re
             live.push(at);
         }
         Ok(Event::Allocation {
+            context: ContextId::NONE,
             thread,
             allocator: Allocator::Malloc,
             address: at,

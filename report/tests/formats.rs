@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use heapray_report::Report;
 use heapray_report::formats::{Format, Options};
 use heapray_report::memray::read;
-use heapray_report::model::{Frame, StackId, Tally};
+use heapray_report::model::{ContextId, Frame, StackId, Tally};
 use heapray_report::views::{Measure, Unit};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -207,6 +207,7 @@ fn hostile() -> Report {
     let events =
         [path.as_slice(), &[4], &[]].map(|path| heapray_report::model::Event::Allocation {
             thread: heapray_report::model::ThreadId(0),
+            context: ContextId::NONE,
             allocator: heapray_report::model::Allocator::Malloc,
             address: 0x1000 * (1 + path.len() as u64),
             size: 100,
@@ -357,6 +358,7 @@ mod svg {
             }
             let event = heapray_report::model::Event::Allocation {
                 thread: heapray_report::model::ThreadId(0),
+                context: ContextId::NONE,
                 allocator: heapray_report::model::Allocator::Malloc,
                 address: 64,
                 size: 100,

@@ -106,6 +106,7 @@ fn events(report: &Report) -> Vec<Event> {
     (1..)
         .zip(&report.sites)
         .map(|(nth, site)| Event::Allocation {
+            context: ContextId::NONE,
             thread: site.thread,
             allocator: site.allocator,
             address: nth * 4096,

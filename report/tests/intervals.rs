@@ -6,10 +6,10 @@ mod support;
 use std::collections::BTreeMap;
 
 use heapray_report::memray::ReadError;
-use heapray_report::model::{Allocator, Event, StackId, Tally, ThreadId};
+use heapray_report::model::{Allocator, ContextId, Event, StackId, Tally, ThreadId};
 use heapray_report::views::{Interval, IntervalOptions, Intervals};
 use proptest::prelude::*;
-use support::{PAGE, Program, program};
+use support::{PAGE, Program, program_in_contexts};
 
 /// An allocation: its time, and the end of each of its parts.
 struct Life {
@@ -21,11 +21,11 @@ struct Life {
 }
 
 fn lives(program: &Program) -> Vec<Life> {
-    let site_of = |key: (ThreadId, StackId, Allocator)| {
+    let site_of = |key: (ThreadId, ContextId, StackId, Allocator)| {
         let sites = &program.report.sites;
         let site = sites
             .iter()
-            .position(|s| (s.thread, s.stack, s.allocator) == key);
+            .position(|s| (s.thread, s.context, s.stack, s.allocator) == key);
         site.unwrap() as u32
     };
     let mut lives: Vec<Life> = Vec::new();
@@ -35,6 +35,7 @@ fn lives(program: &Program) -> Vec<Life> {
             Event::Memory { at_ms, .. } => now = at_ms,
             Event::Allocation {
                 thread,
+                context,
                 allocator,
                 address,
                 size,
@@ -52,7 +53,7 @@ fn lives(program: &Program) -> Vec<Life> {
                     (false, _) => vec![(address, size, None)],
                 };
                 lives.push(Life {
-                    site: site_of((thread, stack, allocator)),
+                    site: site_of((thread, context, stack, allocator)),
                     born_ms: now,
                     parts,
                     mapping,
@@ -123,7 +124,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn every_block_is_in_the_row_of_its_birth_and_end(program in program(), slots in 1u32..40) {
+    fn every_block_is_in_the_row_of_its_birth_and_end(program in program_in_contexts(), slots in 1u32..40) {
         let lives = lives(&program);
         let options = IntervalOptions { slots, ..IntervalOptions::default() };
         let found = intervals(&program, options);
@@ -140,7 +141,7 @@ proptest! {
 
     /// Merging slots loses no block, and the slots are as fine as the number of rows allows.
     #[test]
-    fn too_many_rows_make_slots_longer(program in program(), most in 1usize..60) {
+    fn too_many_rows_make_slots_longer(program in program_in_contexts(), most in 1usize..60) {
         let lives = lives(&program);
         let fine = intervals(&program, IntervalOptions { slots: 64, ..IntervalOptions::default() });
         let coarse = intervals(&program, IntervalOptions { slots: 64, rows: most, ..IntervalOptions::default() });
@@ -152,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn all_rows_of_a_site_add_up_to_its_allocations(program in program()) {
+    fn all_rows_of_a_site_add_up_to_its_allocations(program in program_in_contexts()) {
         let found = intervals(&program, IntervalOptions::default());
         let mut sums = vec![(Tally::default(), 0); program.report.sites.len()];
         for row in &found.rows {
@@ -172,6 +173,7 @@ fn events_of_other_captures_are_left_out() {
     let mut report = support::skeleton(1);
     let stack = support::stack(&mut report, &[0, 1]);
     let allocation = |stack| Event::Allocation {
+        context: ContextId::NONE,
         thread: ThreadId(0),
         allocator: Allocator::Malloc,
         address: 64,

@@ -9,7 +9,7 @@ mod support;
 use std::io::{self, Read};
 
 use heapray_report::memray::{MemoryLimit, ReadError, Version, read_within, write_all};
-use heapray_report::model::Event;
+use heapray_report::model::{Allocator, ContextId, Event, StackId, ThreadId};
 use heapray_report::views::{IntervalOptions, Intervals, at_moment};
 use support::{skeleton, unpacked, without_extension};
 
@@ -221,11 +221,12 @@ fn a_capture_that_grows_without_end_in_any_part_is_refused_within_the_limit() {
     let blocks = || {
         (1u64..).map(|n| {
             Ok::<_, ReadError>(Event::Allocation {
-                thread: heapray_report::model::ThreadId(0),
-                allocator: heapray_report::model::Allocator::Malloc,
+                context: ContextId::NONE,
+                thread: ThreadId(0),
+                allocator: Allocator::Malloc,
                 address: n * 16,
                 size: 1,
-                stack: heapray_report::model::StackId(1),
+                stack: StackId(1),
             })
         })
     };

@@ -10,10 +10,12 @@ use heapray_report::memray::{
     Capture, Events, MemoryLimit, Version, events, events_of_file, read, read_file,
     write_aggregated, write_all,
 };
-use heapray_report::model::{Allocator, Event, Frame, FrameId, Site, StackId, ThreadId};
+use heapray_report::model::{Allocator, ContextId, Event, Frame, FrameId, Site, StackId, ThreadId};
 use heapray_report::{Report, views};
 use proptest::prelude::*;
-use support::{Program, names, program, skeleton, spelled, spelled_event, unpacked};
+use support::{
+    Program, names, program, program_in_contexts, skeleton, spelled, spelled_event, unpacked,
+};
 
 /// The signpost's length, and the offsets of the extension's position, the tables' length and the checksum in it.
 const SIGNPOST: usize = 40;
@@ -111,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn reading_without_events_gives_the_same_as_a_full_read(program in program(), aggregate: bool, old: bool) {
+    fn reading_without_events_gives_the_same_as_a_full_read(program in program_in_contexts(), aggregate: bool, old: bool) {
         let version = if old { Version::V12 } else { Version::V13 };
         let file = written(&program, aggregate, version);
         let long = read(&file[..]).unwrap();
@@ -123,7 +125,9 @@ proptest! {
         } else {
             let expected = all_spelled(&long.report, events(&file[..]).unwrap());
             let got = all_spelled(&short.report, events_of_file(Cursor::new(&file)).unwrap());
-            prop_assert_eq!(got, expected);
+            prop_assert_eq!(&got, &expected);
+            let written = program.events.iter().map(|event| spelled_event(&program.report, event));
+            prop_assert_eq!(&got[..program.events.len()], &written.collect::<Vec<_>>()[..]);
             let total = views::in_range(
                 &short.report, events_of_file(Cursor::new(&file)).unwrap(), 0, u64::MAX, u64::MAX, MemoryLimit::NONE,
             );
@@ -210,6 +214,7 @@ fn busy(events: u64) -> Program {
     }
     let stacks = report.stacks.len() as u64;
     let events = (0..events).map(|n| Event::Allocation {
+        context: ContextId::NONE,
         thread: ThreadId(0),
         allocator: Allocator::Malloc,
         address: 4096 + (n * 7919 % 100_003) * 4096,

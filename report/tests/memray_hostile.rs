@@ -75,6 +75,7 @@ fn a_mapping_that_is_split_and_never_freed_has_no_negative_frees() {
     let (thread, stack) = (ThreadId(0), StackId(1));
     let mut ledger = Ledger::default();
     ledger.enter(&Event::Allocation {
+        context: ContextId::NONE,
         thread,
         allocator: Allocator::Mmap,
         address: 0x10_0000,

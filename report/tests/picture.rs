@@ -5,7 +5,7 @@ mod support;
 
 use heapray_report::Report;
 use heapray_report::formats::{Options, svg};
-use heapray_report::model::{Allocator, Event, Frame, ThreadId};
+use heapray_report::model::{Allocator, ContextId, Event, Frame, ThreadId};
 use heapray_report::views::{Measure, Unit};
 use support::{skeleton, stack};
 
@@ -37,6 +37,7 @@ fn report() -> Report {
         let stack = stack(&mut report, path);
         for _ in 0..count {
             events.push(Event::Allocation {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 allocator: Allocator::Malloc,
                 address: 0x1000 * (1 + events.len() as u64),

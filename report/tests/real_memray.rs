@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use heapray_report::memray::{Version, read, write_aggregated, write_all};
-use heapray_report::model::{Allocator, Event, StackId, Tally, ThreadId};
+use heapray_report::model::{Allocator, ContextId, Event, StackId, Tally, ThreadId};
 use heapray_report::{Report, stats};
 use support::real_memray::{directory, run, spell};
-use support::{Program, skeleton, stack, sum_up};
+use support::{Program, set_contexts, skeleton, stack, sum_up};
 
 /// Makes a service of three threads that leaks. It has no ties in any list, all allocators, frees by other threads, mappings
 /// that are split, a chain of reallocations, and unaligned addresses.
@@ -80,6 +80,7 @@ fn service() -> Program {
                 let size = 1 << next(18);
                 let size = size + next(size);
                 events.push(Event::Allocation {
+                    context: ContextId::NONE,
                     thread,
                     allocator,
                     address,
@@ -99,6 +100,7 @@ fn service() -> Program {
                 });
                 if next(4) == 0 {
                     events.push(Event::Allocation {
+                        context: ContextId::NONE,
                         thread,
                         allocator: Allocator::Realloc,
                         address: at,
@@ -109,6 +111,7 @@ fn service() -> Program {
                 }
             }
             8 if step % 7 == 0 => events.push(Event::Allocation {
+                context: ContextId::NONE,
                 thread,
                 allocator: Allocator::Mmap,
                 address: 0x7e00_0000_0000 + next(64) * 0x10_0000,
@@ -124,6 +127,7 @@ fn service() -> Program {
             _ => {
                 // A temporary.
                 events.push(Event::Allocation {
+                    context: ContextId::NONE,
                     thread,
                     allocator: Allocator::Malloc,
                     address,
@@ -140,8 +144,10 @@ fn service() -> Program {
             }
         }
     }
+    set_contexts(&mut report, &mut events);
     // The high-water mark comes after the last reading of memory.
     let big = Event::Allocation {
+        context: ContextId::NONE,
         thread: ThreadId(0),
         allocator: Allocator::Malloc,
         address,
@@ -223,6 +229,7 @@ fn ties_are_broken_as_in_memray() {
     for (n, allocator) in (1..).zip(allocators) {
         for path in [&[0][..], &[1, 0, 1], &[2], &[0, 2], &[]] {
             events.push(Event::Allocation {
+                context: ContextId::NONE,
                 thread: ThreadId(0),
                 allocator,
                 address: 0x1_0000 * n + 0x100 * events.len() as u64,
@@ -391,6 +398,7 @@ fn memrays_temporal_view_has_the_events_after_the_last_reading_of_memory() {
     let directory = directory("temporal");
     let mut report = skeleton(1);
     let allocation = |address, size| Event::Allocation {
+        context: ContextId::NONE,
         thread: ThreadId(0),
         allocator: Allocator::Malloc,
         address,

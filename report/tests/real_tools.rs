@@ -14,7 +14,7 @@ use std::process::Command;
 use heapray_report::Report;
 use heapray_report::formats::{Format, Options};
 use heapray_report::memray::{Version, read, write_all};
-use heapray_report::model::{Allocator, Event, Frame, FrameId, Module, Place, ThreadId};
+use heapray_report::model::{Allocator, ContextId, Event, Frame, FrameId, Module, Place, ThreadId};
 use heapray_report::stats::{self, JsonOptions};
 use heapray_report::views::{Measure, Unit, by_location};
 use serde_json::Value;
@@ -98,6 +98,7 @@ fn service() -> Program {
         // Each path has another number of calls, because memray breaks ties by the order of a hash map.
         let path = paths[(0..7).find(|i| n % 28 < (i + 1) * (i + 2) / 2).unwrap() as usize];
         events.push(Event::Allocation {
+            context: ContextId::NONE,
             thread: ThreadId(n as u32 % 3),
             allocator: [Allocator::Malloc, Allocator::Calloc][n as usize / 7 % 2],
             address: 0x10_0000 * (1 + n),

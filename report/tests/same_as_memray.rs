@@ -243,7 +243,12 @@ fn captures_written_by_heapray_have_the_same_figures() {
     for number in 0..12 {
         // The sums differ on purpose only for addresses that are returned twice.
         let mut program = (0..1000)
-            .map(|_| support::program().new_tree(&mut runner).unwrap().current())
+            .map(|_| {
+                support::program_in_contexts()
+                    .new_tree(&mut runner)
+                    .unwrap()
+                    .current()
+            })
             .map(support::without_reuse)
             .find(|program| program.report.totals.allocated.bytes > 0 && program.events.len() > 20)
             .unwrap();

@@ -4,7 +4,7 @@
 mod support;
 
 use heapray_report::Report;
-use heapray_report::model::{Event, Frame, StackId, Tally, ThreadId};
+use heapray_report::model::{ContextId, Event, Frame, StackId, Tally, ThreadId};
 use heapray_report::texts::{Options, SortColumn, summary, table, tree};
 use heapray_report::views::{Measure, Unit, by_function};
 use proptest::prelude::*;
@@ -27,6 +27,7 @@ fn report(allocations: &[(u32, &[u32], u64)]) -> Report {
     let events: Vec<Event> = (1..)
         .zip(allocations)
         .map(|(n, &(thread, path, size))| Event::Allocation {
+            context: ContextId::NONE,
             thread: ThreadId(thread),
             allocator: heapray_report::model::Allocator::Malloc,
             address: n * 0x10_0000,

@@ -12,10 +12,10 @@ use heapray_report::views::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use support::{Program, names, program, stack, sum_up};
+use support::{Program, names, program, program_in_contexts, stack, sum_up};
 
-/// Thread, allocator and call stack by their names.
-type Key = (String, Allocator, Vec<(String, String, u32)>);
+/// Thread, allocator, context and call stack by their names.
+type Key = (String, Allocator, u32, Vec<(String, String, u32)>);
 /// High-water mark, live, allocated, temporary.
 type Row = [Tally; 4];
 
@@ -26,6 +26,7 @@ fn rows(report: &Report) -> BTreeMap<Key, Row> {
         let key = (
             report.strings.get(thread).to_owned(),
             site.allocator,
+            site.context.0,
             names(report, site.stack),
         );
         let row = rows.entry(key).or_default();
@@ -42,7 +43,7 @@ fn assert_sound(report: &Report) -> Result<(), TestCaseError> {
     let mut keys: Vec<_> = report
         .sites
         .iter()
-        .map(|s| (s.thread, s.stack, s.allocator))
+        .map(|s| (s.thread, s.context, s.stack, s.allocator))
         .collect();
     keys.sort_unstable();
     keys.dedup();
@@ -105,7 +106,7 @@ fn filters() -> impl Strategy<Value = Filter> {
 }
 
 /// Returns whether a row passes the filter, with the frames of `support::skeleton`.
-fn passes(filter: &Filter, (thread, allocator, frames): &Key) -> bool {
+fn passes(filter: &Filter, (thread, allocator, _, frames): &Key) -> bool {
     let numbers = [
         ("main", "100"),
         ("wörker-1", "101"),
@@ -170,9 +171,9 @@ proptest! {
     fn stacks_that_are_inverted_twice_are_unchanged(program in program()) {
         let turned = inverted(&program.report);
         let mut expected = BTreeMap::new();
-        for ((thread, allocator, mut frames), row) in rows(&program.report) {
+        for ((thread, allocator, context, mut frames), row) in rows(&program.report) {
             frames.reverse();
-            expected.insert((thread, allocator, frames), row);
+            expected.insert((thread, allocator, context, frames), row);
         }
         prop_assert_eq!(rows(&turned), expected);
         prop_assert_eq!(rows(&inverted(&turned)), rows(&program.report));
@@ -185,7 +186,7 @@ proptest! {
         let found = sandwich(report, |_, frame| frame.function == wanted.function);
         let name = report.strings.get(wanted.function);
         let (mut callees, mut callers) = (BTreeMap::new(), BTreeMap::new());
-        for ((thread, allocator, frames), row) in rows(report) {
+        for ((thread, allocator, context, frames), row) in rows(report) {
             let Some(at) = frames.iter().position(|(function, ..)| function == name) else {
                 continue;
             };
@@ -193,7 +194,7 @@ proptest! {
             let mut above = frames[..=at].to_vec();
             above.reverse();
             for (rows, frames) in [(&mut callees, below), (&mut callers, above)] {
-                let sums: &mut Row = rows.entry((thread.clone(), allocator, frames)).or_default();
+                let sums: &mut Row = rows.entry((thread.clone(), allocator, context, frames)).or_default();
                 for (sum, tally) in sums.iter_mut().zip(row) {
                     *sum += tally;
                 }
@@ -206,7 +207,9 @@ proptest! {
     }
 
     #[test]
-    fn the_heap_at_a_moment_is_the_result_of_the_events_before_it(program in program(), pick: prop::sample::Index) {
+    fn the_heap_at_a_moment_is_the_result_of_the_events_before_it(
+        program in program_in_contexts(), pick: prop::sample::Index,
+    ) {
         let report = &program.report;
         let times: Vec<u64> = report.timeline.iter().map(|m| m.at_ms).chain([0, 1, u64::MAX]).collect();
         let t = *pick.get(&times);
@@ -226,7 +229,7 @@ proptest! {
 
     #[test]
     fn a_range_has_the_blocks_that_were_allocated_in_it_and_are_live_after_it(
-        program in program(), picks: [prop::sample::Index; 3],
+        program in program_in_contexts(), picks: [prop::sample::Index; 3],
     ) {
         let report = &program.report;
         let times: Vec<u64> = report.timeline.iter().map(|m| m.at_ms).chain([0, 1, u64::MAX]).collect();
@@ -324,7 +327,7 @@ proptest! {
         let found = diff(&old, &new);
         let by_stack_names = |report: &Report| {
             let mut sums: BTreeMap<_, Row> = BTreeMap::new();
-            for ((_, _, frames), row) in rows(report) {
+            for ((_, _, _, frames), row) in rows(report) {
                 for (sum, tally) in sums.entry(frames).or_default().iter_mut().zip(row) {
                     *sum += tally;
                 }

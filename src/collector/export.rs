@@ -71,10 +71,19 @@ impl Tables {
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
-            log: self.log().and_then(LogWriter::written),
+            log: self.written_log(),
             log_given_up: self.log_given_up(),
             notes: self.notes(),
         }
+    }
+
+    /// Returns the log up to its last block, if it was not given up.
+    fn written_log(&self) -> Option<EventLog> {
+        let log = self.log().and_then(LogWriter::written)?;
+        Some(EventLog {
+            pairs: Arc::new(self.threads.pairs().to_vec()),
+            ..log
+        })
     }
 
     /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks. This is cheap for any

@@ -44,8 +44,12 @@ impl Pairs {
     /// Returns the thread's entry and the context of an entry.
     #[inline]
     pub(super) fn parts(&self, entry: u32) -> (u32, u32) {
-        let at = entry.wrapping_sub(FIRST) as usize;
-        self.pairs.get(at).copied().unwrap_or((entry, 0))
+        parts(&self.pairs, entry)
+    }
+
+    /// Returns all pairs, in the order of their numbers.
+    pub(super) fn list(&self) -> &[(u32, u32)] {
+        &self.pairs
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -57,6 +61,13 @@ impl Pairs {
         self.pairs.capacity() * size_of::<(u32, u32)>()
             + self.numbers.capacity() * (size_of::<((u32, u32), u32)>() + 1)
     }
+}
+
+/// Returns the thread's entry and the context of an entry, where `pairs` are those of [`Pairs::list`].
+#[inline]
+pub(super) fn parts(pairs: &[(u32, u32)], entry: u32) -> (u32, u32) {
+    let at = entry.wrapping_sub(FIRST) as usize;
+    pairs.get(at).copied().unwrap_or((entry, 0))
 }
 
 #[cfg(test)]

@@ -109,6 +109,8 @@ pub struct EventLog {
     pub bytes: u64,
     /// The number of events in these bytes.
     pub events: u64,
+    /// The thread and the context that stand behind an entry of the log, for entries from 2^31 on, in their order.
+    pub pairs: Arc<Vec<(u32, u32)>>,
 }
 
 /// Exact sums over the session.

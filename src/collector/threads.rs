@@ -264,6 +264,17 @@ impl Threads {
         self.pairs.parts(entry)
     }
 
+    /// Returns the pairs of a thread and a context, in the order of their entries.
+    pub(super) fn pairs(&self) -> &[(u32, u32)] {
+        self.pairs.list()
+    }
+
+    /// Returns what [`list`](Self::list) and [`pairs`](Self::pairs) do.
+    pub(super) fn list_and_pairs(&mut self) -> (&[RawThread], &[(u32, u32)]) {
+        self.entries.learn_names(self.name_of);
+        (self.entries.list(), self.pairs.list())
+    }
+
     /// Returns whether a thread was ever in a context.
     pub(super) fn has_contexts(&self) -> bool {
         !self.pairs.is_empty()
@@ -298,8 +309,7 @@ impl Threads {
 
     /// Returns all entries, in the order of first use, with the present names of living threads.
     pub(super) fn list(&mut self) -> &[RawThread] {
-        self.entries.learn_names(self.name_of);
-        self.entries.list()
+        self.list_and_pairs().0
     }
 
     /// Returns a sentence for the user, if threads were counted together.

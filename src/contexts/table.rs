@@ -134,7 +134,12 @@ pub(super) fn labels_of(number: u32) -> Labels {
 
 /// Returns the labels of all contexts, by number. The first has none.
 pub(crate) fn labels() -> Vec<Labels> {
-    read(|table| table.labels.clone())
+    labels_from(0)
+}
+
+/// Returns the labels of the contexts whose number is at least `first`.
+pub(crate) fn labels_from(first: usize) -> Vec<Labels> {
+    read(|table| table.labels.get(first..).unwrap_or_default().to_vec())
 }
 
 /// Returns whether any context has a label of `key`.

@@ -122,6 +122,7 @@ pub(crate) fn recover_within(
         nodes,
         threads,
         marks,
+        contexts,
         ..
     } = names
     else {
@@ -133,6 +134,7 @@ pub(crate) fn recover_within(
     let stacks = StackTable {
         nodes,
         threads,
+        contexts,
         modules,
         ..StackTable::default()
     };
@@ -145,6 +147,7 @@ pub(crate) fn recover_within(
     let mut resolved = resolve_elsewhere(&stacks, &options, started);
     let threads = stacks.threads;
     sum_up(&mut resolved, &threads, &log, bounds)?;
+    resolved.name_memory_without_route();
     let report = &mut resolved.report;
     let ran_ms = report.timeline.last().map_or(0, |moment| moment.at_ms);
     let ended = started.checked_add(Duration::from_millis(ran_ms));

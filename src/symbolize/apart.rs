@@ -82,7 +82,7 @@ impl Apart {
             ..Apart::default()
         };
         if !apart.own.is_empty() {
-            apart.mark(LogReader::new(log.file.clone(), log.bytes), wanted)?;
+            apart.mark(LogReader::new(log.clone()), wanted)?;
             apart.list(resolved, threads);
         }
         Ok(apart)
@@ -99,7 +99,7 @@ impl Apart {
         resolved: &Resolved,
         log: &EventLog,
     ) -> impl Iterator<Item = io::Result<Event>> {
-        let reader = LogReader::new(log.file.clone(), log.bytes);
+        let reader = LogReader::new(log.clone());
         let (mut allocations, mut temporary) = (0, Map::default());
         reader.map(move |entry| {
             let entry = entry?;

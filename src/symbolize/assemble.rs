@@ -2,7 +2,6 @@
 
 use heapray_report::Report;
 use heapray_report::model::{Allocator, Conditions, Overhead, Tally, Totals};
-use heapray_report::views::name_memory_without_route;
 
 use super::about;
 use super::helped::HelpedLookup;
@@ -84,7 +83,7 @@ pub(super) fn assemble(
         conditions: conditions(snapshot, notes),
         ..of_stacks
     };
-    name_memory_without_route(&mut resolved.report);
+    resolved.name_memory_without_route();
     resolved
 }
 

@@ -13,7 +13,7 @@ impl Resolved {
     ///
     /// Ends after the first error of reading the event log.
     pub fn events(&self, log: &EventLog) -> impl Iterator<Item = io::Result<Event>> {
-        let reader = LogReader::new(log.file.clone(), log.bytes);
+        let reader = LogReader::new(log.clone());
         reader.map(|entry| self.event(entry?))
     }
 
@@ -21,17 +21,22 @@ impl Resolved {
         Ok(match entry {
             LogEntry::Allocation {
                 thread,
+                context,
                 kind,
                 address,
                 size,
                 node,
-            } => Event::Allocation {
-                thread: self.thread_of(thread),
-                allocator: allocator(kind as u8)?,
-                address,
-                size,
-                stack: self.stack_of(node),
-            },
+            } => {
+                let stack = self.stack_of(node);
+                Event::Allocation {
+                    thread: self.thread_of(thread),
+                    context: self.context_of(context, stack),
+                    allocator: allocator(kind as u8)?,
+                    address,
+                    size,
+                    stack,
+                }
+            }
             LogEntry::Deallocation {
                 thread,
                 kind,

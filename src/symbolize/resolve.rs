@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use heapray_report::Report;
 use heapray_report::model::{Allocator, Conditions, Context, ContextId, Site, StackId, ThreadId};
 use heapray_report::sources::Unit;
+use heapray_report::views::name_memory_without_route;
 
 use super::about;
 use super::helped::HelpedLookup;
@@ -28,6 +29,8 @@ pub struct Resolved {
     pub report: Report,
     stacks: Vec<StackId>,
     threads: Threads,
+    /// The context of each call stack where there is none: see [`name_memory_without_route`]. Empty if none has one.
+    without_route: Vec<ContextId>,
 }
 
 impl Resolved {
@@ -44,6 +47,23 @@ impl Resolved {
     #[must_use]
     pub fn thread_of(&self, number: u32) -> ThreadId {
         self.threads.id(number)
+    }
+
+    /// Returns the report's context of the table's context `number` of an allocation with the report's `stack`. Returns none
+    /// for a number that the table does not have.
+    #[must_use]
+    pub fn context_of(&self, number: u32, stack: StackId) -> ContextId {
+        if number as usize >= self.report.contexts.len() {
+            return ContextId::NONE;
+        }
+        let without = self.without_route.get(stack.0 as usize);
+        let without = without.filter(|_| number == 0);
+        without.copied().unwrap_or(ContextId(number))
+    }
+
+    /// Names the memory of no request in the report.
+    pub(crate) fn name_memory_without_route(&mut self) {
+        self.without_route = name_memory_without_route(&mut self.report);
     }
 }
 
@@ -124,6 +144,7 @@ pub(super) fn with_sites(
         },
         stacks: of_node,
         threads,
+        without_route: Vec::new(),
     };
     let (sites, site_of) = merged_sites(&table.sites, &resolved);
     resolved.report.sites = sites;

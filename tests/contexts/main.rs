@@ -1,8 +1,9 @@
 //! Tests whose memory is counted under which context, with the endpoints' layer and without.
-#![allow(clippy::unwrap_used)] // tests may panic
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic, and a child prints for its parent
 #[path = "../support/mod.rs"]
 mod support;
 
+mod events;
 mod grpc;
 mod pitfalls;
 mod runs;

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from go_pprof import top
+from heapray_cli import heapray
 from memray_cli import largest_leak
 from prometheus import samples
 from service import LEAKED_BYTES, PROFILER, Service, is_the_leak
@@ -45,6 +46,14 @@ def test_the_route_that_leaks_is_named_by_every_tool(tmp_path):
         report = tmp_path / "by-route.bin"
         report.write_bytes(service.get(f"{PROFILER}/report?by=route").body)
         assert is_the_leak(*largest_leak(report))
+
+        # The report with every event opens in memray as well, and a part of it by time has the routes.
+        whole = tmp_path / "whole.bin"
+        whole.write_bytes(service.get(f"{PROFILER}/report").body)
+        assert is_the_leak(*largest_leak(whole))
+        for options in [[], ["--since", "1ms"]]:
+            largest = heapray("tree", "--by", "route", "--measure", "live", *options, whole)
+            assert f"[{ROUTE}]" in largest, largest
 
 
 def test_the_shop_s_routes_are_told_apart_by_what_each_request_does(tmp_path):

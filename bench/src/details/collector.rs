@@ -70,7 +70,7 @@ pub(crate) fn section() -> Result<()> {
             log_bytes = log.bytes as f64 / EVENTS as f64;
             memory = tables.memory_bytes();
             let start = thread_cpu();
-            let good = LogReader::new(log.file, log.bytes).filter(std::result::Result::is_ok);
+            let good = LogReader::new(log).filter(std::result::Result::is_ok);
             std::hint::black_box(good.count());
             read.push(each(thread_cpu() - start));
         }

@@ -8,7 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, write_aggregated, write_all};
-use heapray_report::model::{About, Allocator, Event, Frame, FrameId, StackId, Thread, ThreadId};
+use heapray_report::model::{
+    About, Allocator, ContextId, Event, Frame, FrameId, StackId, Thread, ThreadId,
+};
 
 /// Returns the command, without the machine's own settings.
 pub fn heapray() -> Command {
@@ -119,6 +121,7 @@ pub fn leaking() -> Vec<u8> {
             (1000, work)
         };
         events.push(Event::Allocation {
+            context: ContextId::NONE,
             thread,
             allocator,
             address,
@@ -216,6 +219,7 @@ fn service(times: u64) -> (Report, Vec<Event>) {
         let stack = stacks[(n % 3) as usize];
         let size = 1000 * times;
         events.push(Event::Allocation {
+            context: ContextId::NONE,
             thread,
             allocator,
             address,

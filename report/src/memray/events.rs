@@ -12,8 +12,8 @@ use super::recent::{MISS, Recent};
 use super::shortcut::Shortcut;
 use super::source::{Decoded, Source, Stop, damaged};
 use super::tables::Tables;
-use super::{CLOSING_ADDRESS, tag};
-use crate::model::{Allocator, Event, StackId, ThreadId};
+use super::{CLOSING_ADDRESS, context_number, tag};
+use crate::model::{Allocator, ContextId, Event, StackId, ThreadId};
 
 /// Opens a capture to read its events. Their handles are those of the report that [`read`](super::read) makes of the same
 /// bytes.
@@ -79,6 +79,7 @@ pub struct Events<R: Read> {
     recent: Recent,
     address: Running,
     current: Option<ThreadId>,
+    context: ContextId,
     threads: Vec<CallStack>,
     /// The kind of the record that is being read, and its position.
     record: &'static str,
@@ -130,6 +131,7 @@ impl Sink for Next {
     fn allocation(
         &mut self,
         thread: ThreadId,
+        context: ContextId,
         allocator: Allocator,
         address: u64,
         size: u64,
@@ -137,6 +139,7 @@ impl Sink for Next {
     ) {
         self.0 = Some(Event::Allocation {
             thread,
+            context,
             allocator,
             address,
             size,
@@ -175,6 +178,7 @@ impl<R: Read> Events<R> {
             recent: Recent::default(),
             address: Running::default(),
             current: None,
+            context: ContextId::NONE,
             threads: Vec::new(),
             record: "record",
             record_at: 0,
@@ -282,6 +286,12 @@ impl<R: Read> Events<R> {
             tag::CONTEXT_SWITCH => {
                 self.record = "context switch";
                 let tid = self.source.u64()?;
+                if self.tables.ours
+                    && let Some(context) = context_number(tid)
+                {
+                    self.context = context;
+                    return Ok(());
+                }
                 self.current = self.tables.thread(tid)?;
                 while self.threads.len() < self.tables.threads.len() {
                     let hide = match self.header.skipped_frames {
@@ -413,7 +423,7 @@ impl<R: Read> Events<R> {
             let generation = self.native.generation();
             stack = self.native.stack(native, generation, &mut self.tables)?;
         }
-        sink.allocation(thread, allocator, address, size, stack);
+        sink.allocation(thread, self.context, allocator, address, size, stack);
         Ok(true)
     }
 

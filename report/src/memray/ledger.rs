@@ -27,10 +27,14 @@ const RECENT: usize = 1 << 13;
 /// Index for "no call site".
 const NONE: u32 = u32::MAX;
 
+/// Stack, thread and allocator of a site; its context.
+type Key = (u64, u64);
+
 /// Present sums of a site, and those at the last high-water mark that has ended.
 #[derive(Debug, Clone, Copy)]
 struct Account {
     thread: ThreadId,
+    context: ContextId,
     stack: StackId,
     allocator: Allocator,
     allocated: Tally,
@@ -42,7 +46,7 @@ struct Account {
 }
 
 /// Largest memory of a site, in the ledger and in the report.
-const SITE: u64 = in_list::<Account>() + in_map::<(u64, u32)>() + in_list::<(Site, Option<u64>)>();
+const SITE: u64 = in_list::<Account>() + in_map::<(Key, u32)>() + in_list::<(Site, Option<u64>)>();
 const SURVIVOR: u64 = in_map::<(u64, Tally)>() + in_list::<Survivor>();
 const LARGE_SIZE: u64 = in_map::<(u64, u64)>() + in_list::<SizeCount>();
 
@@ -54,9 +58,9 @@ type Window = [Option<(u64, u64, u32)>; 2];
 #[derive(Debug)]
 pub struct Ledger {
     accounts: Vec<Account>,
-    sites: FastMap<u64, u32>,
+    sites: FastMap<Key, u32>,
     /// The most recent sites, by their keys.
-    recent: Box<[(u64, u32)]>,
+    recent: Box<[(Key, u32)]>,
     blocks: LiveBlocks,
     windows: Vec<Window>,
     small_sizes: Box<[u64]>,
@@ -85,7 +89,7 @@ impl Default for Ledger {
         Ledger {
             accounts: Vec::new(),
             sites: FastMap::default(),
-            recent: vec![(0, NONE); RECENT].into_boxed_slice(),
+            recent: vec![((0, 0), NONE); RECENT].into_boxed_slice(),
             blocks: LiveBlocks::default(),
             windows: Vec::new(),
             small_sizes: vec![0; SMALL].into_boxed_slice(),
@@ -114,6 +118,7 @@ pub(super) trait Sink {
     fn allocation(
         &mut self,
         thread: ThreadId,
+        context: ContextId,
         allocator: Allocator,
         address: u64,
         size: u64,
@@ -126,20 +131,19 @@ pub(super) trait Sink {
 }
 
 impl Sink for Ledger {
+    /// Sums up what a capture has without its extension. The labels of contexts are there, so contexts mean nothing here.
     #[inline]
     fn allocation(
         &mut self,
         thread: ThreadId,
+        _context: ContextId,
         allocator: Allocator,
         address: u64,
         size: u64,
         stack: StackId,
     ) {
-        let site = self.site(thread, stack, allocator);
-        let window = self.window(thread);
-        *window = [Some((address, size, site)), window[0]];
-        self.allocate(site, allocator, address, size);
-        self.entered();
+        let site = self.site(thread, ContextId::NONE, stack, allocator);
+        self.allocated_by(thread, site, allocator, address, size);
     }
 
     #[inline]
@@ -187,11 +191,15 @@ impl Ledger {
         match *event {
             Event::Allocation {
                 thread,
+                context,
                 allocator,
                 address,
                 size,
                 stack,
-            } => self.allocation(thread, allocator, address, size, stack),
+            } => {
+                let site = self.site(thread, context, stack, allocator);
+                self.allocated_by(thread, site, allocator, address, size);
+            }
             Event::Deallocation {
                 thread,
                 allocator,
@@ -218,6 +226,21 @@ impl Ledger {
     }
 
     #[inline]
+    fn allocated_by(
+        &mut self,
+        thread: ThreadId,
+        site: u32,
+        allocator: Allocator,
+        address: u64,
+        size: u64,
+    ) {
+        let window = self.window(thread);
+        *window = [Some((address, size, site)), window[0]];
+        self.allocate(site, allocator, address, size);
+        self.entered();
+    }
+
+    #[inline]
     fn entered(&mut self) {
         self.events += 1;
         if self.at_peak {
@@ -226,12 +249,21 @@ impl Ledger {
     }
 
     #[inline]
-    fn site(&mut self, thread: ThreadId, stack: StackId, allocator: Allocator) -> u32 {
+    fn site(
+        &mut self,
+        thread: ThreadId,
+        context: ContextId,
+        stack: StackId,
+        allocator: Allocator,
+    ) -> u32 {
         // There are fewer than 2^28 threads, since a larger table would not fit into memory.
-        let key = u64::from(stack.0) << 32
+        let of_stack = u64::from(stack.0) << 32
             | u64::from(thread.0) << 4 & 0xffff_ffff
             | u64::from(allocator.id());
-        let slot = (u64::from(stack.0) + u64::from(thread.0) * 1031) as usize % RECENT;
+        let context_number = u64::from(context.0);
+        let key = (of_stack, context_number);
+        let slot = u64::from(stack.0) + u64::from(thread.0) * 1031 + context_number * 4099;
+        let slot = slot as usize % RECENT;
         let (known, site) = self.recent[slot];
         if known == key && site != NONE {
             return site;
@@ -240,6 +272,7 @@ impl Ledger {
         let site = *self.sites.entry(key).or_insert_with(|| {
             accounts.push(Account {
                 thread,
+                context,
                 stack,
                 allocator,
                 allocated: Tally::default(),
@@ -377,7 +410,7 @@ impl Ledger {
             .iter()
             .zip(oldest)
             .map(|(account, oldest_live_ms)| Site {
-                context: ContextId::NONE,
+                context: account.context,
                 thread: account.thread,
                 stack: account.stack,
                 allocator: account.allocator,

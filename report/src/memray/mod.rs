@@ -35,6 +35,8 @@ mod write_aggregated;
 mod write_all;
 mod writer;
 
+use crate::model::ContextId;
+
 pub use error::ReadError;
 pub use events::{Events, events, events_of_file, events_of_file_within, events_within};
 pub use header::{Facts, Version};
@@ -83,3 +85,13 @@ const CLOSING_ADDRESS: u64 = 8;
 /// Number of a thread that never allocates, named after the program that wrote the capture, by which our files are
 /// recognized. The number reads `heapray` in a dump of the file.
 const PRODUCER_THREAD: u64 = u64::from_le_bytes(*b"heapray\0");
+
+/// The upper half of a thread's number that stands for a context, which is the lower half: that of the allocations from here
+/// on. The number of the next allocation's thread follows, so memray sees no allocation of such a thread. The system's
+/// numbers are smaller. The number reads `ctx` in a dump of the file.
+const CONTEXT_THREADS: u32 = u32::from_le_bytes(*b"ctx\0");
+
+/// Returns the context that a thread's number stands for, if it does.
+fn context_number(tid: u64) -> Option<ContextId> {
+    (tid >> 32 == u64::from(CONTEXT_THREADS)).then_some(ContextId(tid as u32))
+}

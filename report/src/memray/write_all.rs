@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use super::codec::{Running, pack_address, put_signed, put_varint};
 use super::header::{ALL_ALLOCATIONS, Header, Version};
 use super::recent::{MISS, Recent};
-use super::writer::{CodeObjects, Sink, put_context_switch, put_threads, thread_numbers};
+use super::writer::{
+    CodeObjects, Sink, put_context, put_context_switch, put_threads, thread_numbers,
+};
 use super::{CLOSING_ADDRESS, extension, tag};
-use crate::model::{Allocator, Event, Report, StackId, Thread, ThreadId};
+use crate::model::{Allocator, ContextId, Event, Report, StackId, Thread, ThreadId};
 
 /// Writes `report` and its `events` as a capture that memray and heapray read.
 ///
@@ -50,6 +52,7 @@ pub fn write_all_apart(
     let mut body = Body {
         sink,
         current: u32::MAX,
+        context: ContextId::NONE,
         stacks: vec![0; tids.len()],
         tids,
         nodes,
@@ -108,6 +111,8 @@ struct Body<W: Write> {
     sink: Sink<W>,
     /// The thread of the next records.
     current: u32,
+    /// The context of the next allocations.
+    context: ContextId,
     /// The stack of each thread.
     stacks: Vec<u32>,
     tids: Vec<u64>,
@@ -127,6 +132,7 @@ impl<W: Write> Body<W> {
         match event {
             Event::Allocation {
                 thread,
+                context,
                 allocator,
                 address,
                 size,
@@ -134,6 +140,11 @@ impl<W: Write> Body<W> {
             } => {
                 if allocator.is_free() {
                     return Err(invalid(format!("{} does not allocate", allocator.name())));
+                }
+                if self.context != context {
+                    put_context(&mut self.sink.buffer, context);
+                    self.context = context;
+                    self.current = u32::MAX;
                 }
                 self.switch_to(thread)?;
                 self.call(thread, stack)?;

@@ -8,8 +8,8 @@ use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 
 use super::codec::{Running, put_cstr, put_signed, put_varint};
 use super::signpost::Signpost;
-use super::{PRODUCER_THREAD, names, tag};
-use crate::model::{Frame, Report, StrId, Thread};
+use super::{CONTEXT_THREADS, PRODUCER_THREAD, context_number, names, tag};
+use crate::model::{ContextId, Frame, Report, StrId, Thread};
 
 /// Bytes that are collected before they are packed.
 const CHUNK: usize = 64 << 10;
@@ -115,6 +115,12 @@ pub(super) fn put_context_switch(out: &mut Vec<u8>, tid: u64) {
     out.extend_from_slice(&tid.to_le_bytes());
 }
 
+/// Writes the context of the next allocations. The number of their thread must follow.
+#[inline]
+pub(super) fn put_context(out: &mut Vec<u8>, context: ContextId) {
+    put_context_switch(out, u64::from(CONTEXT_THREADS) << 32 | u64::from(context.0));
+}
+
 /// Names the producer and every thread.
 pub(super) fn put_threads(out: &mut Vec<u8>, report: &Report, apart: &[Thread], tids: &[u64]) {
     let producer: Cow<'_, str> = if report.about.producer.is_empty() {
@@ -129,7 +135,7 @@ pub(super) fn put_threads(out: &mut Vec<u8>, report: &Report, apart: &[Thread], 
 }
 
 /// Returns a number for each thread: the operating system's, unless that is taken (it reuses numbers) or has a meaning in
-/// memray (0 and 2^64 - 1, section 3.1).
+/// memray (0 and 2^64 - 1, section 3.1) or here.
 pub(super) fn thread_numbers(report: &Report, apart: &[Thread]) -> Vec<u64> {
     let mut taken = HashSet::from([0, u64::MAX, PRODUCER_THREAD]);
     let mut spare = 1u64 << 32;
@@ -139,7 +145,7 @@ pub(super) fn thread_numbers(report: &Report, apart: &[Thread]) -> Vec<u64> {
         .chain(apart)
         .map(|thread| {
             let mut tid = thread.tid;
-            while !taken.insert(tid) {
+            while context_number(tid).is_some() || !taken.insert(tid) {
                 spare += 1;
                 tid = spare;
             }

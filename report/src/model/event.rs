@@ -1,6 +1,6 @@
 //! The event log: a report's allocations and frees, one by one.
 
-use super::{Allocator, StackId, ThreadId};
+use super::{Allocator, ContextId, StackId, ThreadId};
 
 /// Event of a session, in the order of time across all threads. A log is too long to keep in memory: it is passed as an
 /// iterator beside the [`Report`](super::Report) whose handles it uses.
@@ -10,6 +10,8 @@ pub enum Event {
     Allocation {
         /// The thread that asked for it.
         thread: ThreadId,
+        /// The context on whose behalf it asked.
+        context: ContextId,
         /// The allocation function.
         allocator: Allocator,
         /// Address of the block.

@@ -9,7 +9,7 @@ use crate::memray::limit::in_map;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
 use crate::memray::{MemoryLimit, TooLarge};
-use crate::model::{Allocator, Event, Report, StackId, Tally, ThreadId};
+use crate::model::{Allocator, ContextId, Event, Report, StackId, Tally, ThreadId};
 
 /// Resolution of [`Intervals`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +103,8 @@ pub(super) struct SiteNumbers {
     sites: FastMap<(u64, u64), u32>,
     /// For each thread, the thread that its sites have.
     threads: Vec<ThreadId>,
+    /// Whether contexts are compared. A report that lost its contexts has sites without.
+    contexts: bool,
 }
 
 impl SiteNumbers {
@@ -110,12 +112,18 @@ impl SiteNumbers {
         let mut numbers = FastMap::default();
         for (number, site) in (0u32..).zip(&report.sites) {
             numbers
-                .entry(key(site.thread, site.stack, site.allocator.id()))
+                .entry(key(
+                    site.thread,
+                    site.context,
+                    site.stack,
+                    site.allocator.id(),
+                ))
                 .or_insert(number);
         }
         SiteNumbers {
             sites: numbers,
             threads: threads_of_sites(report),
+            contexts: !report.contexts.is_empty(),
         }
     }
 
@@ -125,12 +133,18 @@ impl SiteNumbers {
         match *event {
             Event::Allocation {
                 thread,
+                context,
                 allocator,
                 stack,
                 ..
             } => {
                 let thread = self.threads.get(thread.0 as usize).unwrap_or(&thread);
-                let key = key(*thread, stack, allocator.id());
+                let context = if self.contexts {
+                    context
+                } else {
+                    ContextId::NONE
+                };
+                let key = key(*thread, context, stack, allocator.id());
                 self.sites.get(&key).copied()
             }
             _ => None,
@@ -155,9 +169,9 @@ fn threads_of_sites(report: &Report) -> Vec<ThreadId> {
         .collect()
 }
 
-fn key(thread: ThreadId, stack: StackId, allocator: u8) -> (u64, u64) {
+fn key(thread: ThreadId, context: ContextId, stack: StackId, allocator: u8) -> (u64, u64) {
     let thread = u64::from(thread.0) << 8 | u64::from(allocator);
-    (u64::from(stack.0), thread)
+    (u64::from(context.0) << 32 | u64::from(stack.0), thread)
 }
 
 /// Value for "never freed", in the key of a row.

@@ -12,7 +12,7 @@ use crate::Report;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
 use crate::memray::{MemoryLimit, TooLarge};
-use crate::model::{Allocator, Event, Site, Tally};
+use crate::model::{Allocator, Event, Runs, Site, Tally};
 
 /// Returns what was allocated from `t1` to `t2` (milliseconds since the start, without `t2`) and is still live at `t3`.
 ///
@@ -170,8 +170,10 @@ impl<'a> Span<'a> {
             }
         }
         let mut part = shell(self.report);
-        // Events do not have contexts.
-        part.contexts.clear();
+        // They are of the whole session.
+        for context in &mut part.contexts {
+            context.runs = Runs::default();
+        }
         let mut copier = StackCopier::new(&self.report.stacks);
         let mut sites = Sites::default();
         for ((site, (live, oldest_live_ms)), allocated) in

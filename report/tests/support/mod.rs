@@ -10,7 +10,7 @@ use std::io::Read;
 use heapray_report::Report;
 use heapray_report::known::Known;
 use heapray_report::model::{
-    About, Allocator, AllocatorMemory, Conditions, ContextId, Event, Frame, FrameId, Held,
+    About, Allocator, AllocatorMemory, Conditions, Context, ContextId, Event, Frame, FrameId, Held,
     HistoryMoment, Mark, Module, Moment, Overhead, Place, ProcessMemory, Sampling, SamplingRate,
     Site, SizeCount, StackId, StrId, Survivor, Tally, Thread, ThreadId, Totals,
 };
@@ -132,6 +132,48 @@ pub fn program() -> impl Strategy<Value = Program> {
     })
 }
 
+/// Does what [`program`] does, with allocations in contexts in half of the cases.
+pub fn program_in_contexts() -> impl Strategy<Value = Program> {
+    (program(), any::<bool>()).prop_map(|(program, contexts)| {
+        if contexts {
+            in_contexts(program)
+        } else {
+            program
+        }
+    })
+}
+
+/// Returns `program` with allocations in contexts.
+fn in_contexts(mut program: Program) -> Program {
+    let report = &mut program.report;
+    set_contexts(report, &mut program.events);
+    sum_up(report, &program.events);
+    let now = report.timeline.last().map_or(0, |moment| moment.at_ms);
+    fill_marks_and_memory(report, now);
+    program
+}
+
+/// Gives `report` three contexts, and each allocation one of them.
+pub fn set_contexts(report: &mut Report, events: &mut [Event]) {
+    report.contexts = ["", "GET /a", "GET /b"]
+        .map(|route| Context {
+            labels: match route {
+                "" => Vec::new(),
+                route => vec![("route".to_owned(), route.to_owned())],
+            },
+            ..Context::default()
+        })
+        .to_vec();
+    for event in events {
+        if let Event::Allocation {
+            context, address, ..
+        } = event
+        {
+            *context = ContextId((*address >> 12) as u32 % 3);
+        }
+    }
+}
+
 /// Fills in data that events do not have, with all kinds of numbers, and with missing ones.
 fn fill_marks_and_memory(report: &mut Report, now: u64) {
     report.marks = vec![Mark {
@@ -201,6 +243,7 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
         let address = 0x7f00_0000_1000 + place * 0x1000 + place % 3;
         events.push(match what {
             0..10 => Event::Allocation {
+                context: ContextId::NONE,
                 thread,
                 allocator: ALLOCATORS[usize::from(*what) % ALLOCATORS.len()],
                 address,
@@ -214,6 +257,7 @@ fn interpret(threads: u32, steps: &[Step]) -> Program {
                 size: 0,
             },
             17..20 => Event::Allocation {
+                context: ContextId::NONE,
                 thread,
                 allocator: Allocator::Mmap,
                 address: 0x7e00_0000_0000 + place * PAGE,
@@ -306,7 +350,7 @@ impl Live {
 
 /// Fills in sites, totals, timeline and counts of `report` in the naive way.
 pub fn sum_up(report: &mut Report, events: &[Event]) {
-    let mut keys: Vec<(ThreadId, StackId, Allocator)> = Vec::new();
+    let mut keys: Vec<(ThreadId, StackId, Allocator, ContextId)> = Vec::new();
     let mut allocated: Vec<Tally> = Vec::new();
     let mut temporary: Vec<Tally> = Vec::new();
     let mut live = Live::default();
@@ -330,12 +374,13 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
             }
             Event::Allocation {
                 thread,
+                context,
                 allocator,
                 address,
                 size,
                 stack,
             } => {
-                let key = (thread, stack, allocator);
+                let key = (thread, stack, allocator, context);
                 let site = keys.iter().position(|&k| k == key).unwrap_or_else(|| {
                     keys.push(key);
                     allocated.push(Tally::default());
@@ -429,7 +474,7 @@ pub fn sum_up(report: &mut Report, events: &[Event]) {
     };
     report.sites = (0..keys.len())
         .map(|site| Site {
-            context: ContextId::NONE,
+            context: keys[site].3,
             thread: keys[site].0,
             stack: keys[site].1,
             allocator: keys[site].2,
@@ -495,12 +540,13 @@ pub fn spelled_event(report: &Report, event: &Event) -> String {
     match *event {
         Event::Allocation {
             thread,
+            context,
             allocator,
             address,
             size,
             stack,
         } => format!(
-            "{thread:?} {allocator:?} {address:#x} {size} {:?}",
+            "{thread:?} {context:?} {allocator:?} {address:#x} {size} {:?}",
             names(report, stack)
         ),
         other => format!("{other:?}"),
@@ -522,7 +568,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x0b\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x0c\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use heapray_report::Report;
 use heapray_report::memray::Ledger;
-use heapray_report::model::{About, Allocator, Event, Frame, FrameId, StackId, Thread, ThreadId};
+use heapray_report::model::{
+    About, Allocator, ContextId, Event, Frame, FrameId, StackId, Thread, ThreadId,
+};
 use heapray_report::views::{Leak, Leaks, leaks};
 use leak_programs::{Operation, Program};
 
@@ -140,6 +142,7 @@ impl Session {
         };
         self.next_address += 16;
         self.enter(Event::Allocation {
+            context: ContextId::NONE,
             thread,
             allocator,
             address: self.next_address,

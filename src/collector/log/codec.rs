@@ -222,6 +222,7 @@ pub(super) fn encode(memory: &mut Memory, entry: &LogEntry, out: &mut Record<'_>
             address,
             size,
             node,
+            ..
         } => encode_allocation(memory, (thread, node, kind), address, size, out),
         LogEntry::Deallocation {
             thread,
@@ -389,7 +390,8 @@ fn encode_rare_free(memory: &mut Memory, thread: u32, address: u64, out: &mut Re
     }
 }
 
-/// Takes the next record from `bytes`, which must not be empty.
+/// Takes the next record from `bytes`, which must not be empty. Its thread is the entry of a thread or of a thread in a
+/// context.
 #[inline]
 pub(super) fn decode(memory: &mut Memory, bytes: &mut &[u8]) -> io::Result<LogEntry> {
     let tag = take_byte(bytes)?;
@@ -452,6 +454,7 @@ fn decode_allocation(memory: &mut Memory, tag: u8, bytes: &mut &[u8]) -> io::Res
     memory.thread = site.thread;
     Ok(LogEntry::Allocation {
         thread: site.thread,
+        context: 0,
         kind: site.kind,
         address,
         size,

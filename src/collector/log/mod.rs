@@ -31,6 +31,8 @@ pub enum LogEntry {
     Allocation {
         /// The thread that asked for it, as a [`RawThread::number`](super::snapshot::RawThread::number).
         thread: u32,
+        /// The context on whose behalf it asked, as in [`StackTable::contexts`](super::snapshot::StackTable::contexts).
+        context: u32,
         /// The allocation function.
         kind: Kind,
         /// Address of the block.

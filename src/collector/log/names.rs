@@ -11,6 +11,8 @@
 //! 2   node, numbered from 1: parent, module, address as a difference to the node before
 //! 3   thread: number, tid, how many it stands for, name           (written again when it changes)
 //! 4   mark: ms since the start, live blocks, live bytes, name
+//! 5   context, numbered from 1: count of labels, each: key, value
+//! 6   thread in a context, numbered from 2^31: thread, context
 //! ```
 
 use std::ffi::OsStr;
@@ -32,6 +34,8 @@ const MODULE: u8 = 1;
 const NODE: u8 = 2;
 const THREAD: u8 = 3;
 const MARK: u8 = 4;
+const CONTEXT: u8 = 5;
+const PAIR: u8 = 6;
 
 /// Largest number of bytes of a path, a name or a command line that is kept.
 const LONGEST: usize = 4096;
@@ -54,7 +58,14 @@ pub(in crate::collector) struct Known<'a> {
     pub(in crate::collector) nodes: &'a [RawNode],
     pub(in crate::collector) threads: &'a [RawThread],
     pub(in crate::collector) marks: &'a [Mark],
+    /// Pairs of a thread and a context.
+    pub(in crate::collector) pairs: &'a [(u32, u32)],
+    /// Returns the labels of all contexts from a number on. They are asked for when there is a new pair.
+    pub(in crate::collector) contexts_from: fn(usize) -> Vec<Labels>,
 }
+
+/// Pairs of a key and a value.
+type Labels = Vec<(String, String)>;
 
 /// Data that was already written to the log.
 #[derive(Debug)]
@@ -65,6 +76,8 @@ pub(super) struct WrittenNames {
     address: u64,
     threads: Vec<RawThread>,
     marks: usize,
+    pairs: usize,
+    contexts: usize,
 }
 
 impl WrittenNames {
@@ -77,6 +90,9 @@ impl WrittenNames {
             address: 0,
             threads: Vec::new(),
             marks: 0,
+            pairs: 0,
+            // The context without labels is not written.
+            contexts: 1,
         }
     }
 
@@ -122,6 +138,21 @@ impl WrittenNames {
             put(&mut out, u64::from(thread.tid));
             put(&mut out, u64::from(thread.threads));
             put_text(&mut out, thread.name.as_bytes());
+            pass_on_if_full(&mut out, block)?;
+        }
+        let pairs = &known.pairs[self.pairs.min(known.pairs.len())..];
+        if !pairs.is_empty() {
+            for labels in (known.contexts_from)(self.contexts) {
+                put_context(&mut out, &labels);
+                self.contexts += 1;
+                pass_on_if_full(&mut out, block)?;
+            }
+        }
+        for &(thread, context) in pairs {
+            out.push(PAIR);
+            put(&mut out, u64::from(thread));
+            put(&mut out, u64::from(context));
+            self.pairs += 1;
             pass_on_if_full(&mut out, block)?;
         }
         for mark in &known.marks[self.marks.min(known.marks.len())..] {
@@ -173,6 +204,14 @@ fn put_process(out: &mut Vec<u8>, process: &Process) {
     put_text(out, process.command_line.as_bytes());
 }
 
+fn put_context(out: &mut Vec<u8>, labels: &[(String, String)]) {
+    out.push(CONTEXT);
+    put(out, labels.len() as u64);
+    for text in labels.iter().flat_map(|(key, value)| [key, value]) {
+        put_text(out, text.as_bytes());
+    }
+}
+
 fn put_module(out: &mut Vec<u8>, module: &Module) {
     out.push(MODULE);
     for number in [module.load_bias, module.start, module.end] {
@@ -202,6 +241,10 @@ pub struct Names {
     pub threads: Vec<RawThread>,
     /// Marks, oldest first.
     pub marks: Vec<Mark>,
+    /// Labels of each context, by its number. The first has none. Empty without contexts.
+    pub contexts: Vec<Labels>,
+    /// Pairs of a thread and a context.
+    pub(super) pairs: Vec<(u32, u32)>,
     /// The last address: addresses are stored as differences.
     pub(super) address: u64,
 }
@@ -234,7 +277,7 @@ impl Names {
                         number: take_u32(bytes)?,
                         tid: take_u32(bytes)?,
                         threads: take_u32(bytes)?,
-                        name: String::from_utf8_lossy(text(bytes)?).into_owned(),
+                        name: string(bytes)?,
                     };
                     match self
                         .threads
@@ -245,13 +288,20 @@ impl Names {
                         None => self.threads.push(thread),
                     }
                 }
+                CONTEXT => {
+                    if self.contexts.is_empty() {
+                        self.contexts.push(Labels::new());
+                    }
+                    self.contexts.push(labels(bytes)?);
+                }
+                PAIR => self.pairs.push((take_u32(bytes)?, take_u32(bytes)?)),
                 MARK => self.marks.push(Mark {
                     at_ms: take(bytes)?,
                     live: Tally {
                         count: take(bytes)?,
                         bytes: take(bytes)?,
                     },
-                    name: String::from_utf8_lossy(text(bytes)?).into_owned(),
+                    name: string(bytes)?,
                 }),
                 _ => return Err(invalid("a name is of an unknown kind")),
             }
@@ -281,7 +331,7 @@ fn process(bytes: &mut &[u8]) -> io::Result<Process> {
     Ok(Process {
         pid,
         started: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
-        command_line: String::from_utf8_lossy(text(bytes)?).into_owned(),
+        command_line: string(bytes)?,
     })
 }
 
@@ -304,6 +354,18 @@ fn module(bytes: &mut &[u8]) -> io::Result<Module> {
         build_id: text(bytes)?.to_vec(),
         path: PathBuf::from(OsStr::from_bytes(text(bytes)?)),
     })
+}
+
+fn labels(bytes: &mut &[u8]) -> io::Result<Labels> {
+    let count = take(bytes)?;
+    // The number is not trusted: memory is taken as the labels come.
+    (0..count)
+        .map(|_| Ok((string(bytes)?, string(bytes)?)))
+        .collect()
+}
+
+fn string(bytes: &mut &[u8]) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(text(bytes)?).into_owned())
 }
 
 fn text<'b>(bytes: &mut &'b [u8]) -> io::Result<&'b [u8]> {

@@ -9,6 +9,7 @@ use super::LogEntry;
 use super::block::{HEADER, Header, invalid};
 use super::codec::{self, Memory};
 use super::names::Names;
+use crate::collector::pairs;
 use crate::collector::snapshot::EventLog;
 
 /// Reader of the entries of a log, oldest first.
@@ -17,9 +18,8 @@ use crate::collector::snapshot::EventLog;
 /// before the error are right, since a block is checked before its first entry is returned.
 #[derive(Debug)]
 pub struct LogReader {
-    file: Arc<File>,
+    log: EventLog,
     at: u64,
-    bytes: u64,
     memory: Memory,
     stored: Vec<u8>,
     records: Vec<u8>,
@@ -32,13 +32,12 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Makes a reader of the first `bytes` bytes of `file`.
+    /// Makes a reader of `log`.
     #[must_use]
-    pub fn new(file: Arc<File>, bytes: u64) -> LogReader {
+    pub fn new(log: EventLog) -> LogReader {
         LogReader {
-            file,
+            log,
             at: 0,
-            bytes,
             memory: Memory::default(),
             stored: Vec::new(),
             records: Vec::new(),
@@ -66,13 +65,17 @@ impl LogReader {
     /// The same as [`recover`](Self::recover), and [`io::ErrorKind::OutOfMemory`] if there are more call stacks.
     pub(crate) fn recover_within(file: Arc<File>, most: usize) -> io::Result<(EventLog, Names)> {
         let bytes = file.metadata()?.len();
-        let mut reader = LogReader::new(Arc::clone(&file), bytes);
-        reader.names = Some(Names::none());
         let mut whole = EventLog {
             file,
             bytes: 0,
             events: 0,
+            pairs: Arc::default(),
         };
+        let mut reader = LogReader::new(EventLog {
+            bytes,
+            ..whole.clone()
+        });
+        reader.names = Some(Names::none());
         while reader.at < bytes {
             match reader.read_block() {
                 Ok(()) => {
@@ -87,13 +90,15 @@ impl LogReader {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
         }
-        Ok((whole, reader.names.unwrap_or_else(Names::none)))
+        let mut names = reader.names.unwrap_or_else(Names::none);
+        whole.pairs = Arc::new(std::mem::take(&mut names.pairs));
+        Ok((whole, names))
     }
 
     /// Returns the file that is read.
     #[cfg(test)]
     pub(super) fn file(&self) -> Arc<File> {
-        Arc::clone(&self.file)
+        Arc::clone(&self.log.file)
     }
 
     fn read(&mut self) -> io::Result<Option<LogEntry>> {
@@ -101,16 +106,31 @@ impl LogReader {
             if self.next != self.records.len() {
                 return Err(invalid("a block has more than its events"));
             }
-            if self.at == self.bytes {
+            if self.at == self.log.bytes {
                 return Ok(None);
             }
             self.read_block()?;
         }
         let mut rest = &self.records[self.next..];
-        let entry = codec::decode(&mut self.memory, &mut rest)?;
+        let mut entry = codec::decode(&mut self.memory, &mut rest)?;
+        self.split(&mut entry);
         self.next = self.records.len() - rest.len();
         self.events_left -= 1;
         Ok(Some(entry))
+    }
+
+    /// Replaces the entry of a thread in a context by the thread and the context.
+    #[inline]
+    fn split(&self, entry: &mut LogEntry) {
+        match entry {
+            LogEntry::Allocation {
+                thread, context, ..
+            } => (*thread, *context) = pairs::parts(&self.log.pairs, *thread),
+            LogEntry::Deallocation { thread, .. } => {
+                *thread = pairs::parts(&self.log.pairs, *thread).0;
+            }
+            LogEntry::Memory { .. } => {}
+        }
     }
 
     /// Reads the next block of events, and the names before it if they are wanted.
@@ -130,18 +150,22 @@ impl LogReader {
 
     /// Reads the next block into `records`.
     fn read_any_block(&mut self) -> io::Result<Header> {
-        let left = self.bytes - self.at;
+        let left = self.log.bytes - self.at;
         let mut head = [0; HEADER];
         if left < HEADER as u64 {
             return Err(torn());
         }
-        self.file.read_exact_at(&mut head, self.at).map_err(cut)?;
+        self.log
+            .file
+            .read_exact_at(&mut head, self.at)
+            .map_err(cut)?;
         let header = Header::decode(&head)?;
         if left - (HEADER as u64) < header.stored as u64 {
             return Err(torn());
         }
         self.stored.resize(header.stored, 0);
-        self.file
+        self.log
+            .file
             .read_exact_at(&mut self.stored, self.at + HEADER as u64)
             .map_err(cut)?;
         if !Header::is_whole(&head, &self.stored) {

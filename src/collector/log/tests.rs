@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::{Known, LogEntry, LogReader, LogWriter, Names, Process, spool};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules::{MappedCode, Module, ModuleId};
-use crate::collector::snapshot::{RawNode, RawThread};
+use crate::collector::snapshot::{EventLog, RawNode, RawThread};
 use heapray_report::model::{Mark, Tally};
 use proptest::prelude::*;
 
@@ -26,7 +26,17 @@ fn written(entries: &[LogEntry], flushes: &[usize]) -> (Arc<File>, u64) {
 }
 
 fn read(file: &Arc<File>, bytes: u64) -> io::Result<Vec<LogEntry>> {
-    LogReader::new(Arc::clone(file), bytes).collect()
+    LogReader::new(part(file, bytes)).collect()
+}
+
+/// Returns the first `bytes` bytes of `file` as a log.
+fn part(file: &Arc<File>, bytes: u64) -> EventLog {
+    EventLog {
+        file: Arc::clone(file),
+        bytes,
+        events: 0,
+        pairs: Arc::default(),
+    }
 }
 
 fn any_number() -> impl Strategy<Value = u64> {
@@ -64,7 +74,7 @@ fn any_entry() -> impl Strategy<Value = LogEntry> {
     let node = prop_oneof![6 => 0u32..40, 1 => any::<u32>()];
     prop_oneof![
         8 => (any_thread(), allocation_kind(), any_address(), any_number(), node).prop_map(
-            |(thread, kind, address, size, node)| LogEntry::Allocation { thread, kind, address, size, node: NodeId(node) }
+            |(thread, kind, address, size, node)| LogEntry::Allocation { context: 0, thread, kind, address, size, node: NodeId(node) }
         ),
         8 => (any_thread(), any_address()).prop_map(
             |(thread, address)| LogEntry::Deallocation { thread, kind: Kind::Free, address, size: 0 }
@@ -83,6 +93,7 @@ fn entry_of(number: u64) -> LogEntry {
     if number.is_multiple_of(2) {
         let node = NodeId((number % 400) as u32);
         LogEntry::Allocation {
+            context: 0,
             thread,
             kind: Kind::Malloc,
             address,
@@ -124,7 +135,7 @@ proptest! {
         file.read_exact_at(&mut byte, at).unwrap();
         file.write_all_at(&[byte[0] ^ change], at).unwrap();
         let mut good = Vec::new();
-        let mut reader = LogReader::new(file, bytes);
+        let mut reader = LogReader::new(part(&file, bytes));
         let error = reader.find_map(|entry| entry.map(|entry| good.push(entry)).err());
         let kind = error.expect("the change is found").kind();
         prop_assert!(matches!(kind, io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof));
@@ -152,7 +163,7 @@ proptest! {
         let file = spool();
         file.write_all_at(&header.encode(&bytes), 0).unwrap();
         file.write_all_at(&bytes, 24).unwrap();
-        let mut reader = LogReader::new(Arc::new(file), 24 + bytes.len() as u64);
+        let mut reader = LogReader::new(part(&Arc::new(file), 24 + bytes.len() as u64));
         let entries = reader.by_ref().count();
         prop_assert!(entries <= bytes.len() + 200_000);
         prop_assert!(reader.next().is_none());
@@ -288,16 +299,81 @@ fn names() -> Names {
             bytes: 1 << 33,
         },
     }];
+    names.contexts = contexts();
     names
+}
+
+/// Labels of each context, by its number.
+fn contexts() -> Vec<Vec<(String, String)>> {
+    let tenant = |name: &str| ("tenant".to_owned(), name.to_owned());
+    let route = ("route".to_owned(), "GET /a".to_owned());
+    vec![Vec::new(), vec![tenant("ö")], vec![route, tenant("acme")]]
+}
+
+#[test]
+fn an_allocation_of_a_thread_in_a_context_is_read_as_both() {
+    let mut writer = LogWriter::new(spool(), u64::MAX).of_process(process());
+    let pairs = [(7, 2), (u32::MAX, 1), (7, 1)];
+    let known = |pairs| Known {
+        modules: &[],
+        nodes: &[],
+        threads: &[],
+        marks: &[],
+        pairs,
+        contexts_from: |first| contexts().split_off(first),
+    };
+    let entries = [
+        1 << 31,
+        (1 << 31) + 1,
+        7,
+        u32::MAX,
+        (1 << 31) + 2,
+        (1 << 31) + 3,
+    ];
+    for (at, &entry) in entries.iter().enumerate() {
+        writer.push_allocation(entry, Kind::Malloc, 16 * at as u64, 1, NodeId(1));
+        writer.push_free(entry, 16 * at as u64);
+        // The last entry is of a damaged file: there is no such pair.
+        let found = pairs.len().min(at + 1);
+        writer.write_names(known(&pairs[..found]));
+        writer.flush();
+    }
+    let file = writer.written().unwrap().file;
+    let (log, names) = LogReader::recover(file).unwrap();
+    assert_eq!(*log.pairs, pairs);
+    assert_eq!(names.contexts, contexts());
+    let read = LogReader::new(log).map(|entry| match entry.unwrap() {
+        LogEntry::Allocation {
+            thread, context, ..
+        } => (thread, Some(context)),
+        LogEntry::Deallocation { thread, .. } => (thread, None),
+        LogEntry::Memory { .. } => panic!("none was written"),
+    });
+    let threads = [
+        (7, 2),
+        (u32::MAX, 1),
+        (7, 0),
+        (u32::MAX, 0),
+        (7, 1),
+        ((1 << 31) + 3, 0),
+    ];
+    let expected = threads
+        .into_iter()
+        .flat_map(|(thread, context)| [(thread, Some(context)), (thread, None)]);
+    assert!(read.eq(expected));
+}
+
+fn process() -> Process {
+    Process {
+        pid: 4711,
+        started: UNIX_EPOCH + Duration::from_millis(1_234_567),
+        command_line: "/srv/app --port 1".into(),
+    }
 }
 
 #[test]
 fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
-    let process = Process {
-        pid: 4711,
-        started: UNIX_EPOCH + Duration::from_millis(1_234_567),
-        command_line: "/srv/app --port 1".into(),
-    };
+    let process = process();
     let mut names = names();
     let mut writer = LogWriter::new(spool(), u64::MAX).of_process(process.clone());
     let mut first = names.nodes.clone();
@@ -307,6 +383,8 @@ fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
         nodes,
         threads,
         marks: &names.marks,
+        pairs: &[(1, 2)],
+        contexts_from: |first| contexts().split_off(first),
     };
     let unnamed = RawThread {
         name: String::new(),
@@ -329,6 +407,7 @@ fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
     let (log, recovered) = LogReader::recover(Arc::clone(&all.file)).unwrap();
     assert_eq!((log.bytes, log.events), (all.bytes, 3));
     assert_eq!(recovered, names);
+    assert_eq!(*log.pairs, [(1, 2)]);
     // The tail is torn, at any byte of the last block.
     for cut in [1, 20, all.bytes - whole.bytes - 1] {
         all.file.set_len(all.bytes - cut).unwrap();

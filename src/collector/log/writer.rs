@@ -179,13 +179,15 @@ impl LogWriter {
         self.memory.clear();
     }
 
-    /// Returns the part in the file, up to the last [`flush`](Self::flush), or `None` if the log was given up.
+    /// Returns the part in the file, up to the last [`flush`](Self::flush), or `None` if the log was given up. The log does
+    /// not know its pairs of threads and contexts.
     #[must_use]
     pub fn written(&self) -> Option<EventLog> {
         self.given_up.is_none().then(|| EventLog {
             file: Arc::clone(&self.file),
             bytes: self.bytes,
             events: self.events,
+            pairs: Arc::default(),
         })
     }
 

@@ -10,7 +10,7 @@ impl Tables {
     pub(super) fn log_allocation(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
             && log.push_allocation(
-                slot.thread,
+                slot.entry,
                 event.kind,
                 event.address,
                 event.size,
@@ -26,7 +26,7 @@ impl Tables {
     pub(super) fn log_short_lived(&mut self, event: &Event, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
             && log.push_short_lived(
-                slot.thread,
+                slot.entry,
                 event.kind,
                 event.address,
                 event.size,
@@ -40,7 +40,7 @@ impl Tables {
     #[inline(always)]
     pub(super) fn log_free(&mut self, address: u64, slot: ThreadSlot) {
         if let Some(log) = &mut self.log
-            && log.push_free(slot.thread, address)
+            && log.push_free(slot.entry, address)
         {
             self.flush_log();
         }

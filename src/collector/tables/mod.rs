@@ -26,6 +26,7 @@ use super::threads::Threads;
 use super::timeline::Timeline;
 use crate::capture::event::{Event, Kind};
 use crate::capture::modules;
+use crate::contexts;
 
 /// Largest number of marks in a session: a service that sets marks all the time must not fill its memory with them.
 const MARKS: usize = 1_000;
@@ -145,11 +146,14 @@ impl Tables {
     #[cold]
     pub fn flush_log(&mut self) {
         if let Some(log) = &mut self.log {
+            let (threads, pairs) = self.threads.list_and_pairs();
             log.write_names(Known {
                 modules: &modules::history(),
                 nodes: self.call_tree.nodes(),
-                threads: self.threads.list(),
+                threads,
                 marks: &self.marks,
+                pairs,
+                contexts_from: contexts::labels_from,
             });
             log.flush();
         }

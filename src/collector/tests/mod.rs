@@ -6,7 +6,6 @@ mod threads;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
-use std::sync::Arc;
 
 use super::entries::Bounds;
 use super::recording::Recording;
@@ -29,7 +28,7 @@ const CLOCK: Clock = Clock {
 fn replay(export: &Export) -> (Model, Vec<(u64, u64)>) {
     let log = export.log.as_ref().expect("the log was not given up");
     let (mut model, mut readings) = (Model::default(), Vec::new());
-    let entries: Vec<LogEntry> = LogReader::new(Arc::clone(&log.file), log.bytes)
+    let entries: Vec<LogEntry> = LogReader::new(log.clone())
         .collect::<Result<_, _>>()
         .unwrap();
     assert_eq!(entries.len() as u64, log.events);
@@ -41,6 +40,7 @@ fn replay(export: &Export) -> (Model, Vec<(u64, u64)>) {
                 address,
                 size,
                 node,
+                ..
             } => (thread, kind, address, size, node),
             LogEntry::Deallocation {
                 thread,

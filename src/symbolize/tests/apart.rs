@@ -143,6 +143,7 @@ fn entries() -> impl Strategy<Value = Vec<LogEntry>> {
             }
             live.insert(address);
             LogEntry::Allocation {
+                context: 0,
                 thread,
                 kind: Kind::Malloc,
                 address,
@@ -177,11 +178,11 @@ proptest! {
         for (number, (event, plain)) in events.iter().zip(&plain).enumerate() {
             match (*event, *plain) {
                 (
-                    Event::Allocation { thread, address, size, stack, allocator },
+                    Event::Allocation { context, thread, address, size, stack, allocator },
                     Event::Allocation { thread: of_all, .. },
                 ) => {
                     prop_assert_eq!(thread != of_all, temporary.contains(&number));
-                    let as_all = Event::Allocation { thread: of_all, address, size, stack, allocator };
+                    let as_all = Event::Allocation { context, thread: of_all, address, size, stack, allocator };
                     prop_assert_eq!(as_all, *plain);
                     prop_assert!((thread.0 as usize) < resolved.report.threads.len() + apart.threads().len());
                 }

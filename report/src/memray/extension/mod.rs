@@ -1,7 +1,7 @@
 //! Data that memray's format does not have, after the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 11
+//! "heapray\0"  u32 version = 12
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
@@ -38,7 +38,7 @@ pub(super) use read::read;
 pub(super) use write::finish;
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 const END: u8 = 1;
 
 /// Thread of the extension.

@@ -25,10 +25,13 @@ const MAIN: [&str; 3] = ["main", "__libc_start_main", "std::rt::lang_start"];
 ///
 /// A call stack through a server of HTTP (hyper, h2, tonic) is of a connection. Of the rest, that of `main` is of the start, and that
 /// of other threads of the background.
-pub fn name_memory_without_route(report: &mut Report) {
+///
+/// Returns the context of each call stack's allocations in no context, for events: by the stack's number, or nothing if the
+/// report has no routes. Stacks without such sites have none.
+pub fn name_memory_without_route(report: &mut Report) -> Vec<ContextId> {
     let mut contexts = report.contexts.iter();
     if !contexts.any(|context| context.value(ROUTE).is_some()) {
-        return;
+        return Vec::new();
     }
     let names = names_of_stacks(report);
     let mut numbers: Vec<(&str, ContextId)> = Vec::new();
@@ -49,6 +52,12 @@ pub fn name_memory_without_route(report: &mut Report) {
             number
         });
     }
+    let known = |name: &&str| {
+        let mut numbers = numbers.iter();
+        let number = numbers.find(|(known, _)| known == name);
+        number.map_or(ContextId::NONE, |(_, number)| *number)
+    };
+    names.iter().map(known).collect()
 }
 
 /// Returns the name of each call stack's memory.

@@ -35,8 +35,8 @@ use crate::symbolize::about::{self, Said};
 enum Start<'a> {
     Session {
         snapshot: Cow<'a, Snapshot>,
-        /// The event log's complete bytes, and its events.
-        log: Option<(u64, u64)>,
+        /// The event log's complete bytes, its events, and its pairs.
+        log: Option<(u64, u64, Cow<'a, [(u32, u32)]>)>,
         key: OutputKey,
         pid: u32,
         command_line: String,
@@ -91,7 +91,7 @@ impl Helped {
                 let log = view.snapshot.log.as_ref();
                 let start = Start::Session {
                     snapshot: Cow::Borrowed(&*view.snapshot),
-                    log: log.map(|log| (log.bytes, log.events)),
+                    log: log.map(|log| (log.bytes, log.events, Cow::Borrowed(&**log.pairs))),
                     key: *key,
                     pid: std::process::id(),
                     command_line: command_line::read(),
@@ -250,10 +250,11 @@ fn begin(start: Start<'static>, files: [File; 2], wanted: &Wanted) -> Result<Her
         } => {
             about::set_said(said);
             let mut snapshot = snapshot.into_owned();
-            snapshot.log = log.map(|(bytes, events)| EventLog {
+            snapshot.log = log.map(|(bytes, events, pairs)| EventLog {
                 file: first,
                 bytes,
                 events,
+                pairs: Arc::new(pairs.into_owned()),
             });
             let view = View::of(snapshot);
             let mut here = Here::of(&Input::Session { view, key }, wanted)?;

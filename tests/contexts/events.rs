@@ -1,0 +1,163 @@
+//! Tests that the events of a session know their contexts: in its file, and in the log of a process that was killed.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use heapray::session::Session;
+use heapray::{ReportOptions, context, inherit, recover};
+use heapray_report::Report;
+use heapray_report::memray::{self, MemoryLimit};
+use heapray_report::model::{Site, Tally};
+use heapray_report::views::in_range;
+
+use crate::support::process::{only, test_name};
+use crate::support::{Dir, turn};
+use crate::{block, of};
+
+/// Set in the child process, which is this program again: the directory of its event log.
+const CHILD: &str = "HEAPRAY_TEST_CONTEXTS_DIR";
+
+/// Allocates in contexts, on two threads, and returns what stays live.
+fn work() -> Vec<Vec<u8>> {
+    let mut kept = vec![block(0)];
+    for route in ["GET /a", "GET /b"] {
+        let route = context([("route", route)]);
+        for _ in 0..3 {
+            kept.push(route.run(|| block(0)));
+            black_box(route.run(|| vec![1_u8; 100]));
+        }
+        let there = route.run(|| std::thread::spawn(inherit(|| (block(0), vec![1_u8; 100]))));
+        kept.push(there.join().unwrap().0);
+    }
+    let tenant = context([("tenant", "acme")]);
+    kept.push(tenant.run(|| block(0)));
+    kept
+}
+
+/// Returns the sums of call sites by context, thread, call stack and allocator.
+fn sums(report: &Report, tally: fn(&Site) -> Tally) -> BTreeMap<String, Tally> {
+    let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
+    for site in &report.sites {
+        let labels = &report.contexts[site.context.0 as usize].labels;
+        let thread = &report.threads[site.thread.0 as usize];
+        let frames = report.stacks.leaf_to_root(site.stack);
+        let frames = frames.map(|frame| report.frames[frame.0 as usize]);
+        let frames = frames.map(|frame| (report.strings.get(frame.function), frame.line));
+        let frames: Vec<_> = frames.collect();
+        let key = format!("{labels:?} {} {:?} {frames:?}", thread.tid, site.allocator);
+        *sums.entry(key).or_default() += tally(site);
+    }
+    sums.retain(|_, tally| tally.count > 0);
+    sums
+}
+
+/// Returns the live blocks of at least `SIZE` by context.
+fn large_by_context(report: &Report) -> BTreeMap<String, Tally> {
+    let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
+    for site in &report.sites {
+        if site.live.count > 0 && site.live.bytes >= site.live.count * of(1).bytes {
+            let labels = &report.contexts[site.context.0 as usize].labels;
+            let labels: Vec<String> = labels.iter().map(|(key, v)| format!("{key}={v}")).collect();
+            *sums.entry(labels.join(" ")).or_default() += site.live;
+        }
+    }
+    sums
+}
+
+fn expected() -> BTreeMap<String, Tally> {
+    let routes = [
+        ("route=GET /a", of(4)),
+        ("route=GET /b", of(4)),
+        ("route=background", of(1)),
+        ("tenant=acme", of(1)),
+    ];
+    routes.map(|(name, tally)| (name.to_owned(), tally)).into()
+}
+
+#[test]
+fn the_events_of_a_session_have_the_contexts_of_its_call_sites() {
+    let _turn = turn();
+    let dir = Dir::new("contexts-events");
+    let builder = heapray::builder().ignore_environment().enabled(true);
+    let profiler = builder.wait_for_start().dir(&dir.0).build().unwrap();
+    profiler.start().unwrap();
+    let kept = work();
+    profiler.stop().unwrap();
+    drop(kept);
+    profiler.shutdown().unwrap();
+
+    let path = dir.0.join("memray-report.bin");
+    let open = || File::open(&path).unwrap();
+    let read = memray::read_file(open()).unwrap();
+    assert!(read.complete);
+    assert_eq!(large_by_context(&read.report), expected());
+    let events = memray::events_of_file(open()).unwrap();
+    let part = in_range(
+        &read.report,
+        events,
+        0,
+        u64::MAX,
+        u64::MAX,
+        MemoryLimit::NONE,
+    )
+    .unwrap();
+    for tally in [|site: &Site| site.allocated, |site: &Site| site.live] {
+        assert_eq!(sums(&part, tally), sums(&read.report, tally));
+    }
+}
+
+fn record_until_killed(dir: PathBuf) -> ! {
+    let mut options = Dir::new("contexts-child").options();
+    options.spool_dir = dir;
+    let session = Session::start(&options).unwrap();
+    let kept = work();
+    // A snapshot flushes the log, which otherwise happens once a second.
+    session.snapshot().unwrap();
+    println!("ready");
+    loop {
+        std::thread::park();
+        black_box(&kept);
+    }
+}
+
+#[test]
+fn the_report_of_a_killed_process_has_its_contexts() {
+    let _turn = turn();
+    if let Some(dir) = std::env::var_os(CHILD) {
+        record_until_killed(dir.into());
+    }
+    let dir = Dir::new("contexts-killed");
+    let mut child = only(test_name!())
+        .env(CHILD, &dir.0)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let spool = std::fs::read_dir(&dir.0).unwrap().next().unwrap().unwrap();
+
+    let recovered = recover(&spool.path(), &ReportOptions::default()).unwrap();
+    assert_eq!(large_by_context(recovered.report()), expected());
+    let mut file = Vec::new();
+    recovered.write(heapray::Version::V13, &mut file).unwrap();
+    let read = memray::read(&file[..]).unwrap();
+    assert!(read.complete);
+    assert_eq!(large_by_context(&read.report), expected());
+    let events = memray::events(&file[..]).unwrap();
+    let part = in_range(
+        &read.report,
+        events,
+        0,
+        u64::MAX,
+        u64::MAX,
+        MemoryLimit::NONE,
+    )
+    .unwrap();
+    assert_eq!(large_by_context(&part), expected());
+}
