@@ -1,6 +1,7 @@
 //! Layers that put each request into a context: that of its route, or another.
 
 mod grpc;
+mod known;
 mod route;
 
 use std::pin::Pin;

@@ -1,12 +1,12 @@
 //! Names requests by their route.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use axum::extract::MatchedPath;
 use axum::http::{Method, Request};
 
 use super::grpc::{self, FirstCall, GrpcMethods};
+use super::known::KnownRoutes;
 use super::{ContextLayer, NameRequest, by_request};
 use crate::capture::thread::Busy;
 use crate::contexts::{Context, ROUTE, context};
@@ -14,14 +14,12 @@ use crate::contexts::{Context, ROUTE, context};
 /// Names requests by their route: the method, and the path as the service's router has it, or the method of gRPC.
 #[derive(Debug, Clone, Default)]
 pub struct ByRoute {
-    /// The context of each path and method, for requests that are in no other context.
-    known: Arc<RwLock<HashMap<Box<str>, ByMethod>>>,
+    /// Of requests that are in no other context.
+    known: Arc<KnownRoutes<{ METHODS.len() + 1 }>>,
     grpc: Arc<GrpcMethods>,
 }
 
-/// The context of each method, and that of all other methods.
-type ByMethod = [Option<Context>; METHODS.len() + 1];
-
+/// Methods that are told apart.
 const METHODS: [Method; 9] = [
     Method::GET,
     Method::POST,
@@ -60,23 +58,18 @@ pub fn by_route() -> ContextLayer<ByRoute> {
 
 impl ByRoute {
     fn of(&self, path: Option<&str>, method: &Method) -> Context {
-        let _busy = Busy::enter();
         let path = path.unwrap_or("(no route)");
         let nth = METHODS.iter().position(|known| known == method);
         let at = nth.unwrap_or(METHODS.len());
-        let known = || {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-            known.get(path).and_then(|contexts| contexts[at])
-        };
         let is_outermost = Context::current() == Context::NONE;
-        if is_outermost && let Some(known) = known() {
+        if is_outermost && let Some(known) = self.known.get(path, at) {
             return known;
         }
+        let _busy = Busy::enter();
         let method = nth.map_or("OTHER", |at| METHODS[at].as_str());
         let named = context([(ROUTE, format!("{method} {path}"))]);
         if is_outermost {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.entry(path.into()).or_default()[at] = Some(named);
+            self.known.learn(path, at, named);
         }
         named
     }
