@@ -95,6 +95,9 @@ fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
     let no_log = on(&[("MEMRAY_PROFILER_LOG_LIMIT", "0")]);
     let stopped = on(&[("HEAPRAY_BENCH_STOPPED", "1")]);
     let sampling = on(&[("MEMRAY_PROFILER_SAMPLE", "512KiB")]);
+    let by_route = ("MEMRAY_PROFILER_BY_ROUTE", "true");
+    let every_by_route = on(&[by_route]);
+    let sampling_by_route = on(&[("MEMRAY_PROFILER_SAMPLE", "512KiB"), by_route]);
     let continuous = on(&[("MEMRAY_PROFILER_CONTINUOUS", "true")]);
     let pushing = on(&[
         ("MEMRAY_PROFILER_CONTINUOUS", "true"),
@@ -116,6 +119,18 @@ fn heapray(programs: &Programs, all: &mut Vec<Contender>) {
             "got",
             "heapray, sampling at 512 KiB",
             sampling.clone(),
+        ),
+        (
+            "got-by-route",
+            "got",
+            "heapray, every allocation, by route",
+            every_by_route,
+        ),
+        (
+            "got-sampling-by-route",
+            "got",
+            "heapray, sampling at 512 KiB, by route",
+            sampling_by_route,
         ),
         (
             "got-continuous",

@@ -12,7 +12,7 @@ use crate::plan::{ALWAYS_ON, Case, Plan, is_measured};
 use crate::process::Measured;
 use crate::programs::Programs;
 use crate::runs::{Run, Runs};
-use crate::{after, always_on, check, instructions, server};
+use crate::{after, always_on, callgrind, check, instructions, server};
 
 type Values = Result<BTreeMap<String, f64>>;
 
@@ -41,7 +41,7 @@ pub(crate) fn drive(
         }
     }
     if !plan.instructions.is_empty() {
-        match instructions::missing() {
+        match callgrind::missing() {
             Some(missing) => {
                 println!("missing: {missing}");
                 runs.missing.push(missing);

@@ -9,6 +9,7 @@
 
 mod after;
 mod always_on;
+mod callgrind;
 mod check;
 mod contenders;
 mod details;
@@ -73,6 +74,7 @@ fn command(arguments: &[String]) -> Result<()> {
         ["symbols", path] => details::symbols::section(path),
         ["child", "symbols", who, path, count] => details::symbols::child(who, path, count),
         ["child", "contexts", mode] => details::contexts::child(mode),
+        ["child", "contexts", mode, layer, count] => details::contexts::counted(mode, layer, count),
         ["child", "report"] => details::report::child(),
         ["child", "sites", what] => details::sites::child(what),
         ["list"] => list(),

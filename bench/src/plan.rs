@@ -13,8 +13,14 @@ const ALWAYS_ON_CONTENDERS: [&str; 4] = [
     "pyroscope-rs",
 ];
 
+/// Contenders that record by route, which only a service has.
+const BY_ROUTE: [&str; 2] = ["got-by-route", "got-sampling-by-route"];
+
 /// Returns whether a contender has a part in cases of this workload.
 pub(crate) fn is_measured(workload: &str, contender: &str) -> bool {
+    if BY_ROUTE.contains(&contender) {
+        return workload == "server";
+    }
     let is_always_on = ALWAYS_ON_CONTENDERS.contains(&contender);
     if workload == ALWAYS_ON {
         is_always_on || ["off", "jemalloc-off"].contains(&contender)
@@ -173,5 +179,11 @@ mod tests {
         assert!(!is_measured(ALWAYS_ON, "dhat"));
         assert!(is_measured("server", "off") && is_measured("server", "dhat"));
         assert!(!is_measured("server", "pyroscope-rs"));
+    }
+
+    #[test]
+    fn routes_are_measured_in_the_service_alone() {
+        assert!(is_measured("server", "got-by-route"));
+        assert!(!is_measured("live", "got-by-route") && !is_measured(ALWAYS_ON, "got-by-route"));
     }
 }

@@ -4,7 +4,6 @@
 //! does not change them.
 
 use std::fs::File;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use heapray::capture::event::{Event, Kind, NodeId};
@@ -13,6 +12,7 @@ use heapray::collector::{Clock, LogReader, LogWriter, Tables};
 use heapray_bench_workloads::{Result, thread_cpu};
 
 use super::mib;
+use crate::callgrind;
 use crate::runs::median;
 
 const CLOCK: Clock = Clock {
@@ -51,11 +51,9 @@ pub(crate) fn section() -> Result<()> {
     println!(
         "Medians of {ROUNDS} rounds of {EVENTS} events, CPU time; instructions by callgrind.\n"
     );
-    let has_valgrind = Command::new("valgrind").arg("--version").output().is_ok();
-    if !has_valgrind {
-        println!(
-            "(valgrind is not installed: instructions are not counted; apt-get install valgrind)"
-        );
+    let missing = callgrind::missing();
+    if let Some(missing) = &missing {
+        println!("({missing})");
     }
     println!("| | without the log | | with it | | bytes in the log | tables | reading the log |");
     println!("|---|---|---|---|---|---|---|---|");
@@ -75,7 +73,7 @@ pub(crate) fn section() -> Result<()> {
             read.push(each(thread_cpu() - start));
         }
         let instructions = |log| {
-            if has_valgrind {
+            if missing.is_none() {
                 instructions(name, log).map(|each| format!("{each:.0} instructions"))
             } else {
                 Ok(String::new())
@@ -154,33 +152,10 @@ fn spool() -> Result<File> {
 }
 
 fn instructions(program: &str, log: &str) -> Result<f64> {
-    let name = format!("heapray-bench-callgrind-{}", std::process::id());
-    let file = std::env::temp_dir().join(name);
-    let done = Command::new("valgrind")
-        .args([
-            "--quiet",
-            "--tool=callgrind",
-            "--toggle-collect=*collector::measured*",
-        ])
-        .arg(format!("--callgrind-out-file={}", file.display()))
-        .arg(std::env::current_exe()?)
-        .arg("collector")
-        .env(COUNT, format!("{program} {log}"))
-        .stdout(Stdio::null())
-        .status()?;
-    let text = std::fs::read_to_string(&file);
-    drop(std::fs::remove_file(&file));
-    if !done.success() {
-        return Err(format!("callgrind failed: {done}").into());
-    }
-    let sum = text?.lines().find_map(|line| {
-        let sum = line
-            .strip_prefix("totals: ")
-            .or(line.strip_prefix("summary: "))?;
-        sum.trim().parse::<f64>().ok()
-    });
+    let what = (COUNT, format!("{program} {log}"));
+    let sum = callgrind::of_this_program("*collector::measured*", &["collector"], &[what])?;
     let whole = COUNTED.div_ceil(MADE) * MADE;
-    Ok(sum.ok_or("callgrind told no sum")? / whole as f64)
+    Ok(sum / whole as f64)
 }
 
 /// Runs the part that is counted.
