@@ -196,6 +196,8 @@ pub mod session;
 pub mod symbolize;
 
 pub use alloc::Alloc;
+#[cfg(feature = "http")]
+pub use capture::trace::TraceContext;
 pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
 #[cfg(feature = "spans")]
 pub use contexts::SpanContexts;

@@ -42,6 +42,10 @@ pub enum Kind {
     RunEnd = 23,
     /// A run has ended whose allocations a thread has counted itself: its [`Event::run_end`].
     MeteredRunEnd = 24,
+    /// The trace of the run whose end the thread tells next, after the [`Kind::SpanId`]: [`Event::trace_words`].
+    TraceId = 25,
+    /// The span of that run: [`Event::trace_words`].
+    SpanId = 26,
 }
 
 impl Kind {
@@ -49,7 +53,7 @@ impl Kind {
     #[inline]
     #[must_use]
     pub fn from_byte(byte: u8) -> Kind {
-        const ALL: [Kind; 25] = [
+        const ALL: [Kind; 27] = [
             Kind::Free,
             Kind::Free,
             Kind::Free,
@@ -75,8 +79,17 @@ impl Kind {
             Kind::Context,
             Kind::RunEnd,
             Kind::MeteredRunEnd,
+            Kind::TraceId,
+            Kind::SpanId,
         ];
         ALL.get(usize::from(byte)).copied().unwrap_or(Kind::Free)
+    }
+
+    /// Returns whether two words of 64 bits belong to the event, in a second slot.
+    #[inline]
+    #[must_use]
+    pub fn has_words(self) -> bool {
+        matches!(self, Kind::ThreadName | Kind::TraceId | Kind::SpanId)
     }
 
     /// Returns whether the event hands out memory.
@@ -155,13 +168,20 @@ impl Event {
     #[must_use]
     pub fn run_end(&self) -> RunEnd {
         let metered = Metered {
-            count: self.size,
+            count: self.size & !IS_TRACED,
             bytes: self.address,
         };
         RunEnd {
             context: self.node.0,
             metered: (self.kind == Kind::MeteredRunEnd).then_some(metered),
+            is_traced: self.size & IS_TRACED != 0,
         }
+    }
+
+    /// Returns the two words of a [`Kind::TraceId`], or the word of a [`Kind::SpanId`] and 0.
+    #[must_use]
+    pub fn trace_words(&self) -> [u64; 2] {
+        [self.address, self.size]
     }
 
     /// Returns whether the thread knows that the block is a temporary one, for a [`Kind::Free`] while sampling.
@@ -197,6 +217,22 @@ pub struct RunEnd {
     pub context: u32,
     /// Its allocations, if a thread has counted them: while sampling.
     pub metered: Option<Metered>,
+    /// Whether the thread has told its trace before.
+    pub is_traced: bool,
+}
+
+/// Set in the size of an event of a run's end, if the run has a trace.
+const IS_TRACED: u64 = 1 << 63;
+
+impl RunEnd {
+    /// Returns the kind, address and size of its event.
+    pub(crate) fn fields(&self, run: u64) -> (Kind, u64, u64) {
+        let traced = if self.is_traced { IS_TRACED } else { 0 };
+        match self.metered {
+            None => (Kind::RunEnd, run, traced),
+            Some(Metered { count, bytes }) => (Kind::MeteredRunEnd, bytes, count | traced),
+        }
+    }
 }
 
 /// Returns the size of a [`Kind::Free`]: see [`Event::is_temporary`].

@@ -41,6 +41,7 @@ mod state;
 pub mod sys;
 pub mod thread;
 mod thread_end;
+pub mod trace;
 pub mod untracked;
 pub mod unwind;
 

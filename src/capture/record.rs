@@ -8,6 +8,7 @@ use super::event::{Kind, NodeId, RunEnd, size_of_free};
 use super::ring::ThreadStart;
 use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
+use super::trace::TraceContext;
 use super::{clock, control, sampling, scope};
 
 /// Longest total time that a thread waits for room in its ring. After that, events are lost, and the lost events are counted
@@ -227,8 +228,8 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     }
 }
 
-/// Records the end of a run.
-pub fn run_end(local: &Local, run: u64, end: RunEnd) {
+/// Records the end of a run, and its trace.
+pub fn run_end(local: &Local, run: u64, end: RunEnd, trace: Option<TraceContext>) {
     let Some((state, _borrowed)) = thread::state(local) else {
         return lost_without_state();
     };
@@ -239,11 +240,23 @@ pub fn run_end(local: &Local, run: u64, end: RunEnd) {
         let private = &*state.private.get();
         private.session == session && private.number == number
     };
-    if session == 0 || !announced && !announce(local, state, session) || !room(state) {
+    if session == 0 || !announced && !announce(local, state, session) {
         return;
     }
+    if let Some([first, last, span]) = trace.map(|trace| trace.words()) {
+        let parts = [(Kind::TraceId, [first, last]), (Kind::SpanId, [span, 0])];
+        for (kind, words) in parts {
+            if !room(state) {
+                return;
+            }
+            // SAFETY: the calling thread owns the ring, and `room` reserved.
+            if unsafe { state.ring.push_trace(kind, words, clock::stamp) } {
+                control::wake_collector();
+            }
+        }
+    }
     // SAFETY: the calling thread owns the ring, and `room` reserved.
-    if unsafe { state.ring.push_run_end(run, end, clock::stamp) } {
+    if room(state) && unsafe { state.ring.push_run_end(run, end, clock::stamp) } {
         control::wake_collector();
     }
 }

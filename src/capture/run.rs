@@ -9,6 +9,7 @@ use super::context::{Entered, enter};
 use super::event::RunEnd;
 use super::metered::Metered;
 use super::thread::{Busy, with_local};
+use super::trace::TraceContext;
 use super::{record, sampling};
 
 /// The number of the last run.
@@ -23,6 +24,7 @@ pub struct Run {
     context: u32,
     /// Its allocations, as far as its threads sampled.
     metered: Metered,
+    trace: Option<TraceContext>,
 }
 
 impl Run {
@@ -31,6 +33,7 @@ impl Run {
         number: 0,
         context: 0,
         metered: Metered { count: 0, bytes: 0 },
+        trace: None,
     };
 
     /// Begins a run that is counted under `context`. Returns [`NONE`](Run::NONE) if no session records, or if the calling
@@ -43,6 +46,14 @@ impl Run {
             number: LAST_RUN.fetch_add(1, Ordering::Relaxed) + 1,
             context,
             ..Run::NONE
+        }
+    }
+
+    /// Asks for the trace that the run belongs to, unless nothing of the run is added up.
+    #[cfg(feature = "http")]
+    pub fn ask_trace(&mut self, trace: impl FnOnce() -> Option<TraceContext>) {
+        if self.number != 0 {
+            self.trace = trace();
         }
     }
 
@@ -73,8 +84,9 @@ impl Run {
         let end = RunEnd {
             context: self.context,
             metered: sampling::is_on().then_some(self.metered),
+            is_traced: self.trace.is_some(),
         };
-        with_local(|local| record::run_end(local, number, end));
+        with_local(|local| record::run_end(local, number, end, self.trace));
     }
 }
 

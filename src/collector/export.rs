@@ -150,6 +150,9 @@ impl Tables {
         for (context, runs) in self.runs_by_context() {
             contexts.entry(context).or_default().runs = runs;
         }
+        for (context, &run) in self.runs.traced() {
+            contexts.entry(context).or_default().traced.push(run);
+        }
         contexts
     }
 

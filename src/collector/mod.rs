@@ -40,6 +40,7 @@ mod survivors;
 mod tables;
 mod threads;
 pub mod timeline;
+pub mod traces;
 pub mod worker;
 
 pub use call_tree::CallTree;

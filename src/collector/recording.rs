@@ -58,7 +58,7 @@ fn of_thread(event: &Event, thread: u32) -> Option<Event> {
             ..*event
         }),
         kind if kind.is_allocation() => None,
-        Kind::Context | Kind::RunEnd | Kind::MeteredRunEnd => None,
+        Kind::Context | Kind::RunEnd | Kind::MeteredRunEnd | Kind::TraceId | Kind::SpanId => None,
         // Most are of blocks outside of the scope, which must not count as unknown.
         Kind::Free | Kind::Munmap | Kind::ReallocFree => Some(event.as_untracked()),
         _ => Some(*event),

@@ -14,7 +14,8 @@ use heapray_report::model::{Runs, Tally};
 
 use super::hash::Map;
 use super::sites::add;
-use crate::capture::event::RunEnd;
+use super::traces::{TracedRun, Traces};
+use crate::capture::event::{Event, RunEnd};
 
 /// Most runs that are under way at one time. Further ones are not added up.
 const MOST: usize = 1 << 16;
@@ -53,6 +54,7 @@ pub(super) struct RunTable {
     free: Vec<Place>,
     by_number: Map<u64, Place>,
     by_context: Map<u32, Runs>,
+    traces: Traces,
     left_out: u64,
 }
 
@@ -63,6 +65,7 @@ impl Default for RunTable {
             free: Vec::new(),
             by_number: Map::default(),
             by_context: Map::default(),
+            traces: Traces::default(),
             left_out: 0,
         }
     }
@@ -127,9 +130,21 @@ impl RunTable {
         }
     }
 
-    /// Ends a run. `number` is 0 if it is not known here.
+    /// Notes a part of the trace of the run whose end the thread tells next.
     #[cold]
-    pub(super) fn end(&mut self, number: u64, RunEnd { context, metered }: RunEnd) {
+    pub(super) fn note_trace(&mut self, event: &Event) {
+        self.traces.note(event);
+    }
+
+    /// Ends a run. One whose thread has counted itself is not known here.
+    #[cold]
+    pub(super) fn end(&mut self, event: &Event) {
+        let RunEnd {
+            context,
+            metered,
+            is_traced,
+        } = event.run_end();
+        let number = metered.map_or(event.run(), |_| 0);
         let ended = match self.by_number.remove(&number) {
             Some(place) => {
                 self.free.push(place);
@@ -153,6 +168,14 @@ impl RunTable {
         };
         runs.allocated_bytes.add(allocated.bytes);
         runs.allocated_blocks.add(allocated.count);
+        if is_traced {
+            self.traces.end(event.thread, context, allocated.bytes);
+        }
+    }
+
+    /// Returns the last run with a trace of each context and size.
+    pub(super) fn traced(&self) -> impl Iterator<Item = (u32, &TracedRun)> {
+        self.traces.by_context()
     }
 
     /// Returns the runs of each context that have ended, by its number.
@@ -179,7 +202,9 @@ impl RunTable {
             + self.by_number.capacity() * (size_of::<(u64, Place)>() + 1)
             + self.by_context.capacity() * (size_of::<(u32, Runs)>() + 1);
         let spreads = self.by_context.values().flat_map(Runs::spreads);
-        under_way as u64 + spreads.map(|spread| spread.memory_bytes()).sum::<u64>()
+        under_way as u64
+            + self.traces.memory_bytes()
+            + spreads.map(|spread| spread.memory_bytes()).sum::<u64>()
     }
 }
 
@@ -222,15 +247,21 @@ impl UnderWay {
 mod tests {
     use super::*;
     use crate::capture::metered::Metered;
+    use crate::collector::traces::tests::event_of_end;
 
     fn one(bytes: u64) -> Tally {
         Tally { count: 1, bytes }
     }
 
-    const END: RunEnd = RunEnd {
-        context: 7,
-        metered: None,
-    };
+    /// Returns the event of the end of run `number` of context 7.
+    fn end(number: u64, metered: Option<Metered>) -> Event {
+        let end = RunEnd {
+            context: 7,
+            metered,
+            is_traced: false,
+        };
+        event_of_end(number, end)
+    }
 
     #[test]
     fn a_run_is_counted_under_its_context_when_it_ends() {
@@ -245,9 +276,9 @@ mod tests {
         table.freed(first, one(100), 7);
         table.freed(first, one(3), 9);
         table.freed(second, one(100), 7);
-        table.end(1, END);
-        table.end(2, END);
-        table.end(3, END);
+        table.end(&end(1, None));
+        table.end(&end(2, None));
+        table.end(&end(3, None));
         let (context, runs) = table.by_context().next().unwrap();
         assert_eq!((context, runs.count()), (7, 3));
         assert_eq!(runs.allocated_bytes.sum(), 1150);
@@ -258,7 +289,7 @@ mod tests {
         assert_eq!(runs.freed_of_others, one(3));
         let third = table.enter(4, 7);
         assert!(third == first || third == second, "places are used again");
-        table.end(4, END);
+        table.end(&end(4, None));
         assert_eq!(
             table.by_context().next().unwrap().1.allocated_bytes.sum(),
             1150
@@ -272,13 +303,7 @@ mod tests {
             count: 2,
             bytes: 30,
         });
-        table.end(
-            0,
-            RunEnd {
-                context: 7,
-                metered,
-            },
-        );
+        table.end(&end(0, metered));
         let (_, runs) = table.by_context().next().unwrap();
         assert_eq!((runs.count(), runs.allocated_bytes.sum()), (1, 30));
         assert_eq!(runs.held_bytes.count(), 0);

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::traces::TracedRun;
 use crate::capture::event::{Kind, NodeId};
 pub use crate::capture::modules::{Module, ModuleId};
 use crate::capture::unwind::mark;
@@ -249,4 +250,6 @@ pub struct ContextSums {
     pub live: Tally,
     /// Requests and futures that have ended.
     pub runs: Runs,
+    /// The last of them that belong to a trace, one of each size.
+    pub traced: Vec<TracedRun>,
 }

@@ -89,9 +89,9 @@ fn encode_value(
         }
         (_, Value::Seconds(value)) => encoder.encode_gauge(value),
         (_, Value::Histogram(histogram)) => {
-            let below: u64 = histogram.buckets.iter().map(|(_, count)| count).sum();
+            let below: u64 = histogram.buckets.iter().map(|bucket| bucket.count).sum();
             let buckets = histogram.buckets.iter();
-            let buckets = buckets.map(|&(largest, count)| (largest as f64, count));
+            let buckets = buckets.map(|bucket| (bucket.largest as f64, bucket.count));
             // The encoder adds them up. The last bucket has no limit.
             let more = (f64::MAX, histogram.count.saturating_sub(below));
             let buckets: Vec<_> = buckets.chain([more]).collect();

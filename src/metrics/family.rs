@@ -1,5 +1,7 @@
 //! A family of metrics: a name, its meaning, and a value for each combination of labels.
 
+use std::time::SystemTime;
+
 /// A family.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Family {
@@ -73,11 +75,31 @@ pub(super) enum Value {
 /// Numbers by size.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Histogram {
-    /// The largest number of each bucket, and how many are in it: smallest first.
-    pub(super) buckets: Vec<(u64, u64)>,
+    /// The smallest first. Larger numbers than those of the last are in none.
+    pub(super) buckets: Vec<Bucket>,
+    /// One of the larger numbers.
+    pub(super) larger: Option<Exemplar>,
     /// How many there are.
     pub(super) count: u64,
     pub(super) sum: u64,
+}
+
+/// A part of a histogram.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bucket {
+    /// The largest number that is in it.
+    pub(super) largest: u64,
+    /// How many there are in it.
+    pub(super) count: u64,
+    pub(super) exemplar: Option<Exemplar>,
+}
+
+/// One of a histogram's numbers, and what it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Exemplar {
+    pub(super) labels: [(&'static str, String); 2],
+    pub(super) value: u64,
+    pub(super) at: SystemTime,
 }
 
 impl From<Histogram> for Value {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::family::{Family, Histogram, Kind};
+use super::family::{Bucket, Exemplar, Family, Histogram, Kind};
 use crate::collector::snapshot::ContextSums;
+use crate::collector::traces::TracedRun;
 use crate::contexts::ROUTE;
 use crate::profiler::by_route;
 use heapray_report::model::Spread;
@@ -41,7 +42,7 @@ pub(crate) fn families(
         blocks.add(labels.clone(), sums.live.count);
         total.add(labels.clone(), sums.allocated.bytes);
         if sums.runs.count() > 0 {
-            each.add(labels, histogram(&sums.runs.allocated_bytes));
+            each.add(labels, histogram(&sums.runs.allocated_bytes, &sums.traced));
         }
     }
     vec![bytes, blocks, total, each]
@@ -59,18 +60,45 @@ const LARGEST: [u64; 12] = {
 };
 
 /// Returns a spread with fewer buckets. Each of them ends where one of the spread's does, so that none is split.
-fn histogram(spread: &Spread) -> Histogram {
-    let mut buckets = LARGEST.map(|largest| (largest, 0));
+///
+/// A bucket's exemplar is the last request with a trace, of those in it.
+fn histogram(spread: &Spread, traced: &[TracedRun]) -> Histogram {
+    let mut buckets = LARGEST.map(|largest| Bucket {
+        largest,
+        count: 0,
+        exemplar: None,
+    });
     for (largest, count) in spread.buckets() {
-        let bucket = buckets.iter_mut().find(|(most, _)| largest <= *most);
-        if let Some((_, sum)) = bucket {
-            *sum += count;
+        let bucket = buckets.iter_mut().find(|bucket| largest <= bucket.largest);
+        if let Some(bucket) = bucket {
+            bucket.count += count;
         }
+    }
+    let mut larger = None;
+    let mut traced: Vec<&TracedRun> = traced.iter().collect();
+    traced.sort_by_key(|run| run.ended);
+    for run in traced {
+        let bucket = buckets
+            .iter_mut()
+            .find(|bucket| run.bytes <= bucket.largest);
+        *bucket.map_or(&mut larger, |bucket| &mut bucket.exemplar) = Some(exemplar(run));
     }
     Histogram {
         buckets: buckets.to_vec(),
+        larger,
         count: spread.count(),
         sum: spread.sum(),
+    }
+}
+
+fn exemplar(run: &TracedRun) -> Exemplar {
+    Exemplar {
+        labels: [
+            ("trace_id", run.trace.trace_id().to_string()),
+            ("span_id", run.trace.span_id().to_string()),
+        ],
+        value: run.bytes,
+        at: run.ended,
     }
 }
 
@@ -102,6 +130,7 @@ mod tests {
             },
             live: Tally { count: 1, bytes },
             runs: Runs::default(),
+            traced: Vec::new(),
         };
         let contexts = BTreeMap::from([(0, sums(1)), (1, sums(2)), (2, sums(4)), (3, sums(8))]);
         let text = text(&families(&contexts, &labels), TextFormat::Plain);

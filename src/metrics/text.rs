@@ -3,8 +3,9 @@
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 
 use std::fmt::{self, Display, Write as _};
+use std::time::UNIX_EPOCH;
 
-use super::family::{Family, Histogram, Kind, Sample, Value};
+use super::family::{Bucket, Exemplar, Family, Histogram, Kind, Sample, Value};
 
 /// A text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,30 +58,58 @@ fn write_family(text: &mut String, family: &Family, format: TextFormat) -> fmt::
         writeln!(text, "# UNIT {name} {}", unit.name())?;
     }
     for Sample { labels, value } in &family.samples {
-        let mut line = |ending: &str, more: Option<(&'static str, String)>, value: &dyn Display| {
-            write!(text, "{name}{ending}{} {value}", Labels(labels, more))?;
-            text.write_char('\n')
+        if let Value::Histogram(histogram) = value {
+            write_buckets(text, name, labels, histogram, format)?;
+        }
+        let mut line = |ending: &str, value: &dyn Display| {
+            writeln!(text, "{name}{ending}{} {value}", Labels(labels, None))
         };
         match value {
-            Value::Whole(value) => line(ending, None, value)?,
-            Value::Seconds(value) => line(ending, None, value)?,
-            Value::Histogram(Histogram {
-                buckets,
-                count,
-                sum,
-            }) => {
-                let mut below = 0;
-                for (largest, count) in buckets {
-                    below += count;
-                    line("_bucket", Some(("le", format!("{largest}.0"))), &below)?;
-                }
-                line("_bucket", Some(("le", "+Inf".to_owned())), count)?;
-                line("_sum", None, sum)?;
-                line("_count", None, count)?;
+            Value::Whole(value) => line(ending, value)?,
+            Value::Seconds(value) => line(ending, value)?,
+            Value::Histogram(histogram) => {
+                line("_sum", &histogram.sum)?;
+                line("_count", &histogram.count)?;
             }
         }
     }
     Ok(())
+}
+
+fn write_buckets(
+    text: &mut String,
+    name: &str,
+    labels: &[(&'static str, String)],
+    histogram: &Histogram,
+    format: TextFormat,
+) -> fmt::Result {
+    let mut bucket = |largest: String, count: u64, exemplar: &Option<Exemplar>| {
+        let labels = Labels(labels, Some(("le", largest)));
+        write!(text, "{name}_bucket{labels} {count}")?;
+        // The older format has no exemplars.
+        if let (TextFormat::OpenMetrics, Some(Exemplar { labels, value, at })) = (format, exemplar)
+        {
+            let at = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            write!(
+                text,
+                " # {} {value}.0 {:.3}",
+                Labels(labels, None),
+                at.as_secs_f64()
+            )?;
+        }
+        text.write_char('\n')
+    };
+    let mut below = 0;
+    for Bucket {
+        largest,
+        count,
+        exemplar,
+    } in &histogram.buckets
+    {
+        below += count;
+        bucket(format!("{largest}.0"), below, exemplar)?;
+    }
+    bucket("+Inf".to_owned(), histogram.count, &histogram.larger)
 }
 
 /// The labels of a sample, and one more.
@@ -120,6 +149,8 @@ impl Display for Escaped<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn families() -> Vec<Family> {
@@ -156,8 +187,22 @@ site_live_bytes{function=\"<a as \\\"b\\\">::c\\\\d\\n\",location=\"é.rs:1\"} 1
     #[test]
     fn the_buckets_of_a_histogram_are_sums() {
         let mut sizes = Family::new(Kind::Histogram, "request_bytes", "By size.");
+        let exemplar = |value| Exemplar {
+            labels: [
+                ("trace_id", "0af7".to_owned()),
+                ("span_id", "b7".to_owned()),
+            ],
+            value,
+            at: UNIX_EPOCH + Duration::from_millis(1_700_000_000_250),
+        };
+        let bucket = |(largest, count)| Bucket {
+            largest,
+            count,
+            exemplar: (largest == 4096).then(|| exemplar(2000)),
+        };
         let histogram = Histogram {
-            buckets: vec![(256, 2), (1024, 0), (4096, 1)],
+            buckets: [(256, 2), (1024, 0), (4096, 1)].map(bucket).to_vec(),
+            larger: Some(exemplar(8000)),
             count: 4,
             sum: 10_000,
         };
@@ -172,7 +217,17 @@ request_bytes_bucket{route=\"GET /\",le=\"+Inf\"} 4
 request_bytes_sum{route=\"GET /\"} 10000
 request_bytes_count{route=\"GET /\"} 4
 ";
-        assert_eq!(text(&[sizes], TextFormat::Plain), expected);
+        let sizes = [sizes];
+        assert_eq!(text(&sizes, TextFormat::Plain), expected);
+        let with_traces = text(&sizes, TextFormat::OpenMetrics);
+        let exemplars = [
+            "le=\"4096.0\"} 3 # {trace_id=\"0af7\",span_id=\"b7\"} 2000.0 1700000000.250\n",
+            "le=\"+Inf\"} 4 # {trace_id=\"0af7\",span_id=\"b7\"} 8000.0 1700000000.250\n",
+        ];
+        for exemplar in exemplars {
+            assert!(with_traces.contains(exemplar), "{with_traces}");
+        }
+        assert_eq!(with_traces.matches(" # {").count(), 2);
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(crate) fn by_route<'l>(
         of_route.live += sums.live;
         of_route.allocated += sums.allocated;
         of_route.runs += &sums.runs;
+        of_route.traced.extend(&sums.traced);
     }
     routes
 }

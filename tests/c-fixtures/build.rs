@@ -36,6 +36,7 @@ fn main() {
     library("c/interposer.c", &["-ldl"], "interposer.so");
     library("c/lookup.c", &["-ldl"], "lookup.so");
     library("c/sized.c", &[], "sized.so");
+    library("c/thread_context.c", &[], "libthread_context.so");
     library("c/allocator.cc", &["-std=c++17"], "liballocator.so");
     library(
         "c/allocator.cc",

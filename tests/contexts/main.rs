@@ -7,6 +7,7 @@ mod events;
 mod grpc;
 mod pitfalls;
 mod runs;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

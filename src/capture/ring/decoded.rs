@@ -59,7 +59,7 @@ impl Decoded {
     /// Adds the second slot.
     #[inline]
     pub fn add(&mut self, more: Slot) {
-        if self.kind == Kind::ThreadName {
+        if self.kind.has_words() {
             [self.address, self.size, _] = more;
         } else {
             self.size = more[0];
@@ -78,6 +78,6 @@ pub fn decode(slot: Slot) -> Decoded {
         address: slot[1] & ADDRESS_MASK,
         size,
         node: slot[2] as u32,
-        more: size == SIZE_IN_NEXT_SLOT || kind == Kind::ThreadName,
+        more: size == SIZE_IN_NEXT_SLOT || kind.has_words(),
     }
 }

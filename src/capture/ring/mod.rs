@@ -15,6 +15,10 @@
 //!  ThreadStart           time stamp        kind | session                tid (32) | thread number (32)
 //!  ThreadName            time stamp        kind | 0                      0, and the next slot:
 //!                        name, bytes 0-7   name, bytes 8-15              0
+//!  TraceId               time stamp        kind | 0                      0, and the next slot:
+//!                        trace, bytes 0-7  trace, bytes 8-15             0
+//!  SpanId                time stamp        kind | 0                      0, and the next slot:
+//!                        span              0                             0
 //!  Sampling              time stamp        kind | 0                      mean bytes, as a size | 0
 //! ```
 //!
@@ -29,7 +33,6 @@ use core::sync::atomic::Ordering;
 
 use super::event::{Kind, RunEnd, packed_name};
 use super::memory;
-use super::metered::Metered;
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64};
 
 mod decoded;
@@ -307,16 +310,23 @@ impl Ring {
     /// # Safety
     /// The same as for [`Ring::push`].
     pub unsafe fn push_run_end(&self, run: u64, end: RunEnd, stamp: impl FnOnce() -> u64) -> bool {
-        let RunEnd { context, metered } = end;
+        let (kind, address, size) = end.fields(run);
         // SAFETY: the caller's promise.
-        unsafe {
-            match metered {
-                None => self.push(Kind::RunEnd, run, 0, context, stamp),
-                Some(Metered { count, bytes }) => {
-                    self.push(Kind::MeteredRunEnd, bytes, count, context, stamp)
-                }
-            }
-        }
+        unsafe { self.push(kind, address, size, end.context, stamp) }
+    }
+
+    /// Publishes a part of the trace of the run whose end follows.
+    ///
+    /// # Safety
+    /// The same as for [`Ring::push`].
+    pub unsafe fn push_trace(
+        &self,
+        kind: Kind,
+        [first, last]: [u64; 2],
+        stamp: impl FnOnce() -> u64,
+    ) -> bool {
+        // SAFETY: the caller's promise is that of `publish`.
+        unsafe { self.publish((kind as u64) << 56, 0, Some([first, last, 0]), stamp) }
     }
 
     /// Publishes a thread's name: 16 bytes, padded with zeros.

@@ -299,8 +299,8 @@ impl Tables {
             Kind::ReallocDone => {}
             Kind::Sampling => self.note_mean(event),
             Kind::Context => self.change_context(event),
-            Kind::RunEnd => self.runs.end(event.run(), event.run_end()),
-            Kind::MeteredRunEnd => self.runs.end(0, event.run_end()),
+            Kind::RunEnd | Kind::MeteredRunEnd => self.runs.end(event),
+            Kind::TraceId | Kind::SpanId => self.runs.note_trace(event),
             Kind::ThreadStart => self.threads.start(event, &events[at + 1..]),
             Kind::ThreadName => {
                 self.threads.end(event);

@@ -228,7 +228,7 @@ impl Model {
                 let run = self.runs.remove(&event.run()).unwrap_or_default();
                 self.ended.push((event.run_end().context, run));
             }
-            Kind::MeteredRunEnd => {}
+            Kind::MeteredRunEnd | Kind::TraceId | Kind::SpanId => {}
             _ => {
                 if let Some(&(old, _)) = self.heap.blocks.get(&event.address) {
                     let mut thread = event.thread;

@@ -3,6 +3,7 @@
 mod grpc;
 mod known;
 mod route;
+mod trace;
 
 use std::pin::Pin;
 use std::task::{self, Poll, ready};
@@ -13,12 +14,15 @@ use tower::{Layer, Service};
 
 use self::grpc::FirstCall;
 pub use self::route::{ByRoute, by_route};
+use self::trace::TraceSource;
+use crate::capture::trace::TraceContext;
 use crate::contexts::{Context, WithContext};
 
 /// Layer that puts each request into a context, with the body of its response. See [`by_route`] and [`by_request`].
 #[derive(Debug, Clone)]
 pub struct ContextLayer<N> {
     name: N,
+    trace: TraceSource,
 }
 
 /// Service behind a [`ContextLayer`].
@@ -26,6 +30,7 @@ pub struct ContextLayer<N> {
 pub struct InRequestContext<S, N> {
     inner: S,
     name: N,
+    trace: TraceSource,
 }
 
 /// Names the context of a request.
@@ -61,7 +66,40 @@ impl<B, F: Fn(&Request<B>) -> Context> NameRequest<B> for F {
 /// ```
 #[must_use]
 pub fn by_request<N>(name: N) -> ContextLayer<N> {
-    ContextLayer { name }
+    ContextLayer {
+        name,
+        trace: TraceSource::default(),
+    }
+}
+
+impl<N> ContextLayer<N> {
+    /// Lets `trace` say which trace a request belongs to. It is called on the request's thread, before the service behind the
+    /// layer is. Where it returns `None`, and without it, the trace is that of OpenTelemetry's thread context, if a library shares one
+    /// ([OTEP 4947](https://github.com/open-telemetry/opentelemetry-specification/blob/main/oteps/profiles/4947-thread-ctx.md)),
+    /// or that of the request's header `traceparent`.
+    ///
+    /// Traces are exemplars of the metric `heapray_route_request_bytes`: a dashboard leads from a request that allocated much to
+    /// its trace.
+    ///
+    /// ```
+    /// use axum::Router;
+    ///
+    /// # fn current_ids() -> ([u8; 16], [u8; 8]) { ([1; 16], [2; 8]) }
+    /// let by_route = heapray::by_route().trace(|| {
+    ///     // With OpenTelemetry: Context::current().span().span_context(), and to_bytes of its two numbers.
+    ///     let (trace_id, span_id) = current_ids();
+    ///     heapray::TraceContext::from_bytes(trace_id, span_id)
+    /// });
+    /// let app: Router = Router::new().route_layer(by_route);
+    /// ```
+    #[must_use]
+    pub fn trace(
+        mut self,
+        trace: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> ContextLayer<N> {
+        self.trace = TraceSource::new(trace);
+        self
+    }
 }
 
 impl<S, N: Clone> Layer<S> for ContextLayer<N> {
@@ -71,6 +109,7 @@ impl<S, N: Clone> Layer<S> for ContextLayer<N> {
         InRequestContext {
             inner,
             name: self.name.clone(),
+            trace: self.trace.clone(),
         }
     }
 }
@@ -91,6 +130,7 @@ where
     fn call(&mut self, request: Request<B>) -> InContextFuture<S::Future> {
         let (context, first_call) = self.name.call(&request);
         let mut run = context.begin_request();
+        run.ask_trace(|| self.trace.of(request.headers()));
         let guard = run.enter(context.number());
         let response = self.inner.call(request);
         drop(guard);

@@ -138,3 +138,6 @@ pub const LOOKUP: &str = concat!(env!("OUT_DIR"), "/lookup.so");
 /// A library whose `give_back_sized(block, size)` and `give_back_aligned_sized(block, alignment, size)` return whether C23's
 /// functions exist. If they do, the block is freed by them.
 pub const SIZED: &str = concat!(env!("OUT_DIR"), "/sized.so");
+
+/// Library that shares the trace of a thread: `share_trace` and `share_none`.
+pub const THREAD_CONTEXT: &str = concat!(env!("OUT_DIR"), "/libthread_context.so");
