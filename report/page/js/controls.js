@@ -23,7 +23,7 @@ const UNTILS = {
 const MOST_VALUES = 200;
 
 /** Keys of the state in the filter row, each with its value for "no filter". */
-const FILTERS = /** @type {const} */ (["thread", "allocator", "where", "only", "fold", "matching"]);
+const FILTERS = /** @type {const} */ (["thread", "allocator", "where", "root", "only", "fold", "matching"]);
 
 export class Controls {
   /**
@@ -85,6 +85,8 @@ export class Controls {
     const { keys, profile } = this.model;
     byId("tab-contexts", HTMLElement).hidden = keys.length === 0;
     byId("where-filter", HTMLElement).hidden = keys.length === 0;
+    byId("root-choice", HTMLElement).hidden = keys.length === 0;
+    byId("root", HTMLSelectElement).append(new Option("nothing", ""), ...keys.map((key) => new Option(key, key)));
     const select = byId("where", HTMLSelectElement);
     select.append(new Option("any", ""));
     for (const key of keys) {
@@ -126,7 +128,8 @@ export class Controls {
       if (target instanceof HTMLInputElement && target.form === form && target.type === "radio") {
         this.pick(target.name, target.value);
       } else if (target instanceof HTMLSelectElement && target.form === form && target.name !== "") {
-        this.change({ [target.name]: target.value }, true);
+        // Under other root frames, a path through the tree means nothing.
+        this.change({ [target.name]: target.value, ...(target.name === "root" ? { zoom: [] } : {}) }, true);
       }
     });
     byId("plain", HTMLInputElement).addEventListener("change", (event) => {
@@ -138,7 +141,9 @@ export class Controls {
       this.change({ matching: checked ? "1" : "" }, true);
     });
     byId("clear-filters", HTMLButtonElement).addEventListener("click", () => {
-      this.change(Object.fromEntries(FILTERS.map((key) => [key, START[key]])), true);
+      const all = Object.fromEntries(FILTERS.map((key) => [key, START[key]]));
+      const root = byId("root", HTMLSelectElement).value;
+      this.change({ ...all, ...(root === "" ? {} : { zoom: [] }) }, true);
     });
     byId("open-filters", HTMLButtonElement).addEventListener("click", () => {
       const open = form.classList.toggle("filtering");
@@ -194,7 +199,7 @@ export class Controls {
     }
     byId("tab-contexts", HTMLElement).textContent = `By ${look.contextKey}`;
     this.offer(state.where);
-    for (const key of /** @type {const} */ (["thread", "allocator", "where", "only", "fold", "until"])) {
+    for (const key of /** @type {const} */ (["thread", "allocator", "where", "root", "only", "fold", "until"])) {
       byId(key, HTMLSelectElement).value = state[key];
     }
     byId("plain", HTMLInputElement).checked = state.names === "plain";
@@ -220,7 +225,7 @@ export class Controls {
    * @param {State} state
    * @param {import("./model.js").Look} look
    */
-  showFilters(state, { tree }) {
+  showFilters(state, { tree, hidden }) {
     const active = FILTERS.filter((key) => state[key] !== START[key]).length;
     byId("filter-count", HTMLElement).textContent = active > 0 ? ` (${active})` : "";
     byId("clear-filters", HTMLButtonElement).hidden = active === 0;
@@ -231,14 +236,14 @@ export class Controls {
     if (kept < before.profile.rows.node.length) {
       parts.push(`${count(kept)} of ${plural(before.profile.rows.node.length, "call site")}`);
     }
-    if (tree.size < before.size) {
+    if (hidden > 0) {
       const chosen = byId("fold", HTMLSelectElement).selectedOptions[0]?.textContent ?? "";
       const what = [...(state.fold === "none" ? [] : [chosen]), ...(plain ? ["wrappers"] : [])];
-      parts.push(`${count(before.size - tree.size)} of ${count(before.size - 1)} boxes folded${what.length > 0 ? `: ${what.join(", ")}` : ""}`);
+      parts.push(`${count(hidden)} of ${count(before.size - 1)} boxes folded${what.length > 0 ? `: ${what.join(", ")}` : ""}`);
     }
     const note = byId("filter-note", HTMLElement);
     note.textContent = parts.join(", ");
-    note.title = plain && tree.size < before.size ? "“Plain names” folds wrappers: calls that only pass on, closures and async bodies" : "";
+    note.title = plain && hidden > 0 ? "“Plain names” folds wrappers: calls that only pass on, closures and async bodies" : "";
   }
 
   /** @param {State} state */

@@ -63,7 +63,20 @@ export function foldedBy(profile, fold, same = null, name = null) {
     allocated[node] = 1;
   }
   const { shape, nodeOf } = profile.shape.without(fold, allocated, same, name);
-  const node = profile.rows.node.map((at) => nodeOf[at]);
+  return reshaped(
+    profile,
+    shape,
+    profile.rows.node.map((at) => nodeOf[at]),
+  );
+}
+
+/**
+ * @param {Profile} profile
+ * @param {import("./shape.js").Shape} shape
+ * @param {Int32Array} node by row, its node in `shape`
+ * @returns {Profile} with call stacks of that shape
+ */
+export function reshaped(profile, shape, node) {
   const order = Int32Array.from(node.keys());
   // Rows are sorted by node; most are in order already.
   if (node.some((at, row) => row > 0 && at < node[row - 1])) {

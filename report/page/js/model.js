@@ -6,6 +6,7 @@ import { contextsWhere, keysOf } from "./contexts.js";
 import { OWN, measureOf } from "./decode.js";
 import { filtered, foldedBy, sameByName, withNames, withRange } from "./derive.js";
 import { hiding, namesOfBoxes } from "./fold.js";
+import { groupedBy, withContextFrames } from "./grouped.js";
 import { InvertedTree } from "./inverted_tree.js";
 import { Names, commonDirectory } from "./names.js";
 import { rangeColumns, rangeSource } from "./ranges.js";
@@ -21,7 +22,8 @@ import { START, TABS, rangeOf } from "./state.js";
  * @typedef {object} Look data that the panes show
  * @property {State} state
  * @property {CallTree} whole the chosen part with every frame, for tables: call sites do not depend on what is folded
- * @property {CallTree} tree the chosen part without folded frames, root first
+ * @property {CallTree} tree the chosen part without folded frames, root first, by context if that is chosen
+ * @property {number} hidden boxes that are folded
  * @property {Tree} ordered in the chosen order
  * @property {number} measure
  * @property {string} title of the whole, in words
@@ -44,9 +46,12 @@ const TITLES = {
 const KEPT = 4;
 
 export class Model {
-  /** @param {Profile} profile the whole report */
-  constructor(profile) {
+  /** @param {Profile} report the whole report */
+  constructor(report) {
+    const { profile, frameOf } = withContextFrames(report);
     this.profile = profile;
+    /** By key of contexts: by number of the context, its root frame. */
+    this.rootOf = frameOf;
     this.whole = new CallTree(profile);
     this.source = rangeSource(profile);
     /** Keys of contexts; none if nothing was allocated in a context. */
@@ -60,7 +65,7 @@ export class Model {
     const files = [...new Set(own)].map((file) => profile.strings[file]);
     this.same = sameByName(profile);
     this.names = new Names(profile, commonDirectory(files), this.same?.versions ?? null);
-    /** @type {Map<string, {whole: CallTree, tree: CallTree, inverted: InvertedTree | null}>} */
+    /** @type {Map<string, {whole: CallTree, tree: CallTree, hidden: number, inverted: InvertedTree | null}>} */
     this.parts = new Map();
     /** @type {{search: string, plain: boolean, hits: Uint8Array | null, error: string}} */
     this.searched = { search: "", plain: true, hits: null, error: "" };
@@ -91,8 +96,9 @@ export class Model {
     const only = packages.some(([name]) => name === state.only) ? state.only : "";
     const where = state.where !== "" && contextsWhere(this.profile.head, state.where) !== null ? state.where : "";
     const key = this.keys.indexOf(state.key) > 0 ? state.key : "";
+    const root = this.keys.includes(state.root) ? state.root : "";
     const tab = this.tabs.includes(state.tab) ? state.tab : START.tab;
-    return { ...state, tab, range, view, until, thread, where, key, only };
+    return { ...state, tab, range, view, until, thread, where, key, root, only };
   }
 
   /**
@@ -112,6 +118,7 @@ export class Model {
       matching,
       state.fold,
       state.names,
+      state.root,
     ]);
     let part = this.parts.get(key);
     if (part === undefined) {
@@ -119,8 +126,10 @@ export class Model {
       const plain = state.names === "plain";
       const hidden = hiding(whole.profile, state.fold, plain);
       const names = plain ? namesOfBoxes(whole.profile) : null;
-      const tree = hidden === null ? whole : new CallTree(foldedBy(whole.profile, hidden, null, names));
-      part = { whole, tree, inverted: null };
+      const folded = hidden === null ? whole : new CallTree(foldedBy(whole.profile, hidden, null, names));
+      const roots = this.rootOf.get(state.root);
+      const tree = roots === undefined ? folded : new CallTree(groupedBy(folded.profile, roots));
+      part = { whole, tree, hidden: this.whole.size - folded.size, inverted: null };
       const [oldest] = this.parts.keys();
       if (this.parts.size >= KEPT) {
         this.parts.delete(oldest);
@@ -134,6 +143,7 @@ export class Model {
       state,
       whole: part.whole,
       tree: part.tree,
+      hidden: part.hidden,
       ordered: state.order === "leaf" && part.inverted !== null ? part.inverted : part.tree,
       measure: measureOf(state.view, state.by),
       title: state.where === "" ? `all ${TITLES[state.view]}` : `${state.where}: ${TITLES[state.view]}`,

@@ -24,6 +24,7 @@ export const TABS = ["graph", "table", "tree", "sandwich", "contexts", "growth",
  * @property {string} allocator its number, or empty for all
  * @property {string} where `key=value` that the context must have, `key` that it must not have, or empty
  * @property {string} key of the contexts that are compared; empty for the first one
+ * @property {string} root key of the contexts whose values are the root frames, or empty
  * @property {string} only name of the crate that stacks must go through, or empty
  * @property {"" | "1"} matching whether stacks must hold a match of the search
  * @property {string} range `from-to` in milliseconds, or empty
@@ -51,6 +52,7 @@ export const START = Object.freeze({
   allocator: "",
   where: "",
   key: "",
+  root: "",
   only: "",
   matching: "",
   range: "",
@@ -83,6 +85,7 @@ const TEXTS = {
   only: /^/,
   where: /^/,
   key: /^/,
+  root: /^/,
   find: /^/,
   thread: /^\d{0,9}$/,
   allocator: /^\d{0,3}$/,

@@ -11,6 +11,8 @@ import { boxAt, layout, spanOf } from "../js/layout.js";
 import { sizeTicks, timeTicks } from "../js/axis.js";
 import { programOf } from "../js/language.js";
 import { framesAt, hashOfLine, lineOfHash } from "../js/line_link.js";
+import { isContextFrame } from "../js/contexts.js";
+import { groupedBy, withContextFrames } from "../js/grouped.js";
 import { brief, commonDirectory, fit, fittedPlace, segments, shortPath } from "../js/names.js";
 import { compile, matchedTotal } from "../js/search.js";
 import { ownSites } from "../js/sites.js";
@@ -239,4 +241,29 @@ test("a wrong expression is explained in words", () => {
   assert.equal(compile("").regex, null);
   assert.equal(compile("tokio").regex?.test("Tokio"), true);
   assert.equal(compile("Vec").regex?.test("vec"), false);
+});
+
+test("grouped by a key, each stack is below a frame of its context's value", () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const { profile: report, stacks } = randomProfile(seed);
+    const { profile, frameOf } = withContextFrames(report);
+    assert.deepEqual([...frameOf.keys()], ["route", "tenant"]);
+    for (const [key, frames] of frameOf) {
+      const below = stacks.map((stack) => {
+        const value = stack.labels.find(([known]) => known === key)?.[1] ?? `no ${key}`;
+        const frame = profile.frames.function.findIndex((name) => profile.strings[name] === `[${value}]`);
+        assert.ok(isContextFrame(profile, frame));
+        return { ...stack, path: [frame, ...stack.path] };
+      });
+      const grouped = groupedBy(profile, frames);
+      const tree = new CallTree(grouped);
+      for (const measure of [1, 5]) {
+        assert.deepEqual(sorted(read(tree, measure)), sorted(sums(below, measure, false)));
+        assert.deepEqual(sorted(read(new InvertedTree(tree), measure)), sorted(sums(below, measure, true)));
+      }
+      // It is a profile like any other: a part of it can be folded or chosen.
+      assert.deepEqual([...grouped.rows.node], [...grouped.rows.node].sort((a, b) => a - b));
+      assert.equal(grouped.rows.node.length, report.rows.node.length);
+    }
+  }
 });

@@ -49,6 +49,7 @@ const MODULES: &[(&str, &str)] = modules![
     "source.js",
     "colors.js",
     "state.js",
+    "grouped.js",
     "model.js",
     "layout.js",
     "graph.js",

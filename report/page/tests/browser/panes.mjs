@@ -92,11 +92,32 @@ await scene("memory by route, and by tenant, and what one of them holds", routes
   assert.ok(lines.some((line) => line.startsWith("acme,") && line.includes(`,${byTenant.find(({ value }) => value === "acme").live.bytes},`)), lines.join("\n"));
 });
 
+await scene("the graph and the tree are grouped by route, and a path through one order of frames is not taken for another", routes, async (page) => {
+  const byRoute = routes.expected.by_route.filter(({ live }) => live.bytes > 0);
+  await tab(page, "graph");
+  assert.deepEqual(await texts(page, "#root option"), ["nothing", "route", "tenant"]);
+  await pick(page, "root", "route");
+  assert.match(await hash(page), /root=route/);
+  near((await status(page)).Bytes, routes.expected.live[1]);
+  await shot(page, "grouped-by-route");
+  await tab(page, "tree");
+  const roots = await texts(page, "#outline [aria-level='2']");
+  assert.equal(roots.length, byRoute.length, roots.join("\n"));
+  byRoute.forEach(({ value, live }, i) => {
+    assert.ok(roots[i].includes(`[${value ?? "no route"}]`) && roots[i].includes(bytes(live.bytes)), roots[i]);
+  });
+  assert.equal(await text(page, "#filter-count"), " (1)");
+  await page.locator("#clear-filters").click();
+  assert.doesNotMatch(await hash(page), /root=/);
+  assert.equal(await page.locator("#root-choice").isVisible(), true);
+});
+
 await scene("a report without contexts has no view of them", { ...small, hash: "#tab=contexts&where=route%3DGET&key=tenant" }, async (page) => {
   assert.equal(await hash(page), "#tab=contexts&where=route%3DGET&key=tenant");
   assert.equal(await page.locator("#pane-graph").isVisible(), true);
   assert.equal(await page.locator("#tab-contexts").isVisible(), false);
   assert.equal(await page.locator("#where-filter").isVisible(), false);
+  assert.equal(await page.locator("#root-choice").isVisible(), false);
   near((await status(page)).Bytes, small.expected.live[1]);
 });
 

@@ -35,8 +35,7 @@ use crate::symbolize::about::{self, Said};
 enum Start<'a> {
     Session {
         snapshot: Cow<'a, Snapshot>,
-        /// The event log's complete bytes, its events, and its pairs.
-        log: Option<(u64, u64, Cow<'a, [(u32, u32)]>)>,
+        log: Option<Log<'a>>,
         key: OutputKey,
         pid: u32,
         command_line: String,
@@ -49,6 +48,9 @@ enum Start<'a> {
         limit: u64,
     },
 }
+
+/// An event log: its complete bytes, its events, and its pairs.
+type Log<'a> = (u64, u64, Cow<'a, [(u32, u32)]>);
 
 /// The earlier report.
 #[derive(Debug, Serialize, Deserialize)]
