@@ -299,6 +299,9 @@ mod tests {
                 let inner = info_span!("job").entered();
                 assert_eq!(labels(), "route=GET / span=job tenant=acme");
                 drop(inner);
+                let late = info_span!("step", shard = Empty).entered();
+                late.record("shard", 7);
+                assert_eq!(labels(), "route=GET / shard=7 tenant=acme");
             });
         });
     }

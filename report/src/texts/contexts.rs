@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::cell::{left, right, width};
 use crate::Report;
+use crate::clean::in_one_line;
 use crate::model::{Runs, Spread, Tally};
 use crate::units::{counted, duration, grouped, size};
 use crate::views::{ContextRow, context_rows};
@@ -21,8 +22,8 @@ const HEADS: [&str; 5] = [
 /// Heads of the columns about the runs of a context, if there are any.
 const RUN_HEADS: [&str; 5] = ["runs", "each: median", "99 %", "most", "left behind"];
 
-/// Writes a table of the values of `key`, that with the most live bytes first. It has no limit on its width: a value is never
-/// cut.
+/// Writes a table of the values of `key`, that with the most live bytes first, and the report's notes. It has no limit on its
+/// width: a value is never cut.
 ///
 /// # Errors
 /// If `out` fails.
@@ -50,6 +51,13 @@ pub fn contexts(report: &Report, key: &str, out: &mut impl Write) -> io::Result<
             .map(|(cell, &columns)| format!("  {}", right(cell, columns)))
             .collect();
         writeln!(out, "{}{cells}", left(name, first.unwrap_or_default()))?;
+    }
+    let notes = &report.conditions.notes;
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in notes {
+        writeln!(out, "note: {}", in_one_line(note))?;
     }
     Ok(())
 }
@@ -96,6 +104,7 @@ fn run_cells(row: &ContextRow) -> [String; 5] {
 struct ByKey<'a> {
     key: &'a str,
     contexts: Vec<Row<'a>>,
+    notes: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -154,7 +163,7 @@ impl Figures {
     }
 }
 
-/// Writes the same as JSON: `{"key": …, "contexts": [{"value": …, "live": {"count": …, "bytes": …}, …}]}`. The value is `null`
+/// Writes the same as JSON: `{"key": …, "contexts": [{"value": …, "live": {"count": …, "bytes": …}, …}], "notes": […]}`. The value is `null`
 /// for contexts without the key; times are milliseconds since the start. `runs` has the number of requests or futures that have
 /// ended, and of what each of them allocated, held at most and left behind: mean, median, 99th percentile, most and sum. What is
 /// not known is `null`.
@@ -174,7 +183,14 @@ pub fn contexts_json(report: &Report, key: &str, out: &mut impl Write) -> io::Re
             runs: RunSums::of(&row.runs),
         })
         .collect();
-    serde_json::to_writer_pretty(&mut *out, &ByKey { key, contexts })?;
+    serde_json::to_writer_pretty(
+        &mut *out,
+        &ByKey {
+            key,
+            contexts,
+            notes: &report.conditions.notes,
+        },
+    )?;
     writeln!(out)
 }
 
@@ -204,6 +220,22 @@ mod tests {
         assert_eq!(json["contexts"][0]["live"]["bytes"], 40);
         assert!(json["contexts"][1]["value"].is_null());
         assert!(json["contexts"][1]["runs"].is_null());
+    }
+
+    #[test]
+    fn both_say_what_the_report_notes() {
+        let mut report = report_with_contexts();
+        report.conditions.notes = vec!["more than 2 contexts\nare one".to_owned()];
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        contexts(&report, "route", &mut text).unwrap();
+        contexts_json(&report, "route", &mut json).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(
+            text.ends_with("\n\nnote: more than 2 contexts are one\n"),
+            "{text}"
+        );
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json["notes"][0], report.conditions.notes[0].as_str());
     }
 
     #[test]
