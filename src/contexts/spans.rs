@@ -40,7 +40,8 @@ const KEY: &str = "span";
 /// The number of [contexts](crate::context()) is limited: do not choose fields that have other values in each request. A field
 /// that is recorded after its span was made counts from then on, but not in spans within that were made before.
 ///
-/// The layer enables every span. If there are too many, add it with a filter (`Layer::with_filter`).
+/// The layer enables every span. If there are too many, add it with a filter (`Layer::with_filter`). A filter of the whole
+/// subscriber, such as an `EnvFilter` beside the other layers, takes spans away from this one as well.
 #[derive(Debug, Clone, Default)]
 pub struct SpanContexts {
     spans: Vec<String>,
