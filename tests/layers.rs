@@ -270,10 +270,11 @@ fn an_import_of_a_higher_layer_is_found() {
 }
 
 /// The modules of `src/capture`, lowest first: each imports only modules above it in this list.
-const CAPTURE: [&str; 29] = [
+const CAPTURE: [&str; 30] = [
     "arch",
     "shared",
     "metered",
+    "trace",
     "event",
     "clock",
     "control",

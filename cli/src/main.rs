@@ -9,6 +9,7 @@ mod access;
 mod cli;
 mod commands;
 mod context;
+mod contexts;
 mod failure;
 mod fleet;
 mod input;

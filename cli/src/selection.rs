@@ -7,11 +7,12 @@ use heapray_report::Report;
 use heapray_report::memray::Version;
 use heapray_report::model::Allocator;
 use heapray_report::views::{
-    Filter, Fold, Measure, Names, Unit, agree_on_names, at_moment, by_context, context_keys,
-    filtered, folded, in_range, inverted, named, readable, temporary,
+    Filter, Fold, Measure, Names, Unit, agree_on_names, at_moment, filtered, folded, in_range,
+    inverted, named, readable, temporary,
 };
 
 use crate::context::Context;
+use crate::contexts::{ByArgs, WhereArgs};
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 
@@ -98,13 +99,10 @@ pub(crate) struct PartArgs {
     /// Show call stacks in the form of the source code: without closures and the plumbing of `async`.
     #[arg(long)]
     readable: bool,
-    /// Only memory that was allocated in a context with this label, such as `route=GET /users`; may be repeated. Without a
-    /// value: only contexts without the key.
-    #[arg(long = "where", value_name = "KEY=VALUE", value_parser = label)]
-    context: Vec<(String, String)>,
-    /// Put each call stack below the value that its context has for this key, such as `route` or `tenant`.
-    #[arg(long, value_name = "KEY")]
-    by: Option<String>,
+    #[command(flatten)]
+    contexts: WhereArgs,
+    #[command(flatten)]
+    by: ByArgs,
     /// Only allocations from this moment on, such as `1.5s` or `300ms` after the start.
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<u64>,
@@ -276,13 +274,12 @@ impl PartArgs {
             allocators: self.allocator.clone(),
             packages: self.package.clone(),
             text: self.matching.clone(),
-            contexts: self.context.clone(),
+            contexts: Vec::new(),
         };
-        let keys = self.context.iter().map(|(key, _)| key).chain(&self.by);
-        for key in keys {
-            check_key(capture, key)?;
-        }
+        self.contexts.check(&capture.report, &capture.name)?;
+        self.by.check(&capture.report, &capture.name)?;
         let report = &mut capture.report;
+        self.contexts.apply(report);
         if !filter.is_empty() {
             *report = filtered(report, &filter);
         }
@@ -292,10 +289,7 @@ impl PartArgs {
         if self.readable {
             *report = readable(report);
         }
-        // Last, so that no other option changes the root frames.
-        if let Some(key) = &self.by {
-            *report = by_context(report, key);
-        }
+        self.by.apply(report);
         Ok(())
     }
 
@@ -334,25 +328,6 @@ impl OrderArgs {
     }
 }
 
-/// Fails if no call site of `capture` has a context with `key`.
-pub(crate) fn check_key(capture: &Capture, key: &str) -> Result<(), Failure> {
-    let keys = context_keys(&capture.report);
-    if keys.contains(&key) {
-        return Ok(());
-    }
-    let name = &capture.name;
-    Err(Failure::Usage(if keys.is_empty() {
-        format!(
-            "{name}: this capture has no contexts; a service records them with heapray::by_route() or heapray::context()"
-        )
-    } else {
-        format!(
-            "{name}: no context has the key {key}; there are {}",
-            keys.join(", ")
-        )
-    }))
-}
-
 fn count_temporary(
     capture: &mut Capture,
     threshold: usize,
@@ -375,13 +350,6 @@ fn no_events(capture: &Capture, option: &str) -> Failure {
 }
 
 /// Reads `KEY=VALUE`.
-fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("a label is written KEY=VALUE, such as route=GET /users".to_owned()),
-    }
-}
-
 fn allocator(name: &str) -> Result<Allocator, String> {
     let gets = || Allocator::ALL.into_iter().filter(|a| !a.is_free());
     gets()

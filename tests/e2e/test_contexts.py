@@ -52,7 +52,7 @@ def test_the_route_that_leaks_is_named_by_every_tool(tmp_path):
         whole.write_bytes(service.get(f"{PROFILER}/report").body)
         assert is_the_leak(*largest_leak(whole))
         for options in [[], ["--since", "1ms"]]:
-            largest = heapray("tree", "--by", "route", "--measure", "live", *options, whole)
+            largest = heapray("tree", "--by", "route", "--leaks", *options, whole)
             assert f"[{ROUTE}]" in largest, largest
 
 

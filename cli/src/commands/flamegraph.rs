@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     capture: PathBuf,
     /// Let the page show any time range, from the events of the capture.
-    #[arg(long, conflicts_with = "PartArgs")]
+    #[arg(long, conflicts_with_all = ["PartArgs", "WhereArgs", "ByArgs"])]
     temporal: bool,
     #[command(flatten)]
     output: OutputArgs,

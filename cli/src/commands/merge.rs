@@ -6,6 +6,7 @@ use heapray_report::memray::{Version, write_aggregated};
 use heapray_report::views::{agree_on_names, merged};
 
 use crate::context::Context;
+use crate::contexts::{ByArgs, WhereArgs};
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
@@ -21,6 +22,10 @@ pub(crate) struct Args {
     captures: Vec<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    contexts: WhereArgs,
+    #[command(flatten)]
+    by: ByArgs,
 }
 
 impl Args {
@@ -34,7 +39,12 @@ impl Args {
             reports.push(Capture::read(path, Passes::One, context)?.report);
         }
         agree_on_names(&mut reports);
-        let merged = merged(&reports);
+        let mut merged = merged(&reports);
+        let name = "the captures together";
+        self.contexts.check(&merged, name)?;
+        self.by.check(&merged, name)?;
+        self.contexts.apply(&mut merged);
+        self.by.apply(&mut merged);
         out.write(context, |out| write_aggregated(&merged, Version::V13, out))
     }
 }

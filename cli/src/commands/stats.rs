@@ -6,10 +6,11 @@ use heapray_report::stats::{self, JsonOptions};
 use heapray_report::texts;
 
 use crate::context::Context;
+use crate::contexts::{WhereArgs, check_key};
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
-use crate::selection::{NamesArgs, check_key};
+use crate::selection::NamesArgs;
 
 /// Print the statistics of a capture: those of `memray stats`, then the live memory.
 ///
@@ -26,6 +27,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
     #[command(flatten)]
+    contexts: WhereArgs,
+    #[command(flatten)]
     names: NamesArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -36,8 +39,10 @@ impl Args {
         let out = self.output.or_stdout()?;
         let context_is_json = context.json();
         let mut capture = Capture::read(&self.capture, Passes::One, context)?;
+        self.contexts.check(&capture.report, &capture.name)?;
+        self.contexts.apply(&mut capture.report);
         if let Some(key) = &self.by {
-            check_key(&capture, key)?;
+            check_key(&capture.report, &capture.name, key)?;
             let report = &capture.report;
             return out.write(context, |mut out| match context_is_json {
                 true => texts::contexts_json(report, key, &mut out),

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use heapray_report::Report;
 use heapray_report::memray::{Ledger, Version, write_aggregated, write_all};
 use heapray_report::model::{
-    About, Allocator, ContextId, Event, Frame, FrameId, StackId, Thread, ThreadId,
+    About, Allocator, Context, ContextId, Event, Frame, FrameId, StackId, Thread, ThreadId,
 };
 
 /// Returns the command, without the machine's own settings.
@@ -145,6 +145,36 @@ pub fn leaking() -> Vec<u8> {
     }
     ledger.close(&mut report);
     report.about.end_ms = report.about.start_ms + 20_000;
+    let mut capture = Vec::new();
+    let events = events.into_iter().map(Ok);
+    write_all(&report, events, Version::V13, &mut capture).unwrap();
+    capture
+}
+
+/// Makes a capture like [`all`], of a service that keeps `times` as much memory: 7 of its 13 live blocks are of `GET /a`, and
+/// the others of `GET /b`.
+pub fn by_route(times: u64) -> Vec<u8> {
+    let (mut report, mut events) = service(times);
+    let labels = [None, Some("GET /a"), Some("GET /b")].map(|route| {
+        let labels = route.map(|route| ("route".to_owned(), route.to_owned()));
+        Context {
+            labels: labels.into_iter().collect(),
+            ..Context::default()
+        }
+    });
+    report.contexts = labels.to_vec();
+    let contexts = events.iter_mut().filter_map(|event| match event {
+        Event::Allocation { context, .. } => Some(context),
+        _ => None,
+    });
+    for (n, context) in (0..).zip(contexts) {
+        *context = ContextId(2 - n % 2);
+    }
+    let mut ledger = Ledger::default();
+    for event in &events {
+        ledger.enter(event);
+    }
+    ledger.close(&mut report);
     let mut capture = Vec::new();
     let events = events.into_iter().map(Ok);
     write_all(&report, events, Version::V13, &mut capture).unwrap();

@@ -82,7 +82,7 @@ impl<N> ContextLayer<N> {
     /// its trace.
     ///
     /// ```
-    /// use axum::Router;
+    /// use axum::{Router, routing::get};
     ///
     /// # fn current_ids() -> ([u8; 16], [u8; 8]) { ([1; 16], [2; 8]) }
     /// let by_route = heapray::by_route().trace(|| {
@@ -90,7 +90,9 @@ impl<N> ContextLayer<N> {
     ///     let (trace_id, span_id) = current_ids();
     ///     heapray::TraceContext::from_bytes(trace_id, span_id)
     /// });
-    /// let app: Router = Router::new().route_layer(by_route);
+    /// let app: Router = Router::new()
+    ///     .route("/", get(|| async { "hello" }))
+    ///     .route_layer(by_route);
     /// ```
     #[must_use]
     pub fn trace(
