@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,6 +131,7 @@ class Prometheus(Running):
                 f"--config.file={self.directory / CONFIGURATION.name}",
                 f"--storage.tsdb.path={self.directory / 'data'}",
                 f"--web.listen-address=127.0.0.1:{self.port}",
+                "--enable-feature=exemplar-storage",
                 "--log.level=warn",
             ]
         )
@@ -158,6 +160,14 @@ class Prometheus(Running):
         found = self.query(expression)
         assert len(found) <= 1, found
         return found[0][1] if found else None
+
+    def exemplars(self, selector: str) -> list[dict]:
+        """The exemplars of the last minute of the selected series."""
+        now = time.time()
+        query = urllib.parse.urlencode({"query": selector, "start": now - 60, "end": now + 1})
+        answer = self.get(f"/api/v1/query_exemplars?{query}")
+        assert answer.status == 200, answer.text()
+        return [exemplar for series in answer.json()["data"] for exemplar in series["exemplars"]]
 
     def firing(self) -> list[dict[str, str]]:
         """The labels of all alerts that fire."""

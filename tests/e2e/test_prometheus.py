@@ -169,6 +169,20 @@ def test_prometheus_scrapes_the_sample_and_no_counter_falls_over_a_stop_and_a_st
             assert server.query(query), query
 
 
+def test_prometheus_keeps_the_traces_of_requests_as_exemplars(tmp_path):
+    trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    with (
+        Service(tmp_path / "sample", {"MEMRAY_PROFILER_BY_ROUTE": "true"}) as service,
+        Prometheus(tmp_path / "prometheus", [f"127.0.0.1:{service.port}"]) as server,
+    ):
+        service.get("/api/v1/quote", headers={"traceparent": f"00-{trace}-{span}-01"})
+        selector = 'heapray_route_request_bytes_bucket{route="GET /api/v1/quote"}'
+        server.until(lambda: server.exemplars(selector), "the request's trace is kept")
+        exemplar = server.exemplars(selector)[0]
+        assert exemplar["labels"] == {"trace_id": trace, "span_id": span}
+        assert float(exemplar["value"]) == pytest.approx(1_600_000, rel=0.01)
+
+
 def test_with_a_token_the_target_is_up_only_with_the_file_that_has_it(tmp_path):
     with Service(tmp_path / "sample", {"MEMRAY_PROFILER_TOKEN": TOKEN}) as service:
         assert service.get(METRICS).status == 401
