@@ -1,7 +1,6 @@
 //! Tests that the events of a session know their contexts: in its file, and in the log of a process that was killed.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -78,6 +77,19 @@ fn expected() -> BTreeMap<String, Tally> {
     routes.map(|(name, tally)| (name.to_owned(), tally)).into()
 }
 
+/// Checks that a capture has the contexts of the work, and that the sums of its events are those of its call sites.
+fn check(capture: &[u8]) {
+    let read = memray::read(capture).unwrap();
+    assert!(read.complete);
+    assert_eq!(large_by_context(&read.report), expected());
+    let events = memray::events(capture).unwrap();
+    let whole = u64::MAX;
+    let part = in_range(&read.report, events, 0, whole, whole, MemoryLimit::NONE).unwrap();
+    for tally in [|site: &Site| site.allocated, |site: &Site| site.live] {
+        assert_eq!(sums(&part, tally), sums(&read.report, tally));
+    }
+}
+
 #[test]
 fn the_events_of_a_session_have_the_contexts_of_its_call_sites() {
     let _turn = turn();
@@ -90,24 +102,7 @@ fn the_events_of_a_session_have_the_contexts_of_its_call_sites() {
     drop(kept);
     profiler.shutdown().unwrap();
 
-    let path = dir.0.join("memray-report.bin");
-    let open = || File::open(&path).unwrap();
-    let read = memray::read_file(open()).unwrap();
-    assert!(read.complete);
-    assert_eq!(large_by_context(&read.report), expected());
-    let events = memray::events_of_file(open()).unwrap();
-    let part = in_range(
-        &read.report,
-        events,
-        0,
-        u64::MAX,
-        u64::MAX,
-        MemoryLimit::NONE,
-    )
-    .unwrap();
-    for tally in [|site: &Site| site.allocated, |site: &Site| site.live] {
-        assert_eq!(sums(&part, tally), sums(&read.report, tally));
-    }
+    check(&std::fs::read(dir.0.join("memray-report.bin")).unwrap());
 }
 
 fn record_until_killed(dir: PathBuf) -> ! {
@@ -146,18 +141,5 @@ fn the_report_of_a_killed_process_has_its_contexts() {
     assert_eq!(large_by_context(recovered.report()), expected());
     let mut file = Vec::new();
     recovered.write(heapray::Version::V13, &mut file).unwrap();
-    let read = memray::read(&file[..]).unwrap();
-    assert!(read.complete);
-    assert_eq!(large_by_context(&read.report), expected());
-    let events = memray::events(&file[..]).unwrap();
-    let part = in_range(
-        &read.report,
-        events,
-        0,
-        u64::MAX,
-        u64::MAX,
-        MemoryLimit::NONE,
-    )
-    .unwrap();
-    assert_eq!(large_by_context(&part), expected());
+    check(&file);
 }
