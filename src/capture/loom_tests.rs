@@ -277,7 +277,9 @@ fn a_run_that_moves_between_threads_is_added_up_from_all_of_them() {
                     RunEnd {
                         context: 5,
                         metered: None,
+                        is_traced: false,
                     },
+                    None,
                 );
                 local.set_busy(false);
             }
