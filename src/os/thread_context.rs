@@ -46,14 +46,11 @@ pub(crate) fn trace() -> Option<TraceContext> {
     }
     // SAFETY: by the same contract the pointer is null or that of a record, which begins with these fields. The calling thread
     // alone changes the pointer and the record, and does neither now. No field needs an alignment.
-    let Record {
-        trace_id,
-        span_id,
-        valid,
-    } = unsafe { record.read() };
-    (valid == 1)
-        .then(|| TraceContext::from_bytes(trace_id, span_id))
-        .flatten()
+    let record = unsafe { record.read() };
+    if record.valid != 1 {
+        return None;
+    }
+    TraceContext::from_bytes(record.trace_id, record.span_id)
 }
 
 /// Returns the calling thread's place, or null.

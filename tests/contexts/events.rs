@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use heapray::session::Session;
 use heapray::{ReportOptions, context, inherit, recover};
@@ -13,7 +11,7 @@ use heapray_report::memray::{self, MemoryLimit};
 use heapray_report::model::{Site, Tally};
 use heapray_report::views::in_range;
 
-use crate::support::process::{only, test_name};
+use crate::support::process::{left_by_killed, test_name, wait_to_be_killed};
 use crate::support::{Dir, turn};
 use crate::{block, of};
 
@@ -109,14 +107,11 @@ fn record_until_killed(dir: PathBuf) -> ! {
     let mut options = Dir::new("contexts-child").options();
     options.spool_dir = dir;
     let session = Session::start(&options).unwrap();
-    let kept = work();
+    // Its blocks stay live until the end.
+    black_box(work().leak());
     // A snapshot flushes the log, which otherwise happens once a second.
     session.snapshot().unwrap();
-    println!("ready");
-    loop {
-        std::thread::park();
-        black_box(&kept);
-    }
+    wait_to_be_killed()
 }
 
 #[test]
@@ -126,18 +121,8 @@ fn the_report_of_a_killed_process_has_its_contexts() {
         record_until_killed(dir.into());
     }
     let dir = Dir::new("contexts-killed");
-    let mut child = only(test_name!())
-        .env(CHILD, &dir.0)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = BufReader::new(child.stdout.take().unwrap());
-    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let spool = std::fs::read_dir(&dir.0).unwrap().next().unwrap().unwrap();
-
-    let recovered = recover(&spool.path(), &ReportOptions::default()).unwrap();
+    let spool = left_by_killed(test_name!(), CHILD, &dir.0);
+    let recovered = recover(&spool, &ReportOptions::default()).unwrap();
     assert_eq!(large_by_context(recovered.report()), expected());
     let mut file = Vec::new();
     recovered.write(heapray::Version::V13, &mut file).unwrap();

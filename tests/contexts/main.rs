@@ -1,5 +1,5 @@
 //! Tests whose memory is counted under which context, with the endpoints' layer and without.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic, and a child prints for its parent
+#![allow(clippy::unwrap_used)] // tests may panic
 #[path = "../support/mod.rs"]
 mod support;
 

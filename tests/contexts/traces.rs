@@ -13,7 +13,7 @@ use heapray_c_fixtures::THREAD_CONTEXT;
 use tower::ServiceExt;
 
 use crate::runtime;
-use crate::support::process::{is_alone, only, passed, test_name};
+use crate::support::process::{in_own_process, test_name};
 use crate::support::{Dir, turn};
 
 /// Bytes that a request allocates: the bucket of up to a mebibyte.
@@ -143,10 +143,10 @@ fn sharing() -> (extern "C" fn(u8, u8, c_int), extern "C" fn()) {
 
 #[test]
 fn a_trace_that_another_library_shares_is_read() {
-    if !is_alone(test_name!()) {
-        passed(only(test_name!()));
-        return;
-    }
+    in_own_process(test_name!(), shared_traces_are_read);
+}
+
+fn shared_traces_are_read() {
     let _turn = turn();
     let (share, share_none) = sharing();
     let request = |parent: &'static str| {

@@ -1,11 +1,9 @@
 //! Tests that another process can make the report of a killed process from its event log.
 
 use std::hint::black_box;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 
-use crate::support::process::{only, test_name};
+use crate::support::process::{left_by_killed, test_name, wait_to_be_killed};
 use crate::support::{Dir, turn};
 use heapray::session::Session;
 use heapray::{RecoverError, ReportOptions, Version, recover};
@@ -37,24 +35,7 @@ fn record_until_killed(dir: PathBuf) -> ! {
     session.mark("leaked").unwrap().unwrap();
     // A snapshot flushes the log, which otherwise happens once a second.
     session.snapshot().unwrap();
-    println!("ready");
-    loop {
-        std::thread::park();
-    }
-}
-
-fn killed_process_leaves(test: &str, dir: &Path) -> PathBuf {
-    let mut child = only(test)
-        .env(CHILD, dir)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = BufReader::new(child.stdout.take().unwrap());
-    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let mut files = std::fs::read_dir(dir).unwrap();
-    files.next().expect("the event log is left").unwrap().path()
+    wait_to_be_killed()
 }
 
 #[test]
@@ -64,7 +45,7 @@ fn a_killed_process_leaves_its_report() {
         record_until_killed(dir.into());
     }
     let dir = Dir::new("recover");
-    let spool = killed_process_leaves(test_name!(), &dir.0);
+    let spool = left_by_killed(test_name!(), CHILD, &dir.0);
 
     let recovered = recover(&spool, &ReportOptions::default()).unwrap();
     let report = recovered.report();

@@ -1,7 +1,9 @@
 //! Tests that run in a process of their own: this program is started again with that one test.
 
 use std::env;
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 /// The environment variable that names the one test of such a process.
 const ALONE: &str = "HEAPRAY_TEST_ALONE";
@@ -45,6 +47,30 @@ pub fn only(test: &str) -> Command {
     let mut command = this_program();
     play(&mut command, test);
     command
+}
+
+/// Tells [`left_by_killed`] that the work is done, and waits.
+pub fn wait_to_be_killed() -> ! {
+    println!("ready");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Runs `test` in a process of its own with `variable` set to `dir`, until it waits to be killed, and kills it. Returns the only
+/// file that it has left in `dir`.
+pub fn left_by_killed(test: &str, variable: &str, dir: &Path) -> PathBuf {
+    let mut child = only(test)
+        .env(variable, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    assert!(output.lines().any(|line| line.unwrap().ends_with("ready")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut files = std::fs::read_dir(dir).unwrap();
+    files.next().expect("the event log is left").unwrap().path()
 }
 
 /// Adds arguments to `command`, which starts this program, so that it runs `test` alone.
