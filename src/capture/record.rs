@@ -250,7 +250,7 @@ pub fn run_end(local: &Local, run: u64, end: RunEnd, trace: Option<TraceContext>
                 return;
             }
             // SAFETY: the calling thread owns the ring, and `room` reserved.
-            if unsafe { state.ring.push_trace(kind, words, clock::stamp) } {
+            if unsafe { state.ring.push_words(kind, words, clock::stamp) } {
                 control::wake_collector();
             }
         }

@@ -78,6 +78,6 @@ pub fn decode(slot: Slot) -> Decoded {
         address: slot[1] & ADDRESS_MASK,
         size,
         node: slot[2] as u32,
-        more: size == SIZE_IN_NEXT_SLOT || kind.has_words(),
+        more: size == SIZE_IN_NEXT_SLOT,
     }
 }

@@ -13,11 +13,11 @@
 //!  Free                  time stamp        kind | address                1 if known for temporary | as Munmap
 //!  other ends            time stamp        kind | address                0 | as Munmap
 //!  ThreadStart           time stamp        kind | session                tid (32) | thread number (32)
-//!  ThreadName            time stamp        kind | 0                      0, and the next slot:
+//!  ThreadName            time stamp        kind | 0                      size = u32::MAX, and the next slot:
 //!                        name, bytes 0-7   name, bytes 8-15              0
-//!  TraceId               time stamp        kind | 0                      0, and the next slot:
+//!  TraceId               time stamp        kind | 0                      size = u32::MAX, and the next slot:
 //!                        trace, bytes 0-7  trace, bytes 8-15             0
-//!  SpanId                time stamp        kind | 0                      0, and the next slot:
+//!  SpanId                time stamp        kind | 0                      size = u32::MAX, and the next slot:
 //!                        span              0                             0
 //!  Sampling              time stamp        kind | 0                      mean bytes, as a size | 0
 //! ```
@@ -315,18 +315,25 @@ impl Ring {
         unsafe { self.push(kind, address, size, end.context, stamp) }
     }
 
-    /// Publishes a part of the trace of the run whose end follows.
+    /// Publishes an event that [has two words](Kind::has_words): a name, or a part of the trace of the run whose end follows.
     ///
     /// # Safety
     /// The same as for [`Ring::push`].
-    pub unsafe fn push_trace(
+    pub unsafe fn push_words(
         &self,
         kind: Kind,
         [first, last]: [u64; 2],
         stamp: impl FnOnce() -> u64,
     ) -> bool {
         // SAFETY: the caller's promise is that of `publish`.
-        unsafe { self.publish((kind as u64) << 56, 0, Some([first, last, 0]), stamp) }
+        unsafe {
+            self.publish(
+                (kind as u64) << 56,
+                SIZE_IN_NEXT_SLOT << 32,
+                Some([first, last, 0]),
+                stamp,
+            )
+        }
     }
 
     /// Publishes a thread's name: 16 bytes, padded with zeros.
@@ -334,16 +341,8 @@ impl Ring {
     /// # Safety
     /// The same as for [`Ring::push`].
     pub unsafe fn push_name(&self, name: [u8; 16], stamp: impl FnOnce() -> u64) -> bool {
-        let [first, last] = packed_name(name);
-        // SAFETY: the caller's promise is that of `publish`.
-        unsafe {
-            self.publish(
-                (Kind::ThreadName as u64) << 56,
-                0,
-                Some([first, last, 0]),
-                stamp,
-            )
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.push_words(Kind::ThreadName, packed_name(name), stamp) }
     }
 
     #[inline]
