@@ -1,8 +1,7 @@
 //! What sessions that have ended allocated, by call stack: added to the running session, it never falls within a process.
 
-use std::collections::BTreeMap;
-
 use super::hash::Map;
+use super::routes::{SumsByRoute, route_in};
 use super::snapshot::{ContextSums, ModuleId, RawNode, RawSite, RawThread, StackTable};
 use crate::capture::event::{Kind, NodeId};
 use heapray_report::model::Tally;
@@ -10,6 +9,9 @@ use heapray_report::model::Tally;
 /// Most frames and sums that are remembered: some megabytes. Call stacks beyond are summed up.
 const MOST_NODES: usize = 100_000;
 const MOST_SUMS: usize = 50_000;
+/// Most routes that are told apart, and the name of those beyond.
+const MOST_ROUTES: usize = 10_000;
+const OTHER: &str = "other";
 /// The name of the thread that the sums are shown under.
 const THREAD: &str = "earlier sessions";
 
@@ -21,8 +23,8 @@ pub(crate) struct AllocatedInEnded {
     tree: Tree,
     sums: Map<(NodeId, Kind), Tally>,
     total: Tally,
-    /// By the number of the context. Nothing of them is live.
-    contexts: BTreeMap<u32, ContextSums>,
+    /// Nothing of them is live.
+    routes: SumsByRoute,
 }
 
 /// A call tree that grows.
@@ -88,7 +90,7 @@ impl Default for AllocatedInEnded {
             tree: Tree::of(Vec::new()),
             sums: Map::default(),
             total: Tally::default(),
-            contexts: BTreeMap::new(),
+            routes: SumsByRoute::new(),
         }
     }
 }
@@ -122,28 +124,32 @@ impl AllocatedInEnded {
             let known = has_room || self.sums.contains_key(&(node, site.kind));
             let key = (if known { node } else { other }, site.kind);
             *self.sums.entry(key).or_default() += site.allocated;
-            self.contexts.entry(site.context).or_default().allocated += site.allocated;
+            self.of_context(stacks, site.context).allocated += site.allocated;
         }
         for (&context, runs) in &stacks.runs {
-            self.contexts.entry(context).or_default().runs += runs;
+            self.of_context(stacks, context).runs += runs;
         }
         self.total += total;
     }
 
-    /// Adds the sums of all contexts to `sums`, those of session `number` while that was running. Returns false, and adds
+    /// Returns the sums of the route that a context of `stacks` belongs to.
+    fn of_context(&mut self, stacks: &StackTable, context: u32) -> &mut ContextSums {
+        let labels = stacks.contexts.get(context as usize);
+        let mut route = route_in(labels.map_or(&[], Vec::as_slice));
+        if self.routes.len() >= MOST_ROUTES && !self.routes.contains_key(route) {
+            route = OTHER;
+        }
+        self.routes.entry(route.to_owned()).or_default()
+    }
+
+    /// Adds the sums of all routes to `sums`, those of session `number` while that was running. Returns false, and adds
     /// nothing, if that session has ended meanwhile.
-    pub(crate) fn add_to_contexts(
-        &self,
-        number: u64,
-        sums: &mut BTreeMap<u32, ContextSums>,
-    ) -> bool {
+    pub(crate) fn add_to_routes(&self, number: u64, sums: &mut SumsByRoute) -> bool {
         if number <= self.last {
             return false;
         }
-        for (&context, ended) in &self.contexts {
-            let sums = sums.entry(context).or_default();
-            sums.allocated += ended.allocated;
-            sums.runs += &ended.runs;
+        for (route, ended) in &self.routes {
+            *sums.entry(route.clone()).or_default() += ended;
         }
         true
     }

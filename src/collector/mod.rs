@@ -29,6 +29,8 @@ mod ranges;
 mod reallocs;
 mod recent;
 pub mod recording;
+#[cfg(feature = "http")]
+pub(crate) mod routes;
 mod runs;
 mod samples;
 #[cfg(any(feature = "http", feature = "push"))]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -252,4 +253,13 @@ pub struct ContextSums {
     pub runs: Runs,
     /// The last of them that belong to a trace, one of each size.
     pub traced: Vec<TracedRun>,
+}
+
+impl AddAssign<&ContextSums> for ContextSums {
+    fn add_assign(&mut self, more: &ContextSums) {
+        self.allocated += more.allocated;
+        self.live += more.live;
+        self.runs += &more.runs;
+        self.traced.extend(&more.traced);
+    }
 }

@@ -29,7 +29,7 @@ pub use self::label_key::LabelKey;
 pub use self::spans::SpanContexts;
 #[cfg(feature = "http")]
 pub(crate) use self::table::has_key;
-pub(crate) use self::table::{labels, labels_from, note, set_most};
+pub(crate) use self::table::{labels, labels_from, labels_of, note, set_most};
 
 /// The key of the label that names a request's route.
 #[cfg(feature = "http")]

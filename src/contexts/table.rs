@@ -122,7 +122,7 @@ pub(super) fn tidy(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the labels of a context.
-pub(super) fn labels_of(number: u32) -> Labels {
+pub(crate) fn labels_of(number: u32) -> Labels {
     read(|table| {
         table
             .labels

@@ -13,7 +13,6 @@ use super::openapi::failures::CommonFailures;
 #[cfg(feature = "openapi")]
 use super::openapi::schemas::Truth;
 use super::{guard, negotiate, params};
-use crate::contexts;
 use crate::metrics::{TextFormat, families, process_families, route_families, site_families, text};
 use crate::profiler::{Error, MOST_LINES, Profiler};
 
@@ -92,8 +91,8 @@ pub(crate) async fn metrics(
     if let Some(top) = top.as_ref().and_then(|state| state.top.as_ref()) {
         all.extend(site_families(top.lines.iter().take(sites)));
     }
-    if routes && let Some(sums) = core.live().sums_by_context().await? {
-        all.extend(route_families(&sums, &contexts::labels()));
+    if routes && let Some(sums) = core.live().sums_by_route().await? {
+        all.extend(route_families(&sums));
     }
     if process == Some(true) {
         all.extend(process_families(figures.memory.as_ref()));

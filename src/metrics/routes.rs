@@ -1,21 +1,13 @@
 //! Memory by route, as four families. Each route is a series of its own, so they are written only on request.
 
-use std::collections::BTreeMap;
-
 use super::family::{Bucket, Exemplar, Family, Histogram, Kind};
-use crate::collector::snapshot::ContextSums;
+use crate::collector::routes::SumsByRoute;
 use crate::collector::traces::TracedRun;
 use crate::contexts::ROUTE;
-use crate::profiler::by_route;
 use heapray_report::model::Spread;
 
-/// Returns what each route holds and has allocated. Contexts of one route are summed up.
-///
-/// `labels`: those of each context, by its number.
-pub(crate) fn families(
-    contexts: &BTreeMap<u32, ContextSums>,
-    labels: &[Vec<(String, String)>],
-) -> Vec<Family> {
+/// Returns what each route holds and has allocated.
+pub(crate) fn families(routes: &SumsByRoute) -> Vec<Family> {
     let mut bytes = Family::new(
         Kind::Gauge,
         "heapray_route_live_bytes",
@@ -36,8 +28,8 @@ pub(crate) fn families(
         "heapray_route_request_bytes",
         "Bytes that a request of a route allocated, from its beginning to the end of its response.",
     );
-    for (route, sums) in by_route(contexts, labels) {
-        let labels = [(ROUTE, route.to_owned())];
+    for (route, sums) in routes {
+        let labels = [(ROUTE, route.clone())];
         bytes.add(labels.clone(), sums.live.bytes);
         blocks.add(labels.clone(), sums.live.count);
         total.add(labels.clone(), sums.allocated.bytes);
@@ -104,42 +96,32 @@ fn exemplar(run: &TracedRun) -> Exemplar {
 
 #[cfg(test)]
 mod tests {
-    use heapray_report::model::{Runs, Tally};
+    use heapray_report::model::Tally;
 
     use super::*;
+    use crate::collector::routes::NO_ROUTE;
+    use crate::collector::snapshot::ContextSums;
     use crate::metrics::{TextFormat, text};
 
     #[test]
-    fn contexts_of_one_route_are_one_series() {
-        let owned = |labels: &[(&str, &str)]| -> Vec<(String, String)> {
-            let labels = labels.iter();
-            labels
-                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
-                .collect()
-        };
-        let labels = [
-            owned(&[]),
-            owned(&[("route", "GET /a")]),
-            owned(&[("route", "GET /a"), ("tenant", "x")]),
-            owned(&[("tenant", "x")]),
-        ];
+    fn each_route_is_a_series() {
         let sums = |bytes| ContextSums {
             allocated: Tally {
                 count: 2,
                 bytes: 2 * bytes,
             },
             live: Tally { count: 1, bytes },
-            runs: Runs::default(),
-            traced: Vec::new(),
+            ..ContextSums::default()
         };
-        let contexts = BTreeMap::from([(0, sums(1)), (1, sums(2)), (2, sums(4)), (3, sums(8))]);
-        let text = text(&families(&contexts, &labels), TextFormat::Plain);
+        let routes = [(NO_ROUTE, sums(9)), ("GET /a", sums(6))];
+        let routes = routes.map(|(route, sums)| (route.to_owned(), sums)).into();
+        let text = text(&families(&routes), TextFormat::Plain);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let expected = [
             "heapray_route_live_bytes{route=\"(no route)\"} 9",
             "heapray_route_live_bytes{route=\"GET /a\"} 6",
-            "heapray_route_live_blocks{route=\"(no route)\"} 2",
-            "heapray_route_live_blocks{route=\"GET /a\"} 2",
+            "heapray_route_live_blocks{route=\"(no route)\"} 1",
+            "heapray_route_live_blocks{route=\"GET /a\"} 1",
             "heapray_route_allocated_bytes_total{route=\"(no route)\"} 18",
             "heapray_route_allocated_bytes_total{route=\"GET /a\"} 12",
         ];
@@ -148,12 +130,11 @@ mod tests {
 
     #[test]
     fn requests_are_a_histogram_by_the_bytes_that_they_allocated() {
-        let labels = [vec![], vec![("route".to_owned(), "GET /a".to_owned())]];
         let mut sums = ContextSums::default();
         for bytes in [0, 256, 257, 1 << 30, (1 << 30) + 1] {
             sums.runs.allocated_bytes.add(bytes);
         }
-        let families = families(&BTreeMap::from([(1, sums)]), &labels);
+        let families = families(&SumsByRoute::from([("GET /a".to_owned(), sums)]));
         let text = text(&families, TextFormat::Plain);
         let of = |bound: &str| {
             let start =

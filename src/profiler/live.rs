@@ -8,7 +8,6 @@
 //! for the call sites with the most live bytes, and remembered. What probably leaks is found out less often, since that takes a
 //! look at each live block.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::thread;
@@ -25,7 +24,8 @@ use super::routes::{RouteHolds, holding_most};
 use super::waiter::Waiter;
 use super::worker::Worker;
 use super::{Blocks, CallSite, Error, KeptReport, LeakCandidate, Mark, Status};
-use crate::collector::snapshot::{ContextSums, Snapshot};
+use crate::collector::routes::SumsByRoute;
+use crate::collector::snapshot::Snapshot;
 use crate::contexts::{self, ROUTE};
 use crate::symbolize::{self, Known, ReportOptions};
 
@@ -159,17 +159,15 @@ impl LiveFeed {
         Some((snapshot.started, thinned(&snapshot.timeline, rows)))
     }
 
-    /// Returns what each context holds in the running session and has allocated in the process, without blocking. `None`: no
+    /// Returns what each route holds in the running session and has allocated in the process, without blocking. `None`: no
     /// session runs.
     ///
     /// # Errors
     ///
     /// A panic of the profiler's.
-    pub(crate) async fn sums_by_context(
-        &self,
-    ) -> Result<Option<BTreeMap<u32, ContextSums>>, Error> {
+    pub(crate) async fn sums_by_route(&self) -> Result<Option<SumsByRoute>, Error> {
         let reports = Arc::clone(&self.reports);
-        self.thread.read(move || reports.sums_by_context()).await
+        self.thread.read(move || reports.sums_by_route()).await
     }
 
     fn send(&self) {
@@ -212,9 +210,9 @@ impl LiveFeed {
             found.look(snapshot, search, symbols);
             // The sums take a look at each call site.
             if contexts::has_key(ROUTE)
-                && let Some((_, sums)) = self.machine.sums_by_context()
+                && let Some((_, sums)) = self.machine.sums_by_route()
             {
-                found.routes = holding_most(&sums);
+                found.routes = holding_most(sums);
             }
             if search {
                 let pause = began.elapsed() * LEAKS_SELDOM;

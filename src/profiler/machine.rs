@@ -1,13 +1,11 @@
 //! The state machine: which session runs, and what the last one left. `Lifecycle` moves it; all others read it.
 
-#[cfg(feature = "http")]
-use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar};
 
 use super::lock::{Lock, LockGuard, Rank};
 use super::{Error, Mark, State, Status};
 #[cfg(feature = "http")]
-use crate::collector::snapshot::ContextSums;
+use crate::collector::routes::{SumsByRoute, by_route};
 use crate::collector::snapshot::Snapshot;
 use crate::flight_recorder::Reason;
 use crate::session::Session;
@@ -348,12 +346,12 @@ impl Machine {
         session.top(sites, ages).ok()
     }
 
-    /// Returns the number of the running session, and what each of its contexts has allocated and holds.
+    /// Returns the number of the running session, and what each of its routes has allocated and holds.
     #[cfg(feature = "http")]
-    pub(crate) fn sums_by_context(&self) -> Option<(u64, BTreeMap<u32, ContextSums>)> {
+    pub(crate) fn sums_by_route(&self) -> Option<(u64, SumsByRoute)> {
         let inner = self.lock();
         let (number, session) = inner.running()?;
-        Some((number, session.sums_by_context().ok()?))
+        Some((number, by_route(session.sums_by_context().ok()?)))
     }
 
     /// Returns the last view of the finished session.

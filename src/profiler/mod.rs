@@ -61,8 +61,6 @@ pub(crate) use reports::serve_outputs;
 pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause};
 #[cfg(feature = "http")]
 pub(crate) use reports::{Of, Reader, Reports};
-#[cfg(feature = "http")]
-pub(crate) use routes::by_route;
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, PushStatus, ReportStatus, SamplingStatus, State,
     Status, StoreStatus,

@@ -1,14 +1,11 @@
-//! What each route holds: contexts of one route as one.
+//! The routes that hold the most, as the live page shows them.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::Blocks;
+use crate::collector::routes::{NO_ROUTE, SumsByRoute};
 use crate::collector::snapshot::ContextSums;
-use crate::contexts::{self, ROUTE};
 
-/// The name for what no route has allocated.
-const NONE: &str = "(no route)";
 /// Routes that the live page shows.
 const MOST: usize = 10;
 
@@ -23,39 +20,16 @@ pub(crate) struct RouteHolds {
     left: Option<u64>,
 }
 
-/// Returns the sums of each route, by its name.
-///
-/// `labels`: those of each context, by its number.
-pub(crate) fn by_route<'l>(
-    contexts: &BTreeMap<u32, ContextSums>,
-    labels: &'l [Vec<(String, String)>],
-) -> BTreeMap<&'l str, ContextSums> {
-    let mut routes: BTreeMap<&str, ContextSums> = BTreeMap::new();
-    for (&context, sums) in contexts {
-        let route = labels.get(context as usize);
-        let route = route.and_then(|labels| labels.iter().find(|(key, _)| key == ROUTE));
-        let of_route = routes
-            .entry(route.map_or(NONE, |(_, value)| value))
-            .or_default();
-        of_route.live += sums.live;
-        of_route.allocated += sums.allocated;
-        of_route.runs += &sums.runs;
-        of_route.traced.extend(&sums.traced);
-    }
-    routes
-}
-
 /// Returns the routes that hold the most, that one first. Empty if there are no routes.
-pub(super) fn holding_most(contexts: &BTreeMap<u32, ContextSums>) -> Vec<RouteHolds> {
-    let labels = contexts::labels();
-    let mut routes: Vec<(&str, ContextSums)> = by_route(contexts, &labels).into_iter().collect();
-    if routes.iter().all(|(route, _)| *route == NONE) {
+pub(super) fn holding_most(routes: SumsByRoute) -> Vec<RouteHolds> {
+    let mut routes: Vec<(String, ContextSums)> = routes.into_iter().collect();
+    if routes.iter().all(|(route, _)| route == NO_ROUTE) {
         return Vec::new();
     }
     routes.sort_by_key(|(_, sums)| Reverse(sums.live.bytes));
     routes.truncate(MOST);
-    let holds = |(route, sums): (&str, ContextSums)| RouteHolds {
-        route: route.to_owned(),
+    let holds = |(route, sums): (String, ContextSums)| RouteHolds {
+        route,
         live: Blocks::of(sums.live),
         requests: sums.runs.count(),
         left: sums.live.bytes.checked_div(sums.runs.count()),

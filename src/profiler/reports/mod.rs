@@ -20,8 +20,6 @@ mod queue;
 mod readers;
 mod recent;
 
-#[cfg(feature = "http")]
-use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -44,7 +42,7 @@ use crate::capture::untracked;
 #[cfg(feature = "http")]
 use crate::collector::ended::AllocatedInEnded;
 #[cfg(feature = "http")]
-use crate::collector::snapshot::ContextSums;
+use crate::collector::routes::SumsByRoute;
 use crate::profiler::store::{
     Output, OutputKey, OutputKind, ReportId, SessionOutputs, Store, keep_previous,
 };
@@ -262,12 +260,12 @@ impl Reports {
         ended.add(last.session, &snapshot.stacks, snapshot.totals.allocated);
     }
 
-    /// Returns what each context holds in the running session and has allocated in the process; `None` if no session runs.
+    /// Returns what each route holds in the running session and has allocated in the process; `None` if no session runs.
     #[cfg(feature = "http")]
-    pub(super) fn sums_by_context(&self) -> Option<BTreeMap<u32, ContextSums>> {
-        let (number, mut sums) = self.machine.sums_by_context()?;
+    pub(super) fn sums_by_route(&self) -> Option<SumsByRoute> {
+        let (number, mut sums) = self.machine.sums_by_route()?;
         let ended = self.ended.lock();
-        ended.add_to_contexts(number, &mut sums).then_some(sums)
+        ended.add_to_routes(number, &mut sums).then_some(sums)
     }
 
     fn enqueue(self: &Arc<Reports>, spec: OutputSpec, waiter: Waiter<Made>, is_urgent: bool) {
