@@ -5,7 +5,7 @@
 //! time and half by allocated bytes: a burst of ten seconds in an idle day has half of the checkpoints, and so has the day.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::hash::FastMap;
 use crate::model::{Held, History, HistoryMoment, Survivor, Survivors, Tally};
@@ -94,6 +94,20 @@ impl Checkpoints {
         let least = (0..self.list.len() - 1).min_by(|&a, &b| gap(a).total_cmp(&gap(b)));
         if let Some(least) = least {
             self.list.remove(least);
+        }
+    }
+
+    /// Counts what some sites held as held by others: `into` returns the number of the other site.
+    pub fn fold(&mut self, into: impl Fn(u32) -> Option<u32>) {
+        for checkpoint in &mut self.list {
+            let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+            for (number, live, allocated) in checkpoint.sites.drain(..) {
+                let sum = sums.entry(into(number).unwrap_or(number)).or_default();
+                *sum = (sum.0 + live, sum.1 + allocated);
+            }
+            let sums = sums.into_iter();
+            let sites = sums.map(|(number, (live, allocated))| (number, live, allocated));
+            checkpoint.sites.extend(sites);
         }
     }
 
@@ -248,6 +262,29 @@ mod tests {
             "what holds nothing is left out"
         );
         assert!(checkpoints.memory_bytes() > 0);
+    }
+
+    #[test]
+    fn what_a_folded_site_held_is_of_the_other() {
+        let mut checkpoints = Checkpoints::default();
+        checkpoints.add(
+            10,
+            tally(1),
+            [(1, 10, 11), (2, 20, 22), (3, 30, 33)].into_iter(),
+        );
+        checkpoints.add(20, tally(2), [(1, 5, 12), (3, 31, 34)].into_iter());
+        checkpoints.fold(|site| (site == 1).then_some(2));
+        let held = |held: &Held| (held.site, held.moment, held.live, held.allocated);
+        let list: Vec<_> = checkpoints.history().list.iter().map(held).collect();
+        assert_eq!(
+            list,
+            [
+                (2, 0, 30, 33),
+                (2, 1, 5, 12),
+                (3, 0, 30, 33),
+                (3, 1, 31, 34)
+            ]
+        );
     }
 
     proptest! {

@@ -124,6 +124,11 @@ impl Entries {
         self.ended[at] = true;
     }
 
+    /// Returns whether the thread with the entry at `at` has ended.
+    pub(super) fn has_ended(&self, at: u32) -> bool {
+        self.ended.get(at as usize).is_some_and(|&ended| ended)
+    }
+
     /// Asks the living threads for their names. Threads that have ended gave theirs, and their number may belong to another
     /// thread by now. An entry of many threads has the name by which they were counted.
     pub(super) fn learn_names(&mut self, name_of: fn(u32) -> Option<String>) {

@@ -1,16 +1,17 @@
 //! The tables' part of a [`Snapshot`](super::snapshot::Snapshot).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::capture::event::NodeId;
 use crate::capture::modules;
 use crate::contexts;
 use heapray_report::checkpoints::generations;
-use heapray_report::model::{History, Mark, Moment, Runs, Survivors};
+use heapray_report::model::{History, Mark, Moment, Survivors};
 
 use super::birth::Birth;
+use super::hash::Map;
 use super::live::Block;
 use super::log::LogWriter;
 use super::sites::{Key, SiteId, Tallies};
@@ -18,7 +19,8 @@ use super::snapshot::{ContextSums, EventLog, RawNode, RawSite, RawTotals, Snapsh
 use super::survivors;
 use super::tables::Tables;
 
-/// Tables' part of a snapshot, with the names of its fields.
+/// Tables' part of a snapshot, with the names of its fields. The numbers of contexts are the process's, until they are
+/// [named](Export::name_contexts).
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // each is the field of that name
 pub struct Export {
@@ -42,6 +44,36 @@ impl Export {
         }
         self.stacks.nodes = stacks.nodes;
     }
+
+    /// Replaces the process's numbers of contexts, which have gaps, by positions in a list of those that are used, and makes that
+    /// list. Without any, it is empty.
+    pub(super) fn name_contexts(&mut self) {
+        let stacks = &mut self.stacks;
+        let of_sites = stacks.sites.iter().map(|site| site.context);
+        let of_runs = stacks.runs.keys().copied();
+        let pairs = self.log.iter().flat_map(|log| &*log.pairs);
+        let of_pairs = pairs.map(|&(_, context)| context);
+        let used: BTreeSet<u32> = of_sites.chain(of_runs).chain(of_pairs).collect();
+        if used.iter().all(|&context| context == 0) {
+            return;
+        }
+        let list = std::iter::once(0).chain(used.into_iter().filter(|&context| context != 0));
+        let at: Map<u32, u32> = list.zip(0..).collect();
+        stacks.contexts = vec![contexts::Labels::new(); at.len()];
+        for (&context, &at) in &at {
+            stacks.contexts[at as usize] = contexts::labels_of(context);
+        }
+        for site in &mut stacks.sites {
+            site.context = at[&site.context];
+        }
+        let runs = std::mem::take(&mut stacks.runs).into_iter();
+        stacks.runs = runs.map(|(context, runs)| (at[&context], runs)).collect();
+        if let Some(log) = &mut self.log {
+            let pairs = log.pairs.iter();
+            let pairs = pairs.map(|&(thread, context)| (thread, at[&context]));
+            log.pairs = Arc::new(pairs.collect());
+        }
+    }
 }
 
 impl Tables {
@@ -52,22 +84,28 @@ impl Tables {
     pub fn export(&mut self) -> Export {
         self.flush_log();
         let timeline = self.timeline.rows();
-        let (survivors, oldest) = survivors::count(
-            self.all_blocks(),
-            self.sites.len(),
-            self.generations(&timeline),
-        );
+        let numbers = self.site_numbers();
+        let number = |site: u32| numbers.get(site as usize).copied().flatten();
+        let blocks = self.all_blocks().filter_map(|(block, times)| {
+            let site = SiteId(number(block.site.0)?);
+            Some((Block { site, ..block }, times))
+        });
+        let generations = self.generations(&timeline);
+        let (survivors, oldest) = survivors::count(blocks, self.sites.len(), generations);
+        let runs = self.runs.by_context();
         Export {
             stacks: StackTable {
                 nodes: self.call_tree.nodes().to_vec(),
-                contexts: self.contexts(),
-                runs: self.runs_by_context(),
+                contexts: Vec::new(),
+                runs: runs
+                    .map(|(context, runs)| (context, runs.clone()))
+                    .collect(),
                 sites: self.raw_sites(&oldest),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
             survivors,
-            history: self.checkpoints.history(),
+            history: self.checkpoints.history().renumbered(number),
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
@@ -86,12 +124,21 @@ impl Tables {
         })
     }
 
+    /// Returns the number in an export of each site, by the number here.
+    fn site_numbers(&self) -> Vec<Option<u32>> {
+        let mut numbers = vec![None; self.sites.end()];
+        for (new, (old, ..)) in (0..).zip(self.sites.iter(self.peak.epoch())) {
+            numbers[old.0 as usize] = Some(new);
+        }
+        numbers
+    }
+
     /// Returns the sums, and the `number` call sites with the most live bytes, with only their stacks. This is cheap for any
     /// number of sites. There are no log and no runs. With `ages`, there are survivors and history, which takes a look at each live block.
     pub fn export_top(&mut self, number: usize, ages: bool) -> Export {
         let mut top = BTreeMap::new();
-        for (nth, (key, tallies)) in self.sites.iter(self.peak.epoch()).enumerate() {
-            top.insert((tallies.live.bytes, nth), (key, tallies));
+        for (site, key, tallies) in self.sites.iter(self.peak.epoch()) {
+            top.insert((tallies.live.bytes, site), (key, tallies));
             if top.len() > number {
                 top.pop_first();
             }
@@ -106,9 +153,9 @@ impl Tables {
         let timeline = self.timeline.rows();
         let (mut survivors, mut history) = (Survivors::default(), History::default());
         if ages {
-            let mut numbers = vec![None; self.sites.len()];
+            let mut numbers = vec![None; self.sites.end()];
             for (new, old) in (0u32..).zip(olds) {
-                numbers[old] = Some(new);
+                numbers[old.0 as usize] = Some(new);
             }
             let number = |site: u32| numbers.get(site as usize).copied().flatten();
             let blocks = self.all_blocks().filter_map(|(block, times)| {
@@ -122,7 +169,7 @@ impl Tables {
             stacks: StackTable {
                 nodes: stacks.nodes,
                 sites,
-                contexts: self.contexts(),
+                contexts: Vec::new(),
                 runs: BTreeMap::new(),
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
@@ -141,24 +188,19 @@ impl Tables {
     /// Returns what each context has allocated and holds, by its number; 0 is no context. Looks at each call site.
     pub fn sums_by_context(&self) -> BTreeMap<u32, ContextSums> {
         let mut contexts: BTreeMap<u32, ContextSums> = BTreeMap::new();
-        for (key, tallies) in self.sites.iter(self.peak.epoch()) {
+        for (_, key, tallies) in self.sites.iter(self.peak.epoch()) {
             let (_, context) = self.threads.thread_and_context(key.entry);
             let sums = contexts.entry(context).or_default();
             sums.allocated += tallies.allocated;
             sums.live += tallies.live;
         }
-        for (context, runs) in self.runs_by_context() {
-            contexts.entry(context).or_default().runs = runs;
+        for (context, runs) in self.runs.by_context() {
+            contexts.entry(context).or_default().runs = runs.clone();
         }
         for (context, &run) in self.runs.traced() {
             contexts.entry(context).or_default().traced.push(run);
         }
         contexts
-    }
-
-    fn runs_by_context(&self) -> BTreeMap<u32, Runs> {
-        let all = self.runs.by_context();
-        all.map(|(context, runs)| (context, runs.clone())).collect()
     }
 
     /// Returns every live block and mapping, and the number that it stands for.
@@ -177,7 +219,7 @@ impl Tables {
     fn raw_sites(&self, oldest: &[Birth]) -> Vec<RawSite> {
         let sites = self.sites.iter(self.peak.epoch()).zip(oldest);
         sites
-            .map(|((key, tallies), &oldest)| {
+            .map(|((_, key, tallies), &oldest)| {
                 let oldest = (oldest != Birth::NEVER).then(|| oldest.ms());
                 self.raw_site(key, key.node, tallies, oldest)
             })
@@ -208,7 +250,8 @@ impl Tables {
 
     /// Returns sentences for the user, about what was counted together.
     fn notes(&self) -> Vec<String> {
-        let contexts = self.has_contexts().then(contexts::note).flatten();
+        let contexts = self.has_contexts().then(contexts::notes);
+        let contexts = contexts.into_iter().flatten();
         let notes = self.threads.note().into_iter().chain(contexts);
         notes.chain(self.runs.note()).collect()
     }
@@ -216,15 +259,6 @@ impl Tables {
     /// Returns whether anything was done in a context. A run may have ended of which nothing was sampled.
     fn has_contexts(&self) -> bool {
         self.threads.has_contexts() || self.runs.by_context().next().is_some()
-    }
-
-    /// Returns the labels of all contexts, if there are any in this session.
-    fn contexts(&self) -> Vec<Vec<(String, String)>> {
-        if self.has_contexts() {
-            contexts::labels()
-        } else {
-            Vec::new()
-        }
     }
 
     fn raw_totals(&self) -> RawTotals {

@@ -49,6 +49,19 @@ impl Index {
         );
     }
 
+    /// Removes the positions for which `stays` does not hold. This looks at all of them.
+    pub(super) fn retain(&mut self, stays: impl Fn(u32) -> bool) {
+        let before = std::mem::take(&mut self.slots);
+        self.slots = vec![0; before.len()];
+        self.len = 0;
+        for slot in before {
+            if slot != 0 && stays((slot as u32).wrapping_sub(1)) {
+                place(&mut self.slots, slot);
+                self.len += 1;
+            }
+        }
+    }
+
     /// Prefetches the slot at which a search for `tag` begins.
     #[inline(always)]
     pub(super) fn prefetch(&self, tag: u32) {
@@ -114,10 +127,22 @@ mod tests {
                     index.insert(tag(position), position);
                 }
             }
-            for position in 0..500 {
-                let found = index.find(tag(position), |at| at == position);
-                prop_assert_eq!(found.is_some(), model.contains(&position));
+            let finds_all = |index: &Index, model: &HashSet<u32>| {
+                (0..500).all(|position| {
+                    let found = index.find(tag(position), |at| at == position);
+                    found.is_some() == model.contains(&position)
+                })
+            };
+            prop_assert!(finds_all(&index, &model));
+            index.retain(|position| position % 3 == 0);
+            model.retain(|position| position % 3 == 0);
+            prop_assert!(finds_all(&index, &model));
+            for position in (0..500).step_by(3) {
+                if model.insert(position) {
+                    index.insert(tag(position), position);
+                }
             }
+            prop_assert!(finds_all(&index, &model));
         }
     }
 }

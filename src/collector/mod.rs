@@ -29,6 +29,7 @@ mod ranges;
 mod reallocs;
 mod recent;
 pub mod recording;
+mod retire;
 #[cfg(feature = "http")]
 pub(crate) mod routes;
 mod runs;

@@ -10,6 +10,7 @@
 //! ```
 
 use super::hash::Map;
+use crate::contexts;
 
 /// Number of the first pair.
 const FIRST: u32 = 1 << 31;
@@ -21,24 +22,64 @@ const MOST_PAIRS: u32 = 1 << 24;
 pub(super) struct Pairs {
     pairs: Vec<(u32, u32)>,
     numbers: Map<(u32, u32), u32>,
+    /// Numbers that may be used again.
+    free: Vec<u32>,
 }
 
 impl Pairs {
-    /// Returns the number of `thread` in `context`.
+    /// Returns the number of `thread` in `context`, or in the context that this one is counted under.
     pub(super) fn entry(&mut self, thread: u32, context: u32) -> u32 {
         if context == 0 {
             return thread;
         }
-        let next = self.pairs.len() as u32;
+        match self.numbers.get(&(thread, context)) {
+            Some(&known) => known,
+            None => self.add(thread, contexts::counted_under(context)),
+        }
+    }
+
+    #[cold]
+    fn add(&mut self, thread: u32, context: u32) -> u32 {
+        if context == 0 {
+            return thread;
+        }
         if let Some(&known) = self.numbers.get(&(thread, context)) {
             return known;
         }
-        if next >= MOST_PAIRS {
-            return thread;
+        let next = self.pairs.len() as u32;
+        let number = match self.free.pop() {
+            Some(free) => {
+                self.pairs[(free - FIRST) as usize] = (thread, context);
+                free
+            }
+            None if next < MOST_PAIRS => {
+                self.pairs.push((thread, context));
+                FIRST + next
+            }
+            None => return thread,
+        };
+        self.numbers.insert((thread, context), number);
+        number
+    }
+
+    /// Counts what the threads did in some contexts under others: `retired` has both numbers. Returns the number of each pair
+    /// with that of the pair that stands for it now. The first one may be `used_again` for another pair.
+    pub(super) fn retire(&mut self, retired: &Map<u32, u32>, used_again: bool) -> Map<u32, u32> {
+        let gone = self
+            .numbers
+            .extract_if(|(_, context), _| retired.contains_key(context));
+        let gone: Vec<((u32, u32), u32)> = gone.collect();
+        let mut moved = Map::default();
+        for ((thread, context), number) in gone {
+            let into = self.add(thread, retired[&context]);
+            // What the log says of the pair is of the other context, too.
+            self.pairs[(number - FIRST) as usize] = self.parts(into);
+            moved.insert(number, into);
         }
-        self.pairs.push((thread, context));
-        self.numbers.insert((thread, context), FIRST + next);
-        FIRST + next
+        if used_again {
+            self.free.extend(moved.keys());
+        }
+        moved
     }
 
     /// Returns the thread's entry and the context of an entry.
@@ -60,6 +101,7 @@ impl Pairs {
     pub(super) fn memory_bytes(&self) -> usize {
         self.pairs.capacity() * size_of::<(u32, u32)>()
             + self.numbers.capacity() * (size_of::<((u32, u32), u32)>() + 1)
+            + self.free.capacity() * size_of::<u32>()
     }
 }
 

@@ -11,6 +11,8 @@ use heapray_report::model::Mark;
 use super::call_tree::CallTree;
 
 use super::export::Export;
+use super::hash::Map;
+use super::retire::Use;
 use super::snapshot::RawThread;
 use super::tables::Tables;
 use crate::capture::event::{Event, Kind, NodeId};
@@ -133,6 +135,22 @@ impl Recording {
     pub(super) fn change_mean(&mut self, mean_bytes: u64, stamp: u64) {
         for tables in self.all_mut() {
             tables.change_mean(mean_bytes, stamp);
+        }
+    }
+
+    /// Returns what each context is in use for.
+    pub(super) fn uses(&self) -> Map<u32, Use> {
+        let mut uses = Map::default();
+        self.all().for_each(|tables| tables.add_uses(&mut uses));
+        uses
+    }
+
+    /// Counts what was done in some contexts, which hold nothing, under others: `retired` has both numbers.
+    pub(super) fn retire(&mut self, retired: &Map<u32, u32>) {
+        if !retired.is_empty() {
+            for tables in self.all_mut() {
+                tables.retire(retired);
+            }
         }
     }
 

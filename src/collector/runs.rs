@@ -16,6 +16,7 @@ use super::hash::Map;
 use super::sites::add;
 use super::traces::{TracedRun, Traces};
 use crate::capture::event::{Event, RunEnd};
+use crate::contexts;
 
 /// Most runs that are under way at one time. Further ones are not added up.
 const MOST: usize = 1 << 16;
@@ -152,6 +153,10 @@ impl RunTable {
             }
             None => UnderWay::NEW,
         };
+        let context = match self.by_context.contains_key(&context) {
+            true => context,
+            false => contexts::counted_under(context),
+        };
         let runs = self.by_context.entry(context).or_default();
         let allocated = match metered {
             Some(metered) => Tally {
@@ -183,6 +188,18 @@ impl RunTable {
         self.by_context
             .iter()
             .map(|(&context, runs)| (context, runs))
+    }
+
+    /// Counts the runs of some contexts under others: `retired` has both numbers.
+    pub(super) fn retire(&mut self, retired: &Map<u32, u32>) {
+        let gone = self
+            .by_context
+            .extract_if(|context, _| retired.contains_key(context));
+        let gone: Vec<(u32, Runs)> = gone.collect();
+        for (context, runs) in gone {
+            *self.by_context.entry(retired[&context]).or_default() += &runs;
+        }
+        self.traces.retire(retired);
     }
 
     /// Returns a sentence for the user, if runs were left out.

@@ -54,6 +54,18 @@ struct Hot {
 const _: () = assert!(size_of::<Hot>() == 64, "a site is one cache line");
 
 impl Hot {
+    fn new(key: Key) -> Hot {
+        let none = Tally::default();
+        Hot {
+            allocated: none,
+            live: none,
+            high_water: none,
+            kept: 0,
+            entry: key.entry,
+            node: key.node,
+        }
+    }
+
     #[inline]
     fn keep(&mut self, epoch: u64) {
         if self.kept != epoch {
@@ -62,6 +74,9 @@ impl Hot {
         }
     }
 }
+
+/// The stack of a number that belongs to no site. The call tree has fewer nodes.
+const NO_NODE: NodeId = NodeId(u32::MAX);
 
 /// Sums of a site.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,6 +94,8 @@ pub(super) struct Sites {
     kinds: Vec<Kind>,
     temporary: Vec<Tally>,
     index: Index,
+    /// Numbers of no site: those of retired contexts.
+    free: Vec<u32>,
     bound: SiteBound,
 }
 
@@ -120,10 +137,16 @@ impl Sites {
 
     #[cold]
     fn add(&mut self, mut key: Key, tag: u32) -> SiteId {
-        if self.hot.len() >= self.bound.most && key.node != self.bound.others {
+        if self.len() >= self.bound.most && key.node != self.bound.others {
             self.bound.has_folded = true;
             key.node = self.bound.others;
             return self.of(key, key.tag());
+        }
+        if let Some(free) = self.free.pop() {
+            self.index.insert(tag, free);
+            self.hot[free as usize] = Hot::new(key);
+            self.kinds[free as usize] = key.kind;
+            return SiteId(free);
         }
         let next = SiteId(self.hot.len() as u32);
         if next > SiteId::OVERFLOW {
@@ -134,14 +157,7 @@ impl Sites {
         } else {
             self.index.insert(tag, next.0);
         }
-        self.hot.push(Hot {
-            allocated: Tally::default(),
-            live: Tally::default(),
-            high_water: Tally::default(),
-            kept: 0,
-            entry: key.entry,
-            node: key.node,
-        });
+        self.hot.push(Hot::new(key));
         self.kinds.push(key.kind);
         self.temporary.push(Tally::default());
         next
@@ -168,6 +184,49 @@ impl Sites {
         }
         site.live.count = site.live.count.wrapping_add_signed(-blocks);
         site.live.bytes = site.live.bytes.wrapping_sub(bytes);
+    }
+
+    /// Adds the sites of some entries, of which nothing is live, to those of others, which `entry_for` returns. `epoch` is the
+    /// peak's. Returns the number of each such site with that of the site that its sums are in now. The first number is free.
+    pub(super) fn fold(
+        &mut self,
+        epoch: u64,
+        entry_for: impl Fn(u32) -> Option<u32>,
+    ) -> Vec<(u32, u32)> {
+        let mut folded = Vec::new();
+        let most = std::mem::replace(&mut self.bound.most, usize::MAX);
+        for at in 0..self.hot.len() {
+            let hot = self.hot[at];
+            let is_site = hot.node != NO_NODE && at != SiteId::OVERFLOW.0 as usize;
+            let Some(entry) = entry_for(hot.entry).filter(|_| is_site) else {
+                continue;
+            };
+            debug_assert_eq!(hot.live, Tally::default(), "nothing of it is live");
+            let key = Key {
+                entry,
+                node: hot.node,
+                kind: self.kinds[at],
+            };
+            let into = self.of(key, key.tag());
+            let temporary = std::mem::take(&mut self.temporary[at]);
+            self.temporary[into.0 as usize] += temporary;
+            let into_hot = &mut self.hot[into.0 as usize];
+            add(&mut into_hot.allocated, hot.allocated);
+            if hot.kept == epoch {
+                into_hot.keep(epoch);
+                add(&mut into_hot.high_water, hot.high_water);
+            }
+            self.hot[at] = Hot {
+                node: NO_NODE,
+                ..Hot::new(key)
+            };
+            folded.push((at as u32, into.0));
+        }
+        self.bound.most = most;
+        let hot = &self.hot;
+        self.index.retain(|at| hot[at as usize].node != NO_NODE);
+        self.free.extend(folded.iter().map(|&(at, _)| at));
+        folded
     }
 
     /// Counts a block that was allocated and freed with nothing between. If the block set a new high-water mark that is over
@@ -207,10 +266,13 @@ impl Sites {
         self.hot[site.0 as usize].entry
     }
 
-    /// Returns all sites, in the order of their numbers. `epoch` is the peak's.
-    pub(super) fn iter(&self, epoch: u64) -> impl Iterator<Item = (Key, Tallies)> + '_ {
+    /// Returns all sites with their numbers, in that order. `epoch` is the peak's.
+    pub(super) fn iter(&self, epoch: u64) -> impl Iterator<Item = (SiteId, Key, Tallies)> + '_ {
         let columns = self.hot.iter().zip(&self.kinds).zip(&self.temporary);
-        columns.map(move |((hot, &kind), &temporary)| {
+        let sites = (0..)
+            .zip(columns)
+            .filter(|(_, ((hot, _), _))| hot.node != NO_NODE);
+        sites.map(move |(at, ((hot, &kind), &temporary))| {
             let key = Key {
                 entry: hot.entry,
                 node: hot.node,
@@ -227,7 +289,7 @@ impl Sites {
                 live: hot.live,
                 temporary,
             };
-            (key, tallies)
+            (SiteId(at), key, tallies)
         })
     }
 
@@ -239,7 +301,7 @@ impl Sites {
 
     /// Allows so many sites from now on. Further ones of a thread and a function are summed up under the stack `others`.
     pub(super) fn set_room(&mut self, sites: usize, others: NodeId) {
-        self.bound.most = self.hot.len().saturating_add(sites);
+        self.bound.most = self.len().saturating_add(sites);
         self.bound.others = others;
     }
 
@@ -250,6 +312,11 @@ impl Sites {
 
     /// Returns the number of sites.
     pub(super) fn len(&self) -> usize {
+        self.hot.len() - self.free.len()
+    }
+
+    /// Returns the end of the sites' numbers: none is as large.
+    pub(super) fn end(&self) -> usize {
         self.hot.len()
     }
 
@@ -278,7 +345,8 @@ impl Sites {
     /// Returns the bytes of memory of the sites.
     pub(super) fn memory_bytes(&self) -> u64 {
         let columns = size_of::<Hot>() + size_of::<Kind>() + size_of::<Tally>();
-        (self.len() * columns) as u64 + self.index.memory_bytes()
+        (self.end() * columns + size_of_val(self.free.as_slice())) as u64
+            + self.index.memory_bytes()
     }
 }
 

@@ -216,7 +216,7 @@ impl Threads {
         // The context that the thread announces next, if it is in one, is that of its later events.
         self.begun_in.remove(&event.thread);
         if self.by_number.contains_key(&event.thread) {
-            self.change_context(event.thread, 0, Place::NONE);
+            self.change_context(event.thread, 0, |_| Place::NONE);
         }
         match self.by_number.get(&event.thread).copied() {
             Some(slot) if self.is_shared(slot) => {}
@@ -235,18 +235,44 @@ impl Threads {
         }
     }
 
-    /// Notes that a thread is in another context from now on, and in `run`.
+    /// Notes that a thread is in another context from now on, and in the run that `run` returns for the context that this one is
+    /// counted under.
     #[cold]
-    pub(super) fn change_context(&mut self, number: u32, context: u32, run: Place) {
+    pub(super) fn change_context(
+        &mut self,
+        number: u32,
+        context: u32,
+        run: impl FnOnce(u32) -> Place,
+    ) {
         let before = self.slot(number);
+        let slot = self.in_context(before, context);
+        let (_, context) = self.pairs.parts(slot.entry);
         let slot = ThreadSlot {
-            run,
-            ..self.in_context(before, context)
+            run: run(context),
+            ..slot
         };
         if slot != before {
             self.by_number.insert(number, slot);
             self.recent[number as usize % RECENT] = (number, slot);
         }
+    }
+
+    /// Returns the contexts that threads are in. There are doubles.
+    pub(super) fn present_contexts(&self) -> impl Iterator<Item = u32> {
+        let slots = self.by_number.values();
+        let living =
+            slots.filter(|slot| self.is_shared(**slot) || !self.entries.has_ended(slot.index));
+        living.map(|slot| self.pairs.parts(slot.entry).1)
+    }
+
+    /// Counts what threads did in some contexts under others: see [`Pairs::retire`].
+    pub(super) fn retire(&mut self, retired: &Map<u32, u32>, used_again: bool) -> Map<u32, u32> {
+        let moved = self.pairs.retire(retired, used_again);
+        for slot in self.by_number.values_mut() {
+            slot.entry = moved.get(&slot.entry).copied().unwrap_or(slot.entry);
+        }
+        self.recent = std::array::from_fn(nobody);
+        moved
     }
 
     /// Returns `slot` as if its thread were in `context`, and in no run.

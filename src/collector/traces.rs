@@ -50,6 +50,20 @@ impl Traces {
         }
     }
 
+    /// Keeps the last runs of some contexts under others: `retired` has both numbers.
+    pub(super) fn retire(&mut self, retired: &Map<u32, u32>) {
+        let gone = self
+            .last
+            .extract_if(|(context, _), _| retired.contains_key(context));
+        let gone: Vec<((u32, u32), TracedRun)> = gone.collect();
+        for ((context, step), run) in gone {
+            let last = self.last.entry((retired[&context], step)).or_insert(run);
+            if last.ended < run.ended {
+                *last = run;
+            }
+        }
+    }
+
     /// Returns the last run of each context and size, with the context's number.
     pub(super) fn by_context(&self) -> impl Iterator<Item = (u32, &TracedRun)> {
         let last = self.last.iter();

@@ -29,7 +29,10 @@ pub use self::label_key::LabelKey;
 pub use self::spans::SpanContexts;
 #[cfg(feature = "http")]
 pub(crate) use self::table::has_key;
-pub(crate) use self::table::{labels, labels_from, labels_of, note, set_most};
+pub(crate) use self::table::{
+    Labels, active, can_retire, counted_under, labels_from, labels_of, notes, refusals, retire,
+    set_most,
+};
 
 /// The key of the label that names a request's route.
 #[cfg(feature = "http")]
@@ -47,10 +50,14 @@ pub struct Context(u32);
 /// A future in a context is a *run* of it, and so is a request of a route: reports say what runs allocate and leave behind. A
 /// part of another run is not counted by itself.
 ///
-/// Contexts are remembered as long as the process runs, and their number is limited: 4,096, unless `Builder::contexts` sets
-/// another limit, and after these the values of new ones are replaced by `other`. A context has at most 8 labels; further
-/// ones are left out. Texts are cut after 128 bytes. So use values of which there are few: a route rather than a path, a
-/// customer rather than a request.
+/// The number of contexts is limited: 4,096, unless `Builder::contexts` sets another limit. When there are nearly as many, those
+/// that hold no memory and were not used lately make room for new ones, and what they have allocated is counted as `other`.
+/// Without room, the values of the new ones are `other`; labels of the context around them stay. A context has at most 8
+/// labels; further ones are left out. Texts are cut after 128 bytes. So use values of which there are few: a route rather than
+/// a path, a customer rather than a request.
+///
+/// A context can be kept and entered again at any time, with one exception. Thousands of contexts later, one that made room and
+/// was not used since is forgotten. What is allocated in it then has no labels; ask for it anew.
 ///
 /// ```
 /// let context = heapray::context([("tenant", "acme"), ("plan", "large")]);
@@ -100,6 +107,12 @@ impl Context {
     pub(crate) fn begin_request(self) -> Run {
         name_run(self.0);
         Run::begin(self.0)
+    }
+
+    /// Lets the context never make room for others. Returns false if it is one of those without room.
+    #[cfg(feature = "http")]
+    pub(crate) fn keep(self) -> bool {
+        table::keep(self.0)
     }
 
     /// Returns the context's number.

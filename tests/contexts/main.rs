@@ -6,6 +6,7 @@ mod support;
 mod events;
 mod grpc;
 mod pitfalls;
+mod room;
 mod runs;
 mod traces;
 

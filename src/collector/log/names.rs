@@ -11,7 +11,7 @@
 //! 2   node, numbered from 1: parent, module, address as a difference to the node before
 //! 3   thread: number, tid, how many it stands for, name           (written again when it changes)
 //! 4   mark: ms since the start, live blocks, live bytes, name
-//! 5   context, numbered from 1: count of labels, each: key, value
+//! 5   context: number, count of labels, each: key, value
 //! 6   thread in a context, numbered from 2^31: thread, context
 //! ```
 
@@ -26,7 +26,9 @@ use super::block::{FULL, invalid};
 use super::codec::{put, take, take_byte, take_u32, unzigzag, zigzag};
 use crate::capture::event::NodeId;
 use crate::capture::modules::{MappedCode, Module, ModuleId};
+use crate::collector::hash::Map;
 use crate::collector::snapshot::{RawNode, RawThread};
+use crate::contexts::Labels;
 use heapray_report::model::{Mark, Tally};
 
 const PROCESS: u8 = 0;
@@ -60,12 +62,9 @@ pub(in crate::collector) struct Known<'a> {
     pub(in crate::collector) marks: &'a [Mark],
     /// Pairs of a thread and a context.
     pub(in crate::collector) pairs: &'a [(u32, u32)],
-    /// Returns the labels of all contexts from a number on. They are asked for when there is a new pair.
-    pub(in crate::collector) contexts_from: fn(usize) -> Vec<Labels>,
+    /// Returns the contexts from a number on, with that and their labels. They are asked for when there is a new pair.
+    pub(in crate::collector) contexts_from: fn(u32) -> Vec<(u32, Labels)>,
 }
-
-/// Pairs of a key and a value.
-type Labels = Vec<(String, String)>;
 
 /// Data that was already written to the log.
 #[derive(Debug)]
@@ -77,7 +76,8 @@ pub(super) struct WrittenNames {
     threads: Vec<RawThread>,
     marks: usize,
     pairs: usize,
-    contexts: usize,
+    /// The number of the next context.
+    contexts: u32,
 }
 
 impl WrittenNames {
@@ -142,9 +142,9 @@ impl WrittenNames {
         }
         let pairs = &known.pairs[self.pairs.min(known.pairs.len())..];
         if !pairs.is_empty() {
-            for labels in (known.contexts_from)(self.contexts) {
-                put_context(&mut out, &labels);
-                self.contexts += 1;
+            for (number, labels) in (known.contexts_from)(self.contexts) {
+                put_context(&mut out, number, &labels);
+                self.contexts = number + 1;
                 pass_on_if_full(&mut out, block)?;
             }
         }
@@ -204,8 +204,9 @@ fn put_process(out: &mut Vec<u8>, process: &Process) {
     put_text(out, process.command_line.as_bytes());
 }
 
-fn put_context(out: &mut Vec<u8>, labels: &[(String, String)]) {
+fn put_context(out: &mut Vec<u8>, number: u32, labels: &[(String, String)]) {
     out.push(CONTEXT);
+    put(out, u64::from(number));
     put(out, labels.len() as u64);
     for text in labels.iter().flat_map(|(key, value)| [key, value]) {
         put_text(out, text.as_bytes());
@@ -241,9 +242,11 @@ pub struct Names {
     pub threads: Vec<RawThread>,
     /// Marks, oldest first.
     pub marks: Vec<Mark>,
-    /// Labels of each context, by its number. The first has none. Empty without contexts.
+    /// Labels of each context. The first has none. Empty without contexts.
     pub contexts: Vec<Labels>,
-    /// Pairs of a thread and a context.
+    /// Positions in `contexts`, by the number of the context in the process.
+    pub(super) context_at: Map<u32, u32>,
+    /// Pairs of a thread and a position in `contexts`.
     pub(super) pairs: Vec<(u32, u32)>,
     /// The last address: addresses are stored as differences.
     pub(super) address: u64,
@@ -292,9 +295,15 @@ impl Names {
                     if self.contexts.is_empty() {
                         self.contexts.push(Labels::new());
                     }
+                    let at = self.contexts.len() as u32;
+                    self.context_at.insert(take_u32(bytes)?, at);
                     self.contexts.push(labels(bytes)?);
                 }
-                PAIR => self.pairs.push((take_u32(bytes)?, take_u32(bytes)?)),
+                PAIR => {
+                    let (thread, context) = (take_u32(bytes)?, take_u32(bytes)?);
+                    let context = self.context_at.get(&context).copied();
+                    self.pairs.push((thread, context.unwrap_or(0)));
+                }
                 MARK => self.marks.push(Mark {
                     at_ms: take(bytes)?,
                     live: Tally {

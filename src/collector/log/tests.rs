@@ -8,6 +8,7 @@ use super::{Known, LogEntry, LogReader, LogWriter, Names, Process, spool};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules::{MappedCode, Module, ModuleId};
 use crate::collector::snapshot::{EventLog, RawNode, RawThread};
+use crate::contexts::Labels;
 use heapray_report::model::{Mark, Tally};
 use proptest::prelude::*;
 
@@ -300,11 +301,18 @@ fn names() -> Names {
         },
     }];
     names.contexts = contexts();
+    names.context_at = [(5, 1), (9, 2)].into_iter().collect();
     names
 }
 
-/// Labels of each context, by its number.
-fn contexts() -> Vec<Vec<(String, String)>> {
+/// The contexts from number `first` on: some numbers have none.
+fn contexts_from(first: u32) -> Vec<(u32, Labels)> {
+    let all = [5, 9].into_iter().zip(contexts().split_off(1));
+    all.filter(|&(number, _)| number >= first).collect()
+}
+
+/// Labels of each context, the first of which has none.
+fn contexts() -> Vec<Labels> {
     let tenant = |name: &str| ("tenant".to_owned(), name.to_owned());
     let route = ("route".to_owned(), "GET /a".to_owned());
     vec![Vec::new(), vec![tenant("ö")], vec![route, tenant("acme")]]
@@ -313,14 +321,14 @@ fn contexts() -> Vec<Vec<(String, String)>> {
 #[test]
 fn an_allocation_of_a_thread_in_a_context_is_read_as_both() {
     let mut writer = LogWriter::new(spool(), u64::MAX).of_process(process());
-    let pairs = [(7, 2), (u32::MAX, 1), (7, 1)];
+    let pairs = [(7, 9), (u32::MAX, 5), (7, 5)];
     let known = |pairs| Known {
         modules: &[],
         nodes: &[],
         threads: &[],
         marks: &[],
         pairs,
-        contexts_from: |first| contexts().split_off(first),
+        contexts_from,
     };
     let entries = [
         1 << 31,
@@ -340,7 +348,7 @@ fn an_allocation_of_a_thread_in_a_context_is_read_as_both() {
     }
     let file = writer.written().unwrap().file;
     let (log, names) = LogReader::recover(file).unwrap();
-    assert_eq!(*log.pairs, pairs);
+    assert_eq!(*log.pairs, [(7, 2), (u32::MAX, 1), (7, 1)]);
     assert_eq!(names.contexts, contexts());
     let read = LogReader::new(log).map(|entry| match entry.unwrap() {
         LogEntry::Allocation {
@@ -383,8 +391,8 @@ fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
         nodes,
         threads,
         marks: &names.marks,
-        pairs: &[(1, 2)],
-        contexts_from: |first| contexts().split_off(first),
+        pairs: &[(1, 9)],
+        contexts_from,
     };
     let unnamed = RawThread {
         name: String::new(),

@@ -313,8 +313,9 @@ impl Tables {
 
     #[cold]
     fn change_context(&mut self, event: &Event) {
-        let run = match self.samples {
-            None => self.runs.enter(event.run(), event.context()),
+        let (runs, samples) = (&mut self.runs, &self.samples);
+        let run = |context| match samples {
+            None => runs.enter(event.run(), context),
             // Samples do not tell what a run does. Its threads count for themselves.
             Some(_) => Place::NONE,
         };

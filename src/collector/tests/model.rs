@@ -308,6 +308,25 @@ impl Model {
         sums
     }
 
+    /// Returns whether nothing that was allocated in `context` is live.
+    pub(super) fn holds_nothing(&self, context: u32) -> bool {
+        let live = self.heap.live();
+        live.iter()
+            .all(|&(number, _)| self.born[number].key.3 != context)
+    }
+
+    /// Counts what was done in `context` as done in `other`, where its threads are now.
+    pub(super) fn retire(&mut self, context: u32, other: u32) {
+        let of_born = self.born.iter_mut().map(|born| &mut born.key.3);
+        let of_runs = self.ended.iter_mut().map(|(of, _)| of);
+        let of_threads = self.contexts.values_mut();
+        for of in of_born.chain(of_runs).chain(of_threads) {
+            if *of == context {
+                *of = other;
+            }
+        }
+    }
+
     fn bear(&mut self, event: &Event, context: u32) -> usize {
         self.events += 1;
         self.by_thread

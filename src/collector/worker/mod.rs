@@ -17,6 +17,7 @@ use super::log::{LogWriter, Process};
 use super::merge::{Merge, MergeStats};
 use super::notice::{Headroom, Notice, Observer};
 use super::recording::Recording;
+use super::retire::Retirement;
 use super::snapshot::{Hooks, Snapshot};
 use super::tables::Tables;
 use super::threads::Threads;
@@ -125,6 +126,7 @@ pub struct Worker {
     /// Reason why call stacks are cut, if they are.
     stacks_bounded: Option<String>,
     scopes: Vec<OpenScope>,
+    retirement: Retirement,
     /// Reason why recording has ended already.
     ended: Option<String>,
     /// Set once the observer has been told that the log was given up.
@@ -162,6 +164,7 @@ impl Worker {
             divided: Holdings::default(),
             stacks_bounded: None,
             scopes: Vec::new(),
+            retirement: Retirement::new(),
             ended: None,
             log_loss_reported: false,
             stacks_before: unwind::counts(),
@@ -192,6 +195,7 @@ impl Worker {
             self.tell_of_the_log();
             if now >= upkeep_due {
                 hook::refresh();
+                self.retirement.look(now, &mut self.recording);
                 self.publisher.publish(self.figures());
                 upkeep_due = now + UPKEEP_EVERY;
             }
@@ -482,11 +486,12 @@ impl Worker {
 
     fn complete(
         &self,
-        exported: Export,
+        mut exported: Export,
         process_memory: Option<ProcessMemory>,
         visibility: Visibility,
         still_recording: bool,
     ) -> Snapshot {
+        exported.name_contexts();
         let stacks = unwind::counts();
         let mut notes = exported.notes;
         notes.extend(self.stacks_bounded.clone());

@@ -63,6 +63,7 @@ impl GrpcMethods {
         let named = context([(ROUTE, if is_named { method } else { UNKNOWN })]);
         if is_named
             && is_outermost
+            && named.keep()
             && let Some(called) = self.write().methods.get_mut(method)
         {
             called.context = Some(named);

@@ -68,7 +68,7 @@ impl ByRoute {
         let _busy = Busy::enter();
         let method = nth.map_or("OTHER", |at| METHODS[at].as_str());
         let named = context([(ROUTE, format!("{method} {path}"))]);
-        if is_outermost {
+        if is_outermost && named.keep() {
             self.known.learn(path, at, named);
         }
         named

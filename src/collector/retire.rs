@@ -1,0 +1,139 @@
+//! Makes room for new contexts: those that hold nothing, and did nothing lately, are counted together with others.
+//!
+//! ```text
+//!   idle contexts ──▶ contexts::retire ──▶ sites, pairs, runs, traces, history of each: under `other`
+//! ```
+//!
+//! The tables have no trace of a retired context then. If it is entered again, it begins anew.
+
+use std::time::{Duration, Instant};
+
+use heapray_report::model::Tally;
+
+use super::hash::Map;
+use super::recording::Recording;
+use super::tables::Tables;
+use crate::contexts;
+
+/// The time between two looks, for each that a look takes.
+const SELDOM: u32 = 100;
+/// The shortest time between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Looks for contexts that can retire; see the module.
+#[derive(Debug)]
+pub(super) struct Retirement {
+    due: Instant,
+    /// How often it looked.
+    looks: u64,
+    /// How often contexts had been refused at the last look.
+    refusals: u64,
+    seen: Map<u32, Seen>,
+}
+
+/// What was seen of a context.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    allocated: Tally,
+    runs: u64,
+    /// The look at which that was new.
+    at: u64,
+}
+
+/// What a context is in use for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Use {
+    allocated: Tally,
+    runs: u64,
+    /// Whether it holds memory, or a thread is in it.
+    is_needed: bool,
+}
+
+impl Retirement {
+    /// Begins now.
+    pub(super) fn new() -> Retirement {
+        Retirement {
+            due: Instant::now(),
+            looks: 0,
+            refusals: contexts::refusals(),
+            seen: Map::default(),
+        }
+    }
+
+    /// Lets contexts retire if seven eighths of the room are taken, or some were refused. It looks at each call site once half of
+    /// the room is taken, to know by then which contexts are idle, and for how long.
+    pub(super) fn look(&mut self, now: Instant, recording: &mut Recording) {
+        let [active, most] = contexts::active();
+        if active <= most / 2 {
+            self.seen.clear();
+        } else if now >= self.due {
+            let idle = self.idle(recording);
+            let refusals = std::mem::replace(&mut self.refusals, contexts::refusals());
+            if active > most - most / 8 || refusals != self.refusals {
+                recording.retire(&contexts::retire(idle.into_iter()).into_iter().collect());
+            }
+            self.due = now + EVERY.max(now.elapsed() * SELDOM);
+        }
+    }
+
+    /// Returns the contexts that are not needed and did nothing since the last look, those that have been idle for longest
+    /// first.
+    fn idle(&mut self, recording: &Recording) -> Vec<u32> {
+        self.looks += 1;
+        let uses = recording.uses();
+        let before = std::mem::take(&mut self.seen);
+        let mut idle = Vec::new();
+        for context in contexts::can_retire() {
+            let found = uses.get(&context).copied().unwrap_or_default();
+            let seen = before.get(&context).filter(|seen| seen.is_like(&found));
+            let seen = seen.copied().unwrap_or(Seen {
+                allocated: found.allocated,
+                runs: found.runs,
+                at: self.looks,
+            });
+            self.seen.insert(context, seen);
+            if seen.at < self.looks && !found.is_needed {
+                idle.push((seen.at, context));
+            }
+        }
+        idle.sort_unstable();
+        idle.into_iter().map(|(_, context)| context).collect()
+    }
+}
+
+impl Seen {
+    fn is_like(&self, now: &Use) -> bool {
+        (self.allocated, self.runs) == (now.allocated, now.runs)
+    }
+}
+
+impl Tables {
+    /// Adds what contexts are in use for to `uses`.
+    pub(super) fn add_uses(&self, uses: &mut Map<u32, Use>) {
+        for (_, key, tallies) in self.sites.iter(self.peak.epoch()) {
+            let (_, context) = self.threads.thread_and_context(key.entry);
+            let of = uses.entry(context).or_default();
+            of.allocated += tallies.allocated;
+            of.is_needed |= tallies.live != Tally::default();
+        }
+        for (context, runs) in self.runs.by_context() {
+            uses.entry(context).or_default().runs += runs.count();
+        }
+        for context in self.threads.present_contexts() {
+            uses.entry(context).or_default().is_needed = true;
+        }
+    }
+
+    /// Counts what was done in some contexts, which hold nothing, under others: `retired` has both numbers.
+    pub(super) fn retire(&mut self, retired: &Map<u32, u32>) {
+        // The log goes on to say the old numbers.
+        let used_again = self.log().is_none_or(|log| log.given_up().is_some());
+        let pairs = self.threads.retire(retired, used_again);
+        let sites = self
+            .sites
+            .fold(self.peak.epoch(), |entry| pairs.get(&entry).copied());
+        let sites: Map<u32, u32> = sites.into_iter().collect();
+        self.checkpoints.fold(|site| sites.get(&site).copied());
+        self.runs.retire(retired);
+    }
+}
