@@ -19,8 +19,7 @@ use super::snapshot::{ContextSums, EventLog, RawNode, RawSite, RawTotals, Snapsh
 use super::survivors;
 use super::tables::Tables;
 
-/// Tables' part of a snapshot, with the names of its fields. The numbers of contexts are the process's, until they are
-/// [named](Export::name_contexts).
+/// Tables' part of a snapshot, with the names of its fields. Contexts have the process's numbers, and a snapshot has others.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)] // each is the field of that name
 pub struct Export {

@@ -17,8 +17,9 @@ use crate::contexts;
 
 /// The time between two looks, for each that a look takes.
 const SELDOM: u32 = 100;
-/// The shortest time between two looks.
+/// The shortest time between two looks, and while contexts are refused.
 const EVERY: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_millis(100);
 
 /// Looks for contexts that can retire; see the module.
 #[derive(Debug)]
@@ -61,18 +62,22 @@ impl Retirement {
     }
 
     /// Lets contexts retire if seven eighths of the room are taken, or some were refused. It looks at each call site once half of
-    /// the room is taken, to know by then which contexts are idle, and for how long.
+    /// the room is taken, to know by then which contexts are idle, and for how long. A look happens seldom if it takes long.
     pub(super) fn look(&mut self, now: Instant, recording: &mut Recording) {
         let [active, most] = contexts::active();
         if active <= most / 2 {
             self.seen.clear();
         } else if now >= self.due {
-            let idle = self.idle(recording);
+            let idle = self.idle(recording).into_iter();
             let refusals = std::mem::replace(&mut self.refusals, contexts::refusals());
-            if active > most - most / 8 || refusals != self.refusals {
-                recording.retire(&contexts::retire(idle.into_iter()).into_iter().collect());
+            let is_short = refusals != self.refusals;
+            if is_short || active > most - most / 8 {
+                let room = most.div_ceil(if is_short { 2 } else { 4 });
+                let retired = contexts::retire(idle, most - room);
+                recording.retire(&retired.into_iter().collect());
             }
-            self.due = now + EVERY.max(now.elapsed() * SELDOM);
+            let pause = if is_short { SOON } else { EVERY };
+            self.due = now + pause.max(now.elapsed() * SELDOM);
         }
     }
 

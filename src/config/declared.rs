@@ -261,8 +261,8 @@ macro_rules! every_setting {
                 example: "true",
             }
 
-            /// Number of contexts. The values of later ones are counted as `other`. Each costs a few hundred bytes, and some 100
-            /// more for each of its call sites.
+            /// Number of contexts at one time. Those that hold no memory make room for new ones; without room, the values of
+            /// new ones are counted as `other`. Each costs a few hundred bytes, and some 100 more for each of its call sites.
             fn contexts(most: u32) -> u32 {
                 variable: "MEMRAY_PROFILER_CONTEXTS",
                 given: most,

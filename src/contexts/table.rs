@@ -349,11 +349,11 @@ pub(crate) fn can_retire() -> Vec<u32> {
     })
 }
 
-/// Retires contexts of `idle`, the first ones first, until a quarter of the room is free. Returns each with the context that
+/// Retires contexts of `idle`, the first ones first, until no more than `active` are active. Returns each with the context that
 /// it is counted under.
-pub(crate) fn retire(idle: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
+pub(crate) fn retire(idle: impl Iterator<Item = u32>, active: usize) -> Vec<(u32, u32)> {
     let retired = write(|table, most| {
-        let retired = table.retire(idle, most - most.div_ceil(4));
+        let retired = table.retire(idle, active);
         table.forget(REMEMBERED * most);
         retired
     });
@@ -374,7 +374,7 @@ pub(crate) fn notes() -> Vec<String> {
     }
     if let Some(times) = times(REFUSED.load(Ordering::Relaxed)) {
         notes.push(format!(
-            "more than {most} contexts: later ones, asked for {times}, are counted as `{OTHER}`; {more}"
+            "more than {most} contexts at one time: later ones, asked for {times}, are counted as `{OTHER}`; {more}"
         ));
     }
     notes

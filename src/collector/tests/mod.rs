@@ -342,7 +342,8 @@ fn contexts_that_come_and_go_take_no_more_and_more_memory() {
                 node: NodeId(if kind == Kind::Free { 0 } else { node }),
                 ..event_of(1, kind, 64, 100)
             };
-            [Kind::Malloc, Kind::Free].map(|kind| tables.apply(&block(kind)));
+            tables.apply(&block(Kind::Malloc));
+            tables.apply(&block(Kind::Free));
         }
         tables.apply(&change(0));
         if context % 100 == 9 {
