@@ -15,7 +15,7 @@ use crate::value;
 /// Number of contexts that there is room for.
 const ROOM: usize = 4096;
 /// A size that nothing else allocates.
-const SIZE: usize = 71_993;
+const SIZE: usize = 7_193;
 
 fn block() -> Vec<u8> {
     black_box(vec![1_u8; SIZE])
@@ -50,14 +50,16 @@ fn contexts_that_hold_nothing_make_room_and_no_sum_changes() {
         let mut kept: Vec<Vec<u8>> = (0..10)
             .map(|nth| tenant(&format!("holds {nth}")).run(block))
             .collect();
-        let idle: Vec<Context> = (0..ROOM - 11)
+        // They hold something until there is no room left.
+        let (idle, blocks): (Vec<Context>, Vec<Vec<u8>>) = (0..ROOM - 11)
             .map(|nth| tenant(&format!("idle {nth}")))
-            .collect();
-        idle.iter().for_each(|tenant| drop(tenant.run(block)));
+            .map(|tenant| (tenant, tenant.run(block)))
+            .unzip();
         let refused = tenant("one more");
         assert_eq!(refused.labels()[1].1, "other");
         assert_eq!(refused.labels()[0].1, "GET /a", "the labels around it stay");
         drop(refused.run(block));
+        drop(blocks);
 
         let deadline = Instant::now() + Duration::from_secs(60);
         while tenant("one more").labels()[1].1 == "other" {
@@ -91,10 +93,7 @@ fn contexts_that_hold_nothing_make_room_and_no_sum_changes() {
             all,
             "nothing is lost, nothing is counted twice"
         );
-        assert!(
-            retired > ROOM as u64 / 8 && others > ROOM as u64 / 2,
-            "{retired}"
-        );
+        assert!(others > ROOM as u64 / 4, "half of the room at most is made");
         assert!(
             sums.keys()
                 .all(|(route, tenant)| route == "GET /a" && tenant.starts_with("idle"))
