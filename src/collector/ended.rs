@@ -4,14 +4,14 @@ use super::hash::Map;
 use super::routes::{SumsByRoute, route_in};
 use super::snapshot::{ContextSums, ModuleId, RawNode, RawSite, RawThread, StackTable};
 use crate::capture::event::{Kind, NodeId};
+use crate::contexts::OTHER;
 use heapray_report::model::Tally;
 
 /// Most frames and sums that are remembered: some megabytes. Call stacks beyond are summed up.
 const MOST_NODES: usize = 100_000;
 const MOST_SUMS: usize = 50_000;
-/// Most routes that are told apart, and the name of those beyond.
+/// Most routes that are told apart.
 const MOST_ROUTES: usize = 10_000;
-const OTHER: &str = "other";
 /// The name of the thread that the sums are shown under.
 const THREAD: &str = "earlier sessions";
 

@@ -52,16 +52,16 @@ impl Export {
         let of_runs = stacks.runs.keys().copied();
         let pairs = self.log.iter().flat_map(|log| &*log.pairs);
         let of_pairs = pairs.map(|&(_, context)| context);
-        let used: BTreeSet<u32> = of_sites.chain(of_runs).chain(of_pairs).collect();
+        let mut used: BTreeSet<u32> = of_sites.chain(of_runs).chain(of_pairs).collect();
         if used.iter().all(|&context| context == 0) {
             return;
         }
-        let list = std::iter::once(0).chain(used.into_iter().filter(|&context| context != 0));
-        let at: Map<u32, u32> = list.zip(0..).collect();
-        stacks.contexts = vec![contexts::Labels::new(); at.len()];
-        for (&context, &at) in &at {
-            stacks.contexts[at as usize] = contexts::labels_of(context);
-        }
+        used.insert(0);
+        stacks.contexts = used
+            .iter()
+            .map(|&context| contexts::labels_of(context))
+            .collect();
+        let at: Map<u32, u32> = used.into_iter().zip(0..).collect();
         for site in &mut stacks.sites {
             site.context = at[&site.context];
         }
@@ -83,14 +83,14 @@ impl Tables {
     pub fn export(&mut self) -> Export {
         self.flush_log();
         let timeline = self.timeline.rows();
-        let numbers = self.site_numbers();
+        let (survivors, oldest) = survivors::count(
+            self.all_blocks(),
+            self.sites.end(),
+            self.generations(&timeline),
+        );
+        let sites = self.sites.iter(self.peak.epoch());
+        let numbers = self.site_numbers(sites.map(|(site, ..)| site));
         let number = |site: u32| numbers.get(site as usize).copied().flatten();
-        let blocks = self.all_blocks().filter_map(|(block, times)| {
-            let site = SiteId(number(block.site.0)?);
-            Some((Block { site, ..block }, times))
-        });
-        let generations = self.generations(&timeline);
-        let (survivors, oldest) = survivors::count(blocks, self.sites.len(), generations);
         let runs = self.runs.by_context();
         Export {
             stacks: StackTable {
@@ -103,7 +103,7 @@ impl Tables {
                 threads: self.threads.list().to_vec(),
                 modules: modules::history(),
             },
-            survivors,
+            survivors: survivors.renumbered(number),
             history: self.checkpoints.history().renumbered(number),
             timeline,
             marks: self.marks.clone(),
@@ -123,10 +123,10 @@ impl Tables {
         })
     }
 
-    /// Returns the number in an export of each site, by the number here.
-    fn site_numbers(&self) -> Vec<Option<u32>> {
+    /// Returns the number in an export of each site, by the number here. `sites` are those that the export has, in its order.
+    fn site_numbers(&self, sites: impl Iterator<Item = SiteId>) -> Vec<Option<u32>> {
         let mut numbers = vec![None; self.sites.end()];
-        for (new, (old, ..)) in (0..).zip(self.sites.iter(self.peak.epoch())) {
+        for (new, old) in (0..).zip(sites) {
             numbers[old.0 as usize] = Some(new);
         }
         numbers
@@ -152,10 +152,7 @@ impl Tables {
         let timeline = self.timeline.rows();
         let (mut survivors, mut history) = (Survivors::default(), History::default());
         if ages {
-            let mut numbers = vec![None; self.sites.end()];
-            for (new, old) in (0u32..).zip(olds) {
-                numbers[old.0 as usize] = Some(new);
-            }
+            let numbers = self.site_numbers(olds.into_iter());
             let number = |site: u32| numbers.get(site as usize).copied().flatten();
             let blocks = self.all_blocks().filter_map(|(block, times)| {
                 let site = SiteId(number(block.site.0)?);
@@ -216,9 +213,10 @@ impl Tables {
     }
 
     fn raw_sites(&self, oldest: &[Birth]) -> Vec<RawSite> {
-        let sites = self.sites.iter(self.peak.epoch()).zip(oldest);
+        let sites = self.sites.iter(self.peak.epoch());
         sites
-            .map(|((_, key, tallies), &oldest)| {
+            .map(|(site, key, tallies)| {
+                let oldest = oldest[site.0 as usize];
                 let oldest = (oldest != Birth::NEVER).then(|| oldest.ms());
                 self.raw_site(key, key.node, tallies, oldest)
             })

@@ -134,11 +134,13 @@ impl Tables {
         // The log goes on to say the old numbers.
         let used_again = self.log().is_none_or(|log| log.given_up().is_some());
         let pairs = self.threads.retire(retired, used_again);
-        let sites = self
-            .sites
-            .fold(self.peak.epoch(), |entry| pairs.get(&entry).copied());
-        let sites: Map<u32, u32> = sites.into_iter().collect();
-        self.checkpoints.fold(|site| sites.get(&site).copied());
+        if !pairs.is_empty() {
+            let sites = self
+                .sites
+                .fold(self.peak.epoch(), |entry| pairs.get(&entry).copied());
+            let sites: Map<u32, u32> = sites.into_iter().collect();
+            self.checkpoints.fold(|site| sites.get(&site).copied());
+        }
         self.runs.retire(retired);
     }
 }

@@ -192,12 +192,10 @@ impl RunTable {
 
     /// Counts the runs of some contexts under others: `retired` has both numbers.
     pub(super) fn retire(&mut self, retired: &Map<u32, u32>) {
-        let gone = self
-            .by_context
-            .extract_if(|context, _| retired.contains_key(context));
-        let gone: Vec<(u32, Runs)> = gone.collect();
-        for (context, runs) in gone {
-            *self.by_context.entry(retired[&context]).or_default() += &runs;
+        for (context, &other) in retired {
+            if let Some(runs) = self.by_context.remove(context) {
+                *self.by_context.entry(other).or_default() += &runs;
+            }
         }
         self.traces.retire(retired);
     }

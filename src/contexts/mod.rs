@@ -27,12 +27,12 @@ pub use self::inherit::{spawn, spawn_blocking};
 pub use self::label_key::LabelKey;
 #[cfg(feature = "spans")]
 pub use self::spans::SpanContexts;
-#[cfg(feature = "http")]
-pub(crate) use self::table::has_key;
 pub(crate) use self::table::{
     Labels, active, can_retire, counted_under, labels_from, labels_of, notes, refusals, retire,
     set_most,
 };
+#[cfg(feature = "http")]
+pub(crate) use self::table::{OTHER, has_key};
 
 /// The key of the label that names a request's route.
 #[cfg(feature = "http")]

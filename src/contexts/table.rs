@@ -27,7 +27,7 @@ const MOST_LABELS: usize = 8;
 /// Most bytes of a key or a value.
 pub(super) const LONGEST: usize = 128;
 /// The value of labels for which there is no room.
-const OTHER: &str = "other";
+pub(crate) const OTHER: &str = "other";
 
 /// Pairs of a key and a value, sorted by key.
 pub(crate) type Labels = Vec<(String, String)>;
@@ -119,8 +119,7 @@ impl Table {
             self.active += 1;
             return self.add(labels, own, State::Active);
         }
-        REFUSED.fetch_add(1, Ordering::Relaxed);
-        self.other(&labels, own)
+        self.refuse(&labels, own)
     }
 
     /// Returns the number of `labels`, if a context of them is remembered and has not retired.
@@ -145,9 +144,14 @@ impl Table {
             entry.state = State::Active;
             return number;
         }
-        REFUSED.fetch_add(1, Ordering::Relaxed);
         let (labels, own) = (Arc::clone(&entry.labels), entry.own);
-        self.other(&labels, own)
+        self.refuse(&labels, own)
+    }
+
+    /// Counts that there is no room. Returns what [`other`](Self::other) does.
+    fn refuse(&mut self, labels: &Labels, own: u8) -> u32 {
+        REFUSED.fetch_add(1, Ordering::Relaxed);
+        self.other(labels, own)
     }
 
     /// Returns the context that `labels` are counted under without room for them: that of the same labels with `other` in the
