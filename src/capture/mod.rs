@@ -40,6 +40,7 @@ pub mod signal;
 mod state;
 pub mod sys;
 pub mod thread;
+mod thread_context;
 mod thread_end;
 pub mod trace;
 pub mod untracked;

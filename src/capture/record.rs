@@ -104,7 +104,7 @@ pub unsafe fn allocation(
     // SAFETY: the caller vouches for the registers; the tree is the state's own.
     let node = unsafe { private.unwinder.capture(registers, &mut private.tree) };
     if kind != Kind::Mmap {
-        sampling::remember(&mut private.sampling, &state.meter, address);
+        sampling::remember(private, &state.meter, address);
     }
     publish(local, state, kind, address as u64, size as u64, node);
 }
@@ -326,7 +326,8 @@ fn announce(local: &Local, state: &'static ThreadState, session: u32) -> bool {
 fn announce_context(local: &Local, state: &'static ThreadState) -> bool {
     let (context, run) = (local.context.get(), local.run.get());
     // SAFETY: as in `allocation`.
-    let private = unsafe { &*state.private.get() };
+    let private = unsafe { &mut *state.private.get() };
+    private.thread_context.notice();
     if private.context == context && private.run == run {
         return true;
     }

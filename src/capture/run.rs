@@ -8,7 +8,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::context::{Entered, enter};
 use super::event::RunEnd;
 use super::metered::Metered;
-use super::thread::{Busy, with_local};
+use super::thread::{self, Busy, with_local};
+use super::thread_context::{self, ThreadContext};
 use super::trace::TraceContext;
 use super::{record, sampling};
 
@@ -25,6 +26,8 @@ pub struct Run {
     /// Its allocations, as far as its threads sampled.
     metered: Metered,
     trace: Option<TraceContext>,
+    /// Whether the service itself has said which trace it is.
+    is_told: bool,
 }
 
 impl Run {
@@ -34,6 +37,7 @@ impl Run {
         context: 0,
         metered: Metered { count: 0, bytes: 0 },
         trace: None,
+        is_told: false,
     };
 
     /// Begins a run that is counted under `context`. Returns [`NONE`](Run::NONE) if no session records, or if the calling
@@ -49,11 +53,22 @@ impl Run {
         }
     }
 
-    /// Asks for the trace that the run belongs to, unless nothing of the run is added up.
+    /// Asks for the trace that the run belongs to, unless nothing of the run is added up. What the service has `told` comes
+    /// first, then the thread context, now or as the run's allocations find it, and then what was `received`.
     #[cfg(feature = "http")]
-    pub fn ask_trace(&mut self, trace: impl FnOnce() -> Option<TraceContext>) {
-        if self.number != 0 {
-            self.trace = trace();
+    pub fn ask_trace(
+        &mut self,
+        told: impl FnOnce() -> Option<TraceContext>,
+        received: impl FnOnce() -> Option<TraceContext>,
+    ) {
+        if self.number == 0 {
+            return;
+        }
+        self.trace = told();
+        self.is_told = self.trace.is_some();
+        if !self.is_told {
+            let shared = with_thread_context(|shared| shared.now());
+            self.trace = shared.flatten().or_else(received);
         }
     }
 
@@ -65,6 +80,7 @@ impl Run {
             with_local(|local| Outside {
                 run: local.change_run(self.number, self.context),
                 metered: sampling::metered_by(local),
+                trace: with_thread_context(|shared| shared.replace(None)).flatten(),
             })
         });
         InRun {
@@ -101,12 +117,38 @@ pub fn name_run(context: u32) {
     with_local(|local| local.run_context.set(context));
 }
 
+/// Calls `work` with the thread context of the calling thread. Returns `None` if no library shares one.
+#[inline]
+fn with_thread_context<R>(work: impl FnOnce(&mut ThreadContext) -> R) -> Option<R> {
+    if thread_context::is_shared() == Some(false) {
+        return None;
+    }
+    with_shared_context(work)
+}
+
+#[cold]
+fn with_shared_context<R>(work: impl FnOnce(&mut ThreadContext) -> R) -> Option<R> {
+    let _busy = Busy::enter();
+    if !thread_context::look_up_library() {
+        return None;
+    }
+    with_local(|local| {
+        let (state, _borrowed) = thread::state(local)?;
+        // SAFETY: the calling thread owns `state`, and is busy, so no second borrow of its private part exists.
+        let shared = unsafe { &mut (*state.private.get()).thread_context };
+        shared.follow();
+        Some(work(shared))
+    })
+}
+
 /// What the thread was in when it entered a run.
 #[derive(Debug)]
 struct Outside {
     run: (u64, u32),
     /// The thread's allocations until then, if it samples.
     metered: Option<Metered>,
+    /// The trace that they were for, if a library shares it.
+    trace: Option<TraceContext>,
 }
 
 /// Thread in a [`Run`], and in a context, until this is dropped.
@@ -122,12 +164,17 @@ pub struct InRun<'a> {
 impl Drop for InRun<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Some(Outside { run, metered }) = &self.outside else {
+        let Some(outside) = &self.outside else {
             return;
         };
+        let Outside { run, metered, trace } = outside;
         with_local(|local| {
             let (_, context) = local.change_run(run.0, run.1);
             self.run.context = context;
+            let noticed = with_thread_context(|shared| shared.replace(*trace)).flatten();
+            if noticed.is_some() && !self.run.is_told {
+                self.run.trace = noticed;
+            }
             if let (Some(before), Some(now)) = (metered, sampling::metered_by(local)) {
                 self.run.metered = self.run.metered + (now - *before);
             }

@@ -14,6 +14,7 @@ use super::memory;
 use super::meter::{self, Meter};
 use super::ring::Ring;
 use super::shared::{AtomicBool, AtomicPtr, AtomicU64, OwnersOnly, shared};
+use super::thread_context::ThreadContext;
 use super::unwind::ThreadUnwinder;
 
 /// Data that a recording thread owns besides its thread-local words.
@@ -58,6 +59,8 @@ pub struct Private {
     pub gave_up_at: u64,
     /// Choice of the allocations that are recorded, if not all are.
     pub(super) sampling: meter::Private,
+    /// The trace that the owner works for.
+    pub(super) thread_context: ThreadContext,
 }
 
 shared! {
@@ -123,6 +126,7 @@ fn create() -> Option<&'static ThreadState> {
                 run: 0,
                 gave_up_at: u64::MAX,
                 sampling: meter::Private::default(),
+                thread_context: ThreadContext::NONE,
             }),
         });
         let mut first = STATES.load(Ordering::Relaxed);

@@ -8,6 +8,7 @@ use super::local::{CONTEXT_CHANGED, UNKNOWN_CONTEXT};
 pub use super::local::{Local, with_local};
 use super::state;
 pub use super::state::{ThreadState, states};
+use super::thread_context::ThreadContext;
 
 /// The last number given to a thread.
 static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -135,6 +136,7 @@ fn adopt(local: &Local) -> Option<(&'static ThreadState, Borrowed)> {
     // SAFETY: this thread owns `state` since `take`.
     let private = unsafe { &mut *state.private.get() };
     private.unwinder.begin_thread();
+    private.thread_context = ThreadContext::NONE;
     let release = local.ended.get();
     if release {
         // The thread's last event may be on another state, and in another context than its last one here.

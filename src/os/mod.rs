@@ -20,6 +20,4 @@ pub(crate) mod program_symbols;
 pub(crate) mod signal;
 #[cfg(feature = "http")]
 pub(crate) mod socket;
-#[cfg(feature = "http")]
-pub(crate) mod thread_context;
 pub(crate) mod unique;

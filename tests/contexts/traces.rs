@@ -124,20 +124,33 @@ fn function(library: *mut c_void, name: &CStr) -> *mut c_void {
     function
 }
 
-/// Loads the library that shares traces, for the whole process. Returns its functions.
-fn sharing() -> (extern "C" fn(u8, u8, c_int), extern "C" fn()) {
-    let path = CString::new(THREAD_CONTEXT).unwrap();
-    // SAFETY: a C string; the library stays loaded, and its functions have these types.
-    unsafe {
-        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);
-        assert!(!library.is_null());
-        (
-            transmute::<*mut c_void, extern "C" fn(u8, u8, c_int)>(function(
-                library,
-                c"share_trace",
-            )),
-            transmute::<*mut c_void, extern "C" fn()>(function(library, c"share_none")),
-        )
+/// A library that shares traces, for the whole process.
+#[derive(Clone, Copy)]
+struct Library {
+    handle: *mut c_void,
+    share: extern "C" fn(u8, u8, c_int),
+    share_none: extern "C" fn(),
+}
+
+impl Library {
+    fn load() -> Library {
+        let path = CString::new(THREAD_CONTEXT).unwrap();
+        // SAFETY: a C string; the library's functions have these types.
+        unsafe {
+            let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);
+            assert!(!handle.is_null());
+            Library {
+                handle,
+                share: transmute::<*mut c_void, extern "C" fn(u8, u8, c_int)>(function(
+                    handle,
+                    c"share_trace",
+                )),
+                share_none: transmute::<*mut c_void, extern "C" fn()>(function(
+                    handle,
+                    c"share_none",
+                )),
+            }
+        }
     }
 }
 
@@ -148,7 +161,8 @@ fn a_trace_that_another_library_shares_is_read() {
 
 fn shared_traces_are_read() {
     let _turn = turn();
-    let (share, share_none) = sharing();
+    let library = Library::load();
+    let Library { share, share_none, .. } = library;
     let request = |parent: &'static str| {
         let app = orders().route_layer(heapray::by_route());
         exemplar_of(0, app, async move |app| {
@@ -177,4 +191,50 @@ fn shared_traces_are_read() {
     share(0x12, 0x34, 1);
     let there = std::thread::spawn(move || request(parent)).join().unwrap();
     assert!(there.unwrap().starts_with(of_parent));
+    // Hooks may read the library's variables, so it is not unloaded.
+    // SAFETY: the handle of a loaded library.
+    assert_eq!(unsafe { libc::dlclose(library.handle) }, 0);
+    share(0x12, 0x34, 1);
+    assert!(request(parent).unwrap().starts_with(&shared));
+}
+
+#[test]
+fn a_trace_is_read_where_the_request_allocates() {
+    in_own_process(test_name!(), traces_of_allocations_are_read);
+}
+
+/// The service shares the trace behind the layer, for as long as the handler runs.
+fn traces_of_allocations_are_read() {
+    let _turn = turn();
+    let Library { share, share_none, .. } = Library::load();
+    let handler = move || async move {
+        for span in [0x34, 0x56] {
+            share(0x12, span, 1);
+            drop(black_box(vec![1_u8; BYTES / 2]));
+            share_none();
+            tokio::task::yield_now().await;
+        }
+    };
+    let app = Router::new().route("/orders", get(handler));
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let of = |sample: u64, layer: heapray::ContextLayer<heapray::ByRoute>| {
+        let found = exemplar_of(sample, app.clone().route_layer(layer), async |app| {
+            answer(app, "/orders", &[("traceparent", parent)]).await;
+        });
+        found.unwrap()
+    };
+    // Recording everything, it is read where the thread goes on with the request, and while sampling at each sample.
+    let expected = format!(
+        r#"{{trace_id="{}",span_id="{}"}}"#,
+        "12".repeat(16),
+        "56".repeat(8)
+    );
+    for sample in [0, 1024] {
+        let found = of(sample, heapray::by_route());
+        assert!(found.starts_with(&expected), "{sample}: {found}");
+    }
+    // What the service says itself comes first.
+    let told = || TraceContext::from_bytes([0xab; 16], [0xcd; 8]);
+    let found = of(1024, heapray::by_route().trace(told));
+    assert!(found.contains(&"ab".repeat(16)), "{found}");
 }

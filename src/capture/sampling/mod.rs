@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::meter::{Meter, Private};
 pub use super::metered::Metered;
+use super::state;
 use super::thread::{self, Busy, Local};
 
 /// Number that changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
@@ -172,12 +173,14 @@ pub fn lives_on(address: usize) {
     }
 }
 
-/// Notes that the block at `address` is recorded, so that its free must be, too. Called before the block is handed out.
+/// Notes that the block at `address` is recorded, so that its free must be, too, and which trace it is for. Called before the
+/// block is handed out.
 #[inline]
-pub(super) fn remember(private: &mut Private, meter: &Meter, address: usize) {
+pub(super) fn remember(private: &mut state::Private, meter: &Meter, address: usize) {
     if epoch() != 0 {
         recorded::put(address);
-        private.remember(meter, address);
+        private.sampling.remember(meter, address);
+        private.thread_context.notice();
     }
 }
 

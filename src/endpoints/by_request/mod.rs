@@ -75,8 +75,9 @@ pub fn by_request<N>(name: N) -> ContextLayer<N> {
 impl<N> ContextLayer<N> {
     /// Lets `trace` say which trace a request belongs to. It is called on the request's thread, before the service behind the
     /// layer is. Where it returns `None`, and without it, the trace is that of OpenTelemetry's thread context, if a library shares one
-    /// ([OTEP 4947](https://github.com/open-telemetry/opentelemetry-specification/blob/main/oteps/profiles/4947-thread-ctx.md)),
-    /// or that of the request's header `traceparent`.
+    /// ([OTEP 4947](https://github.com/open-telemetry/opentelemetry-specification/blob/main/oteps/profiles/4947-thread-ctx.md)):
+    /// as the request's last sample found it, or else as it was when the request passed the layer. Without both it is that of
+    /// the request's header `traceparent`.
     ///
     /// Traces are exemplars of the metric `heapray_route_request_bytes`: a dashboard leads from a request that allocated much to
     /// its trace.
@@ -132,7 +133,7 @@ where
     fn call(&mut self, request: Request<B>) -> InContextFuture<S::Future> {
         let (context, first_call) = self.name.call(&request);
         let mut run = context.begin_request();
-        run.ask_trace(|| self.trace.of(request.headers()));
+        run.ask_trace(|| self.trace.ask(), || trace::parent(request.headers()));
         let guard = run.enter(context.number());
         let response = self.inner.call(request);
         drop(guard);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 
 use crate::capture::trace::TraceContext;
-use crate::os::thread_context;
 
 /// Says which trace a request belongs to.
 #[derive(Clone, Default)]
@@ -20,12 +19,9 @@ impl TraceSource {
         TraceSource(Some(Arc::new(ask)))
     }
 
-    /// Returns the trace of the request with `headers` that the calling thread handles.
-    pub(super) fn of(&self, headers: &HeaderMap) -> Option<TraceContext> {
-        let asked = self.0.as_ref().and_then(|ask| ask());
-        asked
-            .or_else(thread_context::trace)
-            .or_else(|| parent(headers))
+    /// Returns what the service says about the request that the calling thread handles.
+    pub(super) fn ask(&self) -> Option<TraceContext> {
+        self.0.as_ref().and_then(|ask| ask())
     }
 }
 
@@ -40,7 +36,7 @@ impl fmt::Debug for TraceSource {
 /// Returns what the header `traceparent` says: `00-<trace>-<span>-<flags>`, all in lower-case hexadecimal digits.
 ///
 /// <https://www.w3.org/TR/trace-context/#traceparent-header>
-fn parent(headers: &HeaderMap) -> Option<TraceContext> {
+pub(super) fn parent(headers: &HeaderMap) -> Option<TraceContext> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     let mut parts = text.splitn(5, '-');
     let version: [u8; 1] = bytes(parts.next()?)?;
@@ -112,12 +108,5 @@ mod tests {
             assert_eq!(told(text), None, "{text}");
         }
         assert_eq!(parent(&HeaderMap::new()), None);
-    }
-
-    #[test]
-    fn what_the_service_says_comes_first() {
-        let trace = TraceContext::from_words([1, 2, 3]);
-        assert_eq!(TraceSource::new(move || trace).of(&HeaderMap::new()), trace);
-        assert_eq!(TraceSource::default().of(&HeaderMap::new()), None);
     }
 }
