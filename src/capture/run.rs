@@ -167,7 +167,11 @@ impl Drop for InRun<'_> {
         let Some(outside) = &self.outside else {
             return;
         };
-        let Outside { run, metered, trace } = outside;
+        let Outside {
+            run,
+            metered,
+            trace,
+        } = outside;
         with_local(|local| {
             let (_, context) = local.change_run(run.0, run.1);
             self.run.context = context;

@@ -57,6 +57,9 @@ pin_project! {
     impl<T> PinnedDrop for WithContext<T> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
+            if this.inner.is_none() {
+                return;
+            }
             let mut outside = Run::NONE;
             let _guard = this.run.as_mut().unwrap_or(&mut outside).enter(this.context.0);
             this.inner.set(None);
@@ -81,9 +84,11 @@ impl<T> WithContext<T> {
         }
     }
 
-    /// Takes the run away, which then does not end here.
-    pub(crate) fn take_run(self: Pin<&mut Self>) -> Run {
-        self.project().run.replace(Run::NONE).unwrap_or(Run::NONE)
+    /// Takes the run away, which then does not end here. Returns the context, too.
+    pub(crate) fn take_run(self: Pin<&mut Self>) -> (Context, Run) {
+        let this = self.project();
+        let run = this.run.replace(Run::NONE).unwrap_or(Run::NONE);
+        (*this.context, run)
     }
 }
 

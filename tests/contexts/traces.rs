@@ -162,7 +162,9 @@ fn a_trace_that_another_library_shares_is_read() {
 fn shared_traces_are_read() {
     let _turn = turn();
     let library = Library::load();
-    let Library { share, share_none, .. } = library;
+    let Library {
+        share, share_none, ..
+    } = library;
     let request = |parent: &'static str| {
         let app = orders().route_layer(heapray::by_route());
         exemplar_of(0, app, async move |app| {
@@ -206,7 +208,9 @@ fn a_trace_is_read_where_the_request_allocates() {
 /// The service shares the trace behind the layer, for as long as the handler runs.
 fn traces_of_allocations_are_read() {
     let _turn = turn();
-    let Library { share, share_none, .. } = Library::load();
+    let Library {
+        share, share_none, ..
+    } = Library::load();
     let handler = move || async move {
         for span in [0x34, 0x56] {
             share(0x12, span, 1);

@@ -103,13 +103,15 @@ impl Service {
         let boxed = MapResponseLayer::new(|response: Response| response.map(Body::new));
         let nothing = plain.clone().route_layer(boxed);
         let by_route = plain.clone().route_layer(heapray::by_route());
+        let apps = [
+            ("plain", plain),
+            ("nothing", nothing),
+            ("by_route", by_route),
+        ];
         Ok(Service {
             runtime: Builder::new_current_thread().build()?,
-            apps: [
-                ("plain", plain),
-                ("nothing", nothing),
-                ("by_route", by_route),
-            ],
+            // As `axum::serve` does, so that the layers are not added anew for each request.
+            apps: apps.map(|(name, app)| (name, app.with_state(()))),
         })
     }
 

@@ -63,11 +63,17 @@ impl<const N: usize> KnownRoutes<N> {
 
 /// A hash that is quick rather than safe: clients do not choose the paths of a router.
 fn hash(path: &str) -> u32 {
-    let mut hash = path.len() as u64;
-    for chunk in path.as_bytes().chunks(8) {
+    let bytes = path.as_bytes();
+    let (words, rest) = bytes.as_chunks::<8>();
+    // The last bytes with some of those before, since a copy of a few bytes costs more than all else here.
+    let last = bytes.last_chunk::<8>().copied().unwrap_or_else(|| {
         let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash ^ u64::from_le_bytes(word))
+        word[..rest.len()].copy_from_slice(rest);
+        word
+    });
+    let mut hash = bytes.len() as u64;
+    for word in words.iter().chain([&last]) {
+        hash = (hash ^ u64::from_le_bytes(*word))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
             .rotate_left(32);
     }

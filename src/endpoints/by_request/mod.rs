@@ -6,6 +6,7 @@ mod route;
 mod trace;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{self, Poll, ready};
 
 use axum::http::{Request, Response};
@@ -26,11 +27,20 @@ pub struct ContextLayer<N> {
 }
 
 /// Service behind a [`ContextLayer`].
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct InRequestContext<S, N> {
     inner: S,
-    name: N,
-    trace: TraceSource,
+    /// Shared, because routers clone their services for each request.
+    layer: Arc<ContextLayer<N>>,
+}
+
+impl<S: Clone, N> Clone for InRequestContext<S, N> {
+    fn clone(&self) -> InRequestContext<S, N> {
+        InRequestContext {
+            inner: self.inner.clone(),
+            layer: Arc::clone(&self.layer),
+        }
+    }
 }
 
 /// Names the context of a request.
@@ -111,8 +121,7 @@ impl<S, N: Clone> Layer<S> for ContextLayer<N> {
     fn layer(&self, inner: S) -> InRequestContext<S, N> {
         InRequestContext {
             inner,
-            name: self.name.clone(),
-            trace: self.trace.clone(),
+            layer: Arc::new(self.clone()),
         }
     }
 }
@@ -131,14 +140,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> InContextFuture<S::Future> {
-        let (context, first_call) = self.name.call(&request);
+        let ContextLayer { name, trace } = &*self.layer;
+        let (context, first_call) = name.call(&request);
         let mut run = context.begin_request();
-        run.ask_trace(|| self.trace.ask(), || trace::parent(request.headers()));
+        run.ask_trace(|| trace.ask(), || trace::parent(request.headers()));
         let guard = run.enter(context.number());
         let response = self.inner.call(request);
         drop(guard);
         InContextFuture {
-            context,
             first_call,
             inner: WithContext::in_run(response, context, run),
         }
@@ -149,7 +158,6 @@ pin_project! {
     /// Future of a request in a context.
     #[derive(Debug)]
     pub struct InContextFuture<F> {
-        context: Context,
         first_call: Option<FirstCall>,
         #[pin]
         inner: WithContext<F>,
@@ -166,11 +174,11 @@ where
         let mut this = self.project();
         let response = ready!(this.inner.as_mut().poll_in_run(context));
         // The request ends with the body of its response.
-        let run = this.inner.take_run();
+        let (in_context, run) = this.inner.take_run();
         if let (Some(first_call), Ok(response)) = (this.first_call.take(), &response) {
             first_call.answered(response.headers());
         }
-        let in_run = |body: R| WithContext::in_run(body, *this.context, run);
+        let in_run = |body: R| WithContext::in_run(body, in_context, run);
         Poll::Ready(response.map(|response| response.map(in_run)))
     }
 }

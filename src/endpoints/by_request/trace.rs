@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 
 use crate::capture::trace::TraceContext;
 
@@ -37,7 +37,8 @@ impl fmt::Debug for TraceSource {
 ///
 /// <https://www.w3.org/TR/trace-context/#traceparent-header>
 pub(super) fn parent(headers: &HeaderMap) -> Option<TraceContext> {
-    let text = headers.get("traceparent")?.to_str().ok()?;
+    const NAME: HeaderName = HeaderName::from_static("traceparent");
+    let text = headers.get(NAME)?.to_str().ok()?;
     let mut parts = text.splitn(5, '-');
     let version: [u8; 1] = bytes(parts.next()?)?;
     let trace_id = bytes(parts.next()?)?;
