@@ -19,6 +19,7 @@ pub mod page;
 pub mod parallel;
 pub mod peak;
 pub mod secrets;
+mod sha256;
 pub mod sources;
 pub mod stats;
 mod template;
@@ -29,3 +30,4 @@ pub mod views;
 
 pub use error_chain::error_chain;
 pub use model::Report;
+pub use sha256::sha256;

@@ -127,6 +127,7 @@ fn place_in(report: &mut Report, binary: &Path) {
             start: 0x7f00_0000_0000,
             limit: 0x7f00_0010_0000,
             offset: 0x2_6000,
+            ..Module::default()
         },
         Module {
             path: binary.to_str().unwrap().into(),
@@ -134,6 +135,7 @@ fn place_in(report: &mut Report, binary: &Path) {
             start: 0x5555_5560_0000,
             limit: 0x5555_5580_0000,
             offset: 0x10_0000,
+            ..Module::default()
         },
     ];
     report.about.command_line = binary.to_str().unwrap().into();

@@ -607,6 +607,7 @@ impl Builder {
             source_root: "/build/shop".to_owned(),
             source_url: "https://git.example/shop/blob/v2.1/{file}#L{line}".to_owned(),
             replicas: Vec::new(),
+            untrimmed: false,
             producer: "heapray 0.1.0".to_owned(),
             python_allocator: 3,
         };

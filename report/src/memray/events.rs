@@ -4,6 +4,7 @@ use std::io::{Read, Seek};
 
 use super::codec::{Running, unpack_address};
 use super::error::ReadError;
+use super::graft::SameNames;
 use super::header::{ALL_ALLOCATIONS, Header};
 use super::ledger::Sink;
 use super::limit::{Budget, MemoryLimit, TooLarge, in_list};
@@ -52,18 +53,28 @@ pub fn events_of_file<R: Read + Seek>(input: R) -> Result<Events<R>, ReadError> 
 /// # Errors
 /// The same as of [`events_of_file`].
 pub fn events_of_file_within<R: Read + Seek>(
-    mut input: R,
+    input: R,
     limit: MemoryLimit,
 ) -> Result<Events<R>, ReadError> {
-    let shortcut = Shortcut::take(&mut input, limit);
+    events_of_file_as(input, limit, SameNames::default())
+}
+
+/// Does what [`events_of_file_within`] does, for a report of [`read_file_as`](super::read_file_as) with the same `same_names`.
+///
+/// # Errors
+/// The same as of [`events`].
+pub fn events_of_file_as<R: Read + Seek>(
+    mut input: R,
+    limit: MemoryLimit,
+    same_names: SameNames,
+) -> Result<Events<R>, ReadError> {
+    let shortcut = Shortcut::take(&mut input, limit, same_names);
     input.rewind().map_err(ReadError::Io)?;
     let mut events = events_within(input, limit)?;
-    if let Some(Shortcut { tables, .. }) = shortcut {
-        let threads = tables.threads.len();
-        let expected = events.tables.expect(tables.stacks, threads);
-        if expected.is_err() {
-            return Err(TooLarge { limit }.into());
-        }
+    if let Some(Shortcut { tables, .. }) = shortcut
+        && events.tables.expect(tables).is_err()
+    {
+        return Err(TooLarge { limit }.into());
     }
     Ok(events)
 }

@@ -38,13 +38,18 @@ mod writer;
 use crate::model::ContextId;
 
 pub use error::ReadError;
-pub use events::{Events, events, events_of_file, events_of_file_within, events_within};
+pub use events::{
+    Events, events, events_of_file, events_of_file_as, events_of_file_within, events_within,
+};
+pub use graft::SameNames;
 pub use header::{Facts, Version};
 pub use ledger::Ledger;
 pub use limit::{MemoryLimit, TooLarge};
 pub use names::in_one_line;
 pub(crate) use names::to_capture;
-pub use read::{Capture, Format, read, read_file, read_file_within, read_within};
+pub use read::{
+    Capture, Format, read, read_as, read_file, read_file_as, read_file_within, read_within,
+};
 pub use write_aggregated::write_aggregated;
 pub use write_all::{write_all, write_all_apart};
 

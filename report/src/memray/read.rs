@@ -6,7 +6,7 @@ use super::aggregated::Aggregated;
 use super::error::ReadError;
 use super::events::Events;
 use super::extension::{self, Extension};
-use super::graft::{Grafted, graft};
+use super::graft::{Grafted, SameNames, graft};
 use super::header::{ALL_ALLOCATIONS, Facts, Header, Version};
 use super::ledger::Ledger;
 use super::limit::{Budget, MemoryLimit};
@@ -61,16 +61,31 @@ pub fn read(input: impl Read) -> Result<Capture, ReadError> {
 /// # Errors
 /// The same as of [`read`].
 pub fn read_within(input: impl Read, limit: MemoryLimit) -> Result<Capture, ReadError> {
+    read_as(input, limit, SameNames::default())
+}
+
+/// Does what [`read_within`] does. `same_names` says whether frames of the same names stay apart.
+///
+/// # Errors
+/// The same as of [`read`].
+pub fn read_as(
+    input: impl Read,
+    limit: MemoryLimit,
+    same_names: SameNames,
+) -> Result<Capture, ReadError> {
     let mut source = Source::new(input).map_err(ReadError::Io)?;
     let mut budget = Budget::new(limit);
     let header = Header::read(&mut source, &mut budget)?;
     let (version, facts) = (header.version, header.facts());
     let (format, (report, problem)) = if header.format == ALL_ALLOCATIONS {
-        (Format::AllAllocations, read_all(source, header, budget)?)
+        (
+            Format::AllAllocations,
+            read_all(source, header, budget, same_names)?,
+        )
     } else {
         (
             Format::Aggregated,
-            read_aggregated(source, &header, budget)?,
+            read_aggregated(source, &header, budget, same_names)?,
         )
     };
     let mut capture = Capture {
@@ -102,14 +117,26 @@ pub fn read_file<R: Read + Seek>(input: R) -> Result<Capture, ReadError> {
 /// # Errors
 /// The same as of [`read_file`].
 pub fn read_file_within<R: Read + Seek>(
-    mut input: R,
+    input: R,
     limit: MemoryLimit,
 ) -> Result<Capture, ReadError> {
-    if let Some(shortcut) = Shortcut::take(&mut input, limit) {
+    read_file_as(input, limit, SameNames::default())
+}
+
+/// Does what [`read_file_within`] does. `same_names` says whether frames of the same names stay apart.
+///
+/// # Errors
+/// The same as of [`read_file`].
+pub fn read_file_as<R: Read + Seek>(
+    mut input: R,
+    limit: MemoryLimit,
+    same_names: SameNames,
+) -> Result<Capture, ReadError> {
+    if let Some(shortcut) = Shortcut::take(&mut input, limit, same_names) {
         return Ok(shortcut.into_capture());
     }
     input.rewind().map_err(ReadError::Io)?;
-    read_within(input, limit)
+    read_as(input, limit, same_names)
 }
 
 /// Report, and the reason why it is not whole, if it is not.
@@ -119,6 +146,7 @@ fn read_all<R: Read>(
     source: Source<R>,
     header: Header,
     budget: Budget,
+    same_names: SameNames,
 ) -> Result<Partial, ReadError> {
     let mut report = Report {
         about: header.about.clone(),
@@ -143,7 +171,7 @@ fn read_all<R: Read>(
     } = events;
     let extension = read_extension(&mut source, &mut tables, &mut problem)?;
     let grafted = match extension {
-        Some(extension) => try_graft(&mut tables, extension, &mut problem)?,
+        Some(extension) => try_graft(&mut tables, extension, same_names, &mut problem)?,
         None => None,
     };
     tables.give_to(&mut report);
@@ -157,6 +185,7 @@ fn read_aggregated<R: Read>(
     mut source: Source<R>,
     header: &Header,
     budget: Budget,
+    same_names: SameNames,
 ) -> Result<Partial, ReadError> {
     let mut report = Report {
         about: header.about.clone(),
@@ -180,7 +209,7 @@ fn read_aggregated<R: Read>(
     if let Some(extension) = extension {
         // Rows that share a stack have root frames for memray, which the extension's call tree does not have.
         let rows_tree = tables.forget_stacks();
-        match try_graft(&mut tables, extension, &mut problem)? {
+        match try_graft(&mut tables, extension, same_names, &mut problem)? {
             Some(grafted) => {
                 forget_roots(&mut tables, header);
                 tables.give_to(&mut report);
@@ -233,9 +262,10 @@ fn damage(at: u64, what: &str) -> String {
 fn try_graft(
     tables: &mut Tables,
     extension: Extension,
+    same_names: SameNames,
     problem: &mut Option<String>,
 ) -> Result<Option<Grafted>, ReadError> {
-    match graft(tables, extension) {
+    match graft(tables, extension, same_names) {
         Ok(grafted) => return Ok(Some(grafted)),
         Err(Stop::Damaged(what)) => *problem = Some(damage(0, &what)),
         Err(Stop::TooLarge(error)) => return Err(error.into()),

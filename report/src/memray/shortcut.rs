@@ -7,7 +7,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use super::extension;
-use super::graft::{Grafted, graft};
+use super::graft::{Grafted, SameNames, graft};
 use super::header::{ALL_ALLOCATIONS, Header};
 use super::limit::{Budget, MemoryLimit};
 use super::read::{Capture, Format, forget_roots};
@@ -27,7 +27,11 @@ pub(super) struct Shortcut {
 
 impl Shortcut {
     /// Takes the fast way, if possible. Leaves `input` at any position.
-    pub(super) fn take(input: &mut (impl Read + Seek), limit: MemoryLimit) -> Option<Shortcut> {
+    pub(super) fn take(
+        input: &mut (impl Read + Seek),
+        limit: MemoryLimit,
+        same_names: SameNames,
+    ) -> Option<Shortcut> {
         let signpost = Signpost::find(input)?;
         input.rewind().ok()?;
         let mut source = Source::new(&mut *input).ok()?;
@@ -45,7 +49,7 @@ impl Shortcut {
         if !ends || !source.is_packed() || !extension.codes().all(|code| tables.defines(code)) {
             return None;
         }
-        let grafted = graft(&mut tables, extension).ok()?;
+        let grafted = graft(&mut tables, extension, same_names).ok()?;
         Some(Shortcut {
             header,
             tables,

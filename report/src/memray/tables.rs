@@ -50,6 +50,8 @@ pub(super) struct Tables {
     last_line: Running,
     code_objects: HashMap<u64, CodeObject>,
     frame_ids: HashMap<Frame, FrameId>,
+    /// The frame of each code object that counts as another one's.
+    joined: FastMap<u64, FrameId>,
     /// Frames by code object and instruction offset.
     places: FastMap<(u64, u64), FrameId>,
     thread_ids: FastMap<u64, ThreadId>,
@@ -69,13 +71,23 @@ impl Tables {
         }
     }
 
-    /// Takes over the call tree that an earlier reading of the same capture found. From then on a stack that is not in it,
-    /// or a thread beyond the `threads` first ones, is damage: the report of that reading has neither.
-    pub(super) fn expect(&mut self, stacks: Stacks, threads: usize) -> Decoded<()> {
-        self.budget.take(stacks.len() as u64 * STACK)?;
-        self.most_stacks = stacks.len();
-        self.most_threads = threads;
-        self.stacks = stacks;
+    /// Takes over the call tree that an earlier reading of the same capture found, `known`. From then on a stack that is not in
+    /// it, or a thread beyond those of that reading, is damage: the report of that reading has neither.
+    pub(super) fn expect(&mut self, known: Tables) -> Decoded<()> {
+        self.budget.take(known.stacks.len() as u64 * STACK)?;
+        self.budget.take(known.joined.len() as u64 * PLACE)?;
+        self.most_stacks = known.stacks.len();
+        self.most_threads = known.threads.len();
+        self.stacks = known.stacks;
+        self.joined = known.joined;
+        Ok(())
+    }
+
+    /// Lets `code` have the frame of another code object from now on.
+    pub(super) fn join(&mut self, code: u32, frame: FrameId) -> Decoded<()> {
+        self.budget.take(PLACE)?;
+        self.joined.insert(u64::from(code), frame);
+        self.places.insert((u64::from(code), 0), frame);
         Ok(())
     }
 
@@ -139,7 +151,8 @@ impl Tables {
         let frame = self.resolve(code, offset);
         // heapray writes separate code objects for frames of equal names if their full names differ.
         let id = if self.ours {
-            self.add_frame(frame)?
+            let own = self.add_frame(frame)?;
+            self.joined.get(&code).copied().unwrap_or(own)
         } else {
             self.intern_frame(frame)?
         };

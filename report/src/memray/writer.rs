@@ -155,7 +155,8 @@ pub(super) fn thread_numbers(report: &Report, apart: &[Thread]) -> Vec<u64> {
 }
 
 /// Code objects, one per distinct frame (section 3.3), whose first line is the frame's. Frames that differ in the full names
-/// of their functions are distinct, although they have the same name in the capture.
+/// of their functions, or in the addresses of code without lines, are distinct, although they have the same name in the
+/// capture.
 #[derive(Debug)]
 pub(super) struct CodeObjects {
     /// Number of each frame's code object, from 1.
@@ -175,17 +176,19 @@ impl CodeObjects {
             count: 0,
             last_line: Running::default(),
         };
-        let mut known: HashMap<(Frame, StrId), u32> = HashMap::with_capacity(report.frames.len());
+        let mut known: HashMap<(Frame, StrId, Option<u64>), u32> =
+            HashMap::with_capacity(report.frames.len());
         let full_names = report.full_names.iter().copied();
         let full_names = full_names.chain(std::iter::repeat(StrId::EMPTY));
-        for (frame, full_name) in report.frames.iter().zip(full_names) {
-            let id = match known.get(&(*frame, full_name)) {
+        for (number, (frame, full_name)) in report.frames.iter().zip(full_names).enumerate() {
+            let key = (*frame, full_name, report.own_address(number));
+            let id = match known.get(&key) {
                 Some(&id) => id,
                 None => {
                     let function = report.strings.get(frame.function);
                     let file = report.strings.get(frame.file);
                     let id = objects.add(&mut sink.buffer, function, file, frame.line);
-                    known.insert((*frame, full_name), id);
+                    known.insert(key, id);
                     sink.pack_if_full()?;
                     id
                 }

@@ -50,6 +50,9 @@ pub struct About {
     /// Names of the replicas whose reports were merged into this one, sorted. The name of a thread begins with that of its replica
     /// ([`replica_of`](crate::views::replica_of)). Empty if there are none.
     pub replicas: Vec<String>,
+    /// Set if call stacks have all of their frames, also those of the language's library between the code that allocates and
+    /// the allocator.
+    pub untrimmed: bool,
     /// `heapray 0.1.0`, or `memray` for a file that memray wrote.
     pub producer: String,
     /// memray's `python_allocator` field (capture format, section 1); 3 (`malloc`) for a Rust process.

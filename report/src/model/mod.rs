@@ -23,7 +23,7 @@ pub use module::{Module, Place};
 pub use process_memory::{AllocatorMemory, ProcessMemory};
 pub use runs::{Runs, Spread};
 pub use sampling::{Sampling, SamplingRate, margin};
-pub use site::{Allocator, Site, SizeCount, Tally, Totals};
+pub use site::{Allocator, Site, Sites, SizeCount, Tally, Totals};
 pub use survivors::{Mark, Survivor, Survivors};
 
 /// Report of one session, with resolved frames.
@@ -67,6 +67,16 @@ pub struct Report {
     pub totals: Totals,
     /// Conditions of the session that the reader must know.
     pub conditions: Conditions,
+}
+
+impl Report {
+    /// Returns the address that tells a frame from others of the same names: that of code without a line, which may still be
+    /// found elsewhere. `None` for all other frames.
+    pub(crate) fn own_address(&self, frame: usize) -> Option<u64> {
+        let place = self.places.get(frame)?;
+        let has_line = self.frames.get(frame)?.line > 0;
+        (place.module.is_some() && !place.inlined && !has_line).then_some(place.address)
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Code addresses of frames, for formats that need them (pprof).
+//! Code addresses of frames, for formats that need them (pprof), and for looking up names later.
 
 /// ELF object as it was mapped: a line of `/proc/self/maps` with its build id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,6 +13,20 @@ pub struct Module {
     pub limit: u64,
     /// Offset in the file of the byte at `start`.
     pub offset: u64,
+    /// Virtual address in the file of the byte at `start`: what symbols and debug information name.
+    pub address: u64,
+    /// OpenTelemetry's hash of the file
+    /// ([`htlhash`](https://opentelemetry.io/docs/specs/semconv/registry/attributes/process/)) in hexadecimal, if it has no build
+    /// id; else empty.
+    pub hash: String,
+}
+
+impl Module {
+    /// Returns what the file calls `address`, an address in the process.
+    #[must_use]
+    pub fn in_file(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.start).wrapping_add(self.address)
+    }
 }
 
 /// Place of one frame's code.

@@ -1,5 +1,7 @@
 //! Call sites and the sums over them.
 
+use std::collections::HashMap;
+
 use super::{ContextId, StackId, ThreadId};
 
 /// Function that allocates or frees memory. Numbers are memray's (capture format, section 2).
@@ -138,6 +140,39 @@ impl Site {
         self.temporary += other.temporary;
         let oldest = [self.oldest_live_ms, other.oldest_live_ms];
         self.oldest_live_ms = oldest.into_iter().flatten().min();
+    }
+}
+
+/// Call sites, each (thread, stack, allocator, context) once, in the order of their first addition.
+#[derive(Debug, Default)]
+pub struct Sites {
+    list: Vec<Site>,
+    index: HashMap<(ThreadId, StackId, Allocator, ContextId), u32>,
+}
+
+impl Sites {
+    /// Adds `site` to the equal one, or as a new one. Returns its number.
+    pub fn add(&mut self, site: Site) -> u32 {
+        let list = &mut self.list;
+        let mut new = false;
+        let number = *self
+            .index
+            .entry((site.thread, site.stack, site.allocator, site.context))
+            .or_insert_with(|| {
+                new = true;
+                list.push(site);
+                u32::try_from(list.len() - 1).expect("fewer sites than 2^32")
+            });
+        if !new {
+            list[number as usize].add(&site);
+        }
+        number
+    }
+
+    /// Returns the sites.
+    #[must_use]
+    pub fn into_list(self) -> Vec<Site> {
+        self.list
     }
 }
 

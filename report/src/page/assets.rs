@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 
-use super::sha256::sha256;
 use super::shared;
+use crate::sha256::sha256;
 
 pub(super) const TEMPLATE: &str = include_str!("../../page/template.html");
 pub(super) const STYLE: &str = include_str!("../../page/style.css");

@@ -14,7 +14,6 @@ mod known;
 mod payload;
 mod ranking;
 mod rows;
-mod sha256;
 pub mod shared;
 mod used;
 mod varint;

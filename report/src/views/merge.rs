@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::rebuild::{FrameTable, Sites, StackCopier, placed};
+use super::rebuild::{FrameTable, StackCopier, placed};
 use crate::Report;
 use crate::known::MOST_RULES;
 use crate::memray::timeline::{MOST_MOMENTS, halve};
 use crate::model::{
     AllocatorMemory, Context, ContextId, FrameId, Held, History, HistoryMoment, Mark, Module,
-    Moment, ProcessMemory, Sampling, SizeCount, StackId, StrId, Strings, Survivor, Survivors,
-    Thread, ThreadId, Totals,
+    Moment, ProcessMemory, Sampling, Sites, SizeCount, StackId, StrId, Strings, Survivor,
+    Survivors, Thread, ThreadId, Totals,
 };
 
 /// Returns `reports` as one report with the sums of all.

@@ -11,6 +11,7 @@ mod fragmentation;
 mod function;
 mod intervals;
 mod inverted;
+mod joined;
 mod known;
 mod leaks;
 mod location;
@@ -40,7 +41,10 @@ pub use call_tree::{CallTree, TreeNode};
 pub(crate) use context::is_of_context;
 #[cfg(test)]
 pub(crate) use context::testing::report as report_with_contexts;
-pub use context::{ContextRow, by_context, context_keys, context_rows, name_memory_without_route};
+pub use context::{
+    ContextRow, by_context, context_keys, context_rows, forget_memory_without_route,
+    name_memory_without_route,
+};
 pub use diff::{Change, Diff, DiffNode, diff};
 pub use filter::{Filter, filtered};
 pub use fold::{Fold, folded};
@@ -48,6 +52,7 @@ pub use fragmentation::{Fragmentation, fragmentation};
 pub use function::{FunctionSums, by_function};
 pub use intervals::{Interval, IntervalOptions, Intervals};
 pub use inverted::inverted;
+pub use joined::{Joined, joined};
 pub use known::{KnownSites, KnownSums, known};
 pub(crate) use leaks::allocated_by_time;
 pub use leaks::{Confidence, Leak, Leaks, leaks};

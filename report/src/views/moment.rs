@@ -7,12 +7,12 @@
 use std::collections::VecDeque;
 
 use super::intervals::{LOOK, SiteNumbers};
-use super::rebuild::{Sites, StackCopier, shell, sum_up};
+use super::rebuild::{StackCopier, shell, sum_up};
 use crate::Report;
 use crate::memray::live_blocks::{Block, LiveBlocks};
 use crate::memray::ranges::Taken;
 use crate::memray::{MemoryLimit, TooLarge};
-use crate::model::{Allocator, Event, Runs, Site, Tally};
+use crate::model::{Allocator, Event, Runs, Site, Sites, Tally};
 
 /// Returns what was allocated from `t1` to `t2` (milliseconds since the start, without `t2`) and is still live at `t3`.
 ///

@@ -5,40 +5,9 @@ use std::collections::HashMap;
 
 use crate::hash::FastMap;
 use crate::model::{
-    Allocator, ContextId, Frame, FrameId, History, Place, Report, Site, StackId, Stacks, StrId,
-    Strings, Survivors, Tally, ThreadId, Totals,
+    Frame, FrameId, History, Place, Report, Site, Sites, StackId, Stacks, StrId, Strings,
+    Survivors, Tally, Totals,
 };
-
-/// Call sites, each (thread, stack, allocator, context) once, in the order of their first addition.
-#[derive(Debug, Default)]
-pub(super) struct Sites {
-    list: Vec<Site>,
-    index: HashMap<(ThreadId, StackId, Allocator, ContextId), u32>,
-}
-
-impl Sites {
-    /// Adds `site` to the equal one, or as a new one. Returns its number.
-    pub(super) fn add(&mut self, site: Site) -> u32 {
-        let list = &mut self.list;
-        let mut new = false;
-        let number = *self
-            .index
-            .entry((site.thread, site.stack, site.allocator, site.context))
-            .or_insert_with(|| {
-                new = true;
-                list.push(site);
-                u32::try_from(list.len() - 1).expect("fewer sites than 2^32")
-            });
-        if !new {
-            list[number as usize].add(&site);
-        }
-        number
-    }
-
-    pub(super) fn into_list(self) -> Vec<Site> {
-        self.list
-    }
-}
 
 /// Copier of call stacks from one tree into another, each node once.
 #[derive(Debug)]

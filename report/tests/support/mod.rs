@@ -214,6 +214,8 @@ fn fill_marks_and_memory(report: &mut Report, now: u64) {
         start: 0x5555_0000_1000,
         limit: 0x5555_0001_0000,
         offset: 0x1000,
+        address: 0x2000,
+        hash: "9f".into(),
     }];
     report.places = (0..report.frames.len() as u64)
         .map(|frame| Place {
@@ -568,7 +570,7 @@ pub fn without_extension(packed: &[u8]) -> Vec<u8> {
     let mut bytes = unpacked(packed);
     let at = (0..bytes.len() - 8)
         .rev()
-        .find(|&at| bytes[at..].starts_with(b"heapray\0\x0c\0\0\0"))
+        .find(|&at| bytes[at..].starts_with(b"heapray\0\x0d\0\0\0"))
         .unwrap();
     bytes.truncate(at);
     bytes

@@ -1,7 +1,7 @@
 //! Data that memray's format does not have, after the record at which memray stops reading.
 //!
 //! ```text
-//! "heapray\0"  u32 version = 12
+//! "heapray\0"  u32 version = 13
 //! about        texts and numbers, in the order of the struct
 //! threads      count, each: tid, how many it stands for, name
 //! stacks       count, each: own number - parent's, code object        (node n is StackId n + 1)
@@ -13,7 +13,7 @@
 //! marks        count, each: name, ms, what was live
 //! survivors    count of generations, each: ms since the last; count, each: sites since the last, generation, what is live
 //! memory       0 or 1, then the numbers in the order of the struct; allocators: count, each: name, in use, kept, arenas
-//! modules      count, each: path, build id, start, length, offset
+//! modules      count, each: path, build id, hash, start, length, offset, address in the file
 //! places       count, each: code object, module + 1 or 0, address from the last, inlined
 //! sampling     0 or 1, then: count of rates, each: ms, mean; samples; what was asked for; 3 margins
 //! full names   count, each: code object, the name if it differs from the capture's
@@ -38,7 +38,7 @@ pub(super) use read::read;
 pub(super) use write::finish;
 
 const MAGIC: [u8; 8] = *b"heapray\0";
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 const END: u8 = 1;
 
 /// Thread of the extension.

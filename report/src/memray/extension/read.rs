@@ -247,6 +247,7 @@ fn about<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<About>
         source_root: text(source, budget)?,
         source_url: text(source, budget)?,
         replicas: texts(source, budget)?,
+        untrimmed: flag(source)?,
         producer: text(source, budget)?,
         python_allocator: source.byte()?,
     })
@@ -431,7 +432,9 @@ fn process_memory<R: Read>(
 }
 
 fn module<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Module> {
-    let (path, build_id) = (text(source, budget)?, text(source, budget)?);
+    let path = text(source, budget)?;
+    let build_id = text(source, budget)?;
+    let hash = text(source, budget)?;
     let start = source.varint()?;
     Ok(Module {
         path,
@@ -439,6 +442,8 @@ fn module<R: Read>(source: &mut Source<R>, budget: &mut Budget) -> Decoded<Modul
         start,
         limit: start.saturating_add(source.varint()?),
         offset: source.varint()?,
+        address: source.varint()?,
+        hash,
     })
 }
 

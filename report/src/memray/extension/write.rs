@@ -143,6 +143,7 @@ fn put_about(out: &mut Vec<u8>, about: &About) {
     put_text(out, &about.source_root);
     put_text(out, &about.source_url);
     put_texts(out, &about.replicas);
+    out.push(u8::from(about.untrimmed));
     put_text(out, &about.producer);
     out.push(about.python_allocator);
 }
@@ -321,9 +322,11 @@ fn put_modules(out: &mut Vec<u8>, modules: &[Module]) {
     for module in modules {
         put_text(out, &module.path);
         put_text(out, &module.build_id);
+        put_text(out, &module.hash);
         put_varint(out, module.start);
         put_varint(out, module.limit.saturating_sub(module.start));
         put_varint(out, module.offset);
+        put_varint(out, module.address);
     }
 }
 

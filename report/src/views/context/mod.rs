@@ -7,7 +7,7 @@ mod without_route;
 pub use below::by_context;
 pub(crate) use below::is_of_context;
 pub use rows::{ContextRow, context_keys, context_rows};
-pub use without_route::name_memory_without_route;
+pub use without_route::{forget_memory_without_route, name_memory_without_route};
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -1,7 +1,7 @@
 //! Names for the memory of no request: that of connections, of the start, and of the background.
 
 use crate::Report;
-use crate::model::{Context, ContextId, FrameId};
+use crate::model::{Context, ContextId, FrameId, Runs};
 use crate::views::Origins;
 
 /// The key of routes.
@@ -58,6 +58,30 @@ pub fn name_memory_without_route(report: &mut Report) -> Vec<ContextId> {
         number.map_or(ContextId::NONE, |(_, number)| *number)
     };
     names.iter().map(known).collect()
+}
+
+/// Undoes [`name_memory_without_route`], for a report whose call stacks will have other names. Returns the number of contexts
+/// that are left: the others stood for memory of no request.
+pub fn forget_memory_without_route(report: &mut Report) -> usize {
+    let is_named = |context: &Context| match &context.labels[..] {
+        [(key, value)] => {
+            let names = [CONNECTION, STARTUP, BACKGROUND];
+            key == ROUTE && names.contains(&value.as_str()) && context.runs == Runs::default()
+        }
+        _ => false,
+    };
+    while report
+        .contexts
+        .pop_if(|context| is_named(context))
+        .is_some()
+    {}
+    let left = report.contexts.len();
+    for site in &mut report.sites {
+        if site.context.0 as usize >= left {
+            site.context = ContextId::NONE;
+        }
+    }
+    left
 }
 
 /// Returns the name of each call stack's memory.

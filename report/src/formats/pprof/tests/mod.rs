@@ -145,6 +145,7 @@ fn report() -> Report {
             start,
             limit: start + 0x1000,
             offset: 0x400,
+            ..Module::default()
         })
         .collect();
     let place = |address, inlined| Place {
