@@ -198,7 +198,7 @@ pub mod symbolize;
 pub use alloc::Alloc;
 #[cfg(feature = "http")]
 pub use capture::trace::TraceContext;
-pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole};
+pub use config::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole, SymbolMode};
 #[cfg(feature = "spans")]
 pub use contexts::SpanContexts;
 pub use contexts::{Context, ContextGuard, InContext, LabelKey, WithContext, context, inherit};

@@ -261,6 +261,20 @@ macro_rules! every_setting {
                 example: "true",
             }
 
+            /// How much of the names of its code the service looks up: nothing (`off`), functions by the tables of symbols
+            /// (`functions`), or files, lines and inlined calls as well (`lines`). `heapray symbolize` adds what is missing.
+            fn symbols(looked_up: SymbolMode) -> SymbolMode {
+                variable: "MEMRAY_PROFILER_SYMBOLS",
+                given: looked_up,
+                values: Words(&[
+                    ("off", SymbolMode::Off),
+                    ("functions", SymbolMode::Functions),
+                    ("lines", SymbolMode::Lines),
+                ]),
+                default: Value("lines"),
+                example: "off",
+            }
+
             /// Number of contexts at one time. Those that hold no memory make room for new ones; without room, the values of
             /// new ones are counted as `other`. Each costs a few hundred bytes, and some 100 more for each of its call sites.
             fn contexts(most: u32) -> u32 {

@@ -20,6 +20,7 @@ mod settings;
 pub(crate) mod size;
 pub(crate) mod source_url;
 pub(crate) mod store;
+mod symbols;
 #[cfg(test)]
 mod tests;
 pub(crate) mod token;
@@ -35,5 +36,6 @@ pub use prefix::Prefix;
 pub use push::PushTarget;
 pub use settings::{Config, Settings};
 pub use store::StoreTarget;
+pub use symbols::SymbolMode;
 pub use token::Token;
 pub(crate) use unknown::unknown;

@@ -19,7 +19,7 @@ use super::values::{
 };
 use super::{
     ConfigError, Hosts, MemoryChildren, MemoryMetric, MemoryRole, Prefix, PushTarget, StoreTarget,
-    Token, overhead,
+    SymbolMode, Token, overhead,
 };
 use crate::flight_recorder::{OomThreshold, Slope};
 

@@ -17,7 +17,7 @@ use super::token::Tokens;
 use super::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
-use super::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole, overhead};
+use super::{ConfigError, MemoryChildren, MemoryMetric, MemoryRole, SymbolMode, overhead};
 
 struct Row {
     method: &'static str,
@@ -263,6 +263,7 @@ fn a_bad_value_from_the_code_blames_the_method() {
         "push_queue",
         "debug_pprof",
         "by_route",
+        "symbols",
         "routes_below_prefix",
         "memory_log",
         "memory_role",

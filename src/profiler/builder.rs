@@ -22,7 +22,9 @@ use crate::config::token::Tokens;
 use crate::config::values::{
     Line, OrEmpty, PathOf, Seconds, Sizes, Times, Truth, Values as _, WholeNumbers, Words,
 };
-use crate::config::{Config, MemoryChildren, MemoryMetric, MemoryRole, Settings, unknown};
+use crate::config::{
+    Config, MemoryChildren, MemoryMetric, MemoryRole, Settings, SymbolMode, unknown,
+};
 use crate::contexts;
 use crate::flight_recorder::{OomThreshold, Slope};
 use crate::memory_log::Recording;

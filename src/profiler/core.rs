@@ -79,6 +79,7 @@ impl Core {
             own_crates: config.own_crates.clone(),
             known: known_sites(config.known_sites.as_deref()),
             source_url: source_url::template(&config.source_url, &config.commit),
+            symbols: config.symbols,
         });
         if !config.helper {
             helper::switch_off();

@@ -6,6 +6,7 @@ use heapray_report::model::{Sampling, Tally};
 
 use super::Trigger;
 use crate::collector::snapshot::Snapshot;
+use crate::config::SymbolMode;
 use crate::os::{command_line, process};
 use crate::session::Counters;
 
@@ -275,6 +276,8 @@ pub struct Status {
     pub stacks_bounded: Option<String>,
     /// How allocations are seen: `got`, `global`, `got+global`; empty before the first session.
     pub hooks: String,
+    /// How much of the names of its code the service looks up for reports: `off`, `functions` or `lines`.
+    pub symbols: SymbolMode,
     /// Limits of what the session sees or has left behind, such as calls that could not be hooked; usually empty.
     pub notes: Vec<String>,
     /// The finished session's report; null if there is none on disk.
@@ -323,6 +326,7 @@ impl Status {
             log_given_up: None,
             stacks_bounded: None,
             hooks: String::new(),
+            symbols: SymbolMode::default(),
             notes: Vec::new(),
             report: None,
             disk: DiskStatus::default(),

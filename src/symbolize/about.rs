@@ -12,6 +12,8 @@ use heapray_report::sources::{Directories, Unit};
 use super::places::FrameTable;
 use crate::collector::Process;
 use crate::collector::snapshot::Module;
+use crate::config::SymbolMode;
+use crate::os::file_hash;
 
 /// memray's number for `malloc` (capture format, section 1).
 const MALLOC: u8 = 3;
@@ -28,6 +30,7 @@ pub(super) fn code(table: &FrameTable, units: &BTreeSet<Unit>, program: &str) ->
         own_crates,
         known,
         source_url,
+        symbols: _,
     } = said();
     About {
         library_dir: dirs.library,
@@ -43,7 +46,7 @@ pub(super) fn code(table: &FrameTable, units: &BTreeSet<Unit>, program: &str) ->
     }
 }
 
-/// What the service says about its sources.
+/// What the service says about its sources and its symbols.
 #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Said {
     /// The crates that reports name as the service's own: names and patterns.
@@ -52,6 +55,8 @@ pub(crate) struct Said {
     pub(crate) known: Vec<Known>,
     /// The template of its sources' addresses; empty without one.
     pub(crate) source_url: String,
+    /// How much of the names of its code is looked up.
+    pub(crate) symbols: SymbolMode,
 }
 
 static SAID: OnceLock<Said> = OnceLock::new();
@@ -64,6 +69,11 @@ pub(crate) fn set_said(said: Said) {
 /// Returns what the service says about its sources.
 pub(crate) fn said() -> Said {
     SAID.get().cloned().unwrap_or_default()
+}
+
+/// Returns how much of the names of its code this process looks up.
+pub(super) fn symbols() -> SymbolMode {
+    SAID.get().map(|said| said.symbols).unwrap_or_default()
 }
 
 /// Returns `about` with the data of `process`.
@@ -84,15 +94,21 @@ pub(super) fn module(module: &Module) -> model::Module {
     });
     model::Module {
         path: in_one_line(&module.path.to_string_lossy()).into_owned(),
-        build_id: module
-            .build_id
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        build_id: hex(&module.build_id),
         start,
         limit,
         offset,
+        address: start.wrapping_sub(module.load_bias),
+        hash: if module.build_id.is_empty() && module.path.is_absolute() {
+            file_hash::of(&module.path).map_or_else(String::new, |hash| hex(&hash))
+        } else {
+            String::new()
+        },
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns `mark` with a name that is safe to show: one line without control characters.

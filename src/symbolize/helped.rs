@@ -7,10 +7,12 @@ use std::io;
 use heapray_report::sources::Unit;
 use serde::{Deserialize, Serialize};
 
+use super::about;
 use super::lookup::{Found, Lookup, Place};
 use super::notes::about_helper;
 use super::resolver::ElfLookup;
 use crate::collector::snapshot::Module;
+use crate::config::SymbolMode;
 use crate::os::helper::{self, Helper, Job, Service};
 
 /// A lookup in a helper process, or in this process where none can be started.
@@ -30,8 +32,10 @@ pub(super) struct HelpedLookup {
 struct Ask<'a> {
     module: Cow<'a, Module>,
     offsets: Cow<'a, [u64]>,
-    /// Whether the units of the program are known.
+    /// Whether the units of the program are to be read.
     with_units: bool,
+    /// How much is looked up.
+    mode: SymbolMode,
 }
 
 /// What the helper answers.
@@ -79,6 +83,7 @@ impl HelpedLookup {
             module: Cow::Borrowed(module),
             offsets: Cow::Borrowed(offsets),
             with_units: self.own.wants_units(),
+            mode: about::symbols(),
         };
         helper.say(&ask)?;
         loop {
@@ -102,6 +107,10 @@ impl HelpedLookup {
 impl Lookup for HelpedLookup {
     fn lookup(&mut self, module: &Module, offsets: &[u64], found: &mut Found<'_>) {
         let mut is_found = vec![false; offsets.len()];
+        if about::symbols() == SymbolMode::Off {
+            // Nothing to ask for.
+            return self.own.lookup(module, offsets, found);
+        }
         if self.killed_by.is_none() {
             let Err(error) = self.ask(module, offsets, &mut is_found, found) else {
                 return;
@@ -142,8 +151,10 @@ pub(crate) fn serve(service: &mut Service) -> io::Result<()> {
             module,
             offsets,
             with_units,
+            mode,
         } = helper::read(&mut service.says)?;
-        let lookup = lookup.get_or_insert_with(|| ElfLookup::without_units(!with_units));
+        let lookup =
+            lookup.get_or_insert_with(|| ElfLookup::without_units(!with_units).with_mode(mode));
         let mut written = Ok(());
         lookup.lookup(&module, &offsets, &mut |nth, places| {
             if written.is_ok() {

@@ -93,6 +93,7 @@ impl Lifecycle {
         let _untracked = untracked::enter();
         let mut status = self.machine.status();
         [status.job_name, status.job_version] = self.config.job();
+        status.symbols = self.config.symbols;
         status.trigger = self.flight.last();
         status.disk = DiskStatus {
             bytes: self.store.directory.bytes(),
