@@ -8,6 +8,7 @@ pub(crate) mod cgroup;
 pub(crate) mod command_line;
 pub(crate) mod elf;
 pub(crate) mod file;
+pub(crate) mod file_hash;
 pub(crate) mod held;
 pub(crate) mod helper;
 pub(crate) mod mapped_file;

@@ -262,6 +262,7 @@ impl FlightWriter {
         let mut known = std::mem::take(&mut *self.symbols.lock());
         let options = ReportOptions {
             names: NameMode::Both,
+            by_address: true,
             ..ReportOptions::default()
         };
         let report = symbolize::report_again(&snapshot, &options, &mut known).report;

@@ -138,7 +138,7 @@ pub(crate) fn recover_within(
         modules,
         ..StackTable::default()
     };
-    let mut options = *options;
+    let mut options = options.by_address(true);
     if options.names == NameMode::Plain {
         // The reader of the capture chooses between the names.
         options.names = NameMode::Both;

@@ -1,7 +1,7 @@
 //! The frames of call stacks outside of a report, such as those of CPU samples.
 
 use super::helped::HelpedLookup;
-use super::options::NameMode;
+use super::options::ReportOptions;
 use super::places::Places;
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, RawNode};
@@ -30,7 +30,7 @@ impl Located {
             places: Places::find(
                 nodes,
                 modules,
-                NameMode::Plain,
+                &ReportOptions::default(),
                 &mut HelpedLookup::default(),
             ),
         }

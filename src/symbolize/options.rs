@@ -12,6 +12,9 @@ pub struct ReportOptions {
     pub threads: ThreadMode,
     /// The form of function names.
     pub names: NameMode,
+    /// Whether frames without lines that have the same names stay apart if their addresses differ, so that the lines can be
+    /// looked up later. For captures; other formats show such frames as one. Default `false`.
+    pub by_address: bool,
 }
 
 impl ReportOptions {
@@ -22,6 +25,7 @@ impl ReportOptions {
             full: false,
             threads: ThreadMode::ByName,
             names: NameMode::Plain,
+            by_address: false,
         }
     }
 
@@ -36,6 +40,13 @@ impl ReportOptions {
     #[must_use]
     pub const fn threads(mut self, threads: ThreadMode) -> ReportOptions {
         self.threads = threads;
+        self
+    }
+
+    /// Sets [`by_address`](ReportOptions#structfield.by_address).
+    #[must_use]
+    pub const fn by_address(mut self, by_address: bool) -> ReportOptions {
+        self.by_address = by_address;
         self
     }
 

@@ -10,19 +10,21 @@ use heapray_report::model::{self, Frame, StrId, Strings};
 
 use super::lookup::{Lookup, Place};
 use super::names::FunctionName;
-use super::options::NameMode;
+use super::options::{NameMode, ReportOptions};
 use super::trim::{Role, is_c_runtime, role};
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, ModuleId, RawNode};
 
-/// A frame, the full name of its function (if the report has both names), and its role in trimming.
-type Row = (Frame, StrId, Role);
+/// A frame, the full name of its function (if the report has both names), its role in trimming, and its address if that is what
+/// tells it apart.
+type Row = (Frame, StrId, Role, Option<u64>);
 
 /// Distinct frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
     pub(super) strings: Strings,
     names: NameMode,
+    by_address: bool,
     rows: Vec<Row>,
     /// The place at which each frame first occurred.
     places: Vec<model::Place>,
@@ -43,7 +45,10 @@ impl FrameTable {
             file: self.strings.intern(&named.file),
             line: named.line,
         };
-        let row = (frame, self.strings.intern(full), role);
+        // An inlined call belongs to the frame that it is inlined into.
+        let is_apart = self.by_address && frame.line == 0 && !place.inlined;
+        let address = (is_apart && place.module.is_some()).then_some(place.address);
+        let row = (frame, self.strings.intern(full), role, address);
         *self.index.entry(row).or_insert_with(|| {
             self.rows.push(row);
             self.places.push(place);
@@ -59,6 +64,11 @@ impl FrameTable {
     pub(super) fn full_name(&self, id: u32) -> Option<&str> {
         let of_both = self.names == NameMode::Both;
         of_both.then(|| self.strings.get(self.rows[id as usize].1))
+    }
+
+    /// Returns the address that tells a frame from others of the same names, if there may be any.
+    pub(super) fn own_address(&self, id: u32) -> Option<u64> {
+        self.rows[id as usize].3
     }
 
     pub(super) fn role(&self, id: u32) -> Role {
@@ -106,11 +116,11 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Looks up every address of `nodes`. `names` selects the form of function names.
+    /// Looks up every address of `nodes`. `options` select the form of frames.
     pub(super) fn find(
         nodes: &[RawNode],
         modules: &[Module],
-        names: NameMode,
+        options: &ReportOptions,
         lookup: &mut dyn Lookup,
     ) -> Places {
         let key = |node: u32| {
@@ -124,7 +134,8 @@ impl Places {
 
         let mut places = Places {
             table: FrameTable {
-                names,
+                names: options.names,
+                by_address: options.by_address,
                 ..FrameTable::default()
             },
             main: Coverage::default(),
@@ -233,12 +244,10 @@ impl Places {
     fn add_unknown(&mut self, addresses: &[u64]) {
         for &address in addresses {
             let start = index(self.frames.len());
-            let (function, role) = match address {
-                RawNode::CUT => ("[stack cut: too deep]".to_owned(), Role::Entry),
-                RawNode::INCOMPLETE => ("[outer frames unknown]".to_owned(), Role::Entry),
-                RawNode::FOREIGN => ("[foreign stack]".to_owned(), Role::Entry),
-                RawNode::OTHER => ("[other call stacks]".to_owned(), Role::Entry),
-                _ => (format!("[unknown code] {address:#x}"), Role::Code),
+            let mark = MARKS.iter().find(|(mark, _)| *mark == address);
+            let (function, role) = match mark {
+                Some((_, name)) => ((*name).to_owned(), Role::Entry),
+                None => (format!("[unknown code] {address:#x}"), Role::Code),
             };
             let named = Place {
                 function: Cow::Owned(FunctionName::plain(function)),
@@ -255,6 +264,14 @@ impl Places {
     }
 }
 
+/// The names of the marks at the root of call stacks.
+pub(super) const MARKS: [(u64, &str); 4] = [
+    (RawNode::CUT, "[stack cut: too deep]"),
+    (RawNode::INCOMPLETE, "[outer frames unknown]"),
+    (RawNode::FOREIGN, "[foreign stack]"),
+    (RawNode::OTHER, "[other call stacks]"),
+];
+
 /// Returns the module of `node`, or [`ModuleId::NONE`] if it is not known. Marks and address 0 are not in a module.
 fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
     if node.address <= RawNode::OTHER || usize::from(node.module.0) >= modules.len() {
@@ -266,7 +283,7 @@ fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
 
 /// Returns `module+0xoffset`, as `addr2line -e module 0xoffset` takes it. So `offset` is that of the call, not of the return
 /// address.
-fn name_by_offset(path: &str, offset: u64) -> String {
+pub(super) fn name_by_offset(path: &str, offset: u64) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     format!("{name}+{offset:#x}")
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use heapray_report::Report;
-use heapray_report::model::{Allocator, Conditions, Context, ContextId, Site, StackId, ThreadId};
+use heapray_report::model::{
+    About, Allocator, Conditions, Context, ContextId, Site, StackId, ThreadId,
+};
 use heapray_report::sources::Unit;
 use heapray_report::views::name_memory_without_route;
 
@@ -103,7 +105,7 @@ pub(super) fn with_sites(
     options: &ReportOptions,
     lookup: &mut dyn Lookup,
 ) -> (Resolved, Vec<Option<u32>>) {
-    let places = Places::find(&table.nodes, &table.modules, options.names, lookup);
+    let places = Places::find(&table.nodes, &table.modules, options, lookup);
     let Tree {
         mut strings,
         frames,
@@ -117,8 +119,15 @@ pub(super) fn with_sites(
     let program = program.and_then(|module| module.path.file_name());
     let program = program.unwrap_or_default().to_string_lossy();
     let units = lookup.units();
-    let about_program = notes::about_program(&places.main, units.iter().any(Unit::is_program));
-    let about = about::code(&places.table, &units, &program);
+    let about_program = notes::about_program(
+        &places.main,
+        units.iter().any(Unit::is_program),
+        about::symbols(),
+    );
+    let about = About {
+        untrimmed: options.full,
+        ..about::code(&places.table, &units, &program)
+    };
     drop(places);
 
     let mut resolved = Resolved {

@@ -132,7 +132,7 @@ struct Builder<'p> {
     table: &'p FrameTable,
     used: Vec<Option<FrameId>>,
     /// The report's frames. Frames of the table that differ only in their role are one frame here.
-    known: HashMap<(Frame, Option<StrId>), FrameId>,
+    known: HashMap<(Frame, Option<StrId>, Option<u64>), FrameId>,
 }
 
 impl Builder<'_> {
@@ -161,8 +161,9 @@ impl Builder<'_> {
         };
         let full_name = self.table.full_name(id);
         let full_name = full_name.map(|name| self.tree.strings.intern(name));
+        let key = (frame, full_name, self.table.own_address(id));
         let tree = &mut self.tree;
-        let used = *self.known.entry((frame, full_name)).or_insert_with(|| {
+        let used = *self.known.entry(key).or_insert_with(|| {
             tree.frames.push(frame);
             tree.full_names.extend(full_name);
             tree.places.push(self.table.place(id));

@@ -94,10 +94,10 @@ fn run(program: &Path, role: &str) -> Seen {
 }
 
 /// A directory. It is removed when the value is dropped.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
         let dir =
             std::env::temp_dir().join(format!("heapray-symbolize-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
@@ -105,7 +105,7 @@ impl Scratch {
     }
 
     /// Makes a copy of this program.
-    fn program(&self) -> PathBuf {
+    pub(crate) fn program(&self) -> PathBuf {
         let copy = self.0.join("program");
         std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
         copy
@@ -118,7 +118,7 @@ impl Drop for Scratch {
     }
 }
 
-fn objcopy(args: &[&str], files: &[&Path]) {
+pub(crate) fn objcopy(args: &[&str], files: &[&Path]) {
     let status = Command::new("objcopy")
         .args(args)
         .args(files)

@@ -6,6 +6,7 @@
 
 mod allocations;
 mod child;
+mod later;
 mod oracles;
 mod process;
 

@@ -13,7 +13,7 @@ use crate::process::{Shown, has_tool, modules, own_code, stack_frames, stack_tab
 const ADDRESSES: usize = 3000;
 
 /// Returns return addresses anywhere in the program's code, in functions or between them.
-fn random_addresses() -> Vec<u64> {
+pub(crate) fn random_addresses() -> Vec<u64> {
     let code = own_code();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -81,7 +81,7 @@ fn compare(addresses: &[u64], theirs: &[Vec<Shown>]) {
 }
 
 #[test]
-fn random_addresses_resolve_as_the_backtrace_crate_does() {
+pub(crate) fn random_addresses_resolve_as_the_backtrace_crate_does() {
     let addresses = random_addresses();
     let theirs: Vec<Vec<Shown>> = addresses
         .iter()
@@ -127,7 +127,7 @@ fn addr2line(exe: &Path, offsets: &[u64]) -> Vec<Vec<Shown>> {
 }
 
 #[test]
-fn random_addresses_resolve_as_addr2line_does() {
+pub(crate) fn random_addresses_resolve_as_addr2line_does() {
     if !has_tool("addr2line") {
         return;
     }

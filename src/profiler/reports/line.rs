@@ -108,6 +108,8 @@ pub(in crate::profiler) struct Lines {
 
 impl Lines {
     pub(in crate::profiler) fn of(report: &Report) -> Lines {
+        let joined = views::joined(report);
+        let report = joined.as_ref().map_or(report, |joined| &joined.report);
         let plain = views::named(report, Names::Plain);
         let report = plain.as_ref().unwrap_or(report);
         let sites = views::own_sites(report, &views::Origins::of(report));

@@ -333,6 +333,7 @@ impl OutputKey {
                 Some(Names::Plain) => NameMode::Plain,
                 None => NameMode::Both,
             },
+            by_address: matches!(self.kind, OutputKind::Report),
         }
     }
 

@@ -9,7 +9,7 @@ use heapray_report::formats::{Format, Options};
 use heapray_report::memray::{Version, write_aggregated};
 use heapray_report::page::flamegraph;
 use heapray_report::peak::{self, Index, Order};
-use heapray_report::views::{Names, below, named};
+use heapray_report::views::{Names, below, joined, named};
 
 use crate::collector::snapshot::Snapshot;
 use crate::os::calendar::rfc3339;
@@ -64,12 +64,14 @@ pub(super) fn write(dir: &Path, snapshot: &Snapshot) -> io::Result<CaptureScopeR
     fs::create_dir_all(dir)?;
     let options = ReportOptions {
         names: NameMode::Both,
+        by_address: true,
         ..ReportOptions::default()
     };
     let both = symbolize::report(snapshot, &options).report;
     let mut draft = Draft::new(dir)?;
     write_aggregated(&both, Version::V13, &mut draft)?;
     draft.place(dir, REPORT)?;
+    let both = joined(&both).map_or(both, |joined| joined.report);
     let mut draft = Draft::new(dir)?;
     flamegraph(&both, &mut draft)?;
     draft.place(dir, PAGE)?;

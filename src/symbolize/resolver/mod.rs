@@ -1,5 +1,7 @@
 //! Symbols from ELF files: by their debug information, else by their tables of symbols.
 
+mod files;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,6 +13,7 @@ use std::time::SystemTime;
 
 use heapray_report::sources::Unit;
 
+use super::about;
 use super::dwarf::{self, Frame, SplitFiles, units};
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
@@ -18,7 +21,10 @@ use super::notes::{about_compressed, about_missing_units, about_modules};
 use super::object::{DebugDirs, Object, Symbols};
 use super::wanted::Wanted;
 use crate::collector::snapshot::Module;
+use crate::config::SymbolMode;
 use crate::os::elf::Sections;
+pub(super) use files::FileLookup;
+pub use files::{Stranger, SymbolFiles};
 
 /// The most bytes of demangled names that are kept. Most of them occur many times. Those of generic C++ code take some
 /// kilobytes each.
@@ -28,6 +34,7 @@ const NAMES: usize = 2 << 20;
 #[derive(Debug)]
 pub(super) struct ElfLookup {
     debug_dirs: DebugDirs,
+    mode: SymbolMode,
     /// The time at which another process started to record, if the modules are those of that process. It may have ended.
     elsewhere: Option<SystemTime>,
     /// Whether the rest is still needed.
@@ -53,6 +60,12 @@ impl Default for ElfLookup {
 impl Lookup for ElfLookup {
     fn lookup(&mut self, module: &Module, offsets: &[u64], found: &mut Found<'_>) {
         let mut left: Vec<usize> = (0..offsets.len()).collect();
+        if self.mode == SymbolMode::Off {
+            for nth in left {
+                found(nth, &[]);
+            }
+            return;
+        }
         let debug_file = self.debug_dirs.by_build_id(&module.build_id);
         self.look_up_in(module, debug_file, &mut left, offsets, found);
         if !left.is_empty() {
@@ -102,6 +115,7 @@ impl ElfLookup {
     fn with_debug_dirs(debug_dirs: DebugDirs) -> Self {
         ElfLookup {
             debug_dirs,
+            mode: about::symbols(),
             elsewhere: None,
             wanted: Wanted::default(),
             gone: Vec::new(),
@@ -122,14 +136,19 @@ impl ElfLookup {
         }
     }
 
+    /// Returns a lookup like this that looks up as much as `mode` says.
+    pub(super) fn with_mode(self, mode: SymbolMode) -> Self {
+        ElfLookup { mode, ..self }
+    }
+
     /// Returns whether the units are still to be read.
     pub(super) fn wants_units(&self) -> bool {
-        self.wants_units && self.units.is_empty()
+        self.mode == SymbolMode::Lines && self.wants_units && self.units.is_empty()
     }
 
     /// Notes what a file of `module` shows as a whole.
     fn look_at(&mut self, module: &Module, sections: &Sections) {
-        if sections.has_zstd() {
+        if self.mode == SymbolMode::Lines && sections.has_zstd() {
             self.compressed.push(file_name(&module.path));
         }
         if module.is_main && self.wants_units() && self.wanted.still() {
@@ -209,20 +228,22 @@ impl ElfLookup {
         let symbols = Symbols::of(object, &addresses);
         let mut names = Names::default();
         let mut is_found = vec![false; left.len()];
-        let shared = self.debug_dirs.shared(object);
-        let mut split = SplitFiles::of(&object.path);
-        dwarf::look_up(
-            object,
-            shared.as_ref(),
-            &addresses,
-            &mut split,
-            &self.wanted,
-            &mut |at, frames| {
-                let by_table = || symbols.get(at);
-                is_found[at] = names.answer(left[at], frames, &by_table, found);
-            },
-        );
-        self.missing.extend(split.missing());
+        if self.mode == SymbolMode::Lines {
+            let shared = self.debug_dirs.shared(object);
+            let mut split = SplitFiles::of(&object.path);
+            dwarf::look_up(
+                object,
+                shared.as_ref(),
+                &addresses,
+                &mut split,
+                &self.wanted,
+                &mut |at, frames| {
+                    let by_table = || symbols.get(at);
+                    is_found[at] = names.answer(left[at], frames, &by_table, found);
+                },
+            );
+            self.missing.extend(split.missing());
+        }
         let mut at = 0;
         left.retain(|&nth| {
             let is_left = !is_found[at]

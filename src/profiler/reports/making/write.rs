@@ -90,6 +90,15 @@ pub(super) fn render(
     events: Option<impl Iterator<Item = io::Result<Event>>>,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let is_capture = key.kind() == OutputKind::Report;
+    let joined = (!is_capture).then(|| views::joined(report)).flatten();
+    let report = joined.as_ref().map_or(report, |joined| &joined.report);
+    let events = events.map(|events| {
+        events.map(|event| match &joined {
+            Some(joined) => event.map(|event| joined.event(event)),
+            None => event,
+        })
+    });
     let renamed = key.names().and_then(|names| views::named(report, names));
     let report = renamed.as_ref().unwrap_or(report);
     let inverted;

@@ -1,0 +1,247 @@
+//! Symbols from files that a person names, for the modules of a process that may have run elsewhere.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::{DebugDirs, ElfLookup, Object, is_newer};
+use crate::collector::snapshot::Module;
+use crate::os::elf::Sections;
+use crate::os::file_hash;
+use crate::symbolize::lookup::{Found, Lookup as _};
+
+/// Where to look for the files of a report's modules.
+#[derive(Debug, Clone, Default)]
+pub struct SymbolFiles {
+    /// Programs, libraries and debug files.
+    pub binaries: Vec<PathBuf>,
+    /// Directories of debug files: by build id (`.build-id/ab/cdef….debug`, or `abcdef….debug`), or by the module's name.
+    pub debug_dirs: Vec<PathBuf>,
+    /// Directory that the modules' own paths, and the system's directories of debug files, are below.
+    pub sysroot: Option<PathBuf>,
+}
+
+/// A file that was named, but is of no module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranger {
+    /// The file.
+    pub path: PathBuf,
+    /// Its build id, or its hash if it has none, in hexadecimal; `None` if it is not an ELF file.
+    pub id: Option<String>,
+}
+
+/// A file that was named.
+#[derive(Debug)]
+struct Named {
+    path: PathBuf,
+    build_id: Vec<u8>,
+    has_lines: bool,
+    is_used: bool,
+}
+
+/// A lookup in such files. A file is only used if it is of the same build as the module.
+#[derive(Debug)]
+pub(in crate::symbolize) struct FileLookup {
+    elf: ElfLookup,
+    files: SymbolFiles,
+    binaries: Vec<Named>,
+    strangers: Vec<Stranger>,
+    started: SystemTime,
+}
+
+impl FileLookup {
+    /// `started`: when the process began to record.
+    pub(in crate::symbolize) fn new(files: &SymbolFiles, started: SystemTime) -> FileLookup {
+        let mut binaries = Vec::new();
+        let mut strangers = Vec::new();
+        for path in &files.binaries {
+            match Sections::of(path) {
+                Some(sections) => binaries.push(Named {
+                    path: path.clone(),
+                    build_id: sections.build_id(),
+                    has_lines: sections.has(".debug_info"),
+                    is_used: false,
+                }),
+                None => strangers.push(Stranger {
+                    path: path.clone(),
+                    id: None,
+                }),
+            }
+        }
+        // A file with lines comes first: where one without answers, no other is asked.
+        binaries.sort_by_key(|binary| !binary.has_lines);
+        let below = |dir: &str| {
+            let sysroot = files.sysroot.as_deref().unwrap_or(Path::new("/"));
+            sysroot.join(dir)
+        };
+        let mut dirs = files.debug_dirs.clone();
+        dirs.extend([below("usr/lib/debug"), below("lib/debug")]);
+        FileLookup {
+            elf: ElfLookup {
+                elsewhere: Some(started),
+                ..ElfLookup::with_debug_dirs(DebugDirs::from(dirs))
+            },
+            files: files.clone(),
+            binaries,
+            strangers,
+            started,
+        }
+    }
+
+    /// Looks `offsets` up like [`Lookup::lookup`](crate::symbolize::lookup::Lookup::lookup). `hash`: that of a module without a
+    /// build id, or empty.
+    pub(in crate::symbolize) fn look_up(
+        &mut self,
+        module: &Module,
+        hash: &str,
+        offsets: &[u64],
+        found: &mut Found<'_>,
+    ) {
+        let mut left: Vec<usize> = (0..offsets.len()).collect();
+        let mut has_file = false;
+        for at in 0..self.binaries.len() {
+            let binary = &mut self.binaries[at];
+            if !is_of(&binary.path, &binary.build_id, module, hash) {
+                continue;
+            }
+            (binary.is_used, has_file) = (true, true);
+            let path = binary.path.clone();
+            self.elf
+                .look_up_in(module, Some(path), &mut left, offsets, found);
+        }
+        for path in self.in_dirs(module, hash) {
+            has_file = true;
+            self.elf
+                .look_up_in(module, Some(path), &mut left, offsets, found);
+        }
+        let own_path = self.own_path(module);
+        // A file of the build was found: where the service had its own does not matter.
+        if has_file && !own_path.exists() {
+            for nth in left {
+                found(nth, &[]);
+            }
+            return;
+        }
+        if left.is_empty() {
+            return;
+        }
+        let rest: Vec<u64> = left.iter().map(|&nth| offsets[nth]).collect();
+        let at_its_path = Module {
+            path: own_path,
+            ..module.clone()
+        };
+        // Without a build id only the hash tells.
+        if module.build_id.is_empty() && !hash.is_empty() && !has_hash(&at_its_path.path, hash) {
+            for &nth in &left {
+                found(nth, &[]);
+            }
+            if at_its_path.path.exists() && !is_newer(&at_its_path.path, self.started) {
+                self.elf.replaced.push(super::file_name(&module.path));
+            }
+            return;
+        }
+        self.elf.lookup(&at_its_path, &rest, &mut |nth, places| {
+            found(left[nth], places);
+        });
+    }
+
+    /// Returns where the file of `module` itself is.
+    fn own_path(&self, module: &Module) -> PathBuf {
+        match &self.files.sysroot {
+            Some(sysroot) => sysroot.join(module.path.strip_prefix("/").unwrap_or(&module.path)),
+            None => module.path.clone(),
+        }
+    }
+
+    /// Returns whether a file of `module` has debug information, or symbols if those are what it lacks.
+    pub(in crate::symbolize) fn offers(
+        &self,
+        module: &Module,
+        hash: &str,
+        lacks_functions: bool,
+    ) -> bool {
+        let has_more = |path: &Path| {
+            let Some(object) = Object::open(path) else {
+                return false;
+            };
+            let sections = &object.sections;
+            is_of(path, &sections.build_id(), module, hash)
+                && (sections.has(".debug_info")
+                    || lacks_functions && sections.has(".symtab")
+                    || self.elf.debug_dirs.by_link(&object).is_some())
+        };
+        let given = self.binaries.iter().map(|binary| binary.path.clone());
+        let by_id = self.elf.debug_dirs.by_build_id(&module.build_id);
+        let mut files = given
+            .chain(self.in_dirs(module, hash))
+            .chain(by_id)
+            .chain([self.own_path(module)]);
+        files.any(|path| has_more(&path))
+    }
+
+    /// Returns the files of `module` in the directories of debug files that are not by build id.
+    fn in_dirs(&self, module: &Module, hash: &str) -> Vec<PathBuf> {
+        let id: String = module
+            .build_id
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let name = super::file_name(&module.path);
+        let mut names = vec![format!("{name}.debug"), name];
+        if !id.is_empty() {
+            names.insert(0, format!("{id}.debug"));
+        }
+        let files = self.files.debug_dirs.iter().flat_map(|dir| {
+            let inside = dir.join(".debug");
+            let names = names.iter();
+            names.flat_map(move |name| [dir.join(name), inside.join(name)])
+        });
+        let mut files: Vec<(bool, PathBuf)> = files
+            .filter_map(|path| {
+                let sections = Sections::of(&path)?;
+                let is_same = is_of(&path, &sections.build_id(), module, hash);
+                is_same.then(|| (!sections.has(".debug_info"), path))
+            })
+            .collect();
+        files.sort_by_key(|(lacks_lines, _)| *lacks_lines);
+        files.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// Returns the named files that are of no module that was looked up.
+    pub(in crate::symbolize) fn strangers(&self) -> Vec<Stranger> {
+        let unused = self.binaries.iter().filter(|binary| !binary.is_used);
+        let unused = unused.map(|binary| Stranger {
+            path: binary.path.clone(),
+            id: Some(id_of(&binary.path, &binary.build_id)),
+        });
+        self.strangers.iter().cloned().chain(unused).collect()
+    }
+
+    /// Returns the lookup behind this, for units and notes.
+    pub(in crate::symbolize) fn elf(&self) -> &ElfLookup {
+        &self.elf
+    }
+}
+
+/// Returns whether the file at `path`, which has `build_id`, is of the same build as `module`.
+fn is_of(path: &Path, build_id: &[u8], module: &Module, hash: &str) -> bool {
+    if module.build_id.is_empty() {
+        return !hash.is_empty() && has_hash(path, hash)
+            || hash.is_empty() && build_id.is_empty() && path == module.path;
+    }
+    build_id == module.build_id
+}
+
+fn has_hash(path: &Path, hash: &str) -> bool {
+    file_hash::of(path).is_some_and(|found| hex(&found) == hash)
+}
+
+fn id_of(path: &Path, build_id: &[u8]) -> String {
+    if build_id.is_empty() {
+        return file_hash::of(path).map_or_else(String::new, |hash| hex(&hash));
+    }
+    hex(build_id)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
