@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     completions, convert, diff, fetch, flamegraph, fleet, info, leaks, man, memory, merge, recover,
-    stats, summary, table, tree,
+    stats, summary, symbolize, table, tree,
 };
 use crate::context::Global;
 
@@ -46,6 +46,7 @@ pub(crate) enum Command {
     Convert(convert::Args),
     Info(info::Args),
     Recover(recover::Args),
+    Symbolize(symbolize::Args),
     Memory(memory::Args),
     Fetch(fetch::Args),
     Fleet(fleet::Args),

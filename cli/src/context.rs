@@ -49,6 +49,9 @@ pub(crate) struct Global {
         help_heading = "Everywhere"
     )]
     pub(crate) memory_limit: Option<u64>,
+    /// Do not look up names that a capture lacks, in files of the same build that are on this machine.
+    #[arg(long, global = true, action = ArgAction::SetTrue, help_heading = "Everywhere")]
+    pub(crate) no_symbolize: bool,
     /// Crates that are the service's own, besides those that the capture names: names, and patterns with `*` for any text,
     /// separated by commas.
     #[arg(
@@ -90,6 +93,7 @@ pub(crate) struct Context {
     quiet: bool,
     color: When,
     memory_limit: MemoryLimit,
+    symbolizes: bool,
     own: Vec<String>,
     known_file: Option<PathBuf>,
     /// The rules of that file, once they are read.
@@ -107,6 +111,7 @@ impl Context {
             quiet: global.quiet,
             color: global.color,
             memory_limit: global.memory_limit.map_or_else(limit::default, MemoryLimit),
+            symbolizes: !global.no_symbolize,
             own: global.own.clone(),
             known_file: global.known.clone(),
             known: None,
@@ -128,6 +133,11 @@ impl Context {
             None => known::read(self.known_file.as_deref()).map_err(Failure::Other)?,
         };
         Ok(self.known.insert(rules))
+    }
+
+    /// Returns whether names that a capture lacks are looked up.
+    pub(crate) fn symbolizes(&self) -> bool {
+        self.symbolizes
     }
 
     /// Returns the memory limit for reading captures.

@@ -8,14 +8,19 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use heapray::symbolize::NamedLater;
 use heapray_report::Report;
 use heapray_report::known::MOST_RULES;
-use heapray_report::memray::{self, Events, Facts, Format, ReadError, Version};
+use heapray_report::memray::{self, Events, Facts, Format, ReadError, SameNames, Version};
+use heapray_report::model::Event;
+use heapray_report::views::{self, Joined};
 use indicatif::ProgressBarIter;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::symbols;
 
 /// Capture that was read, with its file, for reading its events.
 #[derive(Debug)]
@@ -28,6 +33,46 @@ pub(crate) struct Capture {
     pub(crate) facts: Facts,
     pub(crate) complete: bool,
     source: Source,
+    /// What was changed in the report's call stacks after it was read.
+    renamed: Rc<Renamed>,
+}
+
+/// Changes of a report's call stacks, for its events.
+#[derive(Debug, Default)]
+struct Renamed {
+    named: Option<NamedLater>,
+    joined: Option<Joined>,
+}
+
+impl Renamed {
+    fn event(&self, event: Event) -> Event {
+        let named = self.named.as_ref();
+        let event = named.map_or(event, |named| named.event(event));
+        let joined = self.joined.as_ref();
+        joined.map_or(event, |joined| joined.event(event))
+    }
+}
+
+/// Events of a capture.
+#[derive(Debug)]
+pub(crate) struct CaptureEvents {
+    events: Events<Bytes>,
+    renamed: Rc<Renamed>,
+}
+
+impl CaptureEvents {
+    fn problem(&self) -> Option<&str> {
+        self.events.problem()
+    }
+}
+
+impl Iterator for CaptureEvents {
+    type Item = Result<Event, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let event = self.events.next()?;
+        Some(event.map(|event| self.renamed.event(event)))
+    }
 }
 
 /// Source of a capture, which is read once or twice.
@@ -101,6 +146,23 @@ impl Capture {
         passes: Passes,
         context: &mut Context,
     ) -> Result<Capture, Failure> {
+        let mut capture = Capture::read_apart(path, passes, context)?;
+        let named = symbols::look_up_by_itself(&mut capture.report, context);
+        let mut joined = views::joined(&capture.report);
+        if let Some(joined) = &mut joined {
+            capture.report = std::mem::take(&mut joined.report);
+        }
+        capture.renamed = Rc::new(Renamed { named, joined });
+        Ok(capture)
+    }
+
+    /// Reads the capture at `path` as it is: no names are looked up, and frames of the same names at different addresses are
+    /// different frames.
+    pub(crate) fn read_apart(
+        path: &Path,
+        passes: Passes,
+        context: &mut Context,
+    ) -> Result<Capture, Failure> {
         let name = if is_stdin(path) {
             "standard input".to_owned()
         } else {
@@ -110,9 +172,9 @@ impl Capture {
         let bytes = source.bytes("Reading", &name, context)?;
         let bar = bytes.progress.clone();
         let capture = if source.can_seek() {
-            memray::read_file_within(bytes, context.memory_limit())
+            memray::read_file_as(bytes, context.memory_limit(), SameNames::Apart)
         } else {
-            memray::read_within(bytes, context.memory_limit())
+            memray::read_as(bytes, context.memory_limit(), SameNames::Apart)
         };
         let capture = capture.map_err(|error| Failure::reading(&name, error));
         bar.finish_and_clear();
@@ -130,24 +192,28 @@ impl Capture {
             facts: capture.facts,
             complete: capture.complete,
             source,
+            renamed: Rc::default(),
         })
     }
 
     /// Returns the capture's events, or `None` for an aggregated capture, which has none.
-    pub(crate) fn events(&mut self, context: &Context) -> Result<Option<Events<Bytes>>, Failure> {
+    pub(crate) fn events(&mut self, context: &Context) -> Result<Option<CaptureEvents>, Failure> {
         if self.format == Format::Aggregated {
             return Ok(None);
         }
         let bytes = self.source.bytes("Following events", &self.name, context)?;
         // Only files are read twice.
-        match memray::events_of_file_within(bytes, context.memory_limit()) {
-            Ok(events) => Ok(Some(events)),
+        match memray::events_of_file_as(bytes, context.memory_limit(), SameNames::Apart) {
+            Ok(events) => Ok(Some(CaptureEvents {
+                events,
+                renamed: Rc::clone(&self.renamed),
+            })),
             Err(error) => Err(Failure::reading(&self.name, error)),
         }
     }
 
     /// Notes that `events` were followed to their end, and says so if that came too early.
-    pub(crate) fn followed(&mut self, events: &Events<Bytes>, context: &mut Context) {
+    pub(crate) fn followed(&mut self, events: &CaptureEvents, context: &mut Context) {
         if let Some(problem) = events.problem()
             && self.complete
         {

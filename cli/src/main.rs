@@ -21,6 +21,7 @@ mod parquet;
 mod plot;
 mod remote;
 mod selection;
+mod symbols;
 mod text;
 
 use std::io::{self, Write};

@@ -106,6 +106,23 @@ impl Destination {
         context: &Context,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        self.put(write)?;
+        self.path().map_or(Ok(()), |path| context.wrote(path))
+    }
+
+    /// Returns the file, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Destination::File { path, .. } => Some(path),
+            Destination::Stdout | Destination::Device(_) => None,
+        }
+    }
+
+    /// Lets `write` write, and prints nothing.
+    pub(crate) fn put(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
         match self {
             Destination::Stdout => {
                 let mut out = BufWriter::new(io::stdout().lock());
@@ -122,10 +139,7 @@ impl Destination {
                     .and_then(write_to)
                     .map_err(|error| Failure::writing(path, error))
             }
-            Destination::File { path, force } => {
-                replace(path, *force, write)?;
-                context.wrote(path)
-            }
+            Destination::File { path, force } => replace(path, *force, write),
         }
     }
 }

@@ -18,7 +18,7 @@ fn many_live_blocks(blocks: usize) -> Vec<u8> {
     let whole = bare(&all());
     let at = |text: &[u8]| whole.windows(text.len()).rposition(|w| w == text).unwrap();
     // The end mark is before heapray's extension.
-    let mut head = whole[..at(b"heapray\0\x0c\0\0\0") - 1].to_vec();
+    let mut head = whole[..at(b"heapray\0\x0d\0\0\0") - 1].to_vec();
     head.push(0x0C);
     head.extend(100u64.to_le_bytes());
     let mut encoder = FrameEncoder::new(Vec::new());

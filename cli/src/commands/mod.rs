@@ -14,6 +14,7 @@ pub(crate) mod merge;
 pub(crate) mod recover;
 pub(crate) mod stats;
 pub(crate) mod summary;
+pub(crate) mod symbolize;
 pub(crate) mod table;
 pub(crate) mod tree;
 
@@ -35,6 +36,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Convert(args) => args.run(context),
         Command::Info(args) => args.run(context),
         Command::Recover(args) => args.run(context),
+        Command::Symbolize(args) => args.run(context),
         Command::Memory(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
         Command::Fleet(args) => args.run(context),
