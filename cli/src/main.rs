@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod context;
 mod contexts;
+mod debuginfod;
 mod failure;
 mod fleet;
 mod input;

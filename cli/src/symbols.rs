@@ -1,6 +1,6 @@
 //! Names that a capture lacks, from files of the same build.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heapray::symbolize::{FoundNames, NamedLater, SymbolFiles, can_name_later, name_later};
 use heapray_report::Report;
@@ -8,6 +8,68 @@ use heapray_report::model::Module;
 use heapray_report::units::grouped;
 
 use crate::context::Context;
+use crate::debuginfod::Debuginfod;
+use crate::failure::Failure;
+
+/// Where to look for files of the same build.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FilesArgs {
+    /// A program, a library, or a debug file of one, of the service's build. May be given several times.
+    #[arg(long, value_name = "PATH")]
+    binary: Vec<PathBuf>,
+    /// A directory of debug files: by build id, as in .build-id/ab/cdef.debug or abcdef.debug, or named after the module. May
+    /// be given several times.
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
+    /// A directory that holds the service's file system, such as an unpacked image.
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+    /// Ask a debuginfod server for debug files that are not here: this one, or those of DEBUGINFOD_URLS. If that variable is
+    /// set, they are asked anyway.
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    debuginfod: Option<String>,
+    /// Ask no server.
+    #[arg(long, conflicts_with = "debuginfod")]
+    offline: bool,
+}
+
+impl FilesArgs {
+    /// Returns whether files are named.
+    pub(crate) fn is_given(&self) -> bool {
+        let has_dirs = !self.debug_dir.is_empty() || self.sysroot.is_some();
+        has_dirs || !self.binary.is_empty() || self.debuginfod.is_some()
+    }
+
+    /// Looks up the names that `report` lacks.
+    ///
+    /// # Errors
+    /// Servers are asked for, but none are named.
+    pub(crate) fn name(&self, report: &Report, context: &Context) -> Result<NamedLater, Failure> {
+        let servers = Debuginfod::new(self.debuginfod.as_deref(), self.offline)?;
+        let mut files = SymbolFiles {
+            binaries: self.binary.clone(),
+            debug_dirs: self.debug_dir.clone(),
+            sysroot: self.sysroot.clone(),
+        };
+        let named = name_later(report, &files);
+        let Some(servers) = servers else {
+            return Ok(named);
+        };
+        let lacking = named.modules.iter().filter(|found| found.with_lines == 0);
+        let lacking = lacking.filter_map(|found| report.modules.get(found.module));
+        let found: Vec<PathBuf> = lacking
+            .filter(|module| !module.build_id.is_empty())
+            .filter_map(|module| {
+                servers.debug_file(&module.build_id, &file_name(&module.path), context)
+            })
+            .collect();
+        if found.is_empty() {
+            return Ok(named);
+        }
+        files.binaries.extend(found);
+        Ok(name_later(report, &files))
+    }
+}
 
 /// Looks up the names that `report` lacks where files of the same build are, on this machine. Says so if it finds any.
 pub(crate) fn look_up_by_itself(report: &mut Report, context: &Context) -> Option<NamedLater> {
@@ -18,10 +80,8 @@ pub(crate) fn look_up_by_itself(report: &mut Report, context: &Context) -> Optio
     let mut named = name_later(report, &files);
     *report = std::mem::take(&mut named.report);
     for found in named.modules.iter().filter(|found| found.with_lines > 0) {
-        context.note(&format!(
-            "{} (--no-symbolize leaves it as it is)",
-            line(found, report)
-        ));
+        let line = line(found, report);
+        context.note(&format!("{line} (--no-symbolize leaves it as it is)"));
     }
     Some(named)
 }
@@ -30,14 +90,8 @@ pub(crate) fn look_up_by_itself(report: &mut Report, context: &Context) -> Optio
 pub(crate) fn line(found: &FoundNames, report: &Report) -> String {
     let module = report.modules.get(found.module);
     let path = module.map_or("", |module| &*module.path);
-    let FoundNames {
-        addresses,
-        named,
-        with_lines,
-        ..
-    } = found;
-    let [addresses, named, with_lines] =
-        [addresses, named, with_lines].map(|count| grouped(*count as u64));
+    let numbers = [found.addresses, found.named, found.with_lines];
+    let [addresses, named, with_lines] = numbers.map(|count| grouped(count as u64));
     format!("{path}: {with_lines} of {addresses} addresses have a line now, {named} a function")
 }
 
@@ -45,7 +99,10 @@ pub(crate) fn line(found: &FoundNames, report: &Report) -> String {
 pub(crate) fn identity(module: &Module) -> String {
     match (&*module.build_id, &*module.hash) {
         ("", "") => "without a build id".to_owned(),
-        ("", hash) => format!("without a build id, htlhash {hash}"),
+        ("", hash) => format!(
+            "without a build id, htlhash {hash}: only the very same file will do; link with \
+             `-C link-arg=-Wl,--build-id` to be able to use another"
+        ),
         (build_id, _) => format!("build id {build_id}"),
     }
 }

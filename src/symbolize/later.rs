@@ -18,12 +18,12 @@ use heapray_report::model::{
     About, ContextId, Event, Frame, FrameId, Place as CodePlace, Site, Sites, StackId, Thread,
 };
 use heapray_report::sources::Unit;
-use heapray_report::views::{forget_memory_without_route, name_memory_without_route};
+use heapray_report::views::{forget_memory_without_route, is_offset, name_memory_without_route};
 
 use super::lookup::{Found, Lookup, Place};
 use super::names::FunctionName;
 use super::options::{NameMode, ReportOptions};
-use super::places::{MARKS, Places, name_by_offset};
+use super::places::{MARKS, Places};
 use super::resolver::{FileLookup, Stranger, SymbolFiles};
 use super::stacks::{self, Tree};
 use super::{about, notes};
@@ -419,17 +419,6 @@ impl LaterLookup<'_> {
         }
         self.found.push(sums);
     }
-}
-
-/// Returns whether a function's name is an offset in the module at `path`.
-fn is_offset(name: &str, path: &str) -> bool {
-    let Some((_, offset)) = name.rsplit_once("+0x") else {
-        return false;
-    };
-    let Ok(offset) = u64::from_str_radix(offset, 16) else {
-        return false;
-    };
-    name_by_offset(path, offset) == name
 }
 
 impl Lookup for LaterLookup<'_> {

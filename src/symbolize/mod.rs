@@ -49,5 +49,5 @@ pub(crate) use located::{Located, LocatedFrame};
 pub use options::{NameMode, ReportOptions, ThreadMode};
 pub(crate) use resolve::resolve_elsewhere;
 pub use resolve::{Resolved, resolve, resolve_again};
-pub use resolver::{Stranger, SymbolFiles};
+pub use resolver::{Stranger, SymbolFiles, build_id_of};
 pub(crate) use wanted::Wanted;

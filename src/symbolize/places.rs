@@ -283,7 +283,7 @@ fn known_module(modules: &[Module], node: &RawNode) -> ModuleId {
 
 /// Returns `module+0xoffset`, as `addr2line -e module 0xoffset` takes it. So `offset` is that of the call, not of the return
 /// address.
-pub(super) fn name_by_offset(path: &str, offset: u64) -> String {
+fn name_by_offset(path: &str, offset: u64) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     format!("{name}+{offset:#x}")
 }

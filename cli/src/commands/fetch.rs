@@ -1,5 +1,6 @@
 //! `heapray fetch`
 
+use std::fs::File;
 use std::io::Seek;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use crate::access::AccessArgs;
 use crate::commands::flamegraph;
+use crate::commands::symbolize::symbolize;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::json::tally;
@@ -18,6 +20,7 @@ use crate::leftovers::Temporary;
 use crate::limit;
 use crate::output::{self, Destination, OutputArgs};
 use crate::remote::{Client, Remote, Session, Timeouts, copy, readable, too_large};
+use crate::symbols::FilesArgs;
 
 /// Stop the profiler of a running service and download its report.
 ///
@@ -42,6 +45,8 @@ pub(crate) struct Args {
     /// Largest size of the report.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = limit::size)]
     max_size: u64,
+    #[command(flatten)]
+    files: FilesArgs,
     /// Write the page too, beside the report.
     #[arg(long)]
     page: bool,
@@ -92,6 +97,13 @@ impl Args {
             });
         }
         output::keep(file, &path, force)?;
+        let mut capture = capture;
+        if self.files.is_given() {
+            let out = Destination::new(&path, true)?;
+            symbolize(&path, &self.files, &out, context)?;
+            capture = memray::read_file_within(open(&path)?, context.memory_limit())
+                .map_err(|error| Failure::reading(remote.base(), error))?;
+        }
 
         let totals = &capture.report.totals;
         if context.json() {
@@ -101,7 +113,9 @@ impl Args {
                 "live": tally(totals.live),
             }))?;
         } else {
-            context.wrote(&path)?;
+            if !self.files.is_given() {
+                context.wrote(&path)?;
+            }
             context.note(&format!(
                 "{} at the high-water mark, {} still live",
                 size(totals.high_water.bytes),
@@ -145,6 +159,10 @@ impl Args {
         file.rewind().map_err(writing)?;
         Ok(temporary)
     }
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| Failure::io(format!("cannot read {}", path.display()), error))
 }
 
 fn open_in_browser(page: &PathBuf) -> Result<(), Failure> {

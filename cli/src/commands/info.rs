@@ -6,7 +6,8 @@ use heapray_report::Report;
 use heapray_report::memray::{Format, in_one_line};
 use heapray_report::model::Tally;
 use heapray_report::stats::estimates;
-use heapray_report::units::{counted, duration, lost_since, size};
+use heapray_report::units::{counted, duration, grouped, lost_since, size};
+use heapray_report::views::{self, ModuleCode, code_of_modules};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -27,7 +28,11 @@ impl Args {
     pub(crate) fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut values = Vec::new();
         for (index, path) in self.captures.iter().enumerate() {
-            let mut capture = Capture::read(path, Passes::One, context)?;
+            // As it is: this tells what names it lacks.
+            let mut capture = Capture::read_apart(path, Passes::One, context)?;
+            if let Some(joined) = views::joined(&capture.report) {
+                capture.report = joined.report;
+            }
             NamesArgs::default().apply(&mut capture.report);
             if context.json() {
                 values.push(as_json(&capture));
@@ -108,9 +113,37 @@ fn as_text(capture: &Capture) -> String {
             .iter()
             .map(|why| ("no event log", why.clone())),
     );
+    for code in code_of_modules(report) {
+        lines.push(("module", module_line(report, code)));
+    }
     lines.extend(conditions.notes.iter().map(|note| ("note", note.clone())));
     let line = |(name, value): &(&str, String)| format!("{name:>15}  {}\n", in_one_line(value));
     lines.iter().map(line).collect()
+}
+
+/// Returns a line about a module: what it is, and what its code lacks.
+fn module_line(report: &Report, code: ModuleCode) -> String {
+    let Some(module) = report.modules.get(code.module) else {
+        return String::new();
+    };
+    let frames = counted(code.frames as u64, "frame");
+    let lacks = match (code.without_function, code.without_line) {
+        (0, 0) => "all with lines".to_owned(),
+        (0, lines) if lines == code.frames => "all without lines".to_owned(),
+        (0, lines) => format!("{} without a line", grouped(lines as u64)),
+        (functions, _) if functions == code.frames => "all without names".to_owned(),
+        (functions, lines) => format!(
+            "{} without a name, {} without a line",
+            grouped(functions as u64),
+            grouped(lines as u64)
+        ),
+    };
+    let id = match &*module.build_id {
+        "" if module.hash.is_empty() => "no build id".to_owned(),
+        "" => format!("no build id, htlhash {}", module.hash),
+        build_id => format!("build id {build_id}"),
+    };
+    format!("{}, {id}: {frames}, {lacks}", module.path)
 }
 
 fn as_json(capture: &Capture) -> Value {
@@ -144,9 +177,29 @@ fn as_json(capture: &Capture) -> Value {
         "lost_since_ms": conditions.lost_since_ms,
         "log_given_up": conditions.log_given_up,
         "sampled": estimates(report),
+        "modules": modules_json(report),
         "notes": conditions.notes,
     })
 }
+
+fn modules_json(report: &Report) -> Vec<Value> {
+    let module = |code: ModuleCode| {
+        let module = report.modules.get(code.module)?;
+        Some(json!({
+            "path": module.path,
+            "build_id": module.build_id,
+            "htlhash": module.hash,
+            "frames": code.frames,
+            "without_function": code.without_function,
+            "without_line": code.without_line,
+        }))
+    };
+    code_of_modules(report)
+        .into_iter()
+        .filter_map(module)
+        .collect()
+}
+
 /// Returns the entries of threads, without those that are only for events.
 fn threads(report: &Report) -> usize {
     let entries = report.threads.iter();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heapray::symbolize::{FoundNames, NamedLater, SymbolFiles, name_later};
+use heapray::symbolize::{FoundNames, NamedLater};
 use heapray_report::Report;
 use heapray_report::memray::{Format, write_aggregated, write_all};
 use heapray_report::model::Module;
@@ -12,13 +12,13 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes, is_stdin};
 use crate::output::{Destination, OutputArgs};
-use crate::symbols::{file_name, identity, line};
+use crate::symbols::{FilesArgs, file_name, identity, line};
 
 /// Add the names of functions, files and lines to captures of a stripped program, or of a service that looks up no symbols.
 ///
-/// They come from files of the same build, on this machine: the files that you name, debug files by build id below
-/// /usr/lib/debug, and the modules at the paths that the service had them at. A file of another build is never used. The
-/// result is what the service would have written with its debug information at hand.
+/// They come from files of the same build: the files that you name, debug files by build id below /usr/lib/debug, the modules at
+/// the paths that the service had them at, and debuginfod servers. A file of another build is never used. The result is what the
+/// service would have written with its debug information at hand.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The captures.
@@ -27,16 +27,8 @@ pub(crate) struct Args {
     /// Replace the captures themselves.
     #[arg(long, conflicts_with = "output")]
     in_place: bool,
-    /// A program, a library, or a debug file of one, of the service's build. May be given several times.
-    #[arg(long, value_name = "PATH")]
-    binary: Vec<PathBuf>,
-    /// A directory of debug files: by build id, as in .build-id/ab/cdef.debug or abcdef.debug, or named after the module. May
-    /// be given several times.
-    #[arg(long, value_name = "DIR")]
-    debug_dir: Vec<PathBuf>,
-    /// A directory that holds the service's file system, such as an unpacked image.
-    #[arg(long, value_name = "DIR")]
-    sysroot: Option<PathBuf>,
+    #[command(flatten)]
+    files: FilesArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -61,68 +53,7 @@ impl Args {
     /// Symbolizes a capture. Returns what was done, for `--json`.
     fn symbolize(&self, path: &Path, context: &mut Context) -> Result<Option<Value>, Failure> {
         let out = self.destination(path)?;
-        let mut capture = Capture::read_apart(path, Passes::Two, context)?;
-        if capture.report.places.is_empty() {
-            return Err(Failure::Capture {
-                name: capture.name,
-                problem:
-                    "the capture does not say where its code is: only heapray's own captures do"
-                        .into(),
-            });
-        }
-        let files = SymbolFiles {
-            binaries: self.binary.clone(),
-            debug_dirs: self.debug_dir.clone(),
-            sysroot: self.sysroot.clone(),
-        };
-        let mut named = name_later(&capture.report, &files);
-        let before = std::mem::replace(&mut capture.report, std::mem::take(&mut named.report));
-        let report = &capture.report;
-        for stranger in &named.strangers {
-            context.note(&match &stranger.id {
-                Some(id) => format!(
-                    "{} is not used: it has the build id {id}, and no module of the capture has: {}",
-                    stranger.path.display(),
-                    wanted(report, &named)
-                ),
-                None => format!(
-                    "{} is not used: it is not a 64-bit ELF file that can be read",
-                    stranger.path.display()
-                ),
-            });
-        }
-        let has_found = has_more_names(&before, report);
-        if !has_found && !named.modules.is_empty() {
-            return Err(Failure::Other(format!(
-                "{}: no names were found: no file of the same build has more than the capture. It needs {}; give such a file \
-                 with --binary, or its directory with --debug-dir",
-                capture.name,
-                wanted(report, &named)
-            )));
-        }
-        let version = capture.version;
-        let events = capture.events(context)?;
-        out.put(|mut out| match (capture.format, events) {
-            (Format::AllAllocations, Some(events)) => {
-                let events = events.map(|event| {
-                    let event = event.map_err(std::io::Error::other)?;
-                    Ok(named.event(event))
-                });
-                write_all(&capture.report, events, version, &mut out)
-            }
-            _ => write_aggregated(&capture.report, version, &mut out),
-        })?;
-        if context.json() {
-            return Ok(Some(as_json(&out, &capture, &named)));
-        }
-        out.path().map_or(Ok(()), |path| context.wrote(path))?;
-        if named.modules.is_empty() {
-            context.note("all code had lines already");
-        }
-        for found in &named.modules {
-            context.note(&line(found, &capture.report));
-        }
-        Ok(None)
+        symbolize(path, &self.files, &out, context)
     }
 
     fn destination(&self, path: &Path) -> Result<Destination, Failure> {
@@ -138,6 +69,66 @@ impl Args {
         }
         Destination::new(path, true)
     }
+}
+
+/// Writes the capture at `path` to `out`, with the names that `files` have. Returns what was done, for `--json`.
+pub(super) fn symbolize(
+    path: &Path,
+    files: &FilesArgs,
+    out: &Destination,
+    context: &mut Context,
+) -> Result<Option<Value>, Failure> {
+    let mut capture = Capture::read_apart(path, Passes::Two, context)?;
+    if capture.report.places.is_empty() {
+        return Err(Failure::Capture {
+            name: capture.name,
+            problem: "it does not say where its code is: only captures of heapray do".into(),
+        });
+    }
+    let mut named = files.name(&capture.report, context)?;
+    let before = std::mem::replace(&mut capture.report, std::mem::take(&mut named.report));
+    let report = &capture.report;
+    for stranger in &named.strangers {
+        let path = stranger.path.display();
+        context.note(&match &stranger.id {
+            Some(id) => format!(
+                "{path} is not used: its build id is {id}, and the capture has {}",
+                wanted(report, &named)
+            ),
+            None => format!("{path} is not used: it is not a 64-bit ELF file that can be read"),
+        });
+    }
+    if !has_more_names(&before, report) && !named.modules.is_empty() {
+        return Err(Failure::Other(format!(
+            "{}: no names were found, because no file here has more of the same build than the capture. It has {}: name such \
+             a file with --binary, or its directory with --debug-dir",
+            capture.name,
+            wanted(report, &named)
+        )));
+    }
+    let version = capture.version;
+    let events = capture.events(context)?;
+    out.put(|mut out| match (capture.format, events) {
+        (Format::AllAllocations, Some(events)) => {
+            let events = events.map(|event| {
+                let event = event.map_err(std::io::Error::other)?;
+                Ok(named.event(event))
+            });
+            write_all(&capture.report, events, version, &mut out)
+        }
+        _ => write_aggregated(&capture.report, version, &mut out),
+    })?;
+    if context.json() {
+        return Ok(Some(as_json(out, &capture, &named)));
+    }
+    out.path().map_or(Ok(()), |path| context.wrote(path))?;
+    if named.modules.is_empty() {
+        context.note("all code had lines already");
+    }
+    for found in &named.modules {
+        context.note(&line(found, &capture.report));
+    }
+    Ok(None)
 }
 
 /// Returns what the modules without lines are recognized by.

@@ -242,6 +242,12 @@ fn id_of(path: &Path, build_id: &[u8]) -> String {
     hex(build_id)
 }
 
+/// Returns the build id of the file at `path` in hexadecimal; empty if it has none. `None` if it is not an ELF file.
+#[must_use]
+pub fn build_id_of(path: &Path) -> Option<String> {
+    Sections::of(path).map(|sections| hex(&sections.build_id()))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
