@@ -17,8 +17,7 @@ pub(crate) struct FilesArgs {
     /// A program, a library, or a debug file of one, of the service's build. May be given several times.
     #[arg(long, value_name = "PATH")]
     binary: Vec<PathBuf>,
-    /// A directory of debug files: by build id, as in .build-id/ab/cdef.debug or abcdef.debug, or named after the module. May
-    /// be given several times.
+    /// A directory of debug files: by build id, as in .build-id/ab/cdef.debug, or of any name. May be given several times.
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
     /// A directory that holds the service's file system, such as an unpacked image.

@@ -6,6 +6,7 @@ use heapray::symbolize::{FoundNames, NamedLater};
 use heapray_report::Report;
 use heapray_report::memray::{Format, write_aggregated, write_all};
 use heapray_report::model::Module;
+use heapray_report::views::{ModuleCode, code_of_modules};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -98,7 +99,8 @@ pub(super) fn symbolize(
             None => format!("{path} is not used: it is not a 64-bit ELF file that can be read"),
         });
     }
-    if !has_more_names(&before, report) && !named.modules.is_empty() {
+    let lacks_all = |code: &ModuleCode| code.without_line == code.frames;
+    if !has_more_names(&before, report) && code_of_modules(report).iter().any(lacks_all) {
         return Err(Failure::Other(format!(
             "{}: no names were found, because no file here has more of the same build than the capture. It has {}: name such \
              a file with --binary, or its directory with --debug-dir",
@@ -122,9 +124,6 @@ pub(super) fn symbolize(
         return Ok(Some(as_json(out, &capture, &named)));
     }
     out.path().map_or(Ok(()), |path| context.wrote(path))?;
-    if named.modules.is_empty() {
-        context.note("all code had lines already");
-    }
     for found in &named.modules {
         context.note(&line(found, &capture.report));
     }

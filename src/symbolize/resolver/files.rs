@@ -14,7 +14,7 @@ use crate::symbolize::lookup::{Found, Lookup as _};
 pub struct SymbolFiles {
     /// Programs, libraries and debug files.
     pub binaries: Vec<PathBuf>,
-    /// Directories of debug files: by build id (`.build-id/ab/cdef….debug`, or `abcdef….debug`), or by the module's name.
+    /// Directories of debug files: by build id (`.build-id/ab/cdef….debug`), or files of any name in it, or in `.debug` in it.
     pub debug_dirs: Vec<PathBuf>,
     /// Directory that the modules' own paths, and the system's directories of debug files, are below.
     pub sysroot: Option<PathBuf>,
@@ -29,21 +29,45 @@ pub struct Stranger {
     pub id: Option<String>,
 }
 
-/// A file that was named.
+/// An ELF file that was named, or that is in a directory that was.
 #[derive(Debug)]
-struct Named {
+struct Candidate {
     path: PathBuf,
     build_id: Vec<u8>,
     has_lines: bool,
-    is_used: bool,
+    /// Whether the file itself was named, but no module is of its build so far.
+    is_stranger: bool,
+}
+
+impl Candidate {
+    fn of(path: &Path, is_stranger: bool) -> Option<Candidate> {
+        let sections = Sections::of(path)?;
+        Some(Candidate {
+            path: path.to_owned(),
+            build_id: sections.build_id(),
+            has_lines: sections.has(".debug_info"),
+            is_stranger,
+        })
+    }
+}
+
+/// The most files of a directory that are looked at.
+const MOST_FILES: usize = 10_000;
+
+/// Returns the ELF files in a directory.
+fn files_in(dir: &Path) -> impl Iterator<Item = Candidate> {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files
+        .take(MOST_FILES)
+        .filter_map(|file| Candidate::of(&file.path(), false))
 }
 
 /// A lookup in such files. A file is only used if it is of the same build as the module.
 #[derive(Debug)]
 pub(in crate::symbolize) struct FileLookup {
     elf: ElfLookup,
-    files: SymbolFiles,
-    binaries: Vec<Named>,
+    sysroot: Option<PathBuf>,
+    candidates: Vec<Candidate>,
     strangers: Vec<Stranger>,
     started: SystemTime,
 }
@@ -51,24 +75,22 @@ pub(in crate::symbolize) struct FileLookup {
 impl FileLookup {
     /// `started`: when the process began to record.
     pub(in crate::symbolize) fn new(files: &SymbolFiles, started: SystemTime) -> FileLookup {
-        let mut binaries = Vec::new();
+        let mut candidates = Vec::new();
         let mut strangers = Vec::new();
         for path in &files.binaries {
-            match Sections::of(path) {
-                Some(sections) => binaries.push(Named {
-                    path: path.clone(),
-                    build_id: sections.build_id(),
-                    has_lines: sections.has(".debug_info"),
-                    is_used: false,
-                }),
+            match Candidate::of(path, true) {
+                Some(candidate) => candidates.push(candidate),
                 None => strangers.push(Stranger {
                     path: path.clone(),
                     id: None,
                 }),
             }
         }
+        for dir in &files.debug_dirs {
+            candidates.extend(files_in(dir).chain(files_in(&dir.join(".debug"))));
+        }
         // A file with lines comes first: where one without answers, no other is asked.
-        binaries.sort_by_key(|binary| !binary.has_lines);
+        candidates.sort_by_key(|candidate| !candidate.has_lines);
         let below = |dir: &str| {
             let sysroot = files.sysroot.as_deref().unwrap_or(Path::new("/"));
             sysroot.join(dir)
@@ -80,8 +102,8 @@ impl FileLookup {
                 elsewhere: Some(started),
                 ..ElfLookup::with_debug_dirs(DebugDirs::from(dirs))
             },
-            files: files.clone(),
-            binaries,
+            sysroot: files.sysroot.clone(),
+            candidates,
             strangers,
             started,
         }
@@ -98,20 +120,13 @@ impl FileLookup {
     ) {
         let mut left: Vec<usize> = (0..offsets.len()).collect();
         let mut has_file = false;
-        for at in 0..self.binaries.len() {
-            let binary = &mut self.binaries[at];
-            if !is_of(&binary.path, &binary.build_id, module, hash) {
+        for candidate in &mut self.candidates {
+            if !is_of(&candidate.path, &candidate.build_id, module, hash) {
                 continue;
             }
-            (binary.is_used, has_file) = (true, true);
-            let path = binary.path.clone();
-            self.elf
-                .look_up_in(module, Some(path), &mut left, offsets, found);
-        }
-        for path in self.in_dirs(module, hash) {
-            has_file = true;
-            self.elf
-                .look_up_in(module, Some(path), &mut left, offsets, found);
+            (candidate.is_stranger, has_file) = (false, true);
+            let path = Some(candidate.path.clone());
+            self.elf.look_up_in(module, path, &mut left, offsets, found);
         }
         let own_path = self.own_path(module);
         // A file of the build was found: where the service had its own does not matter.
@@ -146,7 +161,7 @@ impl FileLookup {
 
     /// Returns where the file of `module` itself is.
     fn own_path(&self, module: &Module) -> PathBuf {
-        match &self.files.sysroot {
+        match &self.sysroot {
             Some(sysroot) => sysroot.join(module.path.strip_prefix("/").unwrap_or(&module.path)),
             None => module.path.clone(),
         }
@@ -169,49 +184,21 @@ impl FileLookup {
                     || lacks_functions && sections.has(".symtab")
                     || self.elf.debug_dirs.by_link(&object).is_some())
         };
-        let given = self.binaries.iter().map(|binary| binary.path.clone());
-        let by_id = self.elf.debug_dirs.by_build_id(&module.build_id);
-        let mut files = given
-            .chain(self.in_dirs(module, hash))
-            .chain(by_id)
-            .chain([self.own_path(module)]);
-        files.any(|path| has_more(&path))
-    }
-
-    /// Returns the files of `module` in the directories of debug files that are not by build id.
-    fn in_dirs(&self, module: &Module, hash: &str) -> Vec<PathBuf> {
-        let id: String = module
-            .build_id
+        let given = self
+            .candidates
             .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let name = super::file_name(&module.path);
-        let mut names = vec![format!("{name}.debug"), name];
-        if !id.is_empty() {
-            names.insert(0, format!("{id}.debug"));
-        }
-        let files = self.files.debug_dirs.iter().flat_map(|dir| {
-            let inside = dir.join(".debug");
-            let names = names.iter();
-            names.flat_map(move |name| [dir.join(name), inside.join(name)])
-        });
-        let mut files: Vec<(bool, PathBuf)> = files
-            .filter_map(|path| {
-                let sections = Sections::of(&path)?;
-                let is_same = is_of(&path, &sections.build_id(), module, hash);
-                is_same.then(|| (!sections.has(".debug_info"), path))
-            })
-            .collect();
-        files.sort_by_key(|(lacks_lines, _)| *lacks_lines);
-        files.into_iter().map(|(_, path)| path).collect()
+            .map(|candidate| candidate.path.clone());
+        let by_id = self.elf.debug_dirs.by_build_id(&module.build_id);
+        let mut files = given.chain(by_id).chain([self.own_path(module)]);
+        files.any(|path| has_more(&path))
     }
 
     /// Returns the named files that are of no module that was looked up.
     pub(in crate::symbolize) fn strangers(&self) -> Vec<Stranger> {
-        let unused = self.binaries.iter().filter(|binary| !binary.is_used);
-        let unused = unused.map(|binary| Stranger {
-            path: binary.path.clone(),
-            id: Some(id_of(&binary.path, &binary.build_id)),
+        let unused = self.candidates.iter().filter(|file| file.is_stranger);
+        let unused = unused.map(|file| Stranger {
+            path: file.path.clone(),
+            id: Some(id_of(&file.path, &file.build_id)),
         });
         self.strangers.iter().cloned().chain(unused).collect()
     }

@@ -1,0 +1,192 @@
+"""Reports of a stripped service, which get their names afterwards: from the unstripped program, a debug file, and a real debuginfod."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from heapray_cli import HEAPRAY, heapray
+from memray_cli import largest_leak, leaked_at
+from running import DEADLINE_SECONDS, free_port
+from service import PROFILER, SAMPLE, Service, is_the_leak
+from skipping import skip
+
+LEAKING = "leak_a_million_numbers"
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if not found:
+        skip(f"{name} is not installed")
+    return found
+
+
+def command(*arguments, **environment) -> subprocess.CompletedProcess:
+    """Runs the command with a cache of its own."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD_")}
+    variables |= {"NO_PROXY": "*", "no_proxy": "*", "COLUMNS": "240"} | environment
+    arguments = [str(argument) for argument in arguments]
+    return subprocess.run([HEAPRAY, *arguments], capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=variables)
+
+
+def recorded(directory, program, settings) -> tuple:
+    """The status and the report of `program`, after three leaks."""
+    directory.mkdir()
+    with Service(directory, settings, [program]) as service:
+        service.perform(3)
+        status = service.get(f"{PROFILER}/status").json()
+        service.post(f"{PROFILER}/stop")
+        report = directory / "report.bin"
+        report.write_bytes(service.get(f"{PROFILER}/report").body)
+        page = service.get(f"{PROFILER}/flamegraph").text()
+    assert "<html" in page
+    return status, report
+
+
+def leaking_stacks(report) -> set[str]:
+    """The stacks of the leak, from the root to the line, as the program that was not stripped calls itself."""
+    text = heapray("--no-symbolize", "convert", "collapsed", report, "--lines", "-o", "-")
+    stacks = (line.rpartition(" ")[0] for line in text.splitlines())
+    return {stack.replace(str(report.parent / "program"), str(SAMPLE)) for stack in stacks if LEAKING in stack}
+
+
+@pytest.fixture(scope="module")
+def stripped(tmp_path_factory):
+    """What a stripped program recorded."""
+    directory = tmp_path_factory.mktemp("stripped")
+    program = directory / "recording" / "program"
+    copy = directory / "program"
+    subprocess.run([tool("objcopy"), "--strip-all", SAMPLE, copy], check=True)
+    (directory / "moved").mkdir()
+    shutil.move(copy, directory / "moved" / "program")
+    status, report = recorded(program.parent, directory / "moved" / "program", {})
+    assert status["symbols"] == "lines"
+    return report
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The leak's stacks, as a program with debug information records them."""
+    _, report = recorded(tmp_path_factory.mktemp("whole") / "recording", SAMPLE, {})
+    stacks = leaking_stacks(report)
+    assert stacks
+    return stacks
+
+
+def named_by(program, stacks: set[str]) -> set[str]:
+    return {stack.replace(str(program), str(SAMPLE)) for stack in stacks}
+
+
+def test_a_stripped_program_gets_its_names_from_the_one_that_was_kept(tmp_path, stripped, whole):
+    program = stripped.parents[1] / "moved" / "program"
+    named = tmp_path / "named.bin"
+    done = command("symbolize", stripped, "--binary", SAMPLE, "-o", named)
+    assert done.returncode == 0, done.stderr
+    assert "have a line now" in done.stderr, done.stderr
+    assert is_the_leak(*largest_leak(named))
+    assert named_by(program, leaking_stacks(named)) == whole
+
+    # memray reads the one without names as well, with the same sums.
+    assert sum(leaked_at(stripped).values()) == sum(leaked_at(named).values())
+    info = json.loads(command("info", "--json", stripped).stdout)
+    [module] = [module for module in info["modules"] if module["path"] == str(program)]
+    assert module["without_function"] == module["frames"] > 100, module
+    assert len(module["build_id"]) == 40, module
+
+    # Where the program is, nothing needs to be said.
+    shutil.copy(stripped, tmp_path / "in-place.bin")
+    done = command("symbolize", tmp_path / "in-place.bin", "--in-place", "--binary", SAMPLE)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "in-place.bin").read_bytes() == named.read_bytes()
+
+
+def test_another_build_is_refused_with_both_ids(tmp_path, stripped):
+    done = command("symbolize", stripped, "--binary", HEAPRAY, "-o", tmp_path / "named.bin")
+    assert done.returncode == 1
+    assert "is not used: its build id is " in done.stderr, done.stderr
+    assert "no names were found" in done.stderr and "--binary" in done.stderr, done.stderr
+    assert not (tmp_path / "named.bin").exists()
+
+
+@pytest.mark.parametrize("mode", ["off", "functions"])
+def test_a_service_that_looks_up_less_gets_the_rest_from_its_own_program(tmp_path, mode, whole):
+    status, report = recorded(tmp_path / "recording", SAMPLE, {"MEMRAY_PROFILER_SYMBOLS": mode})
+    assert status["symbols"] == mode
+    info = command("info", report).stdout
+    assert f"MEMRAY_PROFILER_SYMBOLS={mode}" in info, info
+    before = command("--no-symbolize", "table", "--leaks", report).stdout
+    assert "leak.rs" not in before, before
+    # Every command finds a program that is where the service had it, for sums and for events.
+    for options in [[], ["--since", "1ms"]]:
+        done = command("table", "--leaks", *options, report)
+        assert "leak.rs" in done.stdout and "have a line now" in done.stderr, done
+    named = tmp_path / "named.bin"
+    assert command("symbolize", report, "-o", named).returncode == 0
+    assert leaking_stacks(named) == whole
+    assert "MEMRAY_PROFILER_SYMBOLS" not in command("info", named).stdout
+
+
+def test_a_debug_directory_and_a_real_debuginfod_have_the_names(tmp_path, stripped, whole):
+    program = stripped.parents[1] / "moved" / "program"
+    folder = tmp_path / "debug"
+    folder.mkdir()
+    subprocess.run([tool("objcopy"), "--only-keep-debug", SAMPLE, folder / "any-name.debug"], check=True)
+    named = tmp_path / "by-directory.bin"
+    done = command("symbolize", stripped, "--debug-dir", folder, "-o", named)
+    assert done.returncode == 0, done.stderr
+    assert named_by(program, leaking_stacks(named)) == whole
+
+    info = json.loads(command("info", "--json", stripped).stdout)
+    [build_id] = [module["build_id"] for module in info["modules"] if module["path"] == str(program)]
+    cache = {"DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache")}
+    port = free_port()
+    url = f"http://localhost:{port}"
+    server = [tool("debuginfod"), "-F", "-p", str(port), "-d", ":memory:", folder]
+    with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            wait_for(f"{url}/buildid/{build_id}/debuginfo")
+            found = tmp_path / "by-server.bin"
+            done = command("symbolize", stripped, f"--debuginfod={url}", "-o", found, **cache)
+            assert done.returncode == 0, done.stderr
+            assert f"asking {url} for the debug file of program (build id {build_id})" in done.stderr, done.stderr
+            assert named_by(program, leaking_stacks(found)) == whole
+            client = subprocess.run(
+                [tool("debuginfod-find"), "debuginfo", build_id],
+                env=os.environ | cache | {"DEBUGINFOD_URLS": url, "NO_PROXY": "*", "no_proxy": "*"},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            kept = tmp_path / "cache" / build_id / "debuginfo"
+            assert client.stdout.strip() == str(kept)
+            assert kept.read_bytes() == (folder / "any-name.debug").read_bytes()
+        finally:
+            running.terminate()
+    # The server is gone. What it gave is in the cache, and it is not needed where nobody may be asked.
+    done = command("symbolize", stripped, "-o", tmp_path / "cached.bin", **cache, DEBUGINFOD_URLS=url)
+    assert done.returncode == 0 and "asking" not in done.stderr, done.stderr
+    shutil.rmtree(tmp_path / "cache")
+    done = command("symbolize", stripped, "-o", tmp_path / "none.bin", **cache, DEBUGINFOD_URLS=url)
+    assert done.returncode == 1 and f"{url} could not be asked" in done.stderr, done.stderr
+    done = command("symbolize", stripped, "--offline", "-o", tmp_path / "none.bin", **cache, DEBUGINFOD_URLS=url)
+    assert done.returncode == 1 and url not in done.stderr, done.stderr
+
+
+def wait_for(url: str) -> None:
+    """Waits until the server has read its folder."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            with opener.open(url, timeout=DEADLINE_SECONDS):
+                return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.1)
+    raise AssertionError(f"{url} was not there in time")
