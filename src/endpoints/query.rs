@@ -21,7 +21,7 @@ use crate::config::values::one_of;
 use crate::contexts::LabelKey;
 use crate::profiler::Of;
 use crate::profiler::store::{OutputKey, OutputKind, ReportId};
-use crate::symbolize::ThreadMode;
+use crate::symbolize::{ThreadMode, looks_up_names};
 
 /// Parameter that says which session an output is of.
 #[derive(Deserialize)]
@@ -104,6 +104,10 @@ pub(super) struct PprofQuery {
     #[cfg_attr(feature = "openapi", param(value_type = Option<String>, pattern = "^[0-9]{1,9}$"))]
     #[serde(default, deserialize_with = "number_of_samples")]
     limit: Option<u32>,
+    /// Whether code has names, for pprof: true, t, yes, y, on or 1. By default it has, unless the service looks up no symbols.
+    /// Without, the profile has addresses and build ids: profile stores that have the debug information look the names up.
+    #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
+    symbolize: Option<bool>,
 }
 
 fn number_of_samples<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
@@ -279,7 +283,11 @@ pub(super) fn read(
     let making: MakingQuery = params::read(query)?;
     let file: FileQuery = params::read(query)?;
     let VersionQuery { version } = params::read(query)?;
-    let PprofQuery { labels, limit } = params::read(query)?;
+    let PprofQuery {
+        labels,
+        limit,
+        symbolize,
+    } = params::read(query)?;
     let ByQuery { by } = params::read(query)?;
     let mut key = OutputKey::new(asked.unwrap_or(preferred))
         .full(making.full.unwrap_or_default())
@@ -314,6 +322,7 @@ pub(super) fn read(
     if let Some(samples) = limit {
         key = key.limit(samples);
     }
+    key = key.symbolize(symbolize.unwrap_or_else(looks_up_names));
     if let Some(unit) = file.unit {
         key = key.unit(match unit {
             ShownUnit::Bytes => Unit::Bytes,
@@ -376,6 +385,8 @@ mod tests {
             ("labels=thread&limit=0", key.labels(thread).limit(0)),
             ("labels=allocator,thread", key.labels(both)),
             ("limit=100", key.limit(100)),
+            ("symbolize=false", key.symbolize(false)),
+            ("symbolize=on", key),
         ] {
             let pprof = OutputKind::File(Format::Pprof);
             assert_eq!(

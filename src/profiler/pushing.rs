@@ -21,6 +21,7 @@ use crate::config::{Config, Token};
 use crate::os::process;
 use crate::os::unique::unique;
 use crate::push::{Identity, PushFigures, PushedProfile, Pusher};
+use crate::symbolize::looks_up_names;
 
 /// The interval is at least so many times as long as the CPU time of a profile.
 const SELDOM: u32 = 50;
@@ -95,6 +96,7 @@ impl Pushing {
             pusher,
             figures: Arc::clone(&figures),
             key: OutputKey::new(OutputKind::File(Format::Pprof))
+                .symbolize(looks_up_names())
                 .limit(destination.protocol.most_samples()),
             identity: Identity::of_process(destination),
             interval: config.push_interval,

@@ -71,6 +71,11 @@ pub(crate) fn said() -> Said {
     SAID.get().cloned().unwrap_or_default()
 }
 
+/// Returns whether this process looks up any names of its code.
+pub(crate) fn looks_up_names() -> bool {
+    symbols() != SymbolMode::Off
+}
+
 /// Returns how much of the names of its code this process looks up.
 pub(super) fn symbols() -> SymbolMode {
     SAID.get().map(|said| said.symbols).unwrap_or_default()

@@ -38,6 +38,7 @@ mod trim;
 mod v0;
 mod wanted;
 
+pub(crate) use about::looks_up_names;
 pub(crate) use about_program::symbols_that_lack;
 pub(crate) use apart::Apart;
 pub use assemble::report;

@@ -12,6 +12,7 @@ import urllib.request
 
 import pytest
 
+from go_pprof import top
 from heapray_cli import HEAPRAY, heapray
 from memray_cli import largest_leak, leaked_at
 from running import DEADLINE_SECONDS, free_port
@@ -177,6 +178,26 @@ def test_a_debug_directory_and_a_real_debuginfod_have_the_names(tmp_path, stripp
     assert done.returncode == 1 and f"{url} could not be asked" in done.stderr, done.stderr
     done = command("symbolize", stripped, "--offline", "-o", tmp_path / "none.bin", **cache, DEBUGINFOD_URLS=url)
     assert done.returncode == 1 and url not in done.stderr, done.stderr
+
+
+def test_a_profile_without_names_gets_them_from_go_s_pprof(tmp_path, monkeypatch):
+    with Service(tmp_path) as service:
+        service.perform(3)
+        profile = tmp_path / "addresses.pb.gz"
+        profile.write_bytes(service.get("/debug/pprof/heap?symbolize=false").body)
+        named = tmp_path / "named.pb.gz"
+        named.write_bytes(service.get("/debug/pprof/heap").body)
+        report = tmp_path / "report.bin"
+        report.write_bytes(service.get(f"{PROFILER}/report").body)
+    assert LEAKING in top("-symbolize=none", named, directory=tmp_path)
+    assert LEAKING not in top("-symbolize=none", profile, directory=tmp_path)
+    info = json.loads(command("info", "--json", report).stdout)
+    [build_id] = [module["build_id"] for module in info["modules"] if module["path"] == str(SAMPLE)]
+    folder = tmp_path / "kept" / build_id
+    folder.mkdir(parents=True)
+    (folder / SAMPLE.name).symlink_to(SAMPLE)
+    monkeypatch.setenv("PPROF_BINARY_PATH", str(folder.parent))
+    assert LEAKING in top("-symbolize=local", profile, directory=tmp_path)
 
 
 def wait_for(url: str) -> None:

@@ -102,6 +102,7 @@ pub struct OutputKey {
     inverted: bool,
     labels: PprofLabels,
     limit: u32,
+    symbolize: bool,
     since: Option<ReportId>,
     by: Option<LabelKey>,
 }
@@ -126,6 +127,7 @@ impl OutputKey {
             inverted: false,
             labels: PprofLabels::NONE,
             limit: MOST_SAMPLES,
+            symbolize: true,
             since: None,
             by: None,
         }
@@ -232,8 +234,22 @@ impl OutputKey {
         self
     }
 
+    /// Sets whether code has names. Only a profile for pprof can do without.
+    #[must_use]
+    pub const fn symbolize(mut self, symbolize: bool) -> OutputKey {
+        if matches!(self.kind, OutputKind::File(Format::Pprof)) {
+            self.symbolize = symbolize;
+        }
+        self
+    }
+
     pub(crate) const fn kind(self) -> OutputKind {
         self.kind
+    }
+
+    /// Returns whether frames without lines stay apart by their addresses.
+    pub(crate) const fn is_by_address(self) -> bool {
+        matches!(self.kind, OutputKind::Report) || !self.symbolize
     }
 
     pub(crate) const fn is_inverted(self) -> bool {
@@ -290,6 +306,7 @@ impl OutputKey {
                 labels: self.labels,
                 limit: self.limit,
                 shown: self.measure,
+                symbolize: self.symbolize,
             },
             ..formats::Options::default()
         }
@@ -333,7 +350,7 @@ impl OutputKey {
                 Some(Names::Plain) => NameMode::Plain,
                 None => NameMode::Both,
             },
-            by_address: matches!(self.kind, OutputKind::Report),
+            by_address: self.is_by_address(),
         }
     }
 

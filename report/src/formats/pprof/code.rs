@@ -50,6 +50,8 @@ fn cut(text: &str) -> &str {
 #[derive(Debug)]
 pub(super) struct Code<'a> {
     report: &'a Report,
+    /// Whether code in modules has names.
+    symbolized: bool,
     pub(super) texts: Texts,
     pub(super) mappings: Vec<Mapping>,
     pub(super) locations: Vec<Location>,
@@ -66,9 +68,10 @@ pub(super) struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    pub(super) fn of(report: &'a Report) -> Code<'a> {
+    pub(super) fn of(report: &'a Report, symbolized: bool) -> Code<'a> {
         let mut code = Code {
             report,
+            symbolized,
             texts: Texts::new(),
             mappings: Vec::new(),
             locations: Vec::new(),
@@ -106,19 +109,26 @@ impl<'a> Code<'a> {
     }
 
     fn add_mapping(&mut self, id: u64, module: &Module) {
+        // Without names, addresses are those of the file, as if the module were loaded where it was linked: stores look them
+        // up as they are.
+        let start = if self.symbolized {
+            module.start
+        } else {
+            module.address
+        };
         let mapping = Mapping {
             id,
-            memory_start: module.start,
-            memory_limit: module.limit,
+            memory_start: start,
+            memory_limit: start.saturating_add(module.limit.saturating_sub(module.start)),
             file_offset: module.offset,
             filename: self.texts.number(&in_one_line(&module.path)),
             build_id: self.texts.number(&in_one_line(&module.build_id)),
             // The profile has all available names. This is set even if there are few: looking them up again in another build
             // of the same binary would give wrong names.
-            has_functions: true,
-            has_filenames: true,
-            has_line_numbers: true,
-            has_inline_frames: true,
+            has_functions: self.symbolized,
+            has_filenames: self.symbolized,
+            has_line_numbers: self.symbolized,
+            has_inline_frames: self.symbolized,
         };
         self.mappings.push(mapping);
     }
@@ -146,6 +156,10 @@ impl<'a> Code<'a> {
     }
 
     fn location(&mut self, frames: &[FrameId]) -> u64 {
+        let (mapping_id, address) = self.place(frames.last().copied());
+        if !self.symbolized && mapping_id != 0 && address != 0 {
+            return self.address(mapping_id, address, frames[frames.len() - 1]);
+        }
         if let Some(&id) = self.location_index.get(frames) {
             return id;
         }
@@ -158,10 +172,54 @@ impl<'a> Code<'a> {
         if line.is_empty() {
             line.push(self.line(None));
         }
-        let (mapping_id, address) = self.place(frames.last().copied());
         let id = self.add_location(mapping_id, address, line);
         self.location_index.insert(frames.into(), id);
         id
+    }
+
+    /// Returns the location of `frame`, and of what is inlined into it, without names.
+    fn address(&mut self, mapping_id: u64, address: u64, frame: FrameId) -> u64 {
+        let key: &[FrameId] = &[frame];
+        if let Some(&id) = self.location_index.get(key) {
+            return id;
+        }
+        let place = self.report.places.get(frame.0 as usize);
+        let module = place.and_then(|place| self.report.modules.get(place.module? as usize));
+        let address = module.map_or(address, |module| module.in_file(address));
+        let id = self.locations.len() as u64 + 1;
+        self.locations.push(Location {
+            id,
+            mapping_id,
+            address,
+            line: Vec::new(),
+        });
+        self.location_index.insert(key.into(), id);
+        id
+    }
+
+    /// Returns the comments by which Parca converts addresses to those of the file, one for each mapping; none if code has names.
+    ///
+    /// `executableInfo=` the kind of ELF file; offset and virtual address of its code, all in hexadecimal.
+    pub(super) fn executable_infos(&mut self) -> Vec<i64> {
+        const EXECUTABLE: u8 = 2;
+        const SHARED: u8 = 3;
+        if self.symbolized {
+            return Vec::new();
+        }
+        let report = self.report;
+        let mut infos = vec![0; report.modules.len()];
+        for (module, &mapping) in report.modules.iter().zip(&self.mapping_of) {
+            // A program that is not position-independent is where it was linked.
+            let kind = if module.start == module.address {
+                EXECUTABLE
+            } else {
+                SHARED
+            };
+            let (offset, address) = (module.offset, module.address);
+            let info = format!("executableInfo={kind:x};{offset:x};{address:x}");
+            infos[mapping as usize - 1] = self.texts.number(&info);
+        }
+        infos
     }
 
     /// Returns the location that stands for the call stacks of folded samples.

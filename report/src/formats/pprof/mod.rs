@@ -12,6 +12,8 @@
 //! Mappings are the process's own, with `has_*` set: pprof then prints our functions and lines with any binary. A report
 //! without code addresses (one that memray wrote) has an empty mapping that keeps pprof from looking them up, and addresses
 //! that are made up of functions and lines.
+//!
+//! A profile that is [not symbolized](Options::symbolize) has addresses instead of names, for stores that have the debug information.
 
 mod code;
 mod fold;
@@ -38,7 +40,7 @@ use self::wire::Part;
 use super::spelling;
 use crate::Report;
 use crate::model::Tally;
-use crate::views::{Measure, replica_of};
+use crate::views::replica_of;
 
 /// Length at which parts are written out.
 const CHUNK: usize = 1 << 16;
@@ -63,19 +65,19 @@ fn write_within(
     let samples = Samples::of(report, options.labels);
     let mut out = GzEncoder::new(out, Compression::new(4));
     if options.limit == 0 {
-        encode(&samples, &Fold::nothing(&samples), options.shown, &mut out)?;
+        encode(&samples, &Fold::nothing(&samples), options, &mut out)?;
     } else {
         let mut fold = Fold::to(options.limit as usize, &samples);
         loop {
             let mut profile = Measured::new(most_bytes);
-            encode(&samples, &fold, options.shown, &mut profile)?;
+            encode(&samples, &fold, options, &mut profile)?;
             if profile.fits() {
                 out.write_all(&profile.bytes)?;
                 break;
             }
             // Of a profile that cannot be smaller, only mappings and comments are left.
             if !fold.more(profile.length, most_bytes) {
-                encode(&samples, &fold, options.shown, &mut out)?;
+                encode(&samples, &fold, options, &mut out)?;
                 break;
             }
         }
@@ -123,14 +125,15 @@ impl Write for Measured {
 fn encode(
     samples: &Samples<'_>,
     fold: &Fold<'_>,
-    shown: Measure,
+    options: &Options,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let report = samples.report;
     let first_type = header::first_type(report);
-    let mut code = Code::of(report);
+    let mut code = Code::of(report, options.symbolize);
     write_samples(samples, fold, first_type, &mut code, out)?;
-    let header = header::header(report, fold, first_type, shown, &mut code.texts);
+    let mut header = header::header(report, fold, first_type, options.shown, &mut code.texts);
+    header.comment.extend(code.executable_infos());
     write_part(&header, out)?;
     let code = Profile {
         mapping: code.mappings,

@@ -21,6 +21,9 @@ pub struct Options {
     pub limit: u32,
     /// What a reader shows first: live, allocated or high water. Default: live.
     pub shown: Measure,
+    /// Whether code has names. Default: true. Without, code in modules has the addresses of the module's file, and no
+    /// functions: `go tool pprof -symbolize=local`, Pyroscope and Parca then look them up by build id, if they have the file.
+    pub symbolize: bool,
 }
 
 impl Default for Options {
@@ -29,6 +32,7 @@ impl Default for Options {
             labels: Labels::NONE,
             limit: MOST_SAMPLES,
             shown: Measure::Live,
+            symbolize: true,
         }
     }
 }

@@ -90,8 +90,8 @@ pub(super) fn render(
     events: Option<impl Iterator<Item = io::Result<Event>>>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let is_capture = key.kind() == OutputKind::Report;
-    let joined = (!is_capture).then(|| views::joined(report)).flatten();
+    let joined = (!key.is_by_address()).then(|| views::joined(report));
+    let joined = joined.flatten();
     let report = joined.as_ref().map_or(report, |joined| &joined.report);
     let events = events.map(|events| {
         events.map(|event| match &joined {

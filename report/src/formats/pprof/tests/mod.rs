@@ -62,8 +62,12 @@ fn assert_is_consistent(profile: &Profile) {
     }
     for (location, id) in profile.location.iter().zip(1..) {
         assert_eq!(location.id, id);
-        assert!(location.address != 0 && !location.line.is_empty());
         assert!(location.mapping_id as usize <= profile.mapping.len());
+        let mapping = profile
+            .mapping
+            .get((location.mapping_id as usize).wrapping_sub(1));
+        let is_named = mapping.is_none_or(|mapping| mapping.has_functions);
+        assert!(location.address != 0 && location.line.is_empty() != is_named);
         for line in &location.line {
             functions[line.function_id as usize - 1] = true;
         }
@@ -203,6 +207,51 @@ fn inlined_frames_are_lines_of_the_location_they_are_inlined_into() {
             vec![(0x5000_0010, vec![("push", 71), ("push", 71), ("main", 3)])],
         ]
     );
+}
+
+#[test]
+fn code_without_names_has_the_addresses_of_its_file() {
+    let mut report = report();
+    // Linked at 0x2400 for its offset 0x400.
+    for module in &mut report.modules {
+        module.address = 0x2400;
+    }
+    add(&mut report, &[0, 1, 2], 5);
+    // Not in its module.
+    add(&mut report, &[0, 3], 1);
+    let options = Options {
+        symbolize: false,
+        ..Options::default()
+    };
+    let profile = decode_with(&report, &options, super::MOST_BYTES);
+    let mapping = &profile.mapping[0];
+    assert_eq!(
+        (
+            mapping.memory_start,
+            mapping.memory_limit,
+            mapping.file_offset
+        ),
+        (0x2400, 0x3400, 0x400)
+    );
+    assert!(profile.mapping.iter().all(|mapping| !mapping.has_functions));
+    let locations: Vec<(u64, u64, usize)> = profile
+        .location
+        .iter()
+        .map(|location| (location.mapping_id, location.address, location.line.len()))
+        .collect();
+    // The inlined call has no location of its own, and what is in no module keeps its name.
+    assert_eq!(
+        locations,
+        [(1, 0x2420, 0), (1, 0x2410, 0), (0, 0x6000_0000, 1)]
+    );
+    let comments = profile
+        .comment
+        .iter()
+        .map(|&comment| text(&profile, comment));
+    let infos: Vec<&str> = comments
+        .filter(|it| it.starts_with("executableInfo="))
+        .collect();
+    assert_eq!(infos, ["executableInfo=3;400;2400"; 2]);
 }
 
 #[test]
