@@ -7,16 +7,15 @@ use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use heapray::symbolize::build_id_of;
 use heapray_report::units::size;
 use ureq::Agent;
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::remote::{CONNECT, tls};
 
 /// Longest wait for an answer, in seconds, unless DEBUGINFOD_TIMEOUT says otherwise: elfutils' own.
 const TIMEOUT: u64 = 90;
@@ -204,14 +203,8 @@ fn cache() -> Option<PathBuf> {
 }
 
 fn agent(timeout: Duration) -> Agent {
-    const CONNECT: Duration = Duration::from_secs(10);
-    let crypto = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::PlatformVerifier)
-        .unversioned_rustls_crypto_provider(crypto)
-        .build();
     Agent::config_builder()
-        .tls_config(tls)
+        .tls_config(tls())
         .http_status_as_error(false)
         .timeout_resolve(Some(CONNECT))
         .timeout_connect(Some(CONNECT))

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 const ENDPOINTS: &str = "/api/v1/profiler/memray";
 
 /// Longest time for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
 /// Time limits of a service.
 #[derive(Debug, Clone, Copy)]
@@ -63,13 +63,8 @@ pub(crate) struct Remote {
 
 impl Client {
     pub(crate) fn new(timeouts: Timeouts) -> Client {
-        let crypto = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::PlatformVerifier)
-            .unversioned_rustls_crypto_provider(crypto)
-            .build();
         let agent = Agent::config_builder()
-            .tls_config(tls)
+            .tls_config(tls())
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -97,6 +92,15 @@ impl Client {
             headers,
         })
     }
+}
+
+/// Returns how servers are trusted: as the system does.
+pub(crate) fn tls() -> TlsConfig {
+    let crypto = Arc::new(rustls::crypto::ring::default_provider());
+    TlsConfig::builder()
+        .root_certs(RootCerts::PlatformVerifier)
+        .unversioned_rustls_crypto_provider(crypto)
+        .build()
 }
 
 impl Remote {

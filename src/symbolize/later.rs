@@ -82,7 +82,8 @@ impl NamedLater {
 
 /// Returns whether code of `report` has no line, and where it is.
 fn lacks_line(frame: Frame, place: CodePlace) -> bool {
-    frame.line == 0 && place.module.is_some() && !place.inlined && place.address > RawNode::OTHER
+    let is_code = place.address > RawNode::OTHER && place.address < u64::MAX;
+    frame.line == 0 && place.module.is_some() && !place.inlined && is_code
 }
 
 /// Returns `report`, which was read with [`SameNames::Apart`](heapray_report::memray::SameNames), with the names that `files`
@@ -213,6 +214,9 @@ struct Addresses {
     frames: HashMap<(usize, u64), Vec<FrameId>>,
 }
 
+/// The most frames of an address that are kept. Compilers inline less deeply.
+const MOST_INLINED: usize = 64;
+
 /// Added to the number of a frame that stands for itself, so that it is larger than the marks.
 const FIRST: u64 = RawNode::OTHER + 1;
 
@@ -263,7 +267,9 @@ impl Addresses {
             let place = report.places.get(at).copied().unwrap_or_default();
             let around = ends[node.parent.0 as usize].clone();
             if let (true, Some((key, mut frames))) = (place.inlined, around) {
-                frames.push(node.frame);
+                if frames.len() < MOST_INLINED {
+                    frames.push(node.frame);
+                }
                 let longest = addresses.frames.entry(key).or_default();
                 if frames.len() > longest.len() {
                     longest.clone_from(&frames);

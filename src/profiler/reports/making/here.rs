@@ -3,7 +3,7 @@
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::sync::Arc;
 
-use heapray_report::memray::{self, Capture, Format, MemoryLimit, ReadError};
+use heapray_report::memray::{self, Capture, Format, MemoryLimit, ReadError, SameNames};
 use heapray_report::views;
 
 use super::super::line::Lines;
@@ -104,8 +104,9 @@ impl Here {
                             Format::AllAllocations
                         )
                     );
-                let events =
-                    has_events.then(|| memray::events_of_file_within(input(file, wanted), *limit));
+                let events = has_events.then(|| {
+                    memray::events_of_file_as(input(file, wanted), *limit, SameNames::Apart)
+                });
                 let events = events.transpose().map_err(io::Error::other)?;
                 let events =
                     events.map(|events| events.map(|event| event.map_err(io::Error::other)));
@@ -128,9 +129,9 @@ fn input<'w>(file: &Output, wanted: &'w Wanted) -> impl Read + Seek + use<'w> {
     BufReader::with_capacity(256 << 10, WhileWanted::new(file.clone(), wanted))
 }
 
-/// Reads the sums of a kept report.
+/// Reads the sums of a kept report, with all of its addresses.
 fn read(kept: &KeptInput, wanted: &Wanted, limit: MemoryLimit) -> Result<Capture, Failure> {
-    memray::read_file_within(input(&kept.file, wanted), limit)
+    memray::read_file_as(input(&kept.file, wanted), limit, SameNames::Apart)
         .map_err(|error| failed(&error, kept.id))
 }
 
