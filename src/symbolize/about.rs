@@ -72,6 +72,7 @@ pub(crate) fn said() -> Said {
 }
 
 /// Returns whether this process looks up any names of its code.
+#[cfg(any(feature = "http", feature = "push"))]
 pub(crate) fn looks_up_names() -> bool {
     symbols() != SymbolMode::Off
 }

@@ -211,8 +211,12 @@ struct Addresses {
     nodes: Vec<RawNode>,
     of_stack: Vec<NodeId>,
     /// The report's frames of each address without a line, outermost first.
-    frames: HashMap<(usize, u64), Vec<FrameId>>,
+    frames: HashMap<Address, Vec<FrameId>>,
 }
+
+/// An address without a line, by its module, and the report's frames there, outermost first.
+type End = (Address, Vec<FrameId>);
+type Address = (usize, u64);
 
 /// The most frames of an address that are kept. Compilers inline less deeply.
 const MOST_INLINED: usize = 64;
@@ -259,7 +263,7 @@ impl Addresses {
         };
         let mut known = HashMap::new();
         // The address without a line that each call stack ends at, if it does, and its frames.
-        let mut ends: Vec<Option<((usize, u64), Vec<FrameId>)>> = vec![None];
+        let mut ends: Vec<Option<End>> = vec![None];
         for (_, node) in report.stacks.iter() {
             let parent = addresses.of_stack[node.parent.0 as usize];
             let at = node.frame.0 as usize;

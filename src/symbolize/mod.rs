@@ -38,6 +38,7 @@ mod trim;
 mod v0;
 mod wanted;
 
+#[cfg(any(feature = "http", feature = "push"))]
 pub(crate) use about::looks_up_names;
 pub(crate) use about_program::symbols_that_lack;
 pub(crate) use apart::Apart;

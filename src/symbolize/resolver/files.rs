@@ -89,8 +89,6 @@ impl FileLookup {
         for dir in &files.debug_dirs {
             candidates.extend(files_in(dir).chain(files_in(&dir.join(".debug"))));
         }
-        // A file with lines comes first: where one without answers, no other is asked.
-        candidates.sort_by_key(|candidate| !candidate.has_lines);
         let below = |dir: &str| {
             let sysroot = files.sysroot.as_deref().unwrap_or(Path::new("/"));
             sysroot.join(dir)
@@ -120,13 +118,24 @@ impl FileLookup {
     ) {
         let mut left: Vec<usize> = (0..offsets.len()).collect();
         let mut has_file = false;
-        for candidate in &mut self.candidates {
-            if !is_of(&candidate.path, &candidate.build_id, module, hash) {
-                continue;
+        for has_lines in [true, false] {
+            for candidate in &mut self.candidates {
+                if candidate.has_lines != has_lines
+                    || !is_of(&candidate.path, &candidate.build_id, module, hash)
+                {
+                    continue;
+                }
+                (candidate.is_stranger, has_file) = (false, true);
+                let path = Some(candidate.path.clone());
+                self.elf.look_up_in(module, path, &mut left, offsets, found);
             }
-            (candidate.is_stranger, has_file) = (false, true);
-            let path = Some(candidate.path.clone());
-            self.elf.look_up_in(module, path, &mut left, offsets, found);
+            // A file without lines answers for good, so one with lines comes first, wherever it is.
+            let by_build_id = self.elf.debug_dirs.by_build_id(&module.build_id);
+            if has_lines && let Some(path) = by_build_id {
+                has_file = true;
+                self.elf
+                    .look_up_in(module, Some(path), &mut left, offsets, found);
+            }
         }
         let own_path = self.own_path(module);
         // A file of the build was found: where the service had its own does not matter.
