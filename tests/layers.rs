@@ -93,7 +93,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
         "collector",
         &["capture", "contexts", "flight_recorder", "os"],
     ),
-    ("symbolize", &["capture", "collector", "os"]),
+    ("symbolize", &["capture", "collector", "config", "os"]),
     (
         "session",
         &[
