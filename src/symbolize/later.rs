@@ -374,20 +374,13 @@ impl LaterLookup<'_> {
             .get(at)
             .map(|&name| report.strings.get(name));
         let file = report.strings.get(frame.file);
-        let is_known = !is_offset(plain, &module.path.to_string_lossy());
-        let name = |text: &str| {
-            if is_known {
-                text.to_owned()
-            } else {
-                String::new()
-            }
+        let function = if is_offset(plain, &module.path.to_string_lossy()) {
+            FunctionName::default()
+        } else {
+            FunctionName::of_report(full.unwrap_or(plain), plain)
         };
         Place {
-            function: Cow::Owned(FunctionName {
-                full: name(full.unwrap_or(plain)),
-                plain: name(plain),
-                by_trait: String::new(),
-            }),
+            function: Cow::Owned(function),
             // The path of the module stands for a file that is not known.
             file: if *file == *module.path.to_string_lossy() {
                 Cow::Borrowed("")

@@ -44,6 +44,18 @@ impl FunctionName {
         }
     }
 
+    /// Returns the name that a report has as `full` and `plain`.
+    pub(crate) fn of_report(full: &str, plain: &str) -> FunctionName {
+        let is_by_trait = |name: &String| short_name(name) == plain;
+        let is_of_type = short_name(&plain_name(full)) == plain;
+        let by_trait = trait_name(full).filter(|name| !is_of_type && is_by_trait(name));
+        FunctionName {
+            full: full.to_owned(),
+            plain: plain.to_owned(),
+            by_trait: by_trait.unwrap_or_default(),
+        }
+    }
+
     /// Returns a name that does not come from a symbol.
     pub(crate) fn plain(name: String) -> FunctionName {
         FunctionName {
@@ -172,12 +184,14 @@ mod tests {
         );
         assert_eq!(name.plain, "alloc::string::ToString::to_string");
         assert_eq!(name.for_role(), name.plain);
+        assert_eq!(FunctionName::of_report(&name.full, &name.plain), name);
         // The library's code for one of its own types.
         let name = FunctionName::of(
             "_RNvXsZ_NtCslNYArtu3iFV_5alloc6stringNtB5_6StringNtNtCsgEmfK2I1SDS_4core3fmt5Write9write_str",
         );
         assert_eq!(name.plain, "alloc::string::String::write_str");
         assert_eq!(name.for_role(), name.full);
+        assert_eq!(FunctionName::of_report(&name.full, &name.plain), name);
     }
 
     #[test]
