@@ -16,7 +16,8 @@ const HEADER: usize = 64;
 const ENTRY: usize = 64;
 const SHT_NOBITS: u32 = 8;
 const SHF_COMPRESSED: u64 = 1 << 11;
-const ELFCOMPRESS_ZSTD: u32 = 2;
+/// `ch_type` of a section that is compressed with zstd (gABI, "Section Compression").
+pub(crate) const ELFCOMPRESS_ZSTD: u32 = 2;
 
 /// The most bytes of a note that are read.
 const NOTE: u64 = 4096;
@@ -41,7 +42,11 @@ struct Section {
 impl Sections {
     /// Reads the table of sections of the file at `path`. Returns `None` if it is not a 64-bit little-endian ELF file.
     pub(crate) fn of(path: &Path) -> Option<Sections> {
-        let file = File::open(path).ok()?;
+        Sections::of_file(File::open(path).ok()?)
+    }
+
+    /// Reads the table of sections of an open file, like [`Sections::of`].
+    pub(crate) fn of_file(file: File) -> Option<Sections> {
         let metadata = file.metadata().ok()?;
         if !metadata.is_file() {
             return None;

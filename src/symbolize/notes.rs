@@ -66,8 +66,8 @@ const NAMED: usize = 8;
 pub(super) fn about_compressed(modules: &[String]) -> Option<String> {
     (!modules.is_empty()).then(|| {
         format!(
-            "the debug information of {} is compressed with zstd, which heapray does not read: files, lines and inlined \
-             functions are missing; link with `--compress-debug-sections=zlib` or without compression",
+            "the debug information of {} is compressed with zstd, which a service does not read: files, lines and inlined \
+             functions are missing; `heapray symbolize` adds them, or link with `--compress-debug-sections=zlib`",
             listed(modules)
         )
     })

@@ -1,5 +1,7 @@
 //! ELF files that have names: programs, libraries and their separate debug files.
 
+#[cfg(feature = "debug-files")]
+mod compressed;
 mod debug_files;
 mod pages;
 mod sections;
@@ -27,12 +29,27 @@ pub(super) struct Object {
 impl Object {
     /// Opens the file at `path`. Returns `None` if it is not a 64-bit little-endian ELF file.
     pub(super) fn open(path: &Path) -> Option<Object> {
-        let sections = Sections::of(path)?;
+        Object::of(Sections::of(path)?, path)
+    }
+
+    fn of(sections: Sections, path: &Path) -> Option<Object> {
         Some(Object {
             bytes: MappedFile::of(sections.file())?,
             path: path.to_owned(),
             sections,
         })
+    }
+
+    /// Returns the ELF file in the section `.gnu_debugdata`, if there is one: it has the functions of a stripped program that
+    /// are not exported. Always `None` without the feature `debug-files`.
+    pub(super) fn embedded(&self) -> Option<Object> {
+        #[cfg(feature = "debug-files")]
+        {
+            let file = compressed::xz_file(&self.section(".gnu_debugdata")).ok()?;
+            Object::of(Sections::of_file(file)?, &self.path)
+        }
+        #[cfg(not(feature = "debug-files"))]
+        None
     }
 
     /// Returns the bytes of a section, decompressed; none if it is missing, or of a compression that is not understood.

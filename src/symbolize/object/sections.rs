@@ -5,11 +5,17 @@ use std::borrow::Cow;
 use gimli::{LittleEndian, SectionId};
 
 use super::Object;
+#[cfg(feature = "debug-files")]
+use crate::os::elf::ELFCOMPRESS_ZSTD;
 use crate::os::elf::{u32_at, u64_at};
 use crate::symbolize::dwarf::{Bytes, Dwarf};
 
 /// `ch_type` of a compressed section (gABI, "Section Compression").
 const ELFCOMPRESS_ZLIB: u32 = 1;
+
+/// The most that a section may grow by: a damaged or hostile file must not take the memory. Debug information grows by 2 to 5,
+/// and by 30 where it is all alike.
+const MOST_RATIO: usize = 100;
 
 /// Size of the header of a compressed section.
 const HEADER: usize = 24;
@@ -65,11 +71,18 @@ impl<'o> DwarfSections<'o> {
     }
 }
 
-/// Returns the content of a compressed section, or `None` if it is damaged or not compressed with zlib.
+/// Returns the content of a compressed section, or `None` if it is damaged, or compressed with something else than zlib and,
+/// with the feature `debug-files`, zstd.
 pub(super) fn decompressed(section: &[u8]) -> Option<Vec<u8>> {
-    if u32_at(section, 0)? != ELFCOMPRESS_ZLIB {
-        return None;
-    }
     let size = usize::try_from(u64_at(section, 8)?).ok()?;
-    miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(section.get(HEADER..)?, size).ok()
+    let bytes = section.get(HEADER..)?;
+    let size = (size / MOST_RATIO <= bytes.len()).then_some(size)?;
+    match u32_at(section, 0)? {
+        ELFCOMPRESS_ZLIB => {
+            miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(bytes, size).ok()
+        }
+        #[cfg(feature = "debug-files")]
+        ELFCOMPRESS_ZSTD => super::compressed::zstd(bytes, size),
+        _ => None,
+    }
 }

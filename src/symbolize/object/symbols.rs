@@ -11,8 +11,9 @@ const SYMBOL: usize = 24;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 
-/// The tables of symbols and of their names, best first.
-const TABLES: [(&str, &str); 2] = [(".symtab", ".strtab"), (".dynsym", ".dynstr")];
+/// Sections with symbols and with their names: of all, and of those that are exported.
+const ALL: (&str, &str) = (".symtab", ".strtab");
+const EXPORTED: (&str, &str) = (".dynsym", ".dynstr");
 
 /// The symbols between two looks at how much of the file is in memory.
 const PART: usize = 8192;
@@ -46,20 +47,27 @@ impl Nearest {
 }
 
 impl<'o> Symbols<'o> {
-    /// Looks up `addresses`, which ascend.
-    pub(in crate::symbolize) fn of(object: &'o Object, addresses: &[u64]) -> Self {
-        let pages = Pages::of([object]);
-        let table = |(entries, names): (&str, &str)| {
+    /// Looks up `addresses`, which ascend. `embedded`: that of `object`.
+    pub(in crate::symbolize) fn of(
+        object: &'o Object,
+        embedded: Option<&'o Object>,
+        addresses: &[u64],
+    ) -> Self {
+        let files = [Some(object), embedded];
+        let pages = Pages::of(files.into_iter().flatten());
+        let table = |(object, (entries, names)): (&'o Object, (&str, &str))| {
+            let reaches_on = entries == ALL.0 && embedded.is_none();
             let entries = object.section(entries);
-            let reaches_on = names == ".strtab";
             let found = functions(&entries, addresses, reaches_on, &|| pages.bound());
             Table {
                 names: object.section(names),
                 found,
             }
         };
+        let all = files.into_iter().flatten().map(|object| (object, ALL));
+        let tables = all.chain([(object, EXPORTED)]);
         Symbols {
-            tables: TABLES.map(table).into(),
+            tables: tables.map(table).collect(),
         }
     }
 

@@ -190,7 +190,8 @@ impl FileLookup {
             let sections = &object.sections;
             is_of(path, &sections.build_id(), module, hash)
                 && (sections.has(".debug_info")
-                    || lacks_functions && sections.has(".symtab")
+                    || lacks_functions
+                        && (sections.has(".symtab") || sections.has(".gnu_debugdata"))
                     || self.elf.debug_dirs.by_link(&object).is_some())
         };
         let given = self

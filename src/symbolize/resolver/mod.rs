@@ -148,7 +148,8 @@ impl ElfLookup {
 
     /// Notes what a file of `module` shows as a whole.
     fn look_at(&mut self, module: &Module, sections: &Sections) {
-        if self.mode == SymbolMode::Lines && sections.has_zstd() {
+        let reads_zstd = cfg!(feature = "debug-files");
+        if self.mode == SymbolMode::Lines && !reads_zstd && sections.has_zstd() {
             self.compressed.push(file_name(&module.path));
         }
         if module.is_main && self.wants_units() && self.wanted.still() {
@@ -225,7 +226,8 @@ impl ElfLookup {
             return;
         }
         let addresses: Vec<u64> = left.iter().map(|&nth| offsets[nth]).collect();
-        let symbols = Symbols::of(object, &addresses);
+        let embedded = object.embedded();
+        let symbols = Symbols::of(object, embedded.as_ref(), &addresses);
         let mut names = Names::default();
         let mut is_found = vec![false; left.len()];
         if self.mode == SymbolMode::Lines {
