@@ -94,7 +94,7 @@ fn run(program: &Path, role: &str) -> Seen {
 }
 
 /// A directory. It is removed when the value is dropped.
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Scratch {

@@ -16,9 +16,10 @@ use crate::oracles::random_addresses;
 use crate::process::{has_tool, modules, stack_table};
 
 /// What each call site holds, by its frames: function, full name, file and line.
-type Sums = BTreeMap<Vec<(String, String, String, u32)>, Tally>;
+pub(crate) type Sums = BTreeMap<Vec<(String, String, String, u32)>, Tally>;
 
-const OPTIONS: ReportOptions = ReportOptions::new().names(NameMode::Both).by_address(true);
+pub(crate) const OPTIONS: ReportOptions =
+    ReportOptions::new().names(NameMode::Both).by_address(true);
 
 /// Returns a path where this program is not.
 fn gone() -> PathBuf {
@@ -40,11 +41,14 @@ fn modules_at(path: &Path) -> Vec<Module> {
     modules
 }
 
-/// Returns call stacks of random addresses.
 fn stacks() -> Vec<Vec<u64>> {
-    let addresses = random_addresses();
+    stacks_of(&random_addresses())
+}
+
+/// Returns call stacks of random addresses.
+pub(crate) fn stacks_of(addresses: &[u64]) -> Vec<Vec<u64>> {
     let depths = [1, 2, 5, 3, 9].into_iter().cycle();
-    let mut rest = &addresses[..];
+    let mut rest = addresses;
     let mut stacks = Vec::new();
     for depth in depths {
         let Some((stack, others)) = rest.split_at_checked(depth) else {
@@ -59,9 +63,17 @@ fn stacks() -> Vec<Vec<u64>> {
     stacks
 }
 
-/// Returns what a capture of `stacks` says, which were recorded by a program at `path`.
 fn recorded(stacks: &[Vec<u64>], path: &Path, options: &ReportOptions) -> Report {
-    let report = resolve(&stack_table(modules_at(path), stacks), options).report;
+    recorded_in(stacks, modules_at(path), options)
+}
+
+/// Returns what a capture of `stacks` says, which were recorded in a process of `modules`.
+pub(crate) fn recorded_in(
+    stacks: &[Vec<u64>],
+    modules: Vec<Module>,
+    options: &ReportOptions,
+) -> Report {
+    let report = resolve(&stack_table(modules, stacks), options).report;
     let mut bytes = Vec::new();
     memray::write_aggregated(&report, Version::V13, &mut bytes).unwrap();
     let read = memray::read_as(&bytes[..], MemoryLimit::default(), SameNames::Apart).unwrap();
@@ -79,14 +91,14 @@ fn named(report: &Report) -> NamedLater {
     name_later(report, &files)
 }
 
-fn sums(report: &Report, path: &Path) -> Sums {
+/// Returns what each call site of a program at `path` holds.
+pub(crate) fn sums(report: &Report, path: &Path) -> Sums {
     let text = |id| report.strings.get(id).to_owned();
     // Code without a file has the path of its module.
-    let exe = exe().to_string_lossy().into_owned();
     let file = |id| {
         let file = text(id);
         if Path::new(&file) == path {
-            exe.clone()
+            "the program".to_owned()
         } else {
             file
         }
@@ -109,7 +121,7 @@ fn sums(report: &Report, path: &Path) -> Sums {
     sums
 }
 
-fn assert_same(later: &Sums, at_hand: &Sums) {
+pub(crate) fn assert_same(later: &Sums, at_hand: &Sums) {
     for (frames, tally) in at_hand {
         assert_eq!(later.get(frames), Some(tally), "{frames:?}");
     }
@@ -126,7 +138,7 @@ fn offsets_get_the_names_that_they_would_have_had() {
         let offsets = recorded(&stacks, gone, &options);
         assert_eq!(offsets.about.untrimmed, full);
         let named = named(&offsets);
-        assert_same(&sums(&named.report, gone), &sums(&at_hand, gone));
+        assert_same(&sums(&named.report, gone), &sums(&at_hand, &exe()));
         let [of_program, ..] = &named.modules[..] else {
             panic!("the program lacks names");
         };
@@ -162,7 +174,7 @@ fn functions_without_lines_get_their_lines_and_inlined_calls() {
     let named = named(&functions);
     assert_same(
         &sums(&named.report, &without_lines),
-        &sums(&at_hand, &without_lines),
+        &sums(&at_hand, &exe()),
     );
 }
 

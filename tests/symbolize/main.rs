@@ -7,6 +7,7 @@
 mod allocations;
 mod child;
 mod later;
+mod modes;
 mod oracles;
 mod process;
 

@@ -1,6 +1,7 @@
 //! Tests with random addresses of this program, which other symbolizers resolve too.
 
 use std::io::Write as _;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,7 +15,11 @@ const ADDRESSES: usize = 3000;
 
 /// Returns return addresses anywhere in the program's code, in functions or between them.
 pub(crate) fn random_addresses() -> Vec<u64> {
-    let code = own_code();
+    addresses_in(&own_code(), ADDRESSES)
+}
+
+/// Returns so many return addresses anywhere in `code`.
+pub(crate) fn addresses_in(code: &Range<u64>, count: usize) -> Vec<u64> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
         // Knuth's MMIX generator; its high bits are the good ones.
@@ -23,7 +28,7 @@ pub(crate) fn random_addresses() -> Vec<u64> {
             .wrapping_add(1_442_695_040_888_963_407);
         code.start + 1 + (state >> 20) % (code.end - code.start - 1)
     };
-    (0..ADDRESSES).map(|_| next()).collect()
+    (0..count).map(|_| next()).collect()
 }
 
 /// Resolves each address with this crate, leaf first.

@@ -58,7 +58,7 @@ fn mappings() -> Vec<Mapping> {
 }
 
 /// Returns the GNU build id of a file: 20 bytes after the head of the note that has it.
-fn build_id(path: &Path) -> Vec<u8> {
+pub(crate) fn build_id(path: &Path) -> Vec<u8> {
     const HEAD: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
     let file = std::fs::read(path).unwrap_or_default();
     let at = file.windows(HEAD.len()).position(|bytes| bytes == HEAD);
