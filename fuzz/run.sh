@@ -12,9 +12,10 @@ tools=$PWD/../target/tools/cargo-fuzz
 export PATH="$PATH:$tools/bin"
 command -v cargo-fuzz >/dev/null || cargo install --quiet --locked --root "$tools" cargo-fuzz --version 0.13.1
 
-targets=(read events views formats round_trip)
+targets=(read events views formats round_trip names)
 seconds=$((${1:-30} / ${#targets[@]}))
 corpus=corpus/captures
+objects=corpus/objects
 
 if [ ! -d "$corpus" ]; then
     captures=()
@@ -30,10 +31,26 @@ if [ ! -d "$corpus" ]; then
     cargo run --quiet --example seeds -- "$corpus" "${captures[@]}"
 fi
 
+# Libraries with debug information of each kind, small enough to be changed in a useful way.
+if [ ! -d "$objects" ]; then
+    mkdir -p "$objects"
+    library() { # name, flags…
+        cc -shared -nostdlib -fPIC -O1 -Wl,--build-id -Wl,-z,noseparate-code "${@:2}" -o "$objects/$1" seeds.c
+    }
+    library plain
+    library lines -g1
+    library dwarf-4 -g -gdwarf-4
+    library dwarf-5 -g -gdwarf-5
+    library zlib -g -gz=zlib
+    objcopy --compress-debug-sections=zstd "$objects/dwarf-5" "$objects/zstd"
+fi
+
 for target in "${targets[@]}"; do
     echo "== $target"
     mkdir -p "corpus/$target"
+    seeds=$corpus
+    if [ "$target" = names ]; then seeds=$objects; fi
     # The first folder takes what is found, the second is read only.
-    cargo fuzz run --sanitizer none --debug-assertions "$target" "corpus/$target" "$corpus" -- \
+    cargo fuzz run --sanitizer none --debug-assertions "$target" "corpus/$target" "$seeds" -- \
         -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 -verbosity=0
 done
