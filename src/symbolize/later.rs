@@ -270,7 +270,11 @@ impl Addresses {
             let frame = report.frames.get(at).copied().unwrap_or_default();
             let place = report.places.get(at).copied().unwrap_or_default();
             let around = ends[node.parent.0 as usize].clone();
-            if let (true, Some((key, mut frames))) = (place.inlined, around) {
+            // A frame with a line says only where it was first met.
+            let is_here = |(key, _): &End| {
+                place.inlined && (place.module, place.address) == (Some(key.0 as u32), key.1)
+            };
+            if let Some((key, mut frames)) = around.filter(is_here) {
                 if frames.len() < MOST_INLINED {
                     frames.push(node.frame);
                 }

@@ -15,9 +15,11 @@ use super::trim::{Role, is_c_runtime, role};
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, ModuleId, RawNode};
 
-/// A frame, the full name of its function (if the report has both names), its role in trimming, and its address if that is what
-/// tells it apart.
-type Row = (Frame, StrId, Role, Option<u64>);
+/// A frame, the full name of its function (if the report has both names), its role in trimming, and what else tells it apart.
+type Row = (Frame, StrId, Role, Option<Own>);
+
+/// The address of a frame, and whether it is inlined there.
+pub(super) type Own = (u64, bool);
 
 /// Distinct frames.
 #[derive(Debug, Default)]
@@ -32,8 +34,9 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// Returns the number of the frame `named`, and adds the frame if it is new. It occurs at `place`.
-    fn add(&mut self, named: &Place<'_>, role: Role, place: model::Place) -> u32 {
+    /// Returns the number of the frame `named`, and adds the frame if it is new. It occurs at `place`. `has_line`: whether the
+    /// outermost frame there has one.
+    fn add(&mut self, named: &Place<'_>, role: Role, place: model::Place, has_line: bool) -> u32 {
         let name = &named.function;
         let (function, full) = match self.names {
             NameMode::Plain => (&name.plain, ""),
@@ -46,8 +49,8 @@ impl FrameTable {
             line: named.line,
         };
         // An inlined call belongs to the frame that it is inlined into.
-        let is_apart = self.by_address && frame.line == 0 && !place.inlined;
-        let address = (is_apart && place.module.is_some()).then_some(place.address);
+        let is_apart = self.by_address && !has_line && place.module.is_some();
+        let address = is_apart.then_some((place.address, place.inlined));
         let row = (frame, self.strings.intern(full), role, address);
         *self.index.entry(row).or_insert_with(|| {
             self.rows.push(row);
@@ -66,8 +69,8 @@ impl FrameTable {
         of_both.then(|| self.strings.get(self.rows[id as usize].1))
     }
 
-    /// Returns the address that tells a frame from others of the same names, if there may be any.
-    pub(super) fn own_address(&self, id: u32) -> Option<u64> {
+    /// Returns what tells a frame from others of the same names, if there may be any.
+    pub(super) fn own_address(&self, id: u32) -> Option<Own> {
         self.rows[id as usize].3
     }
 
@@ -229,7 +232,7 @@ impl Places {
                     address: addresses[nth] - 1,
                     inlined: depth > 0,
                 };
-                frames.push(table.add(&named, role, met));
+                frames.push(table.add(&named, role, met, found[0].line > 0));
             }
             spans[first + nth] = (index(start), index(frames.len()));
             if module.is_main {
@@ -258,7 +261,7 @@ impl Places {
                 address: if role == Role::Entry { 0 } else { address },
                 ..model::Place::default()
             };
-            self.frames.push(self.table.add(&named, role, met));
+            self.frames.push(self.table.add(&named, role, met, false));
             self.spans.push((start, start + 1));
         }
     }

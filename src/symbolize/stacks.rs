@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use heapray_report::model::{Frame, FrameId, Place, StackId, Stacks, StrId, Strings};
 
-use super::places::{FrameTable, Places};
+use super::places::{FrameTable, Own, Places};
 use super::trim::Role;
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::RawNode;
@@ -132,7 +132,7 @@ struct Builder<'p> {
     table: &'p FrameTable,
     used: Vec<Option<FrameId>>,
     /// The report's frames. Frames of the table that differ only in their role are one frame here.
-    known: HashMap<(Frame, Option<StrId>, Option<u64>), FrameId>,
+    known: HashMap<(Frame, Option<StrId>, Option<Own>), FrameId>,
 }
 
 impl Builder<'_> {
