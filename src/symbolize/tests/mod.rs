@@ -1,6 +1,7 @@
 //! Tests of the assembly of reports, with invented symbols: which frames and sites are trimmed, merged and kept.
 
 mod apart;
+mod later;
 mod own_code;
 mod properties;
 pub(super) mod scratch;
