@@ -2,7 +2,7 @@
 # Fuzzes each target for a while: `fuzz/run.sh [SECONDS]`, 30 in all by default, which is what continuous integration does.
 # Starts from the corpus in fuzz/corpus (made anew by the example `seeds` where it is missing) and adds to it.
 #
-# Installs cargo-fuzz below target/ where there is none; needs a C++ compiler. A stable Rust compiler does:
+# Installs cargo-fuzz below target/ where there is none; needs compilers of C and C++, and objcopy. A stable Rust compiler does:
 # RUSTC_BOOTSTRAP lets it instrument. No sanitizer is used: there is no unsafe code to watch, and memory is bounded by libFuzzer's own limit.
 set -euo pipefail
 cd "$(dirname "$0")"

@@ -1,4 +1,4 @@
-//! Any bytes are a debug file or not, and the code that they name has a bounded number of frames.
+//! Any bytes are a debug file or not, and a report that gets names from them keeps its call sites.
 #![no_main]
 
 use std::fs;

@@ -269,12 +269,12 @@ impl Addresses {
             let at = node.frame.0 as usize;
             let frame = report.frames.get(at).copied().unwrap_or_default();
             let place = report.places.get(at).copied().unwrap_or_default();
-            let around = ends[node.parent.0 as usize].clone();
+            let around = ends[node.parent.0 as usize].as_ref();
             // A frame with a line says only where it was first met.
-            let is_here = |(key, _): &End| {
-                place.inlined && (place.module, place.address) == (Some(key.0 as u32), key.1)
+            let is_here = |((module, address), _): &&End| {
+                place.inlined && (place.module, place.address) == (Some(*module as u32), *address)
             };
-            if let Some((key, mut frames)) = around.filter(is_here) {
+            if let Some((key, mut frames)) = around.filter(is_here).cloned() {
                 if frames.len() < MOST_INLINED {
                     frames.push(node.frame);
                 }

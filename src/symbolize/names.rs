@@ -46,9 +46,12 @@ impl FunctionName {
 
     /// Returns the name that a report has as `full` and `plain`.
     pub(crate) fn of_report(full: &str, plain: &str) -> FunctionName {
-        let is_by_trait = |name: &String| short_name(name) == plain;
-        let is_of_type = short_name(&plain_name(full)) == plain;
-        let by_trait = trait_name(full).filter(|name| !is_of_type && is_by_trait(name));
+        let is_shown = |name: &str| short_name(name) == plain;
+        let by_trait = if is_shown(&plain_name(full)) {
+            None
+        } else {
+            trait_name(full).filter(|name| is_shown(name))
+        };
         FunctionName {
             full: full.to_owned(),
             plain: plain.to_owned(),

@@ -45,7 +45,9 @@ impl Object {
     pub(super) fn embedded(&self) -> Option<Object> {
         #[cfg(feature = "debug-files")]
         {
-            let file = compressed::xz_file(&self.section(".gnu_debugdata")).ok()?;
+            let packed = self.section(".gnu_debugdata");
+            let packed = (!packed.is_empty()).then_some(packed)?;
+            let file = compressed::xz_file(&packed).ok()?;
             Object::of(Sections::of_file(file)?, &self.path)
         }
         #[cfg(not(feature = "debug-files"))]

@@ -13,8 +13,7 @@ use crate::symbolize::dwarf::{Bytes, Dwarf};
 /// `ch_type` of a compressed section (gABI, "Section Compression").
 const ELFCOMPRESS_ZLIB: u32 = 1;
 
-/// The most that a section may grow by: a damaged or hostile file must not take the memory. Debug information grows by 2 to 5,
-/// and by 30 where it is all alike.
+/// The most that a section may grow by: a damaged or hostile file must not take the memory. Sections of the sample grow by 3 to 9.
 const MOST_RATIO: usize = 100;
 
 /// Size of the header of a compressed section.

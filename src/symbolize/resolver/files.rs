@@ -130,8 +130,7 @@ impl FileLookup {
                 self.elf.look_up_in(module, path, &mut left, offsets, found);
             }
             // A file without lines answers for good, so one with lines comes first, wherever it is.
-            let by_build_id = self.elf.debug_dirs.by_build_id(&module.build_id);
-            if has_lines && let Some(path) = by_build_id {
+            if has_lines && let Some(path) = self.elf.debug_dirs.by_build_id(&module.build_id) {
                 has_file = true;
                 self.elf
                     .look_up_in(module, Some(path), &mut left, offsets, found);
