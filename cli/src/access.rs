@@ -1,6 +1,6 @@
-//! What services require of those who ask them: a token, and headers.
+//! What services and profile stores require of those who ask them: a token, and headers.
 
-use crate::remote::Headers;
+use crate::http::Headers;
 
 /// `--token` and `--header`.
 #[derive(Debug, clap::Args)]
@@ -16,10 +16,32 @@ pub(crate) struct AccessArgs {
 impl AccessArgs {
     /// Returns the headers of every request.
     pub(crate) fn headers(&self) -> Headers {
-        let token = self.token.as_ref().filter(|token| !token.is_empty());
-        let bearer = token.map(|token| ("Authorization".into(), format!("Bearer {token}")));
-        self.header.iter().cloned().chain(bearer).collect()
+        headers(self.token.as_deref(), &self.header)
     }
+}
+
+/// `--token` and `--header` for a profile store. It must not get the token of a service.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StoreAccessArgs {
+    /// The token that the store requires.
+    #[arg(long, env = "MEMRAY_PROFILER_PUSH_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Send this with each request, as `NAME: VALUE`; may be repeated.
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
+    header: Vec<(String, String)>,
+}
+
+impl StoreAccessArgs {
+    /// Returns the headers of every request.
+    pub(crate) fn headers(&self) -> Headers {
+        headers(self.token.as_deref(), &self.header)
+    }
+}
+
+fn headers(token: Option<&str>, others: &Headers) -> Headers {
+    let token = token.filter(|token| !token.is_empty());
+    let bearer = token.map(|token| ("Authorization".into(), format!("Bearer {token}")));
+    others.iter().cloned().chain(bearer).collect()
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     completions, convert, diff, fetch, flamegraph, fleet, info, leaks, man, memory, merge, recover,
-    stats, summary, symbolize, table, tree,
+    stats, summary, symbolize, table, tree, upload_symbols,
 };
 use crate::context::Global;
 
@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Info(info::Args),
     Recover(recover::Args),
     Symbolize(symbolize::Args),
+    UploadSymbols(upload_symbols::Args),
     Memory(memory::Args),
     Fetch(fetch::Args),
     Fleet(fleet::Args),

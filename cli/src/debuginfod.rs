@@ -9,13 +9,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heapray::symbolize::build_id_of;
+use heapray::symbolize::ElfFile;
 use heapray_report::units::size;
 use ureq::Agent;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::remote::{CONNECT, tls};
+use crate::http::agent;
 
 /// Longest wait for an answer, in seconds, unless DEBUGINFOD_TIMEOUT says otherwise: elfutils' own.
 const TIMEOUT: u64 = 90;
@@ -68,7 +68,7 @@ impl Debuginfod {
         Ok(Some(Debuginfod {
             servers,
             cache: cache(),
-            agent: agent(timeout),
+            agent: agent(timeout).build().new_agent(),
             largest: number("DEBUGINFOD_MAXSIZE").unwrap_or(LARGEST),
         }))
     }
@@ -145,7 +145,7 @@ impl Debuginfod {
             )));
         }
         file.flush().map_err(failed)?;
-        match build_id_of(file.path()) {
+        match ElfFile::read(file.path()).map(|elf| elf.build_id) {
             Some(found) if found == build_id => {}
             Some(found) => {
                 return Err(Refused::Failed(format!(
@@ -200,18 +200,4 @@ fn cache() -> Option<PathBuf> {
     folder("DEBUGINFOD_CACHE_PATH")
         .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("debuginfod_client")))
         .or_else(|| Some(folder("HOME")?.join(".cache/debuginfod_client")))
-}
-
-fn agent(timeout: Duration) -> Agent {
-    Agent::config_builder()
-        .tls_config(tls())
-        .http_status_as_error(false)
-        .timeout_resolve(Some(CONNECT))
-        .timeout_connect(Some(CONNECT))
-        .timeout_send_request(Some(CONNECT))
-        .timeout_recv_response(Some(timeout))
-        .timeout_per_read(Some(timeout))
-        .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .new_agent()
 }

@@ -13,6 +13,7 @@ mod contexts;
 mod debuginfod;
 mod failure;
 mod fleet;
+mod http;
 mod input;
 mod json;
 mod leftovers;
@@ -22,6 +23,7 @@ mod parquet;
 mod plot;
 mod remote;
 mod selection;
+mod stores;
 mod symbols;
 mod text;
 

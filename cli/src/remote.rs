@@ -1,25 +1,17 @@
 //! HTTP client of a profiled service: requests to its endpoints, and their answers.
-//!
-//! Redirects are not followed, so that a token goes only to the given address.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::sync::Arc;
 use std::time::Duration;
 
 use heapray_report::units::size;
-use serde_json::Value;
-use ureq::http::{Response, Uri};
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Body, RequestBuilder, Timeout};
+use ureq::Agent;
 
 use crate::failure::Failure;
+use crate::http::{Headers, address, check, trusted_agent, with_headers};
 
 /// Path of the endpoints below a service's address.
 const ENDPOINTS: &str = "/api/v1/profiler/memray";
-
-/// Longest time for a connection.
-pub(crate) const CONNECT: Duration = Duration::from_secs(10);
 
 /// Time limits of a service.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +21,6 @@ pub(crate) struct Timeouts {
     /// For its report, from the first byte to the last.
     pub(crate) download: Duration,
 }
-
-/// Largest part of a refusal that is read.
-const LONGEST_REASON: u64 = 64 << 10;
-
-/// Additional headers of every request.
-pub(crate) type Headers = Vec<(String, String)>;
 
 /// Makes connections to any number of services.
 #[derive(Debug, Clone)]
@@ -63,20 +49,7 @@ pub(crate) struct Remote {
 
 impl Client {
     pub(crate) fn new(timeouts: Timeouts) -> Client {
-        let agent = Agent::config_builder()
-            .tls_config(tls())
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_resolve(Some(CONNECT))
-            .timeout_connect(Some(CONNECT))
-            .timeout_send_request(Some(CONNECT))
-            .timeout_recv_response(Some(timeouts.answer))
-            .timeout_recv_body(Some(timeouts.answer))
-            .timeout_per_read(Some(timeouts.answer))
-            .user_agent(concat!("heapray/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .new_agent();
+        let agent = trusted_agent(timeouts.answer).build().new_agent();
         Client {
             agent,
             download: timeouts.download,
@@ -94,15 +67,6 @@ impl Client {
     }
 }
 
-/// Returns how servers are trusted: as the system does.
-pub(crate) fn tls() -> TlsConfig {
-    let crypto = Arc::new(rustls::crypto::ring::default_provider());
-    TlsConfig::builder()
-        .root_certs(RootCerts::PlatformVerifier)
-        .unversioned_rustls_crypto_provider(crypto)
-        .build()
-}
-
 impl Remote {
     /// Returns the service's address, as in files and messages.
     pub(crate) fn base(&self) -> &str {
@@ -112,7 +76,7 @@ impl Remote {
     /// Ends the recording. The service answers when its report is on disk.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
         let url = self.url("stop");
-        let request = self.with_headers(self.agent.post(&url));
+        let request = with_headers(self.agent.post(&url), &self.headers);
         check(&url, request.send_empty()).map(drop)
     }
 
@@ -127,7 +91,7 @@ impl Remote {
             Session::Last => self.url("report"),
             Session::Running => self.url("report?session=running"),
         };
-        let request = self.with_headers(self.agent.get(&url)).config();
+        let request = with_headers(self.agent.get(&url), &self.headers).config();
         let request = request.timeout_recv_body(Some(self.download));
         let request = request.timeout_global(within).build();
         let answer = check(&url, request.call())?;
@@ -138,55 +102,13 @@ impl Remote {
     /// Opens the events of the live page, which go on for seconds. They end `within` that time from the request on.
     pub(crate) fn live(&self, within: Duration) -> Result<impl Read + use<>, Failure> {
         let url = self.url("live");
-        let request = self.with_headers(self.agent.get(&url)).config();
+        let request = with_headers(self.agent.get(&url), &self.headers).config();
         let request = request.timeout_global(Some(within)).build();
         Ok(check(&url, request.call())?.into_body().into_reader())
     }
 
     fn url(&self, endpoint: &str) -> String {
         format!("{}{ENDPOINTS}/{endpoint}", self.base)
-    }
-
-    fn with_headers<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
-        let add = |request: RequestBuilder<B>, (name, value): &(String, String)| {
-            request.header(name, value)
-        };
-        self.headers.iter().fold(request, add)
-    }
-}
-
-/// Returns a successful answer, or the reason of a failure.
-fn check(
-    url: &str,
-    answer: Result<Response<Body>, ureq::Error>,
-) -> Result<Response<Body>, Failure> {
-    let answer = answer.map_err(|error| Failure::Other(format!("{url}: {}", problem(error))))?;
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(answer);
-    }
-    if status.is_redirection() {
-        let header = answer.headers().get("location");
-        let to = header
-            .and_then(|to| to.to_str().ok())
-            .unwrap_or("elsewhere");
-        let text =
-            format!("{url}: answers {status} to {to}: use that address if it is the service's");
-        return Err(Failure::Other(text));
-    }
-    let reason = reason(answer).map_or(String::new(), |reason| format!(": {reason}"));
-    Err(Failure::Other(format!("{url}: answers {status}{reason}")))
-}
-
-/// Returns why there is no answer.
-fn problem(error: ureq::Error) -> String {
-    match error {
-        ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
-            "it cannot be reached in time".into()
-        }
-        ureq::Error::Timeout(_) => "it does not answer in time: allow more with --timeout".into(),
-        ureq::Error::Io(error) => error.to_string(),
-        error => error.to_string(),
     }
 }
 
@@ -199,16 +121,6 @@ pub(crate) fn readable(error: io::Error) -> io::Error {
         Ok(error) => error.into_io(),
         Err(error) => error,
     }
-}
-
-/// Returns the service's reason of a refusal, in heapray's form or in that of Racetrack's Python jobs.
-fn reason(answer: Response<Body>) -> Option<String> {
-    let mut text = String::new();
-    let mut body = answer.into_body().into_reader().take(LONGEST_REASON);
-    body.read_to_string(&mut text).ok()?;
-    let value: Value = serde_json::from_str(&text).ok()?;
-    let said = value.get("error").or_else(|| value.get("detail"))?;
-    Some(said.as_str()?.to_owned())
 }
 
 /// Copies at most `most` bytes. Fails if there are more.
@@ -229,31 +141,11 @@ pub(crate) fn too_large(most: u64) -> io::Error {
 
 /// Returns a service's address without the endpoints after it.
 pub(crate) fn base(url: &str) -> Result<String, Failure> {
-    let wrong = |what: &str| Failure::Usage(format!("{url}: {what}"));
-    let whole = if url.contains("://") {
-        url.to_owned()
-    } else {
-        format!("http://{url}")
-    };
-    let uri: Uri = whole.parse().map_err(|_| wrong("that is not an address"))?;
-    let scheme = uri.scheme_str().unwrap_or_default();
-    if !matches!(scheme, "http" | "https") {
-        return Err(wrong("only http and https are supported"));
-    }
-    let authority = uri
-        .authority()
-        .ok_or_else(|| wrong("that is not an address"))?;
-    if authority.as_str().contains('@') {
-        return Err(wrong(
-            "a name and password in an address are not sent: use --token or --header",
-        ));
-    }
-    let path = uri.path();
-    let prefix = path.find(ENDPOINTS).map_or(path, |at| &path[..at]);
-    Ok(format!(
-        "{scheme}://{authority}{}",
-        prefix.trim_end_matches('/')
-    ))
+    let address = address(url)?;
+    let prefix = address
+        .find(ENDPOINTS)
+        .map_or(&*address, |at| &address[..at]);
+    Ok(prefix.trim_end_matches('/').to_owned())
 }
 
 #[cfg(test)]

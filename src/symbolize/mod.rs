@@ -51,5 +51,5 @@ pub(crate) use located::{Located, LocatedFrame};
 pub use options::{NameMode, ReportOptions, ThreadMode};
 pub(crate) use resolve::resolve_elsewhere;
 pub use resolve::{Resolved, resolve, resolve_again};
-pub use resolver::{Stranger, SymbolFiles, build_id_of};
+pub use resolver::{ElfFile, Stranger, SymbolFiles};
 pub(crate) use wanted::Wanted;

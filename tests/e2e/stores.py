@@ -85,6 +85,9 @@ class Pyroscope(Store):
             f"-memberlist.bind-port={free_port()}",
             "-segment-writer.min-ready-duration=0s",
             "-usage-stats.enabled=false",
+            # Names for profiles without any, from debug files that it was sent; it asks nobody else.
+            "-symbolizer.enabled=true",
+            "-symbolizer.debuginfod-url=",
             "-config.show_banner=false",
             "-self-profiling.disable-push=true",
             *[f"-{ring}addr=127.0.0.1" for ring in rings],

@@ -4,12 +4,17 @@ they have is what `go tool pprof` finds in the file."""
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from go_pprof import top
-from service import LEAKED_BYTES, PROFILER, Service
+from heapray_cli import HEAPRAY, heapray
+from running import DEADLINE_SECONDS
+from service import LEAKED_BYTES, PROFILER, SAMPLE, Service
+from skipping import skip
 from stores import Parca, Pyroscope
 
 HEAP = "/debug/pprof/heap"
@@ -78,3 +83,60 @@ def test_parca_scrapes_live_memory_that_is_not_a_difference(tmp_path, path):
             file.write_bytes(service.get(HEAP).body)
             assert int(latest["value"]) == pytest.approx(totals(file)["inuse_space"], rel=0.01)
             assert LEAK in server.live_functions(latest)
+
+
+def without_names(directory: Path) -> Service:
+    """A sample that looks up no symbols."""
+    return Service(directory, {"MEMRAY_PROFILER_SYMBOLS": "off"})
+
+
+def upload(store: str, port: int, file: Path) -> str:
+    """Sends a debug file to a store, and then again, which the store does not need. Returns what is said of that."""
+    arguments = ["upload-symbols", f"--{store}", f"http://127.0.0.1:{port}", str(file)]
+    assert heapray(*arguments).startswith(f"Sent {file} to {store.capitalize()}")
+    done = subprocess.run([HEAPRAY, *arguments], capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True)
+    assert done.stdout == "", done
+    return done.stderr
+
+
+@pytest.fixture
+def debug_file(tmp_path):
+    """The sample's names without its code."""
+    if not shutil.which("objcopy"):
+        skip("objcopy is not installed")
+    file = tmp_path / "sample.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", SAMPLE, file], check=True)
+    return file
+
+
+@pytest.mark.parametrize("storage", ["v1", "v2"])
+def test_pyroscope_names_a_profile_once_it_has_the_debug_file(tmp_path, debug_file, storage):
+    kind = "memory:inuse_space:bytes:space:bytes"
+    with Pyroscope(tmp_path / "pyroscope", storage=storage) as server, without_names(tmp_path / "sample") as service:
+        service.perform(3)
+        profile = tmp_path / "profile.pb.gz"
+        profile.write_bytes(service.get(HEAP).body)
+        assert LEAK not in top("-symbolize=none", profile, directory=tmp_path)
+        said = upload("pyroscope", server.port, debug_file)
+        assert "already exists" in said, said
+        server.until(lambda: server.ingest("sample", profile.read_bytes()).status == 200, "it is taken")
+        ask = lambda: server.flame_graph("sample", kind)  # noqa: E731
+        total, functions = server.until(lambda: (found := ask())[0] and found, "it is there")
+        assert total == totals(profile)["inuse_space"]
+        assert any(LEAK in function for function in functions), functions
+
+
+def test_parca_names_a_profile_once_it_has_the_debug_file(tmp_path, debug_file):
+    with (
+        without_names(tmp_path / "sample") as service,
+        Parca(tmp_path / "parca", target=f"127.0.0.1:{service.port}") as server,
+    ):
+        service.perform(3)
+        said = upload("parca", server.port, debug_file)
+        assert "already exists" in said, said
+
+        def is_named() -> bool:
+            points = server.live_points()
+            return bool(points) and LEAK in server.live_functions(points[-1])
+
+        server.until(is_named, "the leak has a name")

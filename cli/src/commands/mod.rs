@@ -17,6 +17,7 @@ pub(crate) mod summary;
 pub(crate) mod symbolize;
 pub(crate) mod table;
 pub(crate) mod tree;
+pub(crate) mod upload_symbols;
 
 use crate::cli::Command;
 use crate::context::Context;
@@ -37,6 +38,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Info(args) => args.run(context),
         Command::Recover(args) => args.run(context),
         Command::Symbolize(args) => args.run(context),
+        Command::UploadSymbols(args) => args.run(context),
         Command::Memory(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
         Command::Fleet(args) => args.run(context),

@@ -238,10 +238,32 @@ fn id_of(path: &Path, build_id: &[u8]) -> String {
     hex(build_id)
 }
 
-/// Returns the build id of the file at `path` in hexadecimal; empty if it has none. `None` if it is not an ELF file.
-#[must_use]
-pub fn build_id_of(path: &Path) -> Option<String> {
-    Sections::of(path).map(|sections| hex(&sections.build_id()))
+/// What an ELF file has for names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ElfFile {
+    /// Its build id, in hexadecimal; empty if it has none.
+    pub build_id: String,
+    /// OpenTelemetry's hash of its first and last bytes and its length, `htlhash`, in hexadecimal.
+    pub hash: String,
+    /// Whether it has debug information: files, lines and inlined calls.
+    pub has_lines: bool,
+    /// Whether it has a table of functions.
+    pub has_functions: bool,
+}
+
+impl ElfFile {
+    /// Reads the sections of the file at `path`. `None` if it is not a 64-bit ELF file that can be read.
+    #[must_use]
+    pub fn read(path: &Path) -> Option<ElfFile> {
+        let sections = Sections::of(path)?;
+        Some(ElfFile {
+            build_id: hex(&sections.build_id()),
+            hash: hex(&file_hash::of(path)?),
+            has_lines: sections.has(".debug_info"),
+            has_functions: sections.has(".symtab"),
+        })
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

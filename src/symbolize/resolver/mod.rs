@@ -24,7 +24,7 @@ use crate::collector::snapshot::Module;
 use crate::config::SymbolMode;
 use crate::os::elf::Sections;
 pub(super) use files::FileLookup;
-pub use files::{Stranger, SymbolFiles, build_id_of};
+pub use files::{ElfFile, Stranger, SymbolFiles};
 
 /// The most bytes of demangled names that are kept. Most of them occur many times. Those of generic C++ code take some
 /// kilobytes each.
