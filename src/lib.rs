@@ -204,6 +204,9 @@ pub use contexts::SpanContexts;
 pub use contexts::{Context, ContextGuard, InContext, LabelKey, WithContext, context, inherit};
 #[cfg(feature = "http")]
 pub use contexts::{spawn, spawn_blocking};
+#[cfg(feature = "http")]
+#[doc(hidden)]
+pub use endpoints::elsewhere;
 #[cfg(feature = "openapi")]
 pub use endpoints::openapi;
 #[cfg(feature = "http")]

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     completions, convert, diff, fetch, flamegraph, fleet, info, leaks, man, memory, merge, recover,
-    stats, summary, symbolize, table, tree, upload_symbols,
+    serve, stats, summary, symbolize, table, tree, upload_symbols,
 };
 use crate::context::Global;
 
@@ -50,6 +50,7 @@ pub(crate) enum Command {
     UploadSymbols(upload_symbols::Args),
     Memory(memory::Args),
     Fetch(fetch::Args),
+    Serve(serve::Args),
     Fleet(fleet::Args),
     Completions(completions::Args),
     Man(man::Args),

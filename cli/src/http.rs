@@ -82,7 +82,7 @@ pub(crate) fn check(
 }
 
 /// Returns why there is no answer.
-fn problem(error: ureq::Error) -> String {
+pub(crate) fn problem(error: ureq::Error) -> String {
     match error {
         ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
             "it cannot be reached in time".into()

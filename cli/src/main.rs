@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod browser;
 mod cli;
 mod commands;
 mod context;
@@ -23,6 +24,7 @@ mod parquet;
 mod plot;
 mod remote;
 mod selection;
+mod serve;
 mod stores;
 mod symbols;
 mod text;

@@ -5,13 +5,14 @@ use std::io::{self, BufWriter, Read, Write};
 use std::time::Duration;
 
 use heapray_report::units::size;
-use ureq::Agent;
+use ureq::http::{HeaderMap, Method, Request, Response};
+use ureq::{Agent, Body};
 
 use crate::failure::Failure;
 use crate::http::{Headers, address, check, trusted_agent, with_headers};
 
 /// Path of the endpoints below a service's address.
-const ENDPOINTS: &str = "/api/v1/profiler/memray";
+pub(crate) const ENDPOINTS: &str = "/api/v1/profiler/memray";
 
 /// Time limits of a service.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +106,27 @@ impl Remote {
         let request = with_headers(self.agent.get(&url), &self.headers).config();
         let request = request.timeout_global(Some(within)).build();
         Ok(check(&url, request.call())?.into_body().into_reader())
+    }
+
+    /// Passes a request on. `path`: with its query, from the service's prefix on.
+    pub(crate) fn pass_on(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = self.agent.configure_request(request.body(())?);
+        let request = request.timeout_recv_body(Some(self.download)).build();
+        self.agent.run(request)
     }
 
     fn url(&self, endpoint: &str) -> String {

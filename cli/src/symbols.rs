@@ -1,6 +1,8 @@
 //! Names that a capture lacks, from files of the same build.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use heapray::symbolize::{FoundNames, NamedLater, SymbolFiles, can_name_later, name_later};
 use heapray_report::Report;
@@ -39,34 +41,58 @@ impl FilesArgs {
         has_dirs || !self.binary.is_empty() || self.debuginfod.is_some()
     }
 
-    /// Looks up the names that `report` lacks.
+    /// Returns where names are looked up.
     ///
     /// # Errors
     /// Servers are asked for, but none are named.
-    pub(crate) fn name(&self, report: &Report, context: &Context) -> Result<NamedLater, Failure> {
-        let servers = Debuginfod::new(self.debuginfod.as_deref(), self.offline)?;
-        let mut files = SymbolFiles {
-            binaries: self.binary.clone(),
-            debug_dirs: self.debug_dir.clone(),
-            sysroot: self.sysroot.clone(),
-        };
-        let named = name_later(report, &files);
-        let Some(servers) = servers else {
-            return Ok(named);
+    pub(crate) fn names(&self) -> Result<Names, Failure> {
+        Ok(Names {
+            files: SymbolFiles {
+                binaries: self.binary.clone(),
+                debug_dirs: self.debug_dir.clone(),
+                sysroot: self.sysroot.clone(),
+            },
+            servers: Debuginfod::new(self.debuginfod.as_deref(), self.offline)?,
+            asked: BTreeSet::new(),
+        })
+    }
+
+    /// Returns when the first of the programs was built, as its file says.
+    pub(crate) fn built(&self) -> Option<SystemTime> {
+        self.binary.first()?.metadata().ok()?.modified().ok()
+    }
+}
+
+/// Files and servers that have names.
+#[derive(Debug)]
+pub(crate) struct Names {
+    files: SymbolFiles,
+    servers: Option<Debuginfod>,
+    /// The build ids that servers were asked for.
+    asked: BTreeSet<String>,
+}
+
+impl Names {
+    /// Looks up the names that `report` lacks. Asks servers for a file once, and keeps what they have.
+    pub(crate) fn name(&mut self, report: &Report, context: &Context) -> NamedLater {
+        let named = name_later(report, &self.files);
+        let Some(servers) = &self.servers else {
+            return named;
         };
         let lacking = named.modules.iter().filter(|found| found.with_lines == 0);
         let lacking = lacking.filter_map(|found| report.modules.get(found.module));
+        let asked = &mut self.asked;
         let found: Vec<PathBuf> = lacking
-            .filter(|module| !module.build_id.is_empty())
+            .filter(|module| !module.build_id.is_empty() && asked.insert(module.build_id.clone()))
             .filter_map(|module| {
                 servers.debug_file(&module.build_id, &file_name(&module.path), context)
             })
             .collect();
         if found.is_empty() {
-            return Ok(named);
+            return named;
         }
-        files.binaries.extend(found);
-        Ok(name_later(report, &files))
+        self.files.binaries.extend(found);
+        name_later(report, &self.files)
     }
 }
 
@@ -85,8 +111,41 @@ pub(crate) fn look_up_by_itself(report: &mut Report, context: &Context) -> Optio
     Some(named)
 }
 
+/// Says which of the named files are not of the build of `report`.
+pub(crate) fn say_strangers(report: &Report, named: &NamedLater, context: &Context) {
+    for stranger in &named.strangers {
+        let path = stranger.path.display();
+        context.note(&match &stranger.id {
+            Some(id) => format!(
+                "{path} is not used: its build id is {id}, and the capture has {}",
+                wanted(report, named)
+            ),
+            None => format!("{path} is not used: it is not a 64-bit ELF file that can be read"),
+        });
+    }
+}
+
+/// Says what was found of each module.
+pub(crate) fn say_found(report: &Report, named: &NamedLater, context: &Context) {
+    for found in &named.modules {
+        context.note(&line(found, report));
+    }
+}
+
+/// Returns what the modules without lines are recognized by.
+pub(crate) fn wanted(report: &Report, named: &NamedLater) -> String {
+    let lacking = named.modules.iter().filter(|found| found.with_lines == 0);
+    let modules = lacking.filter_map(|found| report.modules.get(found.module));
+    let described = |module: &Module| format!("{} ({})", file_name(&module.path), identity(module));
+    let described: Vec<String> = modules.map(described).collect();
+    if described.is_empty() {
+        return "nothing: all modules have lines".to_owned();
+    }
+    described.join(", ")
+}
+
 /// Returns a line about what was found of a module.
-pub(crate) fn line(found: &FoundNames, report: &Report) -> String {
+fn line(found: &FoundNames, report: &Report) -> String {
     let module = report.modules.get(found.module);
     let path = module.map_or("", |module| &*module.path);
     let numbers = [found.addresses, found.named, found.with_lines];

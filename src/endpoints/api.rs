@@ -145,7 +145,7 @@ impl Api {
             Endpoint::Live => {
                 // A GET that costs work: symbols are looked up while a client watches.
                 guard::same_origin(headers)?;
-                live::live(profiler, &self.slots).await
+                live::live(profiler, query, &self.slots).await
             }
             Endpoint::Metrics => metrics::metrics(profiler, query, headers).await,
             Endpoint::Timeline => timeline::timeline(profiler, query, headers).await,
@@ -200,7 +200,7 @@ impl Api {
 }
 
 /// Returns the part of `path` after the base, or `None` if the path is not below the base.
-fn below_base(path: &str) -> Option<&str> {
+pub(super) fn below_base(path: &str) -> Option<&str> {
     let tail = path.strip_prefix(BASE)?;
     (tail.is_empty() || tail.starts_with('/')).then_some(tail)
 }

@@ -68,8 +68,8 @@ pub(super) fn download(
     Ok(response)
 }
 
-fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
-    let kind = output.kind();
+/// Sets the headers that say what an output of this kind is.
+pub(super) fn describe_kind(kind: OutputKind, headers: &mut HeaderMap) {
     let content_type = kind.content_type();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     // Browsers show texts as they are. Racetrack sends its text without this header, too.
@@ -88,6 +88,10 @@ fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
             HeaderValue::from_static(policy),
         );
     }
+}
+
+fn describe(output: &Output, etag: String, headers: &mut HeaderMap) {
+    describe_kind(output.kind(), headers);
     let cache = if output.is_snapshot() {
         headers.insert(SNAPSHOT, HeaderValue::from_static("true"));
         "no-store"

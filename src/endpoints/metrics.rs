@@ -82,7 +82,7 @@ pub(crate) async fn metrics(
     }
     let top = match sites {
         0 => None,
-        _ => Some(core.live().next().await.map_err(|_| SITES_FAILED)?),
+        _ => Some(core.live().next(false).await.map_err(|_| SITES_FAILED)?),
     };
     let figures = core.figures().await?;
     let mut all = families(&figures);

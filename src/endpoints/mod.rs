@@ -13,6 +13,7 @@ mod by_request;
 mod debug_pprof;
 mod docs;
 mod download;
+pub mod elsewhere;
 mod error;
 mod file_body;
 mod global;

@@ -58,7 +58,7 @@ pub(super) struct MakingQuery {
     /// Keep leaf frames inside Rust's own `alloc`, `core` and `std`: true, t, yes, y, on or 1. By default the leaf of a call
     /// stack is the code that requested the memory.
     #[cfg_attr(feature = "openapi", param(inline, value_type = Option<Truth>))]
-    full: Option<bool>,
+    pub(super) full: Option<bool>,
     /// Name functions in full, with generic arguments: true, t, yes, y, on or 1. By default names are short, and call sites that
     /// differ only in type parameters are joined. A page holds both.
     #[serde(rename = "full-names")]
@@ -66,7 +66,7 @@ pub(super) struct MakingQuery {
     full_names: Option<bool>,
     /// `name`: threads of the same name are counted as one. `each`: every thread is counted by itself.
     #[cfg_attr(feature = "openapi", param(inline))]
-    threads: Option<Threads>,
+    pub(super) threads: Option<Threads>,
 }
 
 /// Parameters that say what a file shows.
@@ -210,9 +210,18 @@ enum ShownUnit {
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", schema(default = "name"))]
-enum Threads {
+pub(super) enum Threads {
     Name,
     Each,
+}
+
+impl Threads {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Threads::Name => "name",
+            Threads::Each => "each",
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -52,7 +52,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Limits of a listener's clients.
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+pub(super) struct Limits {
     /// Connections at once. Each is a file descriptor that the service may need. Further clients wait.
     connections: usize,
     /// Time after which a client that sends no request loses its connection.
@@ -61,7 +61,7 @@ struct Limits {
     stall_timeout: Duration,
 }
 
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     connections: 64,
     request_timeout: Duration::from_secs(30),
     stall_timeout: Duration::from_secs(60),
@@ -134,7 +134,7 @@ fn listen(address: impl ToSocketAddrs) -> Result<TcpListener, ServeError> {
 }
 
 /// Serves until `closed` is sent or dropped. Requests that run longer than [`GRACE`] after that are cut off.
-async fn run(
+pub(super) async fn run(
     listener: TcpListener,
     app: Router,
     mut closed: oneshot::Receiver<()>,

@@ -8,12 +8,17 @@
 //! for the call sites with the most live bytes, and remembered. What probably leaks is found out less often, since that takes a
 //! look at each live block.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use heapray_report::{Report, model, views};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use heapray_report::memray::{self, Version};
+use heapray_report::views::{self, Names};
+use heapray_report::{Report, model};
 use tokio::sync::oneshot;
 
 use super::lifecycle::Lifecycle;
@@ -56,6 +61,8 @@ pub(crate) struct LiveState {
     pub(crate) top: Option<Top>,
     /// The lines that probably leak, the likeliest first, as of the last search.
     pub(crate) leaks: Vec<LeakingLine>,
+    /// What `top` and `leaks` were made of, if somebody asked for it.
+    pub(crate) sites: LiveSites,
     /// The routes that hold the most. Empty if the service does not record by route.
     pub(crate) routes: Vec<RouteHolds>,
     pub(crate) kept: Vec<KeptReport>,
@@ -69,6 +76,13 @@ pub(crate) struct Top {
     pub(crate) lines: Vec<CallSite>,
     /// What is live in the call sites that were looked at; all other call sites hold less each.
     pub(crate) seen: Blocks,
+}
+
+/// The call sites that the lines were made of: captures in Base64, for those who look names up elsewhere.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct LiveSites {
+    pub(crate) top: Option<Arc<str>>,
+    pub(crate) leaks: Option<Arc<str>>,
 }
 
 /// A line that probably leaks.
@@ -88,6 +102,8 @@ pub(crate) struct LiveFeed {
     lifecycle: Arc<Lifecycle>,
     thread: Worker,
     waiters: Lock<Vec<Waiter<Arc<LiveState>>>>,
+    /// Whether one of those who wait asks for the call sites.
+    wants_sites: AtomicBool,
     /// The live thread's own; a lock because all threads share what it is in.
     cache: Lock<Cache>,
 }
@@ -106,6 +122,7 @@ struct Found {
     session: u64,
     top: Option<Top>,
     leaks: Vec<LeakingLine>,
+    sites: LiveSites,
     routes: Vec<RouteHolds>,
     /// When leaks are looked for again.
     leaks_due: Option<Instant>,
@@ -134,15 +151,17 @@ impl LiveFeed {
             lifecycle,
             thread: Worker::spawn("heapray-live")?,
             waiters: Lock::new(Rank::LiveWaiters, Vec::new()),
+            wants_sites: AtomicBool::new(false),
             cache: Lock::new(Rank::LiveCache, Cache::default()),
         })
     }
 
-    /// Has the next state sent: at once if the last one was made more than a second ago. The receiver fails if the profiler
-    /// failed at it.
-    pub(crate) fn next(self: &Arc<LiveFeed>) -> oneshot::Receiver<Arc<LiveState>> {
+    /// Has the next state sent: at once if the last one was made more than a second ago. `sites`: with what the lines are made
+    /// of. The receiver fails if the profiler failed at it.
+    pub(crate) fn next(self: &Arc<LiveFeed>, sites: bool) -> oneshot::Receiver<Arc<LiveState>> {
         let (answer, next) = oneshot::channel();
         let mut waiters = self.waiters.lock();
+        self.wants_sites.fetch_or(sites, Ordering::Relaxed);
         waiters.push(Box::new(answer));
         if waiters.len() == 1 {
             let feed = Arc::clone(self);
@@ -177,18 +196,22 @@ impl LiveFeed {
         }
         cache.last = Some(Instant::now());
         // Before the work: those who ask from now on get the next state, and should this panic, none waits for ever.
-        let mut waiters = std::mem::take(&mut *self.waiters.lock());
+        let (mut waiters, sites) = {
+            let mut waiters = self.waiters.lock();
+            let sites = self.wants_sites.swap(false, Ordering::Relaxed);
+            (std::mem::take(&mut *waiters), sites)
+        };
         waiters.retain(|waiter| !waiter.is_gone());
         if waiters.is_empty() {
             return;
         }
-        let state = Arc::new(self.state(&mut cache));
+        let state = Arc::new(self.state(&mut cache, sites));
         for waiter in waiters {
             waiter.give(Arc::clone(&state));
         }
     }
 
-    fn state(&self, cache: &mut Cache) -> LiveState {
+    fn state(&self, cache: &mut Cache, sites: bool) -> LiveState {
         let (last, _) = self.machine.session();
         let session = self.machine.running().unwrap_or(last);
         let Cache { symbols, found, .. } = cache;
@@ -199,15 +222,16 @@ impl LiveFeed {
             };
         }
         let began = Instant::now();
-        let search = found.leaks_due.is_none_or(|due| began >= due);
-        let sites = if search { LEAK_SITES } else { SITES };
-        let running = self.machine.top(sites, search);
+        let lacks_sites = sites && found.sites.leaks.is_none();
+        let search = lacks_sites || found.leaks_due.is_none_or(|due| began >= due);
+        let most = if search { LEAK_SITES } else { SITES };
+        let running = self.machine.top(most, search);
         let last = match &running {
             Some(_) => None,
             None => self.machine.last(),
         };
         if let Some(snapshot) = &running {
-            found.look(snapshot, search, symbols);
+            found.look(snapshot, search, sites, symbols);
             // The sums take a look at each call site.
             if contexts::has_key(ROUTE)
                 && let Some((_, sums)) = self.machine.sums_by_route()
@@ -218,8 +242,8 @@ impl LiveFeed {
                 let pause = began.elapsed() * LEAKS_SELDOM;
                 found.leaks_due = Some(Instant::now() + pause.max(LEAKS_EVERY));
             }
-        } else if let Some(last) = last.as_ref().filter(|_| !found.is_final) {
-            found.look(&last.top(LEAK_SITES), true, symbols);
+        } else if let Some(last) = last.as_ref().filter(|_| !found.is_final || lacks_sites) {
+            found.look(&last.top(LEAK_SITES), true, sites, symbols);
             found.is_final = true;
         }
         let shown = running.as_ref().or(last.as_deref());
@@ -230,6 +254,7 @@ impl LiveFeed {
             marks: marks.iter().cloned().map(Mark::of).collect(),
             top: found.top.clone(),
             leaks: found.leaks.clone(),
+            sites: found.sites.clone(),
             routes: found.routes.clone(),
             kept: self.reports.kept(),
         }
@@ -237,14 +262,22 @@ impl LiveFeed {
 }
 
 impl Found {
-    /// Looks at the call sites of `snapshot`, and with `search` for leaks among them.
-    fn look(&mut self, snapshot: &Snapshot, search: bool, symbols: &mut Known) {
-        let options = ReportOptions::default();
-        let report = if search {
+    /// Looks at the call sites of `snapshot`, and with `search` for leaks among them. `sites`: keeps them for those who look names
+    /// up elsewhere.
+    fn look(&mut self, snapshot: &Snapshot, search: bool, sites: bool, symbols: &mut Known) {
+        let options = ReportOptions::new().by_address(true);
+        let report = if search || sites {
             symbolize::report_again(snapshot, &options, symbols).report
         } else {
             symbolize::resolve_again(&snapshot.stacks, &options, symbols).report
         };
+        if sites {
+            let capture = in_base64(&report);
+            if search {
+                self.sites.leaks.clone_from(&capture);
+            }
+            self.sites.top = capture;
+        }
         self.top = Some(top(&report));
         if search {
             self.leaks = leaking(&report);
@@ -252,7 +285,24 @@ impl Found {
     }
 }
 
-fn top(report: &Report) -> Top {
+/// Returns `report` as a capture in Base64.
+fn in_base64(report: &Report) -> Option<Arc<str>> {
+    let mut capture = Vec::new();
+    // A vector takes everything; what could not be written is not shown.
+    memray::write_aggregated(report, Version::V13, &mut capture).ok()?;
+    Some(BASE64_STANDARD.encode(capture).into())
+}
+
+/// Returns `report` with those frames joined that its plain names cannot tell apart.
+fn joined(report: &Report) -> Cow<'_, Report> {
+    let joined = views::joined(report).map(|joined| joined.report);
+    let plain = views::named(joined.as_ref().unwrap_or(report), Names::Plain);
+    plain.or(joined).map_or(Cow::Borrowed(report), Cow::Owned)
+}
+
+/// Returns the lines of the service's own code that hold the most.
+pub(crate) fn top(report: &Report) -> Top {
+    let report = &*joined(report);
     let sites = views::own_sites(report, &views::Origins::of(report));
     let lines = sites.iter().filter_map(|site| CallSite::of(report, site));
     let mut seen = model::Tally::default();
@@ -269,7 +319,9 @@ fn first_lines<S: serde::Serializer>(lines: &[CallSite], out: S) -> Result<S::Ok
     out.collect_seq(&lines[..lines.len().min(LINES)])
 }
 
-fn leaking(report: &Report) -> Vec<LeakingLine> {
+/// Returns the lines that probably leak, the likeliest first.
+pub(crate) fn leaking(report: &Report) -> Vec<LeakingLine> {
+    let report = &*joined(report);
     let leaks = views::leaks(report);
     let lines = leaks.list().iter().take(LEAKS);
     let line = |leak: &views::Leak| {

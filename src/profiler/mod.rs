@@ -53,14 +53,16 @@ pub use global::{
 pub use handle::Profiler;
 #[cfg(feature = "http")]
 pub(crate) use interval::profile_of;
+#[cfg(all(feature = "http", test))]
+pub(crate) use live::LiveSites;
 #[cfg(feature = "http")]
-pub(crate) use live::{LiveFeed, LiveState, MOST_LINES};
+pub(crate) use live::{LiveFeed, LiveState, MOST_LINES, leaking, top};
 #[cfg(feature = "http")]
 pub(crate) use log_reader::LogReader;
 pub(crate) use reports::serve_outputs;
 pub use reports::{CallSite, Confidence, KeptReport, LeakCandidate, TriggerCause};
 #[cfg(feature = "http")]
-pub(crate) use reports::{Of, Reader, Reports};
+pub(crate) use reports::{Of, Reader, Reports, lines, render};
 pub use status::{
     Blocks, DiskStatus, Mark, OverheadStatus, PushStatus, ReportStatus, SamplingStatus, State,
     Status, StoreStatus,

@@ -2,8 +2,7 @@
 
 use std::fs::File;
 use std::io::Seek;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
 use heapray_report::memray;
@@ -11,6 +10,7 @@ use heapray_report::units::size;
 use serde_json::json;
 
 use crate::access::AccessArgs;
+use crate::browser;
 use crate::commands::flamegraph;
 use crate::commands::symbolize::symbolize;
 use crate::context::Context;
@@ -128,7 +128,7 @@ impl Args {
             if self.open
                 && let Destination::File { path, .. } = &page
             {
-                open_in_browser(path)?;
+                browser::open(path.as_os_str())?;
             }
         }
         Ok(())
@@ -163,26 +163,4 @@ impl Args {
 
 fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|error| Failure::io(format!("cannot read {}", path.display()), error))
-}
-
-fn open_in_browser(page: &PathBuf) -> Result<(), Failure> {
-    let program = if cfg!(target_os = "macos") {
-        "open"
-    } else {
-        "xdg-open"
-    };
-    let mut command = Command::new(program);
-    command
-        .arg(page)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Other(format!(
-            "{program} fails ({status}): open {} yourself",
-            page.display()
-        ))),
-        Err(error) => Err(Failure::io(format!("cannot start {program}"), error)),
-    }
 }

@@ -12,6 +12,7 @@ pub(crate) mod man;
 pub(crate) mod memory;
 pub(crate) mod merge;
 pub(crate) mod recover;
+pub(crate) mod serve;
 pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod symbolize;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<(), Failure
         Command::UploadSymbols(args) => args.run(context),
         Command::Memory(args) => args.run(context),
         Command::Fetch(args) => args.run(context),
+        Command::Serve(args) => args.run(context),
         Command::Fleet(args) => args.run(context),
         Command::Completions(args) => args.run(context),
         Command::Man(args) => args.run(context),

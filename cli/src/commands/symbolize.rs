@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use heapray::symbolize::{FoundNames, NamedLater};
 use heapray_report::Report;
 use heapray_report::memray::{Format, write_aggregated, write_all};
-use heapray_report::model::Module;
 use heapray_report::views::{ModuleCode, code_of_modules};
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::input::{Capture, Passes, is_stdin};
 use crate::output::{Destination, OutputArgs};
-use crate::symbols::{FilesArgs, file_name, identity, line};
+use crate::symbols::{FilesArgs, say_found, say_strangers, wanted};
 
 /// Add the names of functions, files and lines to captures of a stripped program, or of a service that looks up no symbols.
 ///
@@ -86,19 +85,10 @@ pub(super) fn symbolize(
             problem: "it does not say where its code is: only captures of heapray do".into(),
         });
     }
-    let mut named = files.name(&capture.report, context)?;
+    let mut named = files.names()?.name(&capture.report, context);
     let before = std::mem::replace(&mut capture.report, std::mem::take(&mut named.report));
     let report = &capture.report;
-    for stranger in &named.strangers {
-        let path = stranger.path.display();
-        context.note(&match &stranger.id {
-            Some(id) => format!(
-                "{path} is not used: its build id is {id}, and the capture has {}",
-                wanted(report, &named)
-            ),
-            None => format!("{path} is not used: it is not a 64-bit ELF file that can be read"),
-        });
-    }
+    say_strangers(report, &named, context);
     let lacks_all = |code: &ModuleCode| code.without_line == code.frames;
     if !has_more_names(&before, report) && code_of_modules(report).iter().any(lacks_all) {
         return Err(Failure::Other(format!(
@@ -124,22 +114,8 @@ pub(super) fn symbolize(
         return Ok(Some(as_json(out, &capture, &named)));
     }
     out.path().map_or(Ok(()), |path| context.wrote(path))?;
-    for found in &named.modules {
-        context.note(&line(found, &capture.report));
-    }
+    say_found(&capture.report, &named, context);
     Ok(None)
-}
-
-/// Returns what the modules without lines are recognized by.
-fn wanted(report: &Report, named: &NamedLater) -> String {
-    let lacking = named.modules.iter().filter(|found| found.with_lines == 0);
-    let modules = lacking.filter_map(|found| report.modules.get(found.module));
-    let described = |module: &Module| format!("{} ({})", file_name(&module.path), identity(module));
-    let described: Vec<String> = modules.map(described).collect();
-    if described.is_empty() {
-        return "nothing: all modules have lines".to_owned();
-    }
-    described.join(", ")
 }
 
 /// Returns whether `after` has names or lines that `before` lacks.

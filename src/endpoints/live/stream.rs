@@ -51,16 +51,19 @@ pub(super) struct LiveBody {
     feed: Arc<LiveFeed>,
     next: Option<oneshot::Receiver<Arc<LiveState>>>,
     left: u32,
+    sites: bool,
     sent: Sent,
     _slot: LiveSlot,
 }
 
 impl LiveBody {
-    pub(super) fn new(feed: Arc<LiveFeed>, slot: LiveSlot) -> LiveBody {
+    /// `sites`: what the lines are made of, instead of the lines.
+    pub(super) fn new(feed: Arc<LiveFeed>, sites: bool, slot: LiveSlot) -> LiveBody {
         LiveBody {
             feed,
             next: None,
             left: UPDATES_PER_ANSWER,
+            sites,
             sent: Sent::default(),
             _slot: slot,
         }
@@ -79,7 +82,10 @@ impl Body for LiveBody {
         if body.left == 0 {
             return Poll::Ready(None);
         }
-        let mut next = body.next.take().unwrap_or_else(|| body.feed.next());
+        let mut next = body
+            .next
+            .take()
+            .unwrap_or_else(|| body.feed.next(body.sites));
         let Poll::Ready(state) = Pin::new(&mut next).poll(context) else {
             body.next = Some(next);
             return Poll::Pending;
@@ -90,7 +96,9 @@ impl Body for LiveBody {
             return Poll::Ready(None);
         };
         body.left -= 1;
-        Poll::Ready(Some(Ok(Frame::data(body.sent.events(&state).into()))))
+        Poll::Ready(Some(Ok(Frame::data(
+            body.sent.events(&state, body.sites).into(),
+        ))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -116,8 +124,8 @@ struct Curve<'g> {
 }
 
 impl Sent {
-    /// Returns the text of the events for `state`.
-    fn events(&mut self, state: &LiveState) -> String {
+    /// Returns the text of the events for `state`. `sites`: with what the lines are made of, instead of the lines.
+    fn events(&mut self, state: &LiveState, sites: bool) -> String {
         // The page reconnects at once: the end of an answer is not a failure.
         let mut text = String::from("retry: 500\n");
         push(&mut text, "status", &state.status);
@@ -131,9 +139,16 @@ impl Sent {
             let marks = &state.marks;
             push(&mut text, "curve", &Curve { points, marks });
         }
+        let (top, leaks) = match sites {
+            true => (
+                ("top-sites", json(&state.sites.top)),
+                ("leak-sites", json(&state.sites.leaks)),
+            ),
+            false => (("top", json(&state.top)), ("leaks", json(&state.leaks))),
+        };
         for (name, new, old) in [
-            ("top", json(&state.top), &mut self.top),
-            ("leaks", json(&state.leaks), &mut self.leaks),
+            (top.0, top.1, &mut self.top),
+            (leaks.0, leaks.1, &mut self.leaks),
             ("routes", json(&state.routes), &mut self.routes),
             ("reports", json(&state.kept), &mut self.reports),
         ] {
@@ -168,7 +183,7 @@ fn push_json(text: &mut String, event: &str, json: &str) {
 #[cfg(test)]
 mod tests {
     use super::{LiveSlots, LiveState, MAX_CLIENTS, Mark, Moment, Sent};
-    use crate::profiler::{Blocks, State, Status};
+    use crate::profiler::{Blocks, LiveSites, State, Status};
 
     fn state() -> LiveState {
         LiveState {
@@ -177,6 +192,7 @@ mod tests {
             marks: Vec::new(),
             top: None,
             leaks: Vec::new(),
+            sites: LiveSites::default(),
             routes: Vec::new(),
             kept: Vec::new(),
         }
@@ -194,17 +210,36 @@ mod tests {
         let mut sent = Sent::default();
         let mut state = state();
         assert_eq!(
-            names(&sent.events(&state)),
+            names(&sent.events(&state, false)),
             ["status", "curve", "top", "leaks", "routes", "reports"]
         );
-        assert_eq!(names(&sent.events(&state)), ["status", "now"]);
+        assert_eq!(names(&sent.events(&state, false)), ["status", "now"]);
         state.marks.push(Mark {
             name: "line\nbreak\n\nevent: forged".into(),
             at_ms: 1,
             live: Blocks::default(),
         });
-        let events = sent.events(&state);
+        let events = sent.events(&state, false);
         assert_eq!(names(&events), ["status", "curve"], "{events}");
+    }
+
+    #[test]
+    fn sites_are_in_the_place_of_lines() {
+        let mut state = state();
+        state.sites.top = Some("bWVtcmF5".into());
+        let events = Sent::default().events(&state, true);
+        assert_eq!(
+            names(&events),
+            [
+                "status",
+                "curve",
+                "top-sites",
+                "leak-sites",
+                "routes",
+                "reports"
+            ]
+        );
+        assert!(events.contains("data: \"bWVtcmF5\"\n"), "{events}");
     }
 
     #[test]

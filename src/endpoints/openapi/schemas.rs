@@ -42,13 +42,15 @@ pub(crate) struct LiveEvent {
 
 /// Name of an event of the live page.
 #[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
+#[schema(rename_all = "kebab-case")]
 enum LiveEventName {
     Status,
     Curve,
     Now,
     Top,
     Leaks,
+    TopSites,
+    LeakSites,
     Routes,
     Reports,
 }

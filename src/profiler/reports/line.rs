@@ -124,6 +124,13 @@ impl Lines {
     }
 }
 
+/// Returns the line with the most live bytes, and the one that most probably leaks.
+#[cfg(feature = "http")]
+pub(crate) fn lines(report: &Report) -> (Option<CallSite>, Option<LeakCandidate>) {
+    let Lines { largest, leak } = Lines::of(report);
+    (largest.map(CallSite::from), leak.map(LeakCandidate::from))
+}
+
 /// Returns `leak` with its names; `None` if its line is not known.
 pub(in crate::profiler) fn probable_leak(
     report: &Report,

@@ -54,8 +54,12 @@ pub(super) use self::kept::note;
 pub use self::kept::{KeptReport, TriggerCause};
 pub(super) use self::line::Lines;
 #[cfg(feature = "http")]
+pub(crate) use self::line::lines;
+#[cfg(feature = "http")]
 pub(super) use self::line::probable_leak;
 pub use self::line::{CallSite, Confidence, LeakCandidate};
+#[cfg(feature = "http")]
+pub(crate) use self::making::render;
 pub(crate) use self::making::serve as serve_outputs;
 #[cfg(feature = "http")]
 pub(crate) use self::readers::Reader;

@@ -252,6 +252,12 @@ impl OutputKey {
         matches!(self.kind, OutputKind::Report) || !self.symbolize
     }
 
+    /// Returns whether code has names.
+    #[cfg(feature = "http")]
+    pub(crate) const fn has_names(self) -> bool {
+        self.symbolize
+    }
+
     pub(crate) const fn is_inverted(self) -> bool {
         self.inverted
     }

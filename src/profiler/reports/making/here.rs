@@ -8,7 +8,7 @@ use heapray_report::views;
 
 use super::super::line::Lines;
 use super::while_wanted::{self, WhileWanted};
-use super::write::{render, write_report};
+use super::write::{built, render, write_report};
 use super::{Failure, Input, KeptInput};
 use crate::collector::snapshot::Snapshot;
 use crate::os::calendar;
@@ -88,7 +88,7 @@ impl Here {
                 } else {
                     let log = snapshot.log.as_ref().filter(|_| whole);
                     let events = log.map(|log| while_wanted::items(resolved.events(log), wanted));
-                    render(key, &resolved.report, events, &mut out)?;
+                    render(key, &resolved.report, events, built(), &mut out)?;
                 }
             }
             Here::Kept {
@@ -111,7 +111,7 @@ impl Here {
                 let events =
                     events.map(|events| events.map(|event| event.map_err(io::Error::other)));
                 let events = events.map(|events| while_wanted::items(events, wanted));
-                render(key, &capture.report, events, &mut out)?;
+                render(key, &capture.report, events, built(), &mut out)?;
             }
         }
         Ok(())

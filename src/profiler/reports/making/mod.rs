@@ -25,6 +25,8 @@ use self::helped::Helped;
 pub(crate) use self::helped::serve;
 use self::here::Here;
 use self::while_wanted::WhileWanted;
+#[cfg(feature = "http")]
+pub(crate) use self::write::render;
 use super::line::Lines;
 use crate::os::helper::reason_of;
 use crate::profiler::machine::View;

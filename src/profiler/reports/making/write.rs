@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::iter;
+use std::time::SystemTime;
 
 use heapray_report::memray::MemoryLimit;
 use heapray_report::model::Event;
@@ -28,6 +29,7 @@ fn write_page<E>(
     report: &Report,
     events: Option<E>,
     opens_at: &str,
+    built: Option<SystemTime>,
     out: &mut impl Write,
 ) -> io::Result<()>
 where
@@ -46,10 +48,9 @@ where
         .filter(|_| few)
         .map(|events| Intervals::of(report, events, options))
         .transpose()?;
-    let program = std::fs::metadata("/proc/self/exe").and_then(|about| about.modified());
-    let sources = program.ok().map(|written| SourceFiles {
+    let sources = built.map(|built| SourceFiles {
         root: &report.about.source_root,
-        until: Some(written),
+        until: Some(built),
     });
     let page = Page {
         sources,
@@ -83,11 +84,18 @@ pub(super) fn write_report(
     }
 }
 
-/// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one.
-pub(super) fn render(
+/// Returns when this program was built, as its file says.
+pub(super) fn built() -> Option<SystemTime> {
+    std::fs::metadata("/proc/self/exe").ok()?.modified().ok()
+}
+
+/// Writes `report`, or what `key` makes of it. `events`: its event log, where there is one. `built`: when the program was built;
+/// a page has lines of sources that are not newer.
+pub(crate) fn render(
     key: OutputKey,
     report: &Report,
     events: Option<impl Iterator<Item = io::Result<Event>>>,
+    built: Option<SystemTime>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let joined = (!key.is_by_address()).then(|| views::joined(report));
@@ -109,9 +117,9 @@ pub(super) fn render(
         report
     };
     if let Some(label) = key.by_label() {
-        return render_by(label, key, shown, out);
+        return render_by(label, key, shown, built, out);
     }
-    write(key, shown, events, out)
+    write(key, shown, events, built, out)
 }
 
 /// Writes `report` by the values that its contexts have for `label`.
@@ -119,6 +127,7 @@ fn render_by(
     label: LabelKey,
     key: OutputKey,
     report: &Report,
+    built: Option<SystemTime>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let label = label.name();
@@ -133,7 +142,7 @@ fn render_by(
             // Last, so that nothing else changes the root frames.
             let mut report = views::by_context(report, label);
             report.conditions.notes.extend(missing);
-            write(key, &report, None::<iter::Empty<_>>, out)
+            write(key, &report, None::<iter::Empty<_>>, built, out)
         }
     }
 }
@@ -159,6 +168,7 @@ fn write(
     key: OutputKey,
     report: &Report,
     events: Option<impl Iterator<Item = io::Result<Event>>>,
+    built: Option<SystemTime>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     match key.kind() {
@@ -166,7 +176,7 @@ fn write(
             Some(events) => memray::write_all(report, events, key.format(), out),
             None => memray::write_aggregated(report, key.format(), out),
         },
-        OutputKind::Flamegraph => write_page(report, events, key.opens_at(), out),
+        OutputKind::Flamegraph => write_page(report, events, key.opens_at(), built, out),
         OutputKind::Stats => out.write_all(stats::text(report).as_bytes()),
         OutputKind::StatsJson => stats::json(report, &stats::JsonOptions::default(), out),
         OutputKind::Table => texts::table(report, &key.text_choices(), out),
