@@ -97,6 +97,12 @@ impl Sections {
         self.find(name).is_some()
     }
 
+    /// Returns whether the file has a section of that name without its bytes, as `objcopy --only-keep-debug` leaves code.
+    pub(crate) fn has_without_bytes(&self, name: &str) -> bool {
+        let mut sections = self.list.iter();
+        sections.any(|section| section.name == name && section.size == 0)
+    }
+
     /// Returns at most `size` bytes of a section from `offset` on: fewer at its end, and none if the section is missing or
     /// compressed.
     pub(crate) fn part(&self, name: &str, offset: u64, size: u64) -> Vec<u8> {

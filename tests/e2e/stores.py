@@ -87,6 +87,7 @@ class Pyroscope(Store):
             "-usage-stats.enabled=false",
             # Names for profiles without any, from debug files that it was sent; it asks nobody else.
             "-symbolizer.enabled=true",
+            "-symbolizer.symbol-ref-trees-enabled=true",
             "-symbolizer.debuginfod-url=",
             "-config.show_banner=false",
             "-self-profiling.disable-push=true",
@@ -156,6 +157,7 @@ scrape_configs:
             f"--http-address=127.0.0.1:{self.port}",
             f"--config-path={configuration}",
             "--storage-active-memory=67108864",
+            f"--debuginfo-cache-dir={self.directory}",
             "--log-level=warn",
         ]
 

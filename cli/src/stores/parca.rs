@@ -35,6 +35,13 @@ impl Store for Parca {
     }
 
     fn upload(&self, file: &DebugFile, force: bool, context: &Context) -> Result<Upload, Failure> {
+        if file.elf.is_unreadable_in_go {
+            return Err(Failure::Other(format!(
+                "{}: Parca cannot read this debug file, because it has the section .debug_gdb_scripts without its bytes: make it with \
+                 `objcopy --only-keep-debug --remove-section=.debug_gdb_scripts`, or send the program itself",
+                file.path.display()
+            )));
+        }
         let build_id = &file.elf.build_id;
         let proposal = ShouldInitiateUpload {
             build_id: build_id.clone(),

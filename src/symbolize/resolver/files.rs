@@ -107,6 +107,20 @@ impl FileLookup {
         }
     }
 
+    /// Notes that a file that was named may be of `module`.
+    pub(in crate::symbolize) fn meet(&mut self, module: &Module, hash: &str) {
+        for candidate in &mut self.candidates {
+            if is_of(&candidate.path, &candidate.build_id, module, hash) {
+                candidate.is_stranger = false;
+            }
+        }
+    }
+
+    /// Notes that the units of the program are known.
+    pub(in crate::symbolize) fn knows_units(&mut self) {
+        self.elf.wants_units = false;
+    }
+
     /// Looks `offsets` up like [`Lookup::lookup`](crate::symbolize::lookup::Lookup::lookup). `hash`: that of a module without a
     /// build id, or empty.
     pub(in crate::symbolize) fn look_up(
@@ -119,13 +133,13 @@ impl FileLookup {
         let mut left: Vec<usize> = (0..offsets.len()).collect();
         let mut has_file = false;
         for has_lines in [true, false] {
-            for candidate in &mut self.candidates {
+            for candidate in &self.candidates {
                 if candidate.has_lines != has_lines
                     || !is_of(&candidate.path, &candidate.build_id, module, hash)
                 {
                     continue;
                 }
-                (candidate.is_stranger, has_file) = (false, true);
+                has_file = true;
                 let path = Some(candidate.path.clone());
                 self.elf.look_up_in(module, path, &mut left, offsets, found);
             }
@@ -250,6 +264,9 @@ pub struct ElfFile {
     pub has_lines: bool,
     /// Whether it has a table of functions.
     pub has_functions: bool,
+    /// Whether its section `.debug_gdb_scripts` has no bytes, as `objcopy --only-keep-debug` leaves it. Programs in Go then read no
+    /// debug information at all.
+    pub is_unreadable_in_go: bool,
 }
 
 impl ElfFile {
@@ -262,6 +279,7 @@ impl ElfFile {
             hash: hex(&file_hash::of(path)?),
             has_lines: sections.has(".debug_info"),
             has_functions: sections.has(".symtab"),
+            is_unreadable_in_go: sections.has_without_bytes(".debug_gdb_scripts"),
         })
     }
 }

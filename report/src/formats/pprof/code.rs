@@ -109,18 +109,18 @@ impl<'a> Code<'a> {
     }
 
     fn add_mapping(&mut self, id: u64, module: &Module) {
-        // Without names, addresses are those of the file, as if the module were loaded where it was linked: stores look them
-        // up as they are.
-        let start = if self.symbolized {
-            module.start
+        // Without names, addresses are those of the file. A mapping without a range says so: pprof and Parca convert the others
+        // by the segments of the file that they have, and those of a debug file are elsewhere.
+        let (memory_start, memory_limit, file_offset) = if self.symbolized {
+            (module.start, module.limit, module.offset)
         } else {
-            module.address
+            (0, 0, 0)
         };
         let mapping = Mapping {
             id,
-            memory_start: start,
-            memory_limit: start.saturating_add(module.limit.saturating_sub(module.start)),
-            file_offset: module.offset,
+            memory_start,
+            memory_limit,
+            file_offset,
             filename: self.texts.number(&in_one_line(&module.path)),
             build_id: self.texts.number(&in_one_line(&module.build_id)),
             // The profile has all available names. This is set even if there are few: looking them up again in another build
