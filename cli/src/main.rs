@@ -19,6 +19,7 @@ mod input;
 mod json;
 mod leftovers;
 mod limit;
+mod name_cache;
 mod output;
 mod parquet;
 mod plot;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use heapray::symbolize::{FoundNames, NamedLater, SymbolFiles, can_name_later, name_later};
+use heapray::symbolize::{
+    FoundBefore, FoundNames, NamedLater, SymbolFiles, can_name_later, name_later,
+};
 use heapray_report::Report;
 use heapray_report::model::Module;
 use heapray_report::units::grouped;
@@ -12,6 +14,7 @@ use heapray_report::units::grouped;
 use crate::context::Context;
 use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
+use crate::name_cache;
 
 /// Where to look for files of the same build.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -54,6 +57,7 @@ impl FilesArgs {
             },
             servers: Debuginfod::new(self.debuginfod.as_deref(), self.offline)?,
             asked: BTreeSet::new(),
+            before: FoundBefore::default(),
         })
     }
 
@@ -64,18 +68,19 @@ impl FilesArgs {
 }
 
 /// Files and servers that have names.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Names {
     files: SymbolFiles,
     servers: Option<Debuginfod>,
     /// The build ids that servers were asked for.
     asked: BTreeSet<String>,
+    before: FoundBefore,
 }
 
 impl Names {
     /// Looks up the names that `report` lacks. Asks servers for a file once, and keeps what they have.
     pub(crate) fn name(&mut self, report: &Report, context: &Context) -> NamedLater {
-        let named = name_later(report, &self.files);
+        let named = self.name_from_files(report);
         let Some(servers) = &self.servers else {
             return named;
         };
@@ -92,17 +97,24 @@ impl Names {
             return named;
         }
         self.files.binaries.extend(found);
-        name_later(report, &self.files)
+        self.name_from_files(report)
+    }
+
+    fn name_from_files(&mut self, report: &Report) -> NamedLater {
+        name_cache::load(report, &mut self.before);
+        let named = name_later(report, &self.files, &mut self.before);
+        name_cache::save(&mut self.before);
+        named
     }
 }
 
 /// Looks up the names that `report` lacks where files of the same build are, on this machine. Says so if it finds any.
 pub(crate) fn look_up_by_itself(report: &mut Report, context: &Context) -> Option<NamedLater> {
-    let files = SymbolFiles::default();
-    if !context.symbolizes() || !can_name_later(report, &files) {
+    let mut names = Names::default();
+    if !context.symbolizes() || !can_name_later(report, &names.files) {
         return None;
     }
-    let mut named = name_later(report, &files);
+    let mut named = names.name_from_files(report);
     *report = std::mem::take(&mut named.report);
     for found in named.modules.iter().filter(|found| found.with_lines > 0) {
         let line = line(found, report);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use heapray::symbolize::{SymbolFiles, can_name_later, name_later};
+use heapray::symbolize::{FoundBefore, SymbolFiles, can_name_later, name_later};
 use heapray_report::Report;
 use heapray_report::model::{
     Allocator, ContextId, Frame, FrameId, Module, Place, Site, StackId, Tally, Thread, ThreadId,
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let report = report();
     let _ = can_name_later(&report, &files);
-    let named = name_later(&report, &files).report;
+    let named = name_later(&report, &files, &mut FoundBefore::default()).report;
     let count = |report: &Report| -> u64 { report.sites.iter().map(|site| site.live.count).sum() };
     assert_eq!(count(&named), count(&report), "each call site stays");
 });

@@ -19,6 +19,17 @@ pub(crate) struct Place<'a> {
     pub(crate) line: u32,
 }
 
+impl Place<'_> {
+    /// Returns the same with texts of its own.
+    pub(crate) fn to_owned(&self) -> Place<'static> {
+        Place {
+            function: Cow::Owned(self.function.as_ref().clone()),
+            file: Cow::Owned(self.file.as_ref().to_owned()),
+            line: self.line,
+        }
+    }
+}
+
 /// A callback that gets the index of an address and its frames, outermost first, or no frames if the address is unknown.
 pub(crate) type Found<'f> = dyn FnMut(usize, &[Place<'_>]) + 'f;
 

@@ -46,7 +46,7 @@ pub use assemble::report;
 pub(crate) use assemble::{report_again, report_while, report_without_names};
 pub(crate) use helped::serve as serve_names;
 pub use known::Known;
-pub use later::{FoundNames, NamedLater, can_name_later, name_later};
+pub use later::{FoundBefore, FoundNames, NamedLater, can_name_later, name_later};
 pub(crate) use located::{Located, LocatedFrame};
 pub use options::{NameMode, ReportOptions, ThreadMode};
 pub(crate) use resolve::resolve_elsewhere;

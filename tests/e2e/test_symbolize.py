@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -30,11 +31,13 @@ def tool(name: str) -> str:
 
 
 def command(*arguments, **environment) -> subprocess.CompletedProcess:
-    """Runs the command with a cache of its own."""
+    """Runs the command with a cache of its own, in which nothing is."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD_")}
-    variables |= {"NO_PROXY": "*", "no_proxy": "*", "COLUMNS": "240"} | environment
+    variables |= {"NO_PROXY": "*", "no_proxy": "*", "COLUMNS": "240"}
     arguments = [str(argument) for argument in arguments]
-    return subprocess.run([HEAPRAY, *arguments], capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=variables)
+    with tempfile.TemporaryDirectory() as cache:
+        variables |= {"XDG_CACHE_HOME": cache} | environment
+        return subprocess.run([HEAPRAY, *arguments], capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=variables)
 
 
 def recorded(directory, program, settings) -> tuple:
@@ -106,6 +109,21 @@ def test_a_stripped_program_gets_its_names_from_the_one_that_was_kept(tmp_path, 
     done = command("symbolize", tmp_path / "in-place.bin", "--in-place", "--binary", SAMPLE)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "in-place.bin").read_bytes() == named.read_bytes()
+
+
+def test_a_second_report_of_a_build_needs_no_file(tmp_path, stripped):
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    [first, second, third] = [tmp_path / f"{name}.bin" for name in ["first", "second", "third"]]
+    assert command("symbolize", stripped, "--binary", SAMPLE, "-o", first, **cache).returncode == 0
+    done = command("symbolize", stripped, "-o", second, **cache)
+    assert done.returncode == 0 and "have a line now" in done.stderr, done.stderr
+    assert first.read_bytes() == second.read_bytes()
+    # A damaged cache costs time, and nothing else.
+    for file in (tmp_path / "cache" / "heapray" / "names").iterdir():
+        file.write_text("[1, 2")
+    assert command("symbolize", stripped, "-o", third, **cache).returncode == 1
+    assert command("symbolize", stripped, "--binary", SAMPLE, "-o", third, **cache).returncode == 0
+    assert first.read_bytes() == third.read_bytes()
 
 
 def test_another_build_is_refused_with_both_ids(tmp_path, stripped):

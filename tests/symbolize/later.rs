@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use heapray::collector::snapshot::Module;
 use heapray::symbolize::{
-    NameMode, NamedLater, ReportOptions, SymbolFiles, can_name_later, name_later, resolve,
+    FoundBefore, NameMode, NamedLater, ReportOptions, SymbolFiles, can_name_later, name_later,
+    resolve,
 };
 use heapray_report::Report;
 use heapray_report::memray::{self, MemoryLimit, SameNames, Version};
@@ -88,7 +89,7 @@ fn named(report: &Report) -> NamedLater {
     };
     assert!(can_name_later(report, &files));
     assert!(!can_name_later(report, &SymbolFiles::default()));
-    name_later(report, &files)
+    name_later(report, &files, &mut FoundBefore::default())
 }
 
 /// Returns what each call site of a program at `path` holds.
@@ -186,7 +187,7 @@ fn a_report_stays_as_it_is_without_files() {
         sysroot: Some("/nowhere".into()),
         ..SymbolFiles::default()
     };
-    let named = name_later(&report, &files);
+    let named = name_later(&report, &files, &mut FoundBefore::default());
     assert_same(&sums(&named.report, &exe()), &sums(&report, &exe()));
     assert_eq!(named.report.totals, report.totals);
 }
@@ -202,7 +203,7 @@ fn files_of_another_build_are_not_used() {
         binaries: vec![other.clone(), text.clone()],
         ..SymbolFiles::default()
     };
-    let named = name_later(&report, &files);
+    let named = name_later(&report, &files, &mut FoundBefore::default());
     assert_same(&sums(&named.report, gone), &sums(&report, gone));
     let strangers: Vec<_> = named
         .strangers
@@ -210,4 +211,48 @@ fn files_of_another_build_are_not_used() {
         .map(|stranger| (stranger.path.clone(), stranger.id.is_some()))
         .collect();
     assert_eq!(strangers, [(text, false), (other, true)]);
+}
+
+#[test]
+fn what_was_found_before_needs_no_file() {
+    let report = recorded(&stacks(), &gone(), &OPTIONS);
+    let files = SymbolFiles {
+        binaries: vec![exe()],
+        ..SymbolFiles::default()
+    };
+    let mut before = FoundBefore::default();
+    let first = name_later(&report, &files, &mut before);
+    let written: Vec<(String, Vec<u8>)> = before
+        .changed()
+        .map(|(build_id, text)| (build_id.to_owned(), text))
+        .collect();
+    assert_eq!(written.len(), 1);
+    assert_eq!(before.changed().count(), 0, "nothing is new now");
+
+    let mut loaded = FoundBefore::default();
+    for (build_id, text) in &written {
+        loaded.load(build_id, text);
+        assert!(loaded.has(build_id));
+    }
+    let second = name_later(&report, &SymbolFiles::default(), &mut loaded);
+    assert_eq!(loaded.changed().count(), 0);
+    assert_same(
+        &sums(&second.report, &gone()),
+        &sums(&first.report, &gone()),
+    );
+    let about = |named: &NamedLater| format!("{:?}", named.report.about);
+    assert_eq!(about(&second), about(&first));
+    assert_eq!(second.modules, first.modules);
+
+    // Files that are known by now are not strangers.
+    let third = name_later(&report, &files, &mut loaded);
+    assert!(third.strangers.is_empty());
+
+    let (build_id, text) = &written[0];
+    for broken in [&text[..text.len() / 2], b"", b"[]", b"{\"form\":0}"] {
+        let mut loaded = FoundBefore::default();
+        loaded.load(build_id, broken);
+        let named = name_later(&report, &SymbolFiles::default(), &mut loaded);
+        assert!(named.modules.iter().all(|found| found.with_lines == 0));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heapray::collector::snapshot::Module;
-use heapray::symbolize::{NamedLater, SymbolFiles, name_later};
+use heapray::symbolize::{FoundBefore, NamedLater, SymbolFiles, name_later};
 use heapray_report::Report;
 
 use crate::child::{Scratch, objcopy};
@@ -98,7 +98,7 @@ fn assert_named(program: &Program, at_hand: &Sums, files: &SymbolFiles) {
     let offsets = program.recorded_at(gone);
     let NamedLater {
         report, strangers, ..
-    } = name_later(&offsets, files);
+    } = name_later(&offsets, files, &mut FoundBefore::default());
     assert_same(&sums(&report, gone), at_hand);
     assert_eq!(strangers, []);
 }

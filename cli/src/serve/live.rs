@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{Method, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ use super::body::{Pieces, made_by};
 use super::relay::{ask, passed_on};
 use super::{Front, failure, kept};
 use crate::failure::Failure;
-use crate::http::problem;
+use crate::http::{check, problem};
 use crate::remote::{ENDPOINTS, readable};
 
 /// Longest line of an answer, in bytes.
@@ -63,7 +63,11 @@ pub(crate) fn first(front: &Front) -> Result<Option<NamedLater>, Failure> {
         .remote
         .pass_on(Method::GET, &path(), &Default::default());
     let answer = answer.map_err(|error| Failure::Other(format!("{url}: {}", problem(error))));
-    let answer = crate::http::check(&url, Ok(answer?))?;
+    let answer = answer?;
+    if answer.status() == StatusCode::NOT_FOUND {
+        return Err(is_not_heapray(&url));
+    }
+    let answer = check(&url, Ok(answer))?;
     let mut events = Events(BufReader::new(answer.into_body().into_reader()));
     let failed = |error| Failure::io(format!("cannot read {url}"), readable(error));
     while let Some(event) = events.next().map_err(failed)? {
@@ -78,9 +82,13 @@ pub(crate) fn first(front: &Front) -> Result<Option<NamedLater>, Failure> {
             _ => {}
         }
     }
-    Err(Failure::Other(format!(
-        "{url}: what answers there is not heapray: is the address right?"
-    )))
+    Err(is_not_heapray(&url))
+}
+
+fn is_not_heapray(url: &str) -> Failure {
+    Failure::Other(format!(
+        "{url}: what answers there is not heapray: is the address right, and MEMRAY_PROFILER=true set?"
+    ))
 }
 
 /// An event, and the text that it came as.

@@ -19,6 +19,8 @@ pub fn heapray() -> Command {
         .stdin(Stdio::null())
         .env_remove("MEMRAY_PROFILER_TOKEN")
         .env_remove("NO_COLOR")
+        // Names that were found before, of the tests alone.
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .env("COLUMNS", "100");
     command
 }

@@ -141,6 +141,11 @@ impl ElfLookup {
         ElfLookup { mode, ..self }
     }
 
+    /// Returns whether nothing was missing of the debug information that was looked up.
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.unreadable.is_empty()
+    }
+
     /// Returns whether the units are still to be read.
     pub(super) fn wants_units(&self) -> bool {
         self.mode == SymbolMode::Lines && self.wants_units && self.units.is_empty()

@@ -4,7 +4,7 @@ use super::{BIAS, Fake, functions, module, push, site, snapshot};
 use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::ModuleId;
 use crate::symbolize::assemble::assemble;
-use crate::symbolize::{NameMode, ReportOptions, SymbolFiles, name_later};
+use crate::symbolize::{FoundBefore, NameMode, ReportOptions, SymbolFiles, name_later};
 
 const GENERATED: &str = "app::generated @ src/gen.rs : 0";
 const HELPER: &str = "app::helper @ src/help.rs : 7";
@@ -36,7 +36,12 @@ fn a_frame_is_a_part_of_code_without_a_line_only_where_it_is_inlined() {
     }
     let options = ReportOptions::new().names(NameMode::Both).by_address(true);
     let report = assemble(&snapshot, &options, &mut fake).report;
-    let named = name_later(&report, &SymbolFiles::default()).report;
+    let named = name_later(
+        &report,
+        &SymbolFiles::default(),
+        &mut FoundBefore::default(),
+    )
+    .report;
     let stacks = |report: &heapray_report::Report| {
         let mut stacks: Vec<_> = report
             .sites
