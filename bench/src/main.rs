@@ -41,7 +41,9 @@ heapray-bench list
 heapray-bench collector | contexts | report | sites | size
     figures of heapray alone: the collector's tables, contexts, reports, call sites in memory, cost of building it in
 heapray-bench symbols FILE
-    looking up addresses in the debug information of a program, beside addr2line and llvm-symbolizer";
+    looking up addresses in the debug information of a program, beside addr2line and llvm-symbolizer
+heapray-bench agreement COUNT FILE...
+    compares the functions, inlined calls and lines of random addresses with those of llvm-symbolizer";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -72,6 +74,7 @@ fn command(arguments: &[String]) -> Result<()> {
         ["sites"] => details::sites::section(),
         ["size"] => details::size::section(),
         ["symbols", path] => details::symbols::section(path),
+        ["agreement", count, files @ ..] => details::agreement::section(count, files),
         ["child", "symbols", who, path, count] => details::symbols::child(who, path, count),
         ["child", "contexts", mode] => details::contexts::child(mode),
         ["child", "contexts", mode, layer, count] => details::contexts::counted(mode, layer, count),

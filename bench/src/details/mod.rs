@@ -1,5 +1,6 @@
 //! Figures of heapray alone, each in its own process, which runs this binary again.
 
+pub(crate) mod agreement;
 pub(crate) mod collector;
 pub(crate) mod contexts;
 pub(crate) mod report;

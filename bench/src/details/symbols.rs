@@ -58,7 +58,7 @@ pub(crate) fn child(who: &str, path: &str, count: &str) -> Result<()> {
 }
 
 /// Returns random addresses of the code of a file.
-fn addresses(path: &str, count: usize) -> Result<Vec<u64>> {
+pub(super) fn addresses(path: &str, count: usize) -> Result<Vec<u64>> {
     let output = Command::new("readelf").args(["-SW", path]).output()?;
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().find_map(|line| line.split_once(" .text "));
@@ -76,6 +76,20 @@ fn addresses(path: &str, count: usize) -> Result<Vec<u64>> {
 }
 
 fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
+    let table = table(path, addresses)?;
+    let ((resolved, time), memory) = watched(largest_child_with_files, || {
+        let start = Instant::now();
+        let resolved = resolve(&table, &ReportOptions::default());
+        Ok((resolved, start.elapsed()))
+    })?;
+    // The helper has ended when its names are dropped.
+    print(children_cpu() + process_cpu(), time, memory);
+    println!("frames={}", resolved.report.frames.len());
+    Ok(())
+}
+
+/// Returns a call stack of one frame for each address of the file at `path`.
+pub(super) fn table(path: &str, addresses: &[u64]) -> Result<StackTable> {
     let node = |address| RawNode {
         parent: NodeId::ROOT,
         module: ModuleId(0),
@@ -99,7 +113,7 @@ fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
         temporary: Default::default(),
         oldest_live_ms: None,
     });
-    let table = StackTable {
+    Ok(StackTable {
         sites: sites.collect(),
         nodes,
         threads: Vec::new(),
@@ -114,16 +128,7 @@ fn in_heapray(path: &str, addresses: &[u64]) -> Result<()> {
             code: None,
             is_main: false,
         }]),
-    };
-    let ((resolved, time), memory) = watched(largest_child_with_files, || {
-        let start = Instant::now();
-        let resolved = resolve(&table, &ReportOptions::default());
-        Ok((resolved, start.elapsed()))
-    })?;
-    // The helper has ended when its names are dropped.
-    print(children_cpu() + process_cpu(), time, memory);
-    println!("frames={}", resolved.report.frames.len());
-    Ok(())
+    })
 }
 
 fn in_tool(tool: &str, arguments: &[&str], path: &str, addresses: &[u64]) -> Result<()> {
