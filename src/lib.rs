@@ -173,6 +173,7 @@ mod contexts;
 mod endpoints;
 mod flight_recorder;
 mod helper;
+mod hex;
 mod metrics;
 mod os;
 mod profiler;

@@ -23,6 +23,7 @@ use super::query::{self, MakingQuery};
 use super::route::Endpoint;
 use super::{download, guard, negotiate, params, serve};
 use crate::config::Config;
+use crate::hex;
 use crate::profiler;
 use crate::profiler::store::{OutputKey, OutputKind};
 
@@ -164,6 +165,13 @@ impl AskedOutput {
         let events = events.filter(|_| self.has_events());
         profiler::render(self.key, report, events, built, out)
     }
+}
+
+/// Returns the report in the data of an event of call sites; `None` if there is none.
+#[must_use]
+pub fn sites(data: &str) -> Option<Vec<u8>> {
+    let digits: Option<String> = serde_json::from_str(data).ok()?;
+    hex::bytes(&digits?)
 }
 
 /// Returns the data of the event `top` for the call sites of `report`.

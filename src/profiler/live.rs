@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use heapray_report::memray::{self, Version};
 use heapray_report::views::{self, Names};
 use heapray_report::{Report, model};
@@ -32,6 +31,7 @@ use super::{Blocks, CallSite, Error, KeptReport, LeakCandidate, Mark, Status};
 use crate::collector::routes::SumsByRoute;
 use crate::collector::snapshot::Snapshot;
 use crate::contexts::{self, ROUTE};
+use crate::hex;
 use crate::symbolize::{self, Known, ReportOptions};
 
 /// From one state to the next.
@@ -78,7 +78,7 @@ pub(crate) struct Top {
     pub(crate) seen: Blocks,
 }
 
-/// The call sites that the lines were made of: captures in Base64, for those who look names up elsewhere.
+/// The call sites that the lines were made of: captures in hexadecimal digits, for those who look names up elsewhere.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LiveSites {
     pub(crate) top: Option<Arc<str>>,
@@ -272,7 +272,7 @@ impl Found {
             symbolize::resolve_again(&snapshot.stacks, &options, symbols).report
         };
         if sites {
-            let capture = in_base64(&report);
+            let capture = in_digits(&report);
             if search {
                 self.sites.leaks.clone_from(&capture);
             }
@@ -285,12 +285,12 @@ impl Found {
     }
 }
 
-/// Returns `report` as a capture in Base64.
-fn in_base64(report: &Report) -> Option<Arc<str>> {
+/// Returns `report` as a capture in hexadecimal digits.
+fn in_digits(report: &Report) -> Option<Arc<str>> {
     let mut capture = Vec::new();
     // A vector takes everything; what could not be written is not shown.
     memray::write_aggregated(report, Version::V13, &mut capture).ok()?;
-    Some(BASE64_STANDARD.encode(capture).into())
+    Some(hex::digits(&capture).into())
 }
 
 /// Returns `report` with those frames joined that its plain names cannot tell apart.

@@ -13,6 +13,7 @@ use super::places::FrameTable;
 use crate::collector::Process;
 use crate::collector::snapshot::Module;
 use crate::config::SymbolMode;
+use crate::hex;
 use crate::os::file_hash;
 
 /// memray's number for `malloc` (capture format, section 1).
@@ -100,21 +101,17 @@ pub(super) fn module(module: &Module) -> model::Module {
     });
     model::Module {
         path: in_one_line(&module.path.to_string_lossy()).into_owned(),
-        build_id: hex(&module.build_id),
+        build_id: hex::digits(&module.build_id),
         start,
         limit,
         offset,
         address: start.wrapping_sub(module.load_bias),
         hash: if module.build_id.is_empty() && module.path.is_absolute() {
-            file_hash::of(&module.path).map_or_else(String::new, |hash| hex(&hash))
+            file_hash::of(&module.path).map_or_else(String::new, |hash| hex::digits(&hash))
         } else {
             String::new()
         },
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns `mark` with a name that is safe to show: one line without control characters.

@@ -63,7 +63,7 @@ fn difference(ours: &[Shown], theirs: &[Shown]) -> Option<&'static str> {
     }
     let has_line = |frames: &[Shown]| frames.iter().any(|(_, _, line)| *line > 0);
     Some(match (has_line(ours), has_line(theirs)) {
-        (false, false) => "only the name of code without lines",
+        (false, false) => "another name of code without lines",
         (true, false) => "only heapray has a line",
         (false, true) => "only llvm-symbolizer has a line",
         _ if ours.len() != theirs.len() => "another number of frames",
@@ -90,6 +90,8 @@ fn ours(path: &str, addresses: &[u64]) -> Result<Vec<Vec<Shown>>> {
     let options = ReportOptions::new().full(true).names(NameMode::Full);
     let resolved = resolve(&table, &options);
     let report = &resolved.report;
+    let module = table.modules.first().ok_or("there is no module")?;
+    let module = module.path.to_string_lossy();
     let frame = |id: heapray_report::model::FrameId| {
         let frame = report
             .frames
@@ -97,7 +99,13 @@ fn ours(path: &str, addresses: &[u64]) -> Result<Vec<Vec<Shown>>> {
             .copied()
             .unwrap_or_default();
         let text = |id| report.strings.get(id).to_owned();
-        (text(frame.function), text(frame.file), frame.line)
+        let (function, file) = (text(frame.function), text(frame.file));
+        // What is not known: the program itself, and `program+0x1234` in it. There: nothing, and `??`.
+        match (file == module, function.contains("+0x")) {
+            (true, true) => ("??".to_owned(), String::new(), 0),
+            (true, false) => (function, String::new(), 0),
+            (false, _) => (function, file, frame.line),
+        }
     };
     let stacks = table.sites.iter().map(|site| resolved.stack_of(site.node));
     Ok(stacks
@@ -131,7 +139,8 @@ fn theirs(path: &str, addresses: &[u64]) -> Result<Vec<Vec<Shown>>> {
             let name = format!("{:#}", rustc_demangle::demangle(pair[0]));
             let mut place = pair[1].rsplitn(3, ':');
             let line = place.nth(1).and_then(|line| line.parse().ok());
-            let file = place.next().filter(|file| *file != "??");
+            // Where there is no line, it takes the object file of the nearest symbol.
+            let file = place.next().filter(|file| file.contains('/'));
             (name, file.unwrap_or_default().to_owned(), line.unwrap_or(0))
         };
         lines.chunks_exact(2).map(frame).collect()

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use heapray::elsewhere;
 use heapray::symbolize::NamedLater;
 use heapray_report::memray::{self, SameNames};
@@ -175,8 +173,7 @@ fn send(pieces: &Pieces, event: &str, data: &Value) -> bool {
 
 /// Returns the report in an event's data, with names; `None` if there is none.
 fn named(front: &Front, data: &str) -> Option<NamedLater> {
-    let text: Option<String> = serde_json::from_str(data).ok()?;
-    let capture = STANDARD.decode(text?).ok()?;
+    let capture = elsewhere::sites(data)?;
     let limit = front.context.memory_limit();
     let capture = memray::read_file_as(Cursor::new(capture), limit, SameNames::Apart).ok()?;
     Some(front.name(&capture.report))

@@ -41,7 +41,7 @@ pub(super) struct LiveQuery {
 /// again. The schema describes one event.
 ///
 /// With `?sites=true`, `top-sites` and `leak-sites` are in the place of `top` and `leaks`: the call sites that those are made of,
-/// as a report in Base64, for a tool that looks up names elsewhere (`heapray serve`).
+/// as a report in hexadecimal digits, for a tool that looks up names elsewhere (`heapray serve`).
 ///
 /// An answer ends after ten seconds, so that it never delays the shutdown of a service. Ask again at once.
 #[cfg_attr(feature = "openapi", utoipa::path(

@@ -8,6 +8,7 @@ use heapray_report::model::{Frame, FrameId, Place as CodePlace};
 
 use crate::capture::event::NodeId;
 use crate::collector::snapshot::{Module, ModuleId, RawNode};
+use crate::hex;
 use crate::symbolize::places::MARKS;
 
 /// Returns whether code of `report` has no line, and where it is.
@@ -56,7 +57,7 @@ impl Addresses {
                 load_bias: module.start.wrapping_sub(module.address),
                 start: module.start,
                 end: module.limit,
-                build_id: bytes(&module.build_id),
+                build_id: hex::bytes(&module.build_id).unwrap_or_default(),
                 is_main: number == 0,
                 ..itself(path)
             }
@@ -158,16 +159,4 @@ impl Addresses {
             _ => place,
         }
     }
-}
-
-/// Returns the bytes of `text` in hexadecimal digits.
-fn bytes(text: &str) -> Vec<u8> {
-    let (pairs, _) = text.as_bytes().as_chunks::<2>();
-    pairs
-        .iter()
-        .filter_map(|pair| {
-            let pair = std::str::from_utf8(pair).ok()?;
-            u8::from_str_radix(pair, 16).ok()
-        })
-        .collect()
 }

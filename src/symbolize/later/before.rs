@@ -6,6 +6,7 @@ use heapray_report::sources::Unit;
 use serde::{Deserialize, Serialize};
 
 use crate::collector::snapshot::Module;
+use crate::hex;
 use crate::symbolize::lookup::Place;
 
 /// The most addresses of a build that are kept. One takes some 500 bytes.
@@ -99,6 +100,5 @@ impl FoundBefore {
 /// Returns the build id of `module` in hexadecimal; `None` if it has none.
 fn key(module: &Module) -> Option<String> {
     let id = &module.build_id;
-    let text = || id.iter().map(|byte| format!("{byte:02x}")).collect();
-    (!id.is_empty()).then(text)
+    (!id.is_empty()).then(|| hex::digits(id))
 }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use super::{DebugDirs, ElfLookup, Object, is_newer};
 use crate::collector::snapshot::Module;
+use crate::hex;
 use crate::os::elf::Sections;
 use crate::os::file_hash;
 use crate::symbolize::lookup::{Found, Lookup as _};
@@ -242,14 +243,14 @@ fn is_of(path: &Path, build_id: &[u8], module: &Module, hash: &str) -> bool {
 }
 
 fn has_hash(path: &Path, hash: &str) -> bool {
-    file_hash::of(path).is_some_and(|found| hex(&found) == hash)
+    file_hash::of(path).is_some_and(|found| hex::digits(&found) == hash)
 }
 
 fn id_of(path: &Path, build_id: &[u8]) -> String {
     if build_id.is_empty() {
-        return file_hash::of(path).map_or_else(String::new, |hash| hex(&hash));
+        return file_hash::of(path).map_or_else(String::new, |hash| hex::digits(&hash));
     }
-    hex(build_id)
+    hex::digits(build_id)
 }
 
 /// What an ELF file has for names.
@@ -275,15 +276,11 @@ impl ElfFile {
     pub fn read(path: &Path) -> Option<ElfFile> {
         let sections = Sections::of(path)?;
         Some(ElfFile {
-            build_id: hex(&sections.build_id()),
-            hash: hex(&file_hash::of(path)?),
+            build_id: hex::digits(&sections.build_id()),
+            hash: hex::digits(&file_hash::of(path)?),
             has_lines: sections.has(".debug_info"),
             has_functions: sections.has(".symtab"),
             is_unreadable_in_go: sections.has_without_bytes(".debug_gdb_scripts"),
         })
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
