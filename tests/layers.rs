@@ -77,8 +77,9 @@ fn sources(of: &str) -> Vec<(String, String)> {
 }
 
 /// The layers of `src`, lowest first, each with its imports from the crate, which must be above it in this table.
-const MAY_IMPORT: [(&str, &[&str]); 20] = [
+const MAY_IMPORT: [(&str, &[&str]); 21] = [
     ("announce", &[]),
+    ("hex", &[]),
     ("nearest", &[]),
     ("capture", &[]),
     ("alloc", &["capture"]),
@@ -93,7 +94,10 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
         "collector",
         &["capture", "contexts", "flight_recorder", "os"],
     ),
-    ("symbolize", &["capture", "collector", "config", "os"]),
+    (
+        "symbolize",
+        &["capture", "collector", "config", "hex", "os"],
+    ),
     (
         "session",
         &[
@@ -117,6 +121,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
             "config",
             "contexts",
             "flight_recorder",
+            "hex",
             "memory_log",
             "os",
             "push",
@@ -156,6 +161,7 @@ const MAY_IMPORT: [(&str, &[&str]); 20] = [
             "capture",
             "config",
             "contexts",
+            "hex",
             "memory_log",
             "metrics",
             "nearest",
