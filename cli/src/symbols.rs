@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use heapray::symbolize::{
-    FoundBefore, FoundNames, NamedLater, SymbolFiles, can_name_later, name_later,
+    ElfFile, FoundBefore, FoundNames, NamedLater, SymbolFiles, can_name_later, name_later,
 };
 use heapray_report::Report;
 use heapray_report::model::Module;
@@ -87,10 +87,25 @@ impl Names {
         let lacking = named.modules.iter().filter(|found| found.with_lines == 0);
         let lacking = lacking.filter_map(|found| report.modules.get(found.module));
         let asked = &mut self.asked;
-        let found: Vec<PathBuf> = lacking
+        let lacking: Vec<&Module> = lacking
             .filter(|module| !module.build_id.is_empty() && asked.insert(module.build_id.clone()))
-            .filter_map(|module| {
-                servers.debug_file(&module.build_id, &file_name(&module.path), context)
+            .collect();
+        let found: Vec<PathBuf> = lacking
+            .into_iter()
+            .flat_map(|module| {
+                let name = file_name(&module.path);
+                let file = servers.debug_file(&module.build_id, &name, context);
+                let shared = file
+                    .as_deref()
+                    .and_then(ElfFile::read)
+                    .map(|elf| elf.shared);
+                // What several debug files share has a build id of its own.
+                let shared = shared.filter(|id| !id.is_empty() && asked.insert(id.clone()));
+                let shared = shared.and_then(|id| {
+                    let of = format!("{name} and others");
+                    servers.debug_file(&id, &of, context)
+                });
+                file.into_iter().chain(shared)
             })
             .collect();
         if found.is_empty() {

@@ -16,21 +16,33 @@ const PART: usize = 1 << 20;
 
 /// Directories of separate debug files.
 #[derive(Debug)]
-pub(in crate::symbolize) struct DebugDirs(Vec<PathBuf>);
+pub(in crate::symbolize) struct DebugDirs {
+    dirs: Vec<PathBuf>,
+    /// Files by build id that are in none of them.
+    named: Vec<(Vec<u8>, PathBuf)>,
+}
 
 impl Default for DebugDirs {
     fn default() -> Self {
-        DebugDirs(vec!["/usr/lib/debug".into(), "/lib/debug".into()])
+        DebugDirs::from(vec!["/usr/lib/debug".into(), "/lib/debug".into()])
     }
 }
 
 impl From<Vec<PathBuf>> for DebugDirs {
     fn from(dirs: Vec<PathBuf>) -> Self {
-        DebugDirs(dirs)
+        DebugDirs {
+            dirs,
+            named: Vec::new(),
+        }
     }
 }
 
 impl DebugDirs {
+    /// Adds files by build id, in which what several debug files share may be.
+    pub(in crate::symbolize) fn with_files(self, named: Vec<(Vec<u8>, PathBuf)>) -> DebugDirs {
+        DebugDirs { named, ..self }
+    }
+
     /// Returns the debug file of a build id.
     pub(in crate::symbolize) fn by_build_id(&self, build_id: &[u8]) -> Option<PathBuf> {
         let (first, rest) = build_id.split_first()?;
@@ -40,7 +52,7 @@ impl DebugDirs {
             let _ = write!(name, "{byte:02x}");
         }
         name.push_str(".debug");
-        let mut files = self.0.iter().map(|dir| dir.join(&name));
+        let mut files = self.dirs.iter().map(|dir| dir.join(&name));
         files
             .find(|path| Sections::of(path).is_some_and(|sections| sections.build_id() == build_id))
     }
@@ -53,7 +65,7 @@ impl DebugDirs {
         let dir = path.parent()?;
         let below = dir.strip_prefix("/").unwrap_or(dir);
         let beside = [dir.join(name), dir.join(".debug").join(name)];
-        let elsewhere = self.0.iter().map(|debug| debug.join(below).join(name));
+        let elsewhere = self.dirs.iter().map(|debug| debug.join(below).join(name));
         let mut files = beside.into_iter().chain(elsewhere);
         files.find_map(|file| {
             let linked = Object::open(&file).filter(|_| file != path)?;
@@ -64,16 +76,23 @@ impl DebugDirs {
     /// Returns the file to which `dwz` moved what several debug files share, if `object` names one.
     pub(in crate::symbolize) fn shared(&self, object: &Object) -> Option<Object> {
         let section = object.section(".gnu_debugaltlink");
-        let end = section.iter().position(|&byte| byte == 0)?;
-        let (name, build_id) = (
-            Path::new(OsStr::from_bytes(&section[..end])),
-            &section[end + 1..],
-        );
+        let (name, build_id) = shared_link(&section)?;
         let dir = object.path.canonicalize().ok()?.parent()?.to_owned();
         let beside = Object::open(&dir.join(name));
         let beside = beside.filter(|object| object.sections.build_id() == build_id);
-        beside.or_else(|| Object::open(&self.by_build_id(build_id)?))
+        let named = || {
+            let mut named = self.named.iter();
+            Some(named.find(|(id, _)| id == build_id)?.1.clone())
+        };
+        beside.or_else(|| Object::open(&self.by_build_id(build_id).or_else(named)?))
     }
+}
+
+/// Returns the name and the build id of the file to which `dwz` moved a part of a file, which `section`, `.gnu_debugaltlink`, tells.
+pub(in crate::symbolize) fn shared_link(section: &[u8]) -> Option<(&Path, &[u8])> {
+    let end = section.iter().position(|&byte| byte == 0)?;
+    let (name, build_id) = section.split_at(end);
+    Some((Path::new(OsStr::from_bytes(name)), &build_id[1..]))
 }
 
 /// Returns the file name and the checksum of a debug link: the name, padding to a multiple of four, the checksum.

@@ -10,7 +10,7 @@ mod symbols;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-pub(super) use debug_files::DebugDirs;
+pub(super) use debug_files::{DebugDirs, shared_link};
 pub(super) use pages::Pages;
 pub(super) use sections::DwarfSections;
 pub(super) use symbols::Symbols;

@@ -9,6 +9,7 @@ use crate::hex;
 use crate::os::elf::Sections;
 use crate::os::file_hash;
 use crate::symbolize::lookup::{Found, Lookup as _};
+use crate::symbolize::object::shared_link;
 
 /// Where to look for the files of a report's modules.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +51,22 @@ impl Candidate {
             is_stranger,
         })
     }
+
+    /// Returns the build id of the file to which `dwz` moved a part of this one.
+    fn shared(&self) -> Option<Vec<u8>> {
+        shared_by(&Sections::of(&self.path)?)
+    }
 }
+
+/// Returns the build id of the file to which `dwz` moved a part of a file.
+fn shared_by(sections: &Sections) -> Option<Vec<u8>> {
+    let section = sections.part(".gnu_debugaltlink", 0, LONGEST_LINK);
+    let (_, build_id) = shared_link(&section)?;
+    (!build_id.is_empty()).then(|| build_id.to_vec())
+}
+
+/// Longest link to another file that is read, in bytes.
+const LONGEST_LINK: u64 = 8192;
 
 /// The most files of a directory that are looked at.
 const MOST_FILES: usize = 10_000;
@@ -96,10 +112,19 @@ impl FileLookup {
         };
         let mut dirs = files.debug_dirs.clone();
         dirs.extend([below("usr/lib/debug"), below("lib/debug")]);
+        let parts: Vec<Vec<u8>> = candidates.iter().filter_map(Candidate::shared).collect();
+        for candidate in &mut candidates {
+            candidate.is_stranger &= !parts.contains(&candidate.build_id);
+        }
+        let named = candidates
+            .iter()
+            .filter(|candidate| parts.contains(&candidate.build_id))
+            .map(|candidate| (candidate.build_id.clone(), candidate.path.clone()))
+            .collect();
         FileLookup {
             elf: ElfLookup {
                 elsewhere: Some(started),
-                ..ElfLookup::with_debug_dirs(DebugDirs::from(dirs))
+                ..ElfLookup::with_debug_dirs(DebugDirs::from(dirs).with_files(named))
             },
             sysroot: files.sysroot.clone(),
             candidates,
@@ -265,6 +290,8 @@ pub struct ElfFile {
     pub has_lines: bool,
     /// Whether it has a table of functions.
     pub has_functions: bool,
+    /// The build id of the file to which `dwz` moved what several debug files share, in hexadecimal; empty if there is none.
+    pub shared: String,
     /// Whether its section `.debug_gdb_scripts` has no bytes, as `objcopy --only-keep-debug` leaves it. Programs in Go then read no
     /// debug information at all.
     pub is_unreadable_in_go: bool,
@@ -280,6 +307,7 @@ impl ElfFile {
             hash: hex::digits(&file_hash::of(path)?),
             has_lines: sections.has(".debug_info"),
             has_functions: sections.has(".symtab"),
+            shared: shared_by(&sections).map_or_else(String::new, |id| hex::digits(&id)),
             is_unreadable_in_go: sections.has_without_bytes(".debug_gdb_scripts"),
         })
     }

@@ -139,6 +139,29 @@ fn names_that_dwz_moved_to_a_shared_file_are_found_there() {
     assert!(shared.exists(), "dwz has moved something");
     assert_eq!(all(), expected);
 
+    // Elsewhere, it is found if it is named.
+    let elsewhere = scratch.0.join("elsewhere.debug");
+    std::fs::rename(&shared, &elsewhere).unwrap();
+    for (name, expected) in libraries.iter().zip(&expected) {
+        let module = scratch.module(&format!("{name}.so"));
+        let files = SymbolFiles {
+            binaries: vec![module.path.clone(), elsewhere.clone()],
+            ..SymbolFiles::default()
+        };
+        let mut lookup = FileLookup::new(&files, SystemTime::UNIX_EPOCH);
+        assert_eq!(lookup.strangers().len(), 1, "the library itself");
+        lookup.meet(&module, "");
+        let offsets = all_offsets();
+        let found = answers(offsets.len(), |found| {
+            lookup.look_up(&module, "", &offsets, found);
+        });
+        assert_eq!(&found, expected, "{name}");
+        assert!(lookup.strangers().is_empty());
+        let of_file = ElfFile::read(&module.path).unwrap();
+        assert_eq!(of_file.shared, ElfFile::read(&elsewhere).unwrap().build_id);
+    }
+    std::fs::rename(&elsewhere, &shared).unwrap();
+
     // Without it, the functions that each library has of its own are still there.
     std::fs::remove_file(shared).unwrap();
     for (name, frames) in libraries.iter().zip(all()) {

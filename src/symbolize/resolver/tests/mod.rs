@@ -65,8 +65,13 @@ fn look_up(
     module: &Module,
     offsets: &[u64],
 ) -> Vec<Vec<(String, String, u32)>> {
-    let mut answers = vec![None; offsets.len()];
-    lookup.lookup(module, offsets, &mut |nth, places| {
+    answers(offsets.len(), |found| lookup.lookup(module, offsets, found))
+}
+
+/// Returns what `ask` finds of so many addresses.
+fn answers(count: usize, ask: impl FnOnce(&mut Found<'_>)) -> Vec<Vec<(String, String, u32)>> {
+    let mut answers = vec![None; count];
+    ask(&mut |nth, places| {
         let frames = places.iter().map(|place| {
             (
                 place.function.full.clone(),
