@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heapray::symbolize::ElfFile;
+use heapray_report::page::SourceServer;
 use heapray_report::units::size;
 use ureq::Agent;
 
@@ -81,11 +82,47 @@ impl Debuginfod {
         of: &str,
         context: &Context,
     ) -> Option<PathBuf> {
+        let what = format!("the debug file of {of} (build id {build_id})");
+        let is_right = |path: &Path| match ElfFile::read(path).map(|elf| elf.build_id) {
+            Some(found) if found == build_id => Ok(()),
+            Some(found) => Err(format!("its file has the build id {found}, not {build_id}")),
+            None => Err("its file is not an ELF file".into()),
+        };
+        let file = Wanted {
+            cached: format!("{build_id}/debuginfo").into(),
+            path: format!("buildid/{build_id}/debuginfo"),
+            what: &what,
+        };
+        self.file(&file, is_right, context)
+    }
+
+    /// Returns a source file of a build, from the cache or from a server. `path`: where it was when it was compiled.
+    fn source(&self, build_id: &str, path: &str, context: &Context) -> Option<PathBuf> {
+        // As elfutils' client names it.
+        let name = format!("source{}", path.replace('/', "##"));
+        if name.len() > LONGEST_NAME {
+            return None;
+        }
+        let file = Wanted {
+            cached: Path::new(build_id).join(name),
+            path: format!("buildid/{build_id}/source{}", escaped(path)),
+            what: path,
+        };
+        self.file(&file, |_| Ok(()), context)
+    }
+
+    fn file(
+        &self,
+        file: &Wanted<'_>,
+        is_right: impl Fn(&Path) -> Result<(), String>,
+        context: &Context,
+    ) -> Option<PathBuf> {
+        let what = file.what;
         let Some(cache) = &self.cache else {
             context.note("no debuginfod server is asked: there is no folder for a cache (set HOME or DEBUGINFOD_CACHE_PATH)");
             return None;
         };
-        let path = cache.join(build_id).join("debuginfo");
+        let path = cache.join(&file.cached);
         if let Ok(about) = path.metadata() {
             if about.len() > 0 {
                 return Some(path);
@@ -93,7 +130,7 @@ impl Debuginfod {
             let age = about.modified().ok().and_then(|at| at.elapsed().ok());
             if age.is_some_and(|age| age < NOT_THERE) {
                 context.note(&format!(
-                    "no debuginfod server had the debug file of {of} a few minutes ago: not asked again"
+                    "no debuginfod server had {what} a few minutes ago: not asked again"
                 ));
                 return None;
             }
@@ -101,11 +138,8 @@ impl Debuginfod {
         let mut is_missing = true;
         for server in &self.servers {
             let server = server.trim_end_matches('/');
-            let url = format!("{server}/buildid/{build_id}/debuginfo");
-            context.note(&format!(
-                "asking {server} for the debug file of {of} (build id {build_id})"
-            ));
-            match self.download(&url, build_id, &path) {
+            context.note(&format!("asking {server} for {what}"));
+            match self.download(&format!("{server}/{}", file.path), &path, &is_right) {
                 Ok(length) => {
                     context.note(&format!("{server} has it: {}", size(length)));
                     return Some(path);
@@ -124,7 +158,12 @@ impl Debuginfod {
         None
     }
 
-    fn download(&self, url: &str, build_id: &str, path: &Path) -> Result<u64, Refused> {
+    fn download(
+        &self,
+        url: &str,
+        path: &Path,
+        is_right: impl Fn(&Path) -> Result<(), String>,
+    ) -> Result<u64, Refused> {
         let failed = |error: io::Error| Refused::Failed(error.to_string());
         let answer = self.agent.get(url).call();
         let answer = answer.map_err(|error| Refused::Failed(error.to_string()))?;
@@ -145,18 +184,55 @@ impl Debuginfod {
             )));
         }
         file.flush().map_err(failed)?;
-        match ElfFile::read(file.path()).map(|elf| elf.build_id) {
-            Some(found) if found == build_id => {}
-            Some(found) => {
-                return Err(Refused::Failed(format!(
-                    "its file has the build id {found}, not {build_id}"
-                )));
-            }
-            None => return Err(Refused::Failed("its file is not an ELF file".into())),
-        }
+        is_right(file.path()).map_err(Refused::Failed)?;
         file.persist(path).map_err(|error| failed(error.error))?;
         Ok(length)
     }
+}
+
+/// A file that servers may have.
+struct Wanted<'w> {
+    /// Where it is in the cache.
+    cached: PathBuf,
+    /// Where it is on a server.
+    path: String,
+    /// What it is called in messages.
+    what: &'w str,
+}
+
+/// Longest name of a file in the cache, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// Sources of builds, from servers.
+#[derive(Debug)]
+pub(crate) struct DebuginfodSources {
+    servers: Debuginfod,
+    context: Context,
+}
+
+impl DebuginfodSources {
+    pub(crate) fn new(servers: Debuginfod, context: Context) -> DebuginfodSources {
+        DebuginfodSources { servers, context }
+    }
+}
+
+impl SourceServer for DebuginfodSources {
+    fn source(&self, build_id: &str, path: &str) -> Option<String> {
+        let is_id = build_id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let file = is_id.then(|| self.servers.source(build_id, path, &self.context));
+        fs::read_to_string(file??).ok()
+    }
+}
+
+/// Returns a path as a part of an address.
+fn escaped(path: &str) -> String {
+    let escaped = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    path.bytes().map(escaped).collect()
 }
 
 /// Why there is no file.

@@ -260,7 +260,7 @@ fn lines_of_own_code_are_shown_where_the_sources_are_at_hand() {
     let mut page = Vec::new();
     let sources = SourceFiles {
         root: folder.to_str().unwrap(),
-        until: None,
+        ..SourceFiles::default()
     };
     Page {
         sources: Some(sources),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import re
 import shutil
 import subprocess
-import zlib
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,6 +13,7 @@ import pytest
 from go_pprof import top
 from heapray_cli import HEAPRAY
 from memray_cli import largest_leak
+from page_data import packed_in
 from running import Running, free_port
 from service import PROFILER, SAMPLE, Service, is_the_leak
 from skipping import skip
@@ -61,12 +59,6 @@ def stripped(tmp_path):
     with Service(tmp_path / "sample", {"MEMRAY_PROFILER_TOKEN": TOKEN}, [program]) as service:
         service.perform(3)
         yield service
-
-
-def packed_in(page: str) -> str:
-    """The data of a page: columns, and the texts of names."""
-    packed = re.search(r'id="data"[^>]*>([^<]+)<', page)[1]
-    return zlib.decompress(base64.b64decode(packed)).decode("latin-1")
 
 
 def bearer() -> dict[str, str]:

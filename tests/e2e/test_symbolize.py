@@ -10,17 +10,20 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from go_pprof import top
 from heapray_cli import HEAPRAY, heapray
 from memray_cli import largest_leak, leaked_at
+from page_data import packed_in
 from running import DEADLINE_SECONDS, free_port
-from service import PROFILER, SAMPLE, Service, is_the_leak
+from service import PROFILER, ROOT, SAMPLE, Service, is_the_leak
 from skipping import skip
 
 LEAKING = "leak_a_million_numbers"
+SAMPLE_SOURCES = ROOT / "sample" / "memory-leak" / "src"
 
 
 def tool(name: str) -> str:
@@ -167,7 +170,9 @@ def test_a_debug_directory_and_a_real_debuginfod_have_the_names(tmp_path, stripp
     cache = {"DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache")}
     port = free_port()
     url = f"http://localhost:{port}"
-    server = [tool("debuginfod"), "-F", "-p", str(port), "-d", ":memory:", folder]
+    # Its database in memory loses sources if it is asked while it reads the folder.
+    database = tmp_path / "debuginfod.sqlite"
+    server = [tool("debuginfod"), "-F", "-p", str(port), "-d", database, folder]
     with subprocess.Popen(server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
             wait_for(f"{url}/buildid/{build_id}/debuginfo")
@@ -186,6 +191,24 @@ def test_a_debug_directory_and_a_real_debuginfod_have_the_names(tmp_path, stripp
             kept = tmp_path / "cache" / build_id / "debuginfo"
             assert client.stdout.strip() == str(kept)
             assert kept.read_bytes() == (folder / "any-name.debug").read_bytes()
+
+            # The sources of the build, which the server finds by the debug file.
+            page = tmp_path / "page.html"
+            wait_for(f"{url}/buildid/{build_id}/source{SAMPLE_SOURCES}/leak.rs")
+            done = command("flamegraph", found, f"--debuginfod={url}", "-o", page, **cache)
+            assert done.returncode == 0 and f"asking {url} for {SAMPLE_SOURCES}/leak.rs" in done.stderr, done.stderr
+            assert "Json(leak_a_million_numbers(&cache))" in packed_in(page.read_text())
+            done = command("flamegraph", found, f"--debuginfod={url}", "-f", "-o", page, **cache)
+            assert "asking" not in done.stderr, done.stderr
+            client = subprocess.run(
+                [tool("debuginfod-find"), "source", build_id, f"{SAMPLE_SOURCES}/leak.rs"],
+                # Nobody is there: it is in the cache.
+                env=os.environ | cache | {"DEBUGINFOD_URLS": f"http://localhost:{free_port()}", "NO_PROXY": "*", "no_proxy": "*"},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert Path(client.stdout.strip()).parent == kept.parent
         finally:
             running.terminate()
     # The server is gone. What it gave is in the cache, and it is not needed where nobody may be asked.

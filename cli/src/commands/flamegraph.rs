@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use heapray_report::Report;
 use heapray_report::memray::Format;
-use heapray_report::page::{Page, SourceFiles};
+use heapray_report::page::{Page, SourceFiles, SourceServer};
 use heapray_report::sources::is_template;
 use heapray_report::views::{IntervalOptions, Intervals};
 
 use crate::context::Context;
+use crate::debuginfod::{Debuginfod, DebuginfodSources};
 use crate::failure::Failure;
 use crate::input::{Capture, Passes};
 use crate::output::OutputArgs;
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// The directory of the service's sources, as they were built: the page shows the lines of its own code.
     #[arg(long, value_name = "DIRECTORY")]
     sources: Option<String>,
+    /// Ask a debuginfod server for sources that are not there: this one, or those of DEBUGINFOD_URLS.
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    debuginfod: Option<String>,
     /// Address of the service's sources, such as https://github.com/acme/shop/blob/v1.2/{file}#L{line}: the page links each
     /// line of its own code to it.
     #[arg(long, value_name = "TEMPLATE", value_parser = source_url)]
@@ -72,16 +76,28 @@ impl Args {
             capture.report.about.source_url.clone_from(url);
         }
         let mut page = page(&capture.report, capture.format, intervals.as_ref());
-        page.sources = self
-            .sources
-            .as_deref()
-            .map(|root| SourceFiles { root, until: None });
+        let server = self.source_server(context)?;
+        let has_sources = self.sources.is_some() || server.is_some();
+        page.sources = has_sources.then(|| SourceFiles {
+            root: self.sources.as_deref().unwrap_or_default(),
+            until: None,
+            server: server.as_ref().map(|server| server as &dyn SourceServer),
+        });
         let spinner = context.spinner("Writing the page");
         let written = out.write(context, |mut out| {
             page.write_opened_at(&self.opens_at(), &mut out)
         });
         spinner.finish_and_clear();
         written
+    }
+
+    /// Returns the servers that are asked for sources, if they are to be asked.
+    fn source_server(&self, context: &Context) -> Result<Option<DebuginfodSources>, Failure> {
+        let Some(url) = &self.debuginfod else {
+            return Ok(None);
+        };
+        let servers = Debuginfod::new(Some(url), false)?;
+        Ok(servers.map(|servers| DebuginfodSources::new(servers, context.clone())))
     }
 
     /// Returns the requested view in the page's spelling, or nothing to leave the choice to the page.

@@ -1,9 +1,10 @@
 //! The text of source lines, where the sources are at hand.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::Report;
@@ -32,6 +33,15 @@ pub struct SourceFiles<'a> {
     /// When the program was written, if the report is of a program of this machine. A file that was written later is not
     /// shown: its lines may be others than those that were compiled. Without it nothing outside of `root` is read.
     pub until: Option<SystemTime>,
+    /// Who is asked for files that are not there.
+    pub server: Option<&'a dyn SourceServer>,
+}
+
+/// Something that has the sources of builds.
+pub trait SourceServer: Debug {
+    /// Returns the text of a source file. `path`: where it was when it was compiled, absolute. `build_id`: that of the program
+    /// or library that was built of it.
+    fn source(&self, build_id: &str, path: &str) -> Option<String>;
 }
 
 /// Some lines of a source file.
@@ -58,7 +68,9 @@ impl SourceFiles<'_> {
         }
         let (mut excerpts, mut bytes) = (Vec::new(), 0);
         for (file, frames) in by_file {
-            let Some(text) = self.read(file, &report.about.source_root) else {
+            let root = &*report.about.source_root;
+            let ask = || self.ask(file, root, build_id(report, frames[0].0)?);
+            let Some(text) = self.read(file, root).or_else(ask) else {
                 continue;
             };
             let lines: HashMap<u32, &str> = (1..).zip(text.lines()).collect();
@@ -86,8 +98,7 @@ impl SourceFiles<'_> {
     /// Reads `file` of a program that was compiled in `compiled`.
     fn read(&self, file: &str, compiled: &str) -> Option<String> {
         let path = Path::new(file);
-        let ending = path.extension()?.to_str()?;
-        if !ENDINGS.contains(&ending) || file.split('/').any(|part| part == "..") {
+        if !is_source(path) {
             return None;
         }
         let inside = match path.is_absolute() {
@@ -112,6 +123,30 @@ impl SourceFiles<'_> {
         file.take(LONGEST_FILE).read_to_string(&mut text).ok()?;
         Some(text)
     }
+
+    /// Asks the server for `file` of a build that was compiled in `compiled`.
+    fn ask(&self, file: &str, compiled: &str, build_id: &str) -> Option<String> {
+        let path = Path::new(compiled).join(file);
+        if !path.is_absolute() || !is_source(&path) {
+            return None;
+        }
+        let text = self.server?.source(build_id, path.to_str()?)?;
+        (text.len() as u64 <= LONGEST_FILE).then_some(text)
+    }
+}
+
+/// Returns whether `path` is that of a source file, and leads nowhere else.
+fn is_source(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending))
+        && !path.components().any(|part| part == Component::ParentDir)
+}
+
+/// Returns the build id of the module whose code `frame` is, if it has one.
+fn build_id(report: &Report, frame: FrameId) -> Option<&str> {
+    let module = report.places.get(frame.0 as usize)?.module?;
+    let build_id = &report.modules.get(module as usize)?.build_id;
+    (!build_id.is_empty()).then_some(build_id)
 }
 
 /// Returns `line` with blanks for tabs, and cut if it is long.
@@ -128,7 +163,7 @@ fn shown(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::About;
+    use crate::model::{About, Module, Place};
 
     /// Returns a report with a frame at line 3 of `file`.
     fn report(file: &str) -> Report {
@@ -157,7 +192,10 @@ mod tests {
             let report = report(file);
             files.excerpts(&report, &Origins::of(&report))
         };
-        let files = SourceFiles { root, until: None };
+        let files = SourceFiles {
+            root,
+            ..SourceFiles::default()
+        };
         let shown = found("lib.rs", files);
         assert_eq!(shown[0].lines, ["one", "two", "    three", "four", "five"]);
         assert_eq!((shown.len(), shown[0].first), (1, 1));
@@ -172,13 +210,50 @@ mod tests {
         hostile.about.source_root = "/build".into();
         let build = SourceFiles {
             root: "/build",
-            until: None,
+            ..SourceFiles::default()
         };
         assert_eq!(build.excerpts(&hostile, &Origins::of(&hostile)), []);
         let until = Some(SystemTime::UNIX_EPOCH);
-        assert_eq!(found("lib.rs", SourceFiles { root, until }), []);
+        assert_eq!(found("lib.rs", SourceFiles { until, ..files }), []);
         assert_eq!(found("lib.rs", SourceFiles::default()), []);
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// A server that has one file of one build.
+    #[derive(Debug)]
+    struct Server;
+
+    impl SourceServer for Server {
+        fn source(&self, build_id: &str, path: &str) -> Option<String> {
+            let text = || "one\ntwo\nthree of the server\n".to_owned();
+            ((build_id, path) == ("c0ffee", "/build/src/lib.rs")).then(text)
+        }
+    }
+
+    #[test]
+    fn a_server_is_asked_for_sources_of_the_build_that_are_not_here() {
+        let found = |file: &str, build_id: &str| {
+            let mut report = report(file);
+            report.modules.push(Module {
+                build_id: build_id.into(),
+                ..Module::default()
+            });
+            report.places.resize_with(report.frames.len(), || Place {
+                module: Some(0),
+                ..Place::default()
+            });
+            let files = SourceFiles {
+                server: Some(&Server),
+                ..SourceFiles::default()
+            };
+            files.excerpts(&report, &Origins::of(&report))
+        };
+        let shown = found("src/lib.rs", "c0ffee");
+        assert_eq!(shown[0].lines, ["one", "two", "three of the server"]);
+        assert_eq!(found("/build/src/lib.rs", "c0ffee"), shown);
+        assert_eq!(found("src/lib.rs", "other"), []);
+        assert_eq!(found("src/lib.rs", ""), []);
+        assert_eq!(found("/build/src/../src/lib.rs", "c0ffee"), []);
     }
 
     #[test]

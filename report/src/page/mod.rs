@@ -20,7 +20,7 @@ mod varint;
 
 use std::io::{self, Write};
 
-pub use self::excerpts::SourceFiles;
+pub use self::excerpts::{SourceFiles, SourceServer};
 use self::ranking::Ranking;
 use crate::Report;
 use crate::views::{Intervals, with_both_names};

@@ -51,6 +51,7 @@ where
     let sources = built.map(|built| SourceFiles {
         root: &report.about.source_root,
         until: Some(built),
+        server: None,
     });
     let page = Page {
         sources,
