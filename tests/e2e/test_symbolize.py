@@ -252,3 +252,18 @@ def wait_for(url: str) -> None:
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.1)
     raise AssertionError(f"{url} was not there in time")
+
+
+def test_debian_s_debug_package_has_the_lines_of_the_c_library(tmp_path):
+    """valgrind brings the package with it. Its files are compressed, and named by build id."""
+    _, report = recorded(tmp_path / "recording", SAMPLE, {"MEMRAY_PROFILER_SYMBOLS": "off"})
+    info = json.loads(command("info", "--json", report).stdout)
+    [libc] = [module for module in info["modules"] if "libc.so" in module["path"]]
+    build_id = libc["build_id"]
+    if not Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug").exists():
+        skip("the debug file of the C library is not installed")
+    named = tmp_path / "named.bin"
+    done = command("symbolize", report, "-o", named)
+    assert done.returncode == 0 and f"{libc['path']}: " in done.stderr, done.stderr
+    stacks = command("--no-symbolize", "convert", "collapsed", named, "--lines", "-o", "-").stdout
+    assert "start_thread" in stacks and "pthread_create.c:" in stacks, stacks[:2000]
