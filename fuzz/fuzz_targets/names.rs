@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use heapray::symbolize::{FoundBefore, SymbolFiles, can_name_later, name_later};
+use heapray::symbolize::{ElfFile, FoundBefore, SymbolFiles, can_name_later, name_later};
 use heapray_report::Report;
 use heapray_report::model::{
     Allocator, ContextId, Frame, FrameId, Module, Place, Site, StackId, Tally, Thread, ThreadId,
@@ -27,14 +27,21 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let report = report();
     let _ = can_name_later(&report, &files);
-    let named = name_later(&report, &files, &mut FoundBefore::default()).report;
+    let mut before = FoundBefore::default();
+    let named = name_later(&report, &files, &mut before).report;
     let count = |report: &Report| -> u64 { report.sites.iter().map(|site| site.live.count).sum() };
     assert_eq!(count(&named), count(&report), "each call site stays");
+    let again = name_later(&report, &files, &mut before).report;
+    assert_eq!(
+        again.frames, named.frames,
+        "what was found before is the same"
+    );
+    before.load("c0ffee", bytes);
 });
 
 /// Returns a report with call sites all over the code.
 fn report() -> Report {
-    let build_id = heapray::symbolize::build_id_of(&FILE).unwrap_or_default();
+    let build_id = ElfFile::read(&FILE).map_or_else(String::new, |elf| elf.build_id);
     let mut report = Report {
         modules: vec![Module {
             path: FILE.to_string_lossy().into_owned(),

@@ -94,6 +94,12 @@ pub(crate) enum MarkFailures {
 /// Further failures of watching.
 #[derive(IntoResponses)]
 pub(crate) enum WatchFailures {
+    /// A parameter has a value that is not allowed.
+    #[response(status = 400, content_type = "application/json", example = json!({
+        "error": "sites is \"maybe\", but must be true, t, yes, y, on or 1, or false, f, no, n, off, 0 or empty",
+        "type": "BadRequest"
+    }))]
+    Sites(ErrorBody),
     /// 32 clients watch already.
     #[response(
         status = 503,
