@@ -18,15 +18,15 @@ use crate::symbols::{FilesArgs, say_found, say_strangers};
 /// Show the live page and the reports of a running service with names that are looked up here.
 ///
 /// For a service that is stripped, or that looks up no symbols. URL is the service's address, with its path prefix if it has
-/// one. The page is at http://127.0.0.1:7077/, and what it links is below the same paths as in the service. The service gets
-/// the token with each request. The command goes on until it is ended.
+/// one. The page is at http://127.0.0.1:7077/, and the outputs are at the same paths as in the service. The service gets the token
+/// with each request. The command goes on until it is ended.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The service's address.
     url: String,
     #[command(flatten)]
     access: AccessArgs,
-    /// Where to listen. Whoever reaches that address can use the service's profiler.
+    /// Where to listen. Everybody who reaches that address can use the service's profiler.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7077")]
     listen: SocketAddr,
     #[command(flatten)]
