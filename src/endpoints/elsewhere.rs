@@ -177,13 +177,13 @@ pub fn sites(data: &str) -> Option<Vec<u8>> {
 /// Returns the data of the event `top` for the call sites of `report`.
 #[must_use]
 pub fn top(report: &Report) -> Value {
-    json!(profiler::top(report))
+    json!(profiler::top_elsewhere(report))
 }
 
 /// Returns the data of the event `leaks` for the call sites of `report`.
 #[must_use]
 pub fn leaks(report: &Report) -> Value {
-    json!(profiler::leaking(report))
+    json!(profiler::leaking_elsewhere(report))
 }
 
 /// Returns the lines that the description of a kept report names: `largest` and `leak`.

@@ -8,7 +8,6 @@
 //! for the call sites with the most live bytes, and remembered. What probably leaks is found out less often, since that takes a
 //! look at each live block.
 
-use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use heapray_report::memray::{self, Version};
-use heapray_report::views::{self, Names};
-use heapray_report::{Report, model};
+use heapray_report::{Report, model, views};
 use tokio::sync::oneshot;
 
 use super::lifecycle::Lifecycle;
 use super::lock::{Lock, Rank};
 use super::machine::Machine;
-use super::reports::{Reports, probable_leak};
+use super::reports::{Reports, plainly_named, probable_leak};
 use super::routes::{RouteHolds, holding_most};
 use super::waiter::Waiter;
 use super::worker::Worker;
@@ -278,9 +276,10 @@ impl Found {
             }
             self.sites.top = capture;
         }
-        self.top = Some(top(&report));
+        let named = plainly_named(&report);
+        self.top = Some(top(&named));
         if search {
-            self.leaks = leaking(&report);
+            self.leaks = leaking(&named);
         }
     }
 }
@@ -293,16 +292,8 @@ fn in_digits(report: &Report) -> Option<Arc<str>> {
     Some(hex::digits(&capture).into())
 }
 
-/// Returns `report` with those frames joined that its plain names cannot tell apart.
-fn joined(report: &Report) -> Cow<'_, Report> {
-    let joined = views::joined(report).map(|joined| joined.report);
-    let plain = views::named(joined.as_ref().unwrap_or(report), Names::Plain);
-    plain.or(joined).map_or(Cow::Borrowed(report), Cow::Owned)
-}
-
-/// Returns the lines of the service's own code that hold the most.
-pub(crate) fn top(report: &Report) -> Top {
-    let report = &*joined(report);
+/// Returns the lines of the service's own code that hold the most. `report`: [plainly named](plainly_named).
+fn top(report: &Report) -> Top {
     let sites = views::own_sites(report, &views::Origins::of(report));
     let lines = sites.iter().filter_map(|site| CallSite::of(report, site));
     let mut seen = model::Tally::default();
@@ -319,9 +310,8 @@ fn first_lines<S: serde::Serializer>(lines: &[CallSite], out: S) -> Result<S::Ok
     out.collect_seq(&lines[..lines.len().min(LINES)])
 }
 
-/// Returns the lines that probably leak, the likeliest first.
-pub(crate) fn leaking(report: &Report) -> Vec<LeakingLine> {
-    let report = &*joined(report);
+/// Returns the lines that probably leak, the likeliest first. `report`: [plainly named](plainly_named).
+fn leaking(report: &Report) -> Vec<LeakingLine> {
     let leaks = views::leaks(report);
     let lines = leaks.list().iter().take(LEAKS);
     let line = |leak: &views::Leak| {
@@ -332,6 +322,16 @@ pub(crate) fn leaking(report: &Report) -> Vec<LeakingLine> {
         })
     };
     lines.filter_map(line).collect()
+}
+
+/// Returns what the live page shows of the call sites of `report`, whose names were looked up elsewhere: those that hold the most.
+pub(crate) fn top_elsewhere(report: &Report) -> Top {
+    top(&plainly_named(report))
+}
+
+/// Returns what the live page shows of the leaks in `report`, whose names were looked up elsewhere.
+pub(crate) fn leaking_elsewhere(report: &Report) -> Vec<LeakingLine> {
+    leaking(&plainly_named(report))
 }
 
 /// Returns at most `limit` rows: neighbours as one, each column at its largest, so that no spike is lost.

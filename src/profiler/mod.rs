@@ -56,7 +56,7 @@ pub(crate) use interval::profile_of;
 #[cfg(all(feature = "http", test))]
 pub(crate) use live::LiveSites;
 #[cfg(feature = "http")]
-pub(crate) use live::{LiveFeed, LiveState, MOST_LINES, leaking, top};
+pub(crate) use live::{LiveFeed, LiveState, MOST_LINES, leaking_elsewhere, top_elsewhere};
 #[cfg(feature = "http")]
 pub(crate) use log_reader::LogReader;
 pub(crate) use reports::serve_outputs;

@@ -1,6 +1,5 @@
 //! A cache of frames, for reports that look up the same few addresses again and again.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -8,7 +7,6 @@ use heapray_report::sources::Unit;
 
 use super::helped::HelpedLookup;
 use super::lookup::{Found, Lookup, Place};
-use super::names::FunctionName;
 use crate::collector::snapshot::Module;
 
 /// The most addresses in the cache. If there are more, the cache is emptied, and the addresses in use are looked up again.
@@ -17,16 +15,8 @@ const MOST: usize = 20_000;
 /// A lookup that caches its results by file and offset.
 #[derive(Debug, Default)]
 pub struct Known {
-    files: HashMap<(PathBuf, Vec<u8>), HashMap<u64, Vec<Remembered>>>,
+    files: HashMap<(PathBuf, Vec<u8>), HashMap<u64, Vec<Place<'static>>>>,
     units: BTreeSet<Unit>,
-}
-
-/// A [`Place`] that owns its texts.
-#[derive(Debug, Clone)]
-struct Remembered {
-    function: FunctionName,
-    file: String,
-    line: u32,
 }
 
 impl Lookup for Known {
@@ -42,26 +32,12 @@ impl Lookup for Known {
             // The units are read once: they are those of this process's own program.
             let mut lookup = HelpedLookup::without_units(!self.units.is_empty());
             lookup.lookup(module, &new, &mut |nth, places| {
-                let remembered = places.iter().map(|place| Remembered {
-                    function: place.function.as_ref().clone(),
-                    file: place.file.as_ref().to_owned(),
-                    line: place.line,
-                });
-                known.insert(new[nth], remembered.collect());
+                known.insert(new[nth], places.iter().map(Place::to_owned).collect());
             });
             self.units.extend(lookup.units());
         }
         for (nth, offset) in offsets.iter().enumerate() {
-            let places = known.get(offset).map_or(&[][..], Vec::as_slice);
-            let places: Vec<Place<'_>> = places
-                .iter()
-                .map(|place| Place {
-                    function: Cow::Borrowed(&place.function),
-                    file: Cow::Borrowed(&place.file),
-                    line: place.line,
-                })
-                .collect();
-            found(nth, &places);
+            found(nth, known.get(offset).map_or(&[][..], Vec::as_slice));
         }
     }
 

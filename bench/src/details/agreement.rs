@@ -7,7 +7,7 @@ use std::process::Command;
 use heapray::symbolize::{NameMode, ReportOptions, resolve};
 use heapray_bench_workloads::Result;
 
-use super::symbols::{addresses, table};
+use super::symbols::{addresses, input, table};
 
 /// A frame: function, file and line.
 type Shown = (String, String, u32);
@@ -114,13 +114,7 @@ fn ours(path: &str, addresses: &[u64]) -> Result<Vec<Vec<Shown>>> {
 }
 
 fn theirs(path: &str, addresses: &[u64]) -> Result<Vec<Vec<Shown>>> {
-    let input =
-        std::env::temp_dir().join(format!("heapray-bench-agreement-{}", std::process::id()));
-    let text: String = addresses
-        .iter()
-        .map(|address| format!("{address:#x}\n"))
-        .collect();
-    std::fs::write(&input, text)?;
+    let input = input(addresses)?;
     let output = Command::new("llvm-symbolizer")
         .args([
             "--functions=linkage",

@@ -1,7 +1,7 @@
 //! Time and memory of looking up functions, inlined calls and lines in a debug file, beside the tools for it.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -132,13 +132,7 @@ pub(super) fn table(path: &str, addresses: &[u64]) -> Result<StackTable> {
 }
 
 fn in_tool(tool: &str, arguments: &[&str], path: &str, addresses: &[u64]) -> Result<()> {
-    let input =
-        std::env::temp_dir().join(format!("heapray-bench-addresses-{}", std::process::id()));
-    let text: String = addresses
-        .iter()
-        .map(|address| format!("{address:#x}\n"))
-        .collect();
-    std::fs::write(&input, text)?;
+    let input = input(addresses)?;
     let (cpu, start) = (children_cpu(), Instant::now());
     let mut tool = Command::new(tool)
         .args(arguments)
@@ -154,6 +148,18 @@ fn in_tool(tool: &str, arguments: &[&str], path: &str, addresses: &[u64]) -> Res
     }
     print(children_cpu() - cpu, start.elapsed(), memory);
     Ok(std::fs::remove_file(input)?)
+}
+
+/// Returns a new file with the addresses, a line each, for a tool.
+pub(super) fn input(addresses: &[u64]) -> Result<PathBuf> {
+    let input =
+        std::env::temp_dir().join(format!("heapray-bench-addresses-{}", std::process::id()));
+    let text: String = addresses
+        .iter()
+        .map(|address| format!("{address:#x}\n"))
+        .collect();
+    std::fs::write(&input, text)?;
+    Ok(input)
 }
 
 fn print(cpu: Duration, time: Duration, memory: u64) {

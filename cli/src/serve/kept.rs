@@ -11,7 +11,7 @@ use heapray::elsewhere;
 use serde_json::Value;
 
 use super::outputs::NamedReport;
-use super::relay::{ask, passed_on};
+use super::relay::{path, successful};
 use super::{Front, failure, unpoisoned};
 use crate::remote::ENDPOINTS;
 
@@ -31,14 +31,9 @@ pub(super) struct KeptLines(Mutex<HashMap<String, Option<[Value; 2]>>>);
 
 /// Answers with descriptions. Blocks.
 pub(super) fn answer(front: &Front, request: &Parts) -> Response {
-    let path = request
-        .uri
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
-    let answer = match ask(front, &request.method, path, &request.headers) {
-        Ok(answer) if answer.status().is_success() => answer,
-        Ok(refused) => return passed_on(refused),
-        Err(why) => return failure(&why),
+    let answer = match successful(front, &request.method, path(request), &request.headers) {
+        Ok(answer) => answer,
+        Err(refused) => return *refused,
     };
     let (mut parts, mut body) = answer.into_parts();
     let mut text = match body.with_config().limit(LONGEST_LIST).read_to_vec() {
@@ -52,8 +47,6 @@ pub(super) fn answer(front: &Front, request: &Parts) -> Response {
         complete(front, &mut value);
         text = value.to_string().into_bytes();
     }
-    parts.headers.remove(header::TRANSFER_ENCODING);
-    parts.headers.remove(header::CONNECTION);
     parts
         .headers
         .insert(header::CONTENT_LENGTH, text.len().into());
@@ -88,10 +81,8 @@ pub(super) fn next(front: &Front, value: &Value) -> Option<String> {
 pub(super) fn look_at(front: &Front, id: &str) {
     let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
     let path = format!("{ENDPOINTS}/reports/{id}/report");
-    let answer = is_number.then(|| ask(front, &Method::GET, &path, &HeaderMap::new()));
-    let answer = answer
-        .and_then(Result::ok)
-        .filter(|answer| answer.status().is_success());
+    let answer = is_number.then(|| successful(front, &Method::GET, &path, &HeaderMap::new()));
+    let answer = answer.and_then(Result::ok);
     let report = answer.and_then(|answer| NamedReport::read(front, answer.into_body()).ok());
     let lines = report.map(|report| elsewhere::lines(&report.capture.report));
     let mut known = unpoisoned(&front.kept.0);

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use heapray::elsewhere;
 use heapray::symbolize::NamedLater;
@@ -12,8 +12,8 @@ use heapray_report::memray::{self, SameNames};
 use serde_json::Value;
 
 use super::body::{Pieces, made_by};
-use super::relay::{ask, passed_on};
-use super::{Front, failure, kept};
+use super::relay::successful;
+use super::{Front, kept};
 use crate::failure::Failure;
 use crate::http::{check, problem};
 use crate::remote::{ENDPOINTS, readable};
@@ -23,14 +23,11 @@ const LONGEST_LINE: u64 = 64 << 20;
 
 /// Answers with the service's events, with names. Blocks until the first one.
 pub(super) fn answer(front: &Arc<Front>, request: &Parts) -> Response {
-    let answer = match ask(front, &Method::GET, &path(), &request.headers) {
-        Ok(answer) if answer.status().is_success() => answer,
-        Ok(refused) => return passed_on(refused),
-        Err(why) => return failure(&why),
+    let answer = match successful(front, &Method::GET, &path(), &request.headers) {
+        Ok(answer) => answer,
+        Err(refused) => return *refused,
     };
-    let (mut parts, body) = answer.into_parts();
-    parts.headers.remove(header::TRANSFER_ENCODING);
-    parts.headers.remove(header::CONNECTION);
+    let (parts, body) = answer.into_parts();
     let front = Arc::clone(front);
     let body = made_by(move |pieces| {
         let mut events = Events(BufReader::new(body.into_reader()));

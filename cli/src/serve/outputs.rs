@@ -10,7 +10,7 @@ use heapray::symbolize::NamedLater;
 use heapray_report::memray::{self, Capture, Format, SameNames};
 
 use super::body::read_from;
-use super::relay::{ask, passed_on};
+use super::relay::successful;
 use super::{Front, failure};
 use crate::remote::{copy, readable};
 
@@ -26,11 +26,9 @@ pub(super) struct NamedReport {
 
 /// Answers with an output. Blocks.
 pub(super) fn answer(front: &Front, asked: &AskedOutput) -> Response {
-    let answer = match ask(front, &Method::GET, asked.report(), &HeaderMap::new()) {
-        Ok(answer) if answer.status().is_success() => answer,
-        // What the service says of it is what the client needs to know.
-        Ok(refused) => return passed_on(refused),
-        Err(why) => return failure(&why),
+    let answer = match successful(front, &Method::GET, asked.report(), &HeaderMap::new()) {
+        Ok(answer) => answer,
+        Err(refused) => return *refused,
     };
     let mut headers = asked.headers();
     for name in OF_REPORT {

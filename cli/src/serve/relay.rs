@@ -30,18 +30,35 @@ const NOT_PASSED_ON: [HeaderName; 5] = [
 
 /// Returns the service's answer to a request. Blocks.
 pub(super) fn answer(front: &Front, request: &Parts) -> axum::response::Response {
-    let path = request
-        .uri
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
-    match ask(front, &request.method, path, &request.headers) {
+    match ask(front, &request.method, path(request), &request.headers) {
         Ok(answer) => passed_on(answer),
         Err(why) => failure(&why),
     }
 }
 
+/// Returns the path and the query of a request.
+pub(super) fn path(request: &Parts) -> &str {
+    let path = request.uri.path_and_query();
+    path.map_or("/", |path| path.as_str())
+}
+
+/// Returns the service's answer if it is successful, without headers of one connection. Fails with the answer for the client: what
+/// the service says of it, or why it says nothing. Blocks.
+pub(super) fn successful(
+    front: &Front,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Response<ureq::Body>, Box<axum::response::Response>> {
+    match ask(front, method, path, headers) {
+        Ok(answer) if answer.status().is_success() => Ok(answer),
+        Ok(refused) => Err(Box::new(passed_on(refused))),
+        Err(why) => Err(Box::new(failure(&why))),
+    }
+}
+
 /// Asks the service. Fails with the reason why there is no answer.
-pub(super) fn ask(
+fn ask(
     front: &Front,
     method: &Method,
     path: &str,
@@ -54,15 +71,17 @@ pub(super) fn ask(
         }
     }
     let answer = front.remote.pass_on(method.clone(), path, &asked);
-    answer.map_err(|error| format!("{}: {}", front.remote.base(), problem(error)))
+    let mut answer =
+        answer.map_err(|error| format!("{}: {}", front.remote.base(), problem(error)))?;
+    for name in NOT_PASSED_ON {
+        answer.headers_mut().remove(name);
+    }
+    Ok(answer)
 }
 
 /// Returns the service's answer as one for the client.
-pub(super) fn passed_on(answer: Response<ureq::Body>) -> axum::response::Response {
-    let (mut parts, body) = answer.into_parts();
-    for name in NOT_PASSED_ON {
-        parts.headers.remove(name);
-    }
+fn passed_on(answer: Response<ureq::Body>) -> axum::response::Response {
+    let (parts, body) = answer.into_parts();
     let body = match body.content_length() {
         Some(0) => Body::empty(),
         _ => read_from(body.into_reader()),

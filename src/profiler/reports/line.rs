@@ -1,5 +1,7 @@
 //! The lines that a report's description names: the one that holds most, and the one that probably leaks.
 
+use std::borrow::Cow;
+
 use heapray_report::Report;
 use heapray_report::model::{FrameId, Tally};
 use heapray_report::views::{self, Names, OwnSite};
@@ -108,10 +110,7 @@ pub(in crate::profiler) struct Lines {
 
 impl Lines {
     pub(in crate::profiler) fn of(report: &Report) -> Lines {
-        let joined = views::joined(report);
-        let report = joined.as_ref().map_or(report, |joined| &joined.report);
-        let plain = views::named(report, Names::Plain);
-        let report = plain.as_ref().unwrap_or(report);
+        let report = &*plainly_named(report);
         let sites = views::own_sites(report, &views::Origins::of(report));
         let largest = sites.first().filter(|site| site.sums.live.bytes > 0);
         Lines {
@@ -122,6 +121,13 @@ impl Lines {
                 .find_map(|leak| probable_leak(report, leak)),
         }
     }
+}
+
+/// Returns `report` with those frames joined that its plain names cannot tell apart.
+pub(in crate::profiler) fn plainly_named(report: &Report) -> Cow<'_, Report> {
+    let joined = views::joined(report).map(|joined| joined.report);
+    let plain = views::named(joined.as_ref().unwrap_or(report), Names::Plain);
+    plain.or(joined).map_or(Cow::Borrowed(report), Cow::Owned)
 }
 
 /// Returns the line with the most live bytes, and the one that most probably leaks.

@@ -55,9 +55,9 @@ pub use self::kept::{KeptReport, TriggerCause};
 pub(super) use self::line::Lines;
 #[cfg(feature = "http")]
 pub(crate) use self::line::lines;
-#[cfg(feature = "http")]
-pub(super) use self::line::probable_leak;
 pub use self::line::{CallSite, Confidence, LeakCandidate};
+#[cfg(feature = "http")]
+pub(super) use self::line::{plainly_named, probable_leak};
 #[cfg(feature = "http")]
 pub(crate) use self::making::render;
 pub(crate) use self::making::serve as serve_outputs;

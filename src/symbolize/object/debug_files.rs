@@ -4,11 +4,11 @@
 //! in a debug link, beside the file or below such a directory.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Object, Pages};
+use crate::hex;
 use crate::os::elf::{Sections, u32_at};
 
 /// The bytes of a file that are summed up at once.
@@ -46,12 +46,11 @@ impl DebugDirs {
     /// Returns the debug file of a build id.
     pub(in crate::symbolize) fn by_build_id(&self, build_id: &[u8]) -> Option<PathBuf> {
         let (first, rest) = build_id.split_first()?;
-        let mut name = format!(".build-id/{first:02x}/");
-        for byte in rest {
-            // Writing to a string cannot fail.
-            let _ = write!(name, "{byte:02x}");
-        }
-        name.push_str(".debug");
+        let name = format!(
+            ".build-id/{}/{}.debug",
+            hex::digits(&[*first]),
+            hex::digits(rest)
+        );
         let mut files = self.dirs.iter().map(|dir| dir.join(&name));
         files
             .find(|path| Sections::of(path).is_some_and(|sections| sections.build_id() == build_id))

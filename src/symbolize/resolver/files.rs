@@ -37,6 +37,8 @@ struct Candidate {
     path: PathBuf,
     build_id: Vec<u8>,
     has_lines: bool,
+    /// The build id of the file to which `dwz` moved a part of this one.
+    shared: Option<Vec<u8>>,
     /// Whether the file itself was named, but no module is of its build so far.
     is_stranger: bool,
 }
@@ -48,13 +50,9 @@ impl Candidate {
             path: path.to_owned(),
             build_id: sections.build_id(),
             has_lines: sections.has(".debug_info"),
+            shared: shared_by(&sections),
             is_stranger,
         })
-    }
-
-    /// Returns the build id of the file to which `dwz` moved a part of this one.
-    fn shared(&self) -> Option<Vec<u8>> {
-        shared_by(&Sections::of(&self.path)?)
     }
 }
 
@@ -112,7 +110,10 @@ impl FileLookup {
         };
         let mut dirs = files.debug_dirs.clone();
         dirs.extend([below("usr/lib/debug"), below("lib/debug")]);
-        let parts: Vec<Vec<u8>> = candidates.iter().filter_map(Candidate::shared).collect();
+        let parts: Vec<Vec<u8>> = candidates
+            .iter()
+            .filter_map(|candidate| candidate.shared.clone())
+            .collect();
         for candidate in &mut candidates {
             candidate.is_stranger &= !parts.contains(&candidate.build_id);
         }
