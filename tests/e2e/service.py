@@ -12,7 +12,8 @@ from running import DEADLINE_SECONDS, Running, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-SAMPLE = TARGET / "release" / "memory-leak"
+# `scripts/symbol-modes` names other builds.
+SAMPLE = Path(os.environ.get("HEAPRAY_SAMPLE", TARGET / "release" / "memory-leak"))
 SOURCE = ROOT / "sample" / "memory-leak" / "src" / "leak.rs"
 PROFILER = "/api/v1/profiler/memray"
 
