@@ -3,6 +3,7 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=CARGO_CFG_HEAPRAY_PORTABLE");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let processors = ["x86_64", "aarch64"];
     let is_native = variable("CARGO_CFG_TARGET_OS") == "linux"
