@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service import PROFILER, TARGET, Service, leaking_line
+from service import PROFILER, Service, leaking_line
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Leak:
 
 
 @pytest.fixture(scope="session")
-def leak() -> Leak:
-    directory = TARGET / "e2e"
+def leak(tmp_path_factory) -> Leak:
+    directory = tmp_path_factory.mktemp("leak")
     with Service(directory) as service:
         service.perform(3)
         service.curl("--request", "POST", service.url(f"{PROFILER}/stop"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import socket
 import subprocess
 import time
@@ -33,10 +35,22 @@ def run(*command: str | Path, cwd: Path | None = None, text: str = "", environme
     return done.stdout
 
 
+# Below the ports that the system gives to clients. Each worker of pytest has some of its own, so that no other one takes a port
+# before its server does.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+PORTS = itertools.cycle(range(15_000 + 2_000 * WORKER, 17_000 + 2_000 * WORKER))
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no server has, and that is not given out again soon."""
+    while True:
+        port = next(PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 @dataclass
