@@ -23,12 +23,16 @@ pub(in crate::symbolize) struct SplitFiles {
 }
 
 impl SplitFiles {
-    /// Returns the files of the program at `path`.
+    /// Returns the files of the program, or of the debug file, at `path`.
     pub(in crate::symbolize) fn of(path: &Path) -> Self {
         let mut package = path.as_os_str().to_owned();
         package.push(".dwp");
+        // Beside a debug file, the package may be called after its program, as for gdb.
+        let is_debug_file = path.extension().is_some_and(|is| is == "debug");
+        let of_program = is_debug_file.then(|| path.with_extension("dwp"));
+        let mut packages = [PathBuf::from(package)].into_iter().chain(of_program);
         SplitFiles {
-            package: Object::open(Path::new(&package)).map(Rc::new),
+            package: packages.find_map(|path| Object::open(&path)).map(Rc::new),
             missing: BTreeSet::new(),
         }
     }
